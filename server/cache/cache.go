@@ -308,25 +308,16 @@ func (c *Cache) Interested(storage, namespace, name string) (n int) {
 	return n
 }
 
-// packRests is for how long packing rests behind a round, in times that it took: a round looks at
-// all objects, and among a million writers would have one each second.
-const packRests = 20
-
 // Run forgets old events and pinned snapshots, packs what is not read, and ends slow
 // watchers, until ctx ends.
 func (c *Cache) Run(ctx context.Context) error {
+	var packs sync.WaitGroup
+	defer packs.Wait()
+	packs.Go(func() { c.keepPacked(ctx) })
 	tick := time.NewTicker(30 * time.Second)
 	defer tick.Stop()
 	shed := time.NewTicker(3 * time.Second)
 	defer shed.Stop()
-	pack := time.NewTicker(time.Second)
-	defer pack.Stop()
-	weigh := time.NewTicker(10 * time.Second)
-	defer weigh.Stop()
-	var rested time.Time
-	if c.plain.filling() { // by what was loaded first
-		c.Pack(ctx)
-	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -335,16 +326,6 @@ func (c *Cache) Run(ctx context.Context) error {
 			c.Forget()
 		case <-shed.C:
 			c.EndSlow()
-		case <-pack.C:
-			if c.plain.crowded() && (!time.Now().Before(rested) || c.plain.overflows()) {
-				began := time.Now()
-				c.Pack(ctx)
-				rested = time.Now().Add(packRests * time.Since(began))
-			}
-		case <-weigh.C:
-			if c.plain.filling() {
-				c.Pack(ctx)
-			}
 		}
 	}
 }

@@ -29,5 +29,6 @@
 //
 // Goroutines: Load reads ahead in one that ends with it; a fanOut has at most half as many
 // as there are processors for each batch of changes, which end when all watchers have been
-// notified, and which Close waits for, as for one that indexes labels; Run is for the server to start.
+// notified, and which Close waits for, as for one that indexes labels; Run is for the server to start, and packs in one that
+// ends with it.
 package cache

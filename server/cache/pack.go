@@ -21,14 +21,19 @@ func (c *Cache) PlainBytes() int64 { return c.plain.taken() + c.plain.messages.L
 
 // Pack packs objects, and drops what was made of them, where not everything fits into
 // Config.PlainBytes: those that were not read since the last round, and if what is plain takes
-// too much still, others as well. It returns how many bytes less are plain. One caller at a time.
-func (c *Cache) Pack(ctx context.Context) (less int64) {
+// too much still, others as well. It returns how many bytes less are plain. It rests now and then. One caller at a time.
+func (c *Cache) Pack(ctx context.Context) (less int64) { return c.pack(c.packPace(ctx)) }
+
+func (c *Cache) pack(pace *packPace) (less int64) {
 	most := c.plain.most
 	if most < 0 {
 		return 0
 	}
 	c.plain.grown.Store(0)
-	all, total, fits := c.weigh()
+	all, total, fits := c.weigh(pace)
+	if pace.ctx.Err() != nil {
+		return 0
+	}
 	c.plain.total.Store(total)
 	most = max(0, most-c.plain.messages.Load())
 	if fits && total <= most {
@@ -37,10 +42,10 @@ func (c *Cache) Pack(ctx context.Context) (less int64) {
 	// What is used right now stays plain in the first pass; in the second nothing does.
 	for _, down := range [...]int64{0, most / 8 * 7} {
 		for _, w := range all {
-			if total-less <= down || ctx.Err() != nil {
+			if total-less <= down || pace.ctx.Err() != nil {
 				break
 			}
-			less += w.resource.pack(ctx, total-less-down)
+			less += w.resource.pack(pace, total-less-down)
 			c.plain.total.Store(total - less)
 		}
 		if total-less <= most {
@@ -57,8 +62,8 @@ type weight struct {
 }
 
 // weigh weighs all resources, the heaviest first: those whose objects may be packed, and the
-// total of them. fits says that none is packed.
-func (c *Cache) weigh() (all []weight, total int64, fits bool) {
+// total of them. fits says that none is packed. Where ctx ends it is less.
+func (c *Cache) weigh(pace *packPace) (all []weight, total int64, fits bool) {
 	fits = true
 	messages := int64(0)
 	c.resources.Range(func(_, v any) bool {
@@ -72,13 +77,13 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 			n += int64(b.plainSize())
 			messages += int64(b.message().weight())
 			fits = fits && !b.packed()
-			return true
+			return pace.step(0)
 		})
 		if n >= packFrom {
 			all = append(all, weight{s, n})
 			total += n
 		}
-		return true
+		return pace.ctx.Err() == nil
 	})
 	c.plain.messages.Store(messages)
 	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
@@ -87,7 +92,7 @@ func (c *Cache) weigh() (all []weight, total int64, fits bool) {
 
 // pack packs objects of the resource that are not in use, from where the last round ended,
 // until so many bytes less are plain.
-func (s *resource) pack(ctx context.Context, want int64) (less int64) {
+func (s *resource) pack(pace *packPace, want int64) (less int64) {
 	v := s.state()
 	n := v.items.Len()
 	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
@@ -95,22 +100,21 @@ func (s *resource) pack(ctx context.Context, want int64) (less int64) {
 	from, looked := s.packer.hand, 0
 	var last *Item
 	one := func(it *Item) bool {
-		if looked++; looked%256 == 0 && ctx.Err() != nil {
-			return false
-		}
+		looked++
 		last = it
 		room.near.see(it.body.Load().common)
 		if it.used.Swap(false) {
-			return true
+			return pace.step(0)
 		}
+		room.tried = 0
 		if of := s.packer.shapeOf(s.storage.Load(), n, at); of != nil {
 			less += int64(s.packer.pack(it, of, &room))
 		}
-		return less < want
+		return pace.step(room.tried) && less < want
 	}
 	snapshot := &Snapshot{resource: s, v: v}
 	snapshot.ascend("", from, one)
-	if less < want && looked < n {
+	if less < want && looked < n && pace.ctx.Err() == nil {
 		last = nil
 		snapshot.ascend("", Position{}, func(it *Item) bool { return !from.reached(it) && one(it) })
 	}

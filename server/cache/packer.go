@@ -263,10 +263,12 @@ func (p *packer) packMessage(key FormKey, raw []byte, with *packing, room *packR
 type packRoom struct {
 	packed, text []byte
 	near         near
+	tried        int // bytes that were to be packed, since somebody set it to none
 }
 
 // lend is room for packing so many bytes.
 func (r *packRoom) lend(size int) []byte {
+	r.tried += size
 	n := dictionary.Room(size)
 	r.packed = slices.Grow(r.packed[:0], n)[:n]
 	return r.packed

@@ -1,0 +1,122 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// fewSteps are between two rests, so that few objects are enough.
+const fewSteps = 500
+
+// roomy is a cache of n pods of two resources, of so many bytes each, where so many fit as they are.
+func roomy(n, size int, plain int64) *Cache {
+	var all []*kinds.Resource
+	for _, key := range []string{"pods", "others"} {
+		all = append(all, &kinds.Resource{
+			Version: "v1", Plural: key, Kind: "Pod", Namespaced: true, New: func() kinds.Object { return &corev1.Pod{} },
+			Storage: &kinds.Storage{Key: key, GVK: corev1.SchemeGroupVersion.WithKind("Pod")},
+		})
+	}
+	c := NewWith(kinds.NewCatalogue(all), Config{PlainBytes: plain, RingEvents: 10})
+	var group []sqlstore.Change
+	for i := range n {
+		key := sqlstore.Key{Resource: all[i%2].Storage.Key, Namespace: "a", Name: fmt.Sprint("p", i)}
+		value := fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"a","uid":"u%d"},"spec":{"nodeName":"n%d"},"status":{"message":%q}}`,
+			key.Name, i, i%9, strings.Repeat("x of all ", size/9))
+		group = append(group, sqlstore.Change{Row: sqlstore.Row{Key: key, Revision: int64(i + 1), Created: int64(i + 1), Value: value}})
+	}
+	c.Apply(group)
+	return c
+}
+
+// TestPackRestsWhileItLooks: a round over objects of several resources rests each time that it has looked at so many.
+func TestPackRestsWhileItLooks(t *testing.T) {
+	const n = 3*fewSteps + 99
+	c := roomy(n, 9, 1<<30)
+	rests := 0
+	pace := &packPace{ctx: t.Context(), every: fewSteps, hurry: c.plain.overflows, rest: func(_ context.Context, hurry bool) {
+		if rests++; hurry {
+			t.Error("a round that finds nothing to do cannot wait")
+		}
+	}}
+	c.pack(pace)
+	if rests != n/fewSteps || pace.steps != n%fewSteps {
+		t.Errorf("%d rests, and %d steps behind the last, of %d", rests, pace.steps, n)
+	}
+}
+
+// TestPackRestsWhileItPacks: between two rests no more is packed than a few steps' worth, and what is packed in the end is
+// what a round that never rests packs.
+func TestPackRestsWhileItPacks(t *testing.T) {
+	const n, size = 1200, 2000
+	made := func(every int, rest func(c *Cache)) *Cache {
+		c := roomy(n, size, 1<<20)
+		for range 3 {
+			c.pack(&packPace{ctx: t.Context(), every: every, hurry: func() bool { return false }, rest: func(context.Context, bool) { rest(c) }})
+		}
+		return c
+	}
+	before, most := 0, 0
+	c := made(fewSteps, func(c *Cache) {
+		now, _, _ := c.Packed()
+		before, most = now, max(most, now-before)
+	})
+	if limit := fewSteps/(stepsEach+size/stepBytes) + 1; most == 0 || most > limit {
+		t.Errorf("%d objects were packed between two rests, want at most %d", most, limit)
+	}
+	other := made(math.MaxInt, func(*Cache) { t.Error("it rests") })
+	for _, key := range []string{"pods", "others"} {
+		c.Snapshot(key).Ascend("", "", "", func(it *Item) bool {
+			a, b := it.body.Load(), other.Snapshot(key).Get(it.Namespace, it.Name).body.Load()
+			if a.packed() != b.packed() || !bytes.Equal(a.data, b.data) {
+				t.Errorf("%s %s is packed: %v; without rests: %v", key, it.Name, a.packed(), b.packed())
+			}
+			return !t.Failed()
+		})
+	}
+}
+
+// TestPackEndsWhileItRests: a round whose time has come packs nothing more, and says what it has done.
+func TestPackEndsWhileItRests(t *testing.T) {
+	const size = 2000
+	c := roomy(1200, size, 1<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.pack(&packPace{ctx: ctx, every: fewSteps, hurry: c.plain.overflows, rest: func(context.Context, bool) {
+		if n, _, _ := c.Packed(); n > 0 {
+			cancel()
+		}
+	}})
+	n, _, _ := c.Packed()
+	if n == 0 || n > fewSteps/(stepsEach+size/stepBytes)+1 {
+		t.Fatalf("%d objects are packed", n)
+	}
+	c.Pack(t.Context())
+	if now, _, _ := c.Packed(); now < 1100 {
+		t.Errorf("%d objects are packed after another round", now)
+	}
+}
+
+// TestPackInAHurry: where twice as much is plain as may be, a round lets others run, and rests no time.
+func TestPackInAHurry(t *testing.T) {
+	c := roomy(1200, 2000, 1<<20)
+	hurried := 0
+	pace := c.packPace(t.Context())
+	pace.rest = func(ctx context.Context, hurry bool) {
+		if takeRest(ctx, hurry); hurry {
+			hurried++
+		}
+	}
+	c.pack(pace)
+	if hurried == 0 || c.plain.overflows() {
+		t.Errorf("%d rests were cut short; there is too much still: %v", hurried, c.plain.overflows())
+	}
+}
