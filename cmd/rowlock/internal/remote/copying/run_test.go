@@ -97,14 +97,15 @@ func TestChosen(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	s := newTarget(t, "a")
+	// These are of the parts from which nothing is given out by chance, as another service would get here.
 	service := func(name, ip string, port int) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q,"namespace":"a"},"spec":{"type":"NodePort","clusterIP":%q,"clusterIPs":[%q],"ports":[{"port":80,"protocol":"TCP","nodePort":%d}]}}`, name, ip, ip, port)
 	}
-	wantTotal(t, "first", s.run(t, source{{"services", []string{service("old", "10.96.9.9", 30999)}}}, copying.Options{}), 1, 0, 0, 0, 0, 0)
-	from := source{{"services", []string{service("taken", "10.96.9.9", 30999), service("far", "192.168.200.1", 30998), service("free", "10.96.9.10", 30997)}}}
+	wantTotal(t, "first", s.run(t, source{{"services", []string{service("old", "10.96.0.98", 30013)}}}, copying.Options{}), 1, 0, 0, 0, 0, 0)
+	from := source{{"services", []string{service("taken", "10.96.0.98", 30013), service("far", "192.168.200.1", 30012), service("free", "10.96.0.99", 30011)}}}
 	r := s.run(t, from, copying.Options{})
 	wantTotal(t, "taken and out of range", r, 3, 0, 0, 0, 0, 0)
-	wantTold(t, r, copying.Noted, "services", "taken", "gets another address: 10.96.9.9 is not free")
+	wantTold(t, r, copying.Noted, "services", "taken", "gets another address: 10.96.0.98 is not free")
 	wantTold(t, r, copying.Noted, "services", "taken", "gets other node ports")
 	wantTold(t, r, copying.Noted, "services", "far", "gets another address")
 	ip := func(name string) string {
@@ -114,7 +115,7 @@ func TestAddresses(t *testing.T) {
 		return field(s.get(t, "/api/v1/namespaces/a/services/"+name), "spec", "ports", 0, "nodePort")
 	}
 	taken, far := ip("taken"), ip("far")
-	if taken == "10.96.9.9" || !strings.HasPrefix(taken, "10.") || port("taken") == "30999" || !strings.HasPrefix(far, "10.") || port("far") != "30998" || ip("free") != "10.96.9.10" || port("free") != "30997" {
+	if taken == "10.96.0.98" || !strings.HasPrefix(taken, "10.") || port("taken") == "30013" || !strings.HasPrefix(far, "10.") || port("far") != "30012" || ip("free") != "10.96.0.99" || port("free") != "30011" {
 		t.Errorf("taken has %s and %s, far %s and %s, free %s and %s", taken, port("taken"), far, port("far"), ip("free"), port("free"))
 	}
 	r = s.run(t, from, copying.Options{})
