@@ -123,7 +123,7 @@ func startTogether(t *testing.T, url string, n int, args ...string) *cluster {
 				t.Error(err)
 				return
 			}
-			t.Cleanup(s.Kill)
+			s.EndWith(t)
 			c.all[i] = s
 		})
 	}

@@ -65,7 +65,7 @@ func (c *cluster) again(i int) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(s.Kill)
+	s.EndWith(c.t)
 	c.mu.Lock()
 	c.all[i] = s
 	c.mu.Unlock()

@@ -16,11 +16,17 @@ func StartT(t testing.TB, o Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.EndWith(t)
+	return s
+}
+
+// EndWith ends a server with a test, which tells what the server printed if it failed and
+// ROWLOCK_LOGS asks for that.
+func (s *Server) EndWith(t testing.TB) {
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() && os.Getenv("ROWLOCK_LOGS") != "" {
 			t.Logf("server log:\n%s", s.Log())
 		}
 	})
-	return s
 }

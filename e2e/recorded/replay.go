@@ -30,7 +30,7 @@ type Result struct {
 	Index int
 	Do    string
 	Diff  []string
-	Took  time.Duration // beyond what the step is told to wait
+	Took  time.Duration // beyond what the step is told to wait; where it differs, the first time it was asked
 }
 
 // Equal says whether the step came back as recorded.
@@ -73,11 +73,13 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 				save(step, got, vars) // first: what this step saves is normalised in its own answer too
 				res.Diff = compare(step, got, vars)
 			}
+			if again == 0 || res.Equal() {
+				res.Took = max(0, time.Since(began)-step.waits())
+			}
 			if res.Equal() || err != nil || !step.mayAsk(got) || time.Since(began) > step.waits()+lateFor {
 				break
 			}
 		}
-		res.Took = max(0, time.Since(began)-step.waits())
 		out = append(out, res)
 	}
 	return out
