@@ -27,7 +27,8 @@ var errRests = errors.New("the connection rests")
 // http2 comes again, as a new session, and is told what it has to know of those before:
 // the client's settings, and nothing of its window. What it says as a greeting does
 // not leave. Its headers depend on no table of those before, as the layer has written those of
-// the client anew, and the client's own table holds at least what a new one does.
+// the client anew, and the client's own table holds at least what a new one does, or the session
+// is told the least that it held and begins by saying so (remember).
 //
 // Where a connection cannot rest, one handler stays (outlivers).
 type rest struct {
