@@ -119,7 +119,7 @@ func TestFollowerThatFellBehind(t *testing.T) {
 	s.write("configmaps", "gone", "1")
 	f.want(t, "at first", map[string]string{"configmaps/gone": "1"})
 	s.write("configmaps", "gone", "")
-	for i := range 2_000 {
+	for i := range 5_000 {
 		s.write("configmaps", "b", strconv.Itoa(i))
 	}
 	f.want(t, "after many changes", map[string]string{"configmaps/b": "4999"})
