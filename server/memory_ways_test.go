@@ -72,14 +72,23 @@ func everythingOf(t *testing.T, way objects.Memory) (all map[string][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	written := map[string]int{}
 	for _, c := range changes {
+		written[c.Key.Resource]++
 		if strings.HasPrefix(c.Key.Namespace, "n") || c.Key.Resource == "customresourcedefinitions.apiextensions.k8s.io" {
 			key := "stored " + c.Key.Resource + "/" + c.Key.Namespace + "/" + plain(c.Key.Name)
 			all[key] = append(all[key], fmt.Sprint(c.Deleted, " ", plain(string(c.Value))))
 		}
 	}
-	for _, kind := range []string{"/api/v1/configmaps", "/api/v1/pods", "/apis/apps/v1/deployments"} {
-		for line := range strings.Lines(watched(t, s, kind+"?watch=true&resourceVersion=1&timeoutSeconds=1")) {
+	for kind, resource := range map[string]string{"/api/v1/configmaps": "configmaps", "/api/v1/pods": "pods", "/apis/apps/v1/deployments": "deployments.apps"} {
+		var lines []string
+		for last := 1; len(lines) < written[resource] && last <= 64; last *= 2 { // seconds: a busy machine may not send all in one
+			lines = slices.Collect(strings.Lines(watched(t, s, fmt.Sprintf("%s?watch=true&resourceVersion=1&timeoutSeconds=%d", kind, last))))
+		}
+		if len(lines) != written[resource] || len(lines) == 0 {
+			t.Errorf("%s: %s: %d events of %d changes", way, kind, len(lines), written[resource])
+		}
+		for _, line := range lines {
 			of := "events of " + kind + " " + namespaceIn.FindString(line)
 			all[of] = append(all[of], plain(line))
 		}

@@ -31,6 +31,7 @@ type Result struct {
 	Do    string
 	Diff  []string
 	Took  time.Duration // beyond what the step is told to wait; where it differs, the first time it was asked
+	Ended time.Duration // the same time, since the scenario began
 }
 
 // Equal says whether the step came back as recorded.
@@ -45,7 +46,7 @@ type answer struct {
 
 // Replay runs all steps of a scenario in order.
 func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
-	vars := map[string]string{"ns": s.NamespaceName()}
+	vars, start := map[string]string{"ns": s.NamespaceName()}, time.Now()
 	unknown := ""
 	for _, name := range s.Vars {
 		if vars[name] = srv.Vars[name]; vars[name] == "" {
@@ -74,7 +75,7 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 				res.Diff = compare(step, got, vars)
 			}
 			if again == 0 || res.Equal() {
-				res.Took = max(0, time.Since(began)-step.waits())
+				res.Took, res.Ended = max(0, time.Since(began)-step.waits()), time.Since(start)
 			}
 			if res.Equal() || err != nil || !step.mayAsk(got) || time.Since(began) > step.waits()+lateFor {
 				break
