@@ -102,6 +102,31 @@ func (o *ownObjects) ensure(ctx context.Context) error {
 	return err
 }
 
+// startFor is how long a start waits for a database that is away or busy, as it is where several
+// servers start on it at once and the machine has other work: longer than a write is tried.
+const startFor = 30 * time.Second
+
+// begin is ensure for a start.
+func (o *ownObjects) begin(ctx context.Context) error {
+	return patiently(ctx, o.ensure, o.cfg.Store.Writable)
+}
+
+// patiently tries again for a while what fails because the store is away. One that refuses
+// writes, as it is full or read-only, is not waited for.
+func patiently(ctx context.Context, try func(context.Context) error, writable func() error) error {
+	for end := time.Now().Add(startFor); ; {
+		err := try(ctx)
+		if !apierrors.IsServiceUnavailable(err) || writable() != nil || !time.Now().Before(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // keyAway says whether an answer tells of a value that could not be encrypted for now. An
 // answer has no more than the words of its cause.
 func (o *ownObjects) keyAway(err error) bool {

@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,5 +92,39 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	}
 	if err := o.forgive("secrets/s0", errors.New("no space left")); err == nil {
 		t.Error("an error is forgiven that no key is the reason of")
+	}
+}
+
+// TestStartWaitsForTheStore: a start goes on once a store that was away is back, waits for no
+// longer than a while, and for nothing else.
+func TestStartWaitsForTheStore(t *testing.T) {
+	away, other := fmt.Errorf("namespaces: %w", apierrors.NewServiceUnavailable("away")), errors.New("other")
+	for name, c := range map[string]struct {
+		away     time.Duration // for how long the store is
+		then     error
+		writable error
+		took     time.Duration
+		want     error
+	}{
+		"at once":            {0, nil, nil, 0, nil},
+		"back soon":          {7 * time.Second, nil, nil, 7 * time.Second, nil},
+		"not back":           {time.Hour, nil, nil, startFor, away},
+		"something else":     {2 * time.Second, other, nil, 2 * time.Second, other},
+		"writes are refused": {time.Hour, nil, sqlstore.ErrFull, 0, away},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				err := patiently(t.Context(), func(context.Context) error {
+					if time.Since(began) < c.away {
+						return away
+					}
+					return c.then
+				}, func() error { return c.writable })
+				if took := time.Since(began); took != c.took || !errors.Is(err, c.want) {
+					t.Errorf("%v after %s, want %v after %s", err, took, c.want, c.took)
+				}
+			})
+		})
 	}
 }
