@@ -106,14 +106,14 @@ func (o *ownObjects) ensure(ctx context.Context) error {
 // servers start on it at once and the machine has other work: longer than a write is tried.
 const startFor = 30 * time.Second
 
-// begin is ensure for a start.
-func (o *ownObjects) begin(ctx context.Context) error {
-	return patiently(ctx, o.ensure, o.cfg.Store.Writable)
+// begin is ensure for a start. over is closed when a loop that it needs has failed: then no store comes back.
+func (o *ownObjects) begin(ctx context.Context, over <-chan struct{}) error {
+	return patiently(ctx, over, o.ensure, o.cfg.Store.Writable)
 }
 
 // patiently tries again for a while what fails because the store is away. One that refuses
 // writes, as it is full or read-only, is not waited for.
-func patiently(ctx context.Context, try func(context.Context) error, writable func() error) error {
+func patiently(ctx context.Context, over <-chan struct{}, try func(context.Context) error, writable func() error) error {
 	for end := time.Now().Add(startFor); ; {
 		err := try(ctx)
 		if !apierrors.IsServiceUnavailable(err) || writable() != nil || !time.Now().Before(end) {
@@ -121,6 +121,8 @@ func patiently(ctx context.Context, try func(context.Context) error, writable fu
 		}
 		select {
 		case <-ctx.Done():
+			return err
+		case <-over:
 			return err
 		case <-time.After(time.Second):
 		}

@@ -103,19 +103,25 @@ func TestStartWaitsForTheStore(t *testing.T) {
 		away     time.Duration // for how long the store is
 		then     error
 		writable error
+		over     time.Duration // when a loop fails; 0: none does
 		took     time.Duration
 		want     error
 	}{
-		"at once":            {0, nil, nil, 0, nil},
-		"back soon":          {7 * time.Second, nil, nil, 7 * time.Second, nil},
-		"not back":           {time.Hour, nil, nil, startFor, away},
-		"something else":     {2 * time.Second, other, nil, 2 * time.Second, other},
-		"writes are refused": {time.Hour, nil, sqlstore.ErrFull, 0, away},
+		"at once":             {0, nil, nil, 0, 0, nil},
+		"back soon":           {7 * time.Second, nil, nil, 0, 7 * time.Second, nil},
+		"not back":            {time.Hour, nil, nil, 0, startFor, away},
+		"something else":      {2 * time.Second, other, nil, 0, 2 * time.Second, other},
+		"writes are refused":  {time.Hour, nil, sqlstore.ErrFull, 0, 0, away},
+		"the store has ended": {time.Hour, nil, nil, 1500 * time.Millisecond, 1500 * time.Millisecond, away},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := patiently(t.Context(), func(context.Context) error {
+				over := make(chan struct{})
+				if c.over > 0 {
+					time.AfterFunc(c.over, func() { close(over) })
+				}
+				err := patiently(t.Context(), over, func(context.Context) error {
 					if time.Since(began) < c.away {
 						return away
 					}

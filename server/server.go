@@ -227,7 +227,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	defer stopLoops()
 	group, loops := errgroup.WithContext(loops)
 	s.start(loops, group, s.upkeep(from))
-	if err := s.own.begin(ctx); err != nil {
+	if err := s.own.begin(ctx, loops.Done()); err != nil {
 		stopLoops()
 		return errors.Join(fmt.Errorf("writing the cluster's own objects: %w", err), group.Wait())
 	}
