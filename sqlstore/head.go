@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -55,6 +57,10 @@ func (s *Store) Head(ctx context.Context) (int64, error) {
 	}
 }
 
+// askHeadFor is longer than drivers wait for a database that is silent: they know better what to
+// make of it.
+const askHeadFor = 6 * time.Second
+
 // answerHeads asks for all that wait at once. Who comes while a question is
 // under way waits for the next: the answer may be older than the call.
 func (s *Store) answerHeads(ctx context.Context) {
@@ -69,13 +75,16 @@ func (s *Store) answerHeads(ctx context.Context) {
 		if call == nil {
 			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+		asking, cancel := context.WithTimeout(ctx, askHeadFor)
 		exclusive := s.driver.Exclusive() // before the read
 		b, err := s.driver.Bounds(asking)
-		cancel()
-		if err != nil && ctx.Err() != nil {
-			err = ErrClosed // it is not the callers' contexts that have ended
+		switch { // it is not the callers' contexts that have ended
+		case err != nil && ctx.Err() != nil:
+			err = ErrClosed
+		case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable):
+			err = fmt.Errorf("%w: the database was asked for its head: %v", ErrUnavailable, err)
 		}
+		cancel()
 		s.answer(call, b, err)
 		if err == nil {
 			s.exclusive.Store(exclusive)

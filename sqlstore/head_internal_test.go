@@ -66,3 +66,15 @@ func TestHeadUnderWayAsRunEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestHeadOfASilentDatabase: who asks is told that the store is not available, and not that the time
+// is over, which is that of the question and not theirs.
+func TestHeadOfASilentDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, end := answering(t, bounded{asked: make(chan struct{})})
+		defer end()
+		if _, err := s.Head(t.Context()); !errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
