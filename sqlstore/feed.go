@@ -15,6 +15,10 @@ type feed struct {
 	hints   <-chan struct{}
 	changes []Change    // reused
 	again   *time.Timer // to look for what was left to a batch under way
+	left    struct {    // when that was first, and the revision that the sink has had since
+		at    int64
+		since time.Time
+	}
 }
 
 const pageOfChanges = 1000
@@ -34,9 +38,9 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 			if !open {
 				f.hints = nil
 			}
-			err = f.look(ctx, false)
+			err = f.look(ctx)
 		case <-f.again.C:
-			err = f.look(ctx, true)
+			err = f.look(ctx)
 		case <-feeding.Done():
 			f.drain(func(batch []*write) { f.take(ctx, batch) })
 			return nil
@@ -88,8 +92,9 @@ const stall = 20 * time.Millisecond
 
 // look reads the bounds and brings the sink to the head they show. What may be a
 // batch of this process, under way or waiting to be taken, is better had from
-// memory: then look does nothing, and comes back with late set if the batch does not.
-func (f *feed) look(ctx context.Context, late bool) error {
+// memory: then look does nothing, and comes back. Once the sink has got no further for a
+// stall it reads, also where hints and slow answers have put off coming back.
+func (f *feed) look(ctx context.Context) error {
 	b, err := f.driver.Bounds(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -99,9 +104,14 @@ func (f *feed) look(ctx context.Context, late bool) error {
 		return nil
 	}
 	f.saw(b)
-	if b.Head <= f.applied.Load() {
+	applied := f.applied.Load()
+	if b.Head <= applied {
 		return nil
 	}
+	if f.left.at != applied {
+		f.left.at, f.left.since = applied, time.Now()
+	}
+	late := time.Since(f.left.since) >= stall
 	// In this order: a batch goes from underway to own.
 	batch := f.underway.Load()
 	if len(f.own) > 0 || batch != nil && !late {

@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -62,4 +64,48 @@ func TestAttachLeavesFinishedWrites(t *testing.T) {
 	if own, aux := found(); own || aux != nil {
 		t.Errorf("finished: own %v, with %v", own, aux)
 	}
+}
+
+// slowDriver takes a while to tell of its bounds. From the second time on it has one change.
+type slowDriver struct {
+	Driver
+	asked int
+}
+
+func (d *slowDriver) Bounds(context.Context) (Bounds, error) {
+	time.Sleep(2 * stall)
+	d.asked++
+	return Bounds{Head: int64(min(6+d.asked, 8))}, nil
+}
+
+func (*slowDriver) Changes(context.Context, int64, int, bool) ([]Change, error) {
+	return []Change{{Row: Row{Key: Key{Resource: "configmaps", Name: "a"}, Revision: 8}}}, nil
+}
+
+// TestFeedBehindASlowCommit: what another server wrote is shown while an own commit is under way and does not
+// end, though hints come so fast, or answers so slowly, that there is another hint after each look.
+func TestFeedBehindASlowCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hints := make(chan struct{}, 1)
+		s := New(&slowDriver{}, Config{Clock: time.Now})
+		s.applied.Store(7)
+		s.underway.Store(&[]*write{{done: make(chan struct{})}})
+		f := &feed{Store: s, sink: idleSink{}, hints: hints}
+		feeding, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- f.run(feeding, feeding, stop) }()
+		time.Sleep(3 * stall) // the first look, which needs no hint
+		for range 1000 {
+			hints <- struct{}{}
+			if s.Applied() == 8 {
+				break
+			}
+		}
+		if stop(); s.Applied() != 8 {
+			t.Error("the sink has nothing of it after a thousand looks")
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
