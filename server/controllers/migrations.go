@@ -45,6 +45,7 @@ type Migrations struct {
 	API       API
 	Cache     *cache.Cache
 	Catalogue *kinds.Catalogue
+	Follow    func() // has Catalogue know all definitions that Cache has; nil: it does
 	Objects   Restorer
 	Log       *slog.Logger
 	Clock     func() time.Time
@@ -82,7 +83,7 @@ func migrations(h Host, c Config) func(context.Context) error {
 		h.Log.Warn("nothing to do for a controller, as storage migrations are not served; see the gate StorageVersionMigrator and --runtime-config", "name", migrationSwitch)
 		return nil
 	}
-	m := &Migrations{API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Objects: h.Objects, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of(migrationSwitch)}
+	m := &Migrations{API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Follow: h.Follow, Objects: h.Objects, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of(migrationSwitch)}
 	return m.Run
 }
 
@@ -212,8 +213,12 @@ func (m *Migrations) migrate(ctx context.Context, asked *storagemigrationv1alpha
 	return errors.New("objects are still written in an older form, as by a server with another configuration")
 }
 
-// home is the resource of the stored version of what is to be migrated.
+// home is the resource of the stored version of what is to be migrated, by its definition as it was when the
+// migration was asked for, or later: by an earlier one nothing might be left to do.
 func (m *Migrations) home(asked *storagemigrationv1alpha1.StorageVersionMigration) (*kinds.Resource, error) {
+	if m.Follow != nil {
+		m.Follow()
+	}
 	of := asked.Spec.Resource
 	r := m.Catalogue.Lookup(of.Group, of.Version, of.Resource)
 	switch {

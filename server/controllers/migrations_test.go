@@ -50,13 +50,14 @@ func newMigrating(t *testing.T, keys sqlstore.Sealer) *migrating {
 		})
 	m.work.API, m.work.Cache, m.work.Log, m.work.Clock, m.work.Retry = m.Server, m.Cache, silent, time.Now, time.Millisecond
 	m.work.Objects = objects.New(m.work.Catalogue, m.Store, m.Cache)
+	m.work.Follow = m.Custom.Follow
 	return m
 }
 
 // start runs the controller until stop is called.
 func (m *migrating) start() (stop func()) {
 	// Another one each time, as after a restart.
-	work := controllers.Migrations{API: m.work.API, Cache: m.work.Cache, Log: m.work.Log, Clock: m.work.Clock, Retry: m.work.Retry, Objects: m.work.Objects, Catalogue: m.work.Catalogue}
+	work := controllers.Migrations{API: m.work.API, Cache: m.work.Cache, Log: m.work.Log, Clock: m.work.Clock, Retry: m.work.Retry, Objects: m.work.Objects, Catalogue: m.work.Catalogue, Follow: m.work.Follow}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- work.Run(ctx) }()
@@ -431,6 +432,29 @@ func TestMigrationToAnotherVersion(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// TestMigrationFollowsDefinitions: a migration goes by definitions that were written before it, also where
+// nobody else has looked at them since.
+func TestMigrationFollowsDefinitions(t *testing.T) {
+	m := newMigrating(t, nil)
+	m.define("v1", "")
+	m.Must("POST", "/apis/example.com/v1/namespaces/default/things", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}`)
+	served := m.work.Catalogue
+	behind := kinds.NewCatalogue(served.Known())
+	m.define("v2", "")
+	m.work.Catalogue, m.work.Follow = behind, func() {
+		m.Custom.Follow()
+		behind.Set(served.Known())
+	}
+	m.start()
+	m.ask("things", "example.com", "v2", "things")
+	if got := said(m.ends("things")); got != migrated {
+		t.Error(got)
+	}
+	if row := string(m.row("things.example.com", "default", "a").Value); !strings.Contains(row, `"example.com/v2"`) {
+		t.Errorf("it is stored as %s", row)
 	}
 }
 

@@ -43,6 +43,7 @@ type Namespaces struct {
 	API       API
 	Cache     *cache.Cache
 	Catalogue *kinds.Catalogue
+	Follow    func() // has Catalogue know all definitions that Cache has; nil: it does
 	Log       *slog.Logger
 	Clock     func() time.Time // of what conditions say; nil: time.Now
 	Moves     Moves            // of the clock: nothing waits any longer then
@@ -369,8 +370,12 @@ func (n *Namespaces) wake() {
 	}
 }
 
-// inside lists one resource for each storage that lives in namespaces.
+// inside lists one resource for each storage that lives in namespaces, also where the definition came a
+// moment ago: another server may have taken objects of it already.
 func (n *Namespaces) inside() []*kinds.Resource {
+	if n.Follow != nil {
+		n.Follow()
+	}
 	var out []*kinds.Resource
 	seen := make(map[string]bool)
 	for _, r := range n.Catalogue.Known() {

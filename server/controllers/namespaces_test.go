@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // What a namespace leaves behind is deleted: what was made before its end at once, what is
@@ -62,6 +64,32 @@ func TestOrphans(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOrphansOfNewKinds: what a namespace leaves behind is deleted also where nobody has looked at the definition of
+// its kind since that came, as when another server took the objects.
+func TestOrphansOfNewKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		all := c.catalogue.Known()
+		others := slices.DeleteFunc(slices.Clone(all), func(r *kinds.Resource) bool { return r.Plural == "configmaps" })
+		behind := kinds.NewCatalogue(others)
+		n := &controllers.Namespaces{API: c, Cache: c.cache, Catalogue: behind, Follow: func() { behind.Set(all) }, Log: silent, Rest: time.Hour}
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		c.set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
+		c.set("configmaps", "a", "x", corev1.ConfigMap{})
+		synctest.Wait()
+		behind.Set(others)
+		c.end("a", "1")
+		synctest.Wait()
+		if c.cache.Get("configmaps", "a", "x") != nil {
+			t.Error("the object is there still")
+		}
+		cancel()
+		<-ended
+	})
 }
 
 // end has a namespace terminate, and go at once.

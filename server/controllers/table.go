@@ -23,6 +23,7 @@ type Host struct {
 	API         API
 	Cache       *cache.Cache
 	Catalogue   *kinds.Catalogue
+	Follow      func()            // has Catalogue know all definitions that Cache has; may be nil
 	Definitions *following.Reader // may be nil
 	Objects     Restorer
 	Authorizer  authx.Authorizer
@@ -108,7 +109,7 @@ type controller struct {
 var all = []controller{
 	{name: "namespaces", switches: []string{"namespace"}, build: func(h Host, c Config) func(context.Context) error {
 		n := &Namespaces{
-			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Rest: c.Settle("namespace"), Interval: c.NamespaceInterval,
+			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Follow: h.Follow, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Rest: c.Settle("namespace"), Interval: c.NamespaceInterval,
 			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, Homeless: h.Homeless, Queue: h.Queues.Of("namespace"), Elsewhere: h.Elsewhere,
 		}
 		return n.Run
