@@ -33,7 +33,6 @@ const (
 	// (controllers.Config, Settle), and on a busy machine it looks later. Before that nothing is
 	// theirs.
 	settle = time.Second
-	inTime = 500 * time.Millisecond
 )
 
 // TestRecordedAnswers holds the recorded answers of a stock server against this one.
@@ -242,7 +241,7 @@ func (r *replay) run(ctx context.Context, srv recorded.Server, sc *recorded.Scen
 	l, excused := late{scenario: sc}, false
 	for i := range results {
 		if l.took += results[i].Took; len(l.diff) == 0 && len(results[i].Diff) > 0 {
-			excused = l.took > inTime && results[i].Ended > settle
+			excused = l.took > recorded.InTime && results[i].Ended > settle
 		}
 		l.diff = append(l.diff, results[i].Diff...)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/recorded"
 )
@@ -72,11 +73,17 @@ func TestHeadersAndHeads(t *testing.T) {
 	}
 }
 
-// TestLateAnswers: what differs behind a wait is asked again where nothing was done by it, and
-// nothing else is.
+// TestLateAnswers: what differs behind a wait is asked again where nothing was done by it and the server is
+// busy, and nothing else is.
 func TestLateAnswers(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/x" {
+			if r.URL.Path == "/busy" {
+				time.Sleep(recorded.InTime)
+			}
+			return
+		}
 		if asked.Add(1) < 3 && r.Method != http.MethodPut {
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -86,15 +93,23 @@ func TestLateAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    string
 		sleep float64
+		busy  bool
 		asked int32
 	}{
-		"a look":                 {"GET /x", 0.001, 3},
-		"a look without a wait":  {"GET /x", 0, 1},
-		"a refused write":        {"POST /x", 0.001, 3},
-		"a write that is done":   {"PUT /x", 0.001, 1},
-		"a write without a wait": {"POST /x", 0, 1},
+		"a look":                 {"GET /x", 0.001, true, 3},
+		"a look in time":         {"GET /x", 0.001, false, 1},
+		"a look without a wait":  {"GET /x", 0, true, 1},
+		"a refused write":        {"POST /x", 0.001, true, 3},
+		"a refused one in time":  {"POST /x", 0.001, false, 1},
+		"a write that is done":   {"PUT /x", 0.001, true, 1},
+		"a write without a wait": {"POST /x", 0, true, 1},
 	} {
+		first := "GET /first"
+		if c.busy {
+			first = "GET /busy"
+		}
 		text, err := json.Marshal(map[string]any{"bare": true, "steps": []any{
+			map[string]any{"do": first, "want": map[string]any{"status": 200}},
 			map[string]any{"do": c.do, "sleep": c.sleep, "want": map[string]any{"status": 200, "type": "text/plain; charset=utf-8", "body": map[string]any{"n": 3}}},
 		}})
 		if err != nil {
@@ -102,8 +117,8 @@ func TestLateAnswers(t *testing.T) {
 		}
 		asked.Store(0)
 		got := recorded.Replay(context.Background(), recorded.Server{URL: server.URL, Client: server.Client()}, load(t, string(text)))
-		if n := asked.Load(); n != c.asked || got[0].Equal() != (c.asked == 3) {
-			t.Errorf("%s: asked %d times, want %d: %q", name, n, c.asked, got[0].Diff)
+		if n := asked.Load(); n != c.asked || got[1].Equal() != (c.asked == 3) {
+			t.Errorf("%s: asked %d times, want %d: %q", name, n, c.asked, got[1].Diff)
 		}
 	}
 }

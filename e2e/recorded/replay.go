@@ -47,6 +47,7 @@ type answer struct {
 // Replay runs all steps of a scenario in order.
 func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 	vars, start := map[string]string{"ns": s.NamespaceName()}, time.Now()
+	behind := time.Duration(0) // what steps took, beyond what they were told to wait
 	unknown := ""
 	for _, name := range s.Vars {
 		if vars[name] = srv.Vars[name]; vars[name] == "" {
@@ -77,7 +78,10 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 			if again == 0 || res.Equal() {
 				res.Took, res.Ended = max(0, time.Since(began)-step.waits()), time.Since(start)
 			}
-			if res.Equal() || err != nil || !step.mayAsk(got) || time.Since(began) > step.waits()+lateFor {
+			if again == 0 {
+				behind += res.Took
+			}
+			if res.Equal() || err != nil || behind < InTime || !step.mayAsk(got) || time.Since(began) > step.waits()+lateFor {
 				break
 			}
 		}
@@ -98,11 +102,15 @@ func prepare(ctx context.Context, srv Server, ns string) {
 }
 
 // A step before which who recorded waited is about what takes some time. Where the server is busy
-// it may take longer: so what differs is asked again for a while, if the request has done nothing.
+// it may take longer: so what differs is asked again for a while, if the request has done nothing, and the
+// steps so far took long enough to say that it is busy.
 const (
 	againEvery = 100 * time.Millisecond
 	lateFor    = 20 * time.Second
 )
+
+// InTime is what the steps of a scenario take at most, beyond what they are told to wait, where nothing is busy.
+const InTime = 500 * time.Millisecond
 
 // mayAsk says whether a step may be sent again after an answer.
 func (s *Step) mayAsk(got *answer) bool {
