@@ -345,7 +345,7 @@ func TestStreamsLeaveTogether(t *testing.T) {
 				defer resp.Body.Close()
 				defer close(gates[i])
 			}
-			const most, tries = 10, 20
+			const most, tries = 10, 3
 			// round has all streams bring something, and says how many writes that took.
 			round := func() (took int64) {
 				before, j := l.writes.Load(), *conn.Load()
