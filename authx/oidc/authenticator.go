@@ -147,6 +147,36 @@ func (a *Authenticator) verifierConfig() *gooidc.Config {
 	return cfg
 }
 
+// leeway is how far the clock of an issuer may be ahead, as on a stock server. The library that
+// verifies tokens allows five minutes.
+const leeway = time.Minute
+
+// verify checks a token's signature and its times.
+func (a *Authenticator) verify(ctx context.Context, v *gooidc.IDTokenVerifier, token string) (*gooidc.IDToken, error) {
+	verified, err := v.Verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	var times struct {
+		NotBefore *json.Number `json:"nbf"`
+	}
+	if err := verified.Claims(&times); err != nil || times.NotBefore == nil {
+		return verified, err
+	}
+	seconds, err := times.NotBefore.Int64()
+	if err != nil {
+		fraction, err := times.NotBefore.Float64()
+		if err != nil {
+			return nil, fmt.Errorf("oidc: parse nbf: %w", err)
+		}
+		seconds = int64(fraction)
+	}
+	if now, start := a.now(), time.Unix(seconds, 0); now.Add(leeway).Before(start) {
+		return nil, fmt.Errorf("oidc: current time %v before the nbf (not before) time: %v", now, start)
+	}
+	return verified, nil
+}
+
 // AuthenticateToken implements authx.TokenAuthenticator. Tokens of other issuers are not
 // ours; no token is nil's.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error) {
@@ -170,7 +200,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	if !slices.Contains(a.algs, alg) {
 		return nil, true, fmt.Errorf("oidc: verify token: oidc: id token signed with unsupported algorithm, expected %q got %q", a.algs, alg)
 	}
-	verified, err := verifier.Verify(ctx, token)
+	verified, err := a.verify(ctx, verifier, token)
 	if err != nil {
 		return nil, true, fmt.Errorf("oidc: verify token: %w", err)
 	}

@@ -57,7 +57,7 @@ func (a *Authenticator) fetch(ctx context.Context, c *claims) error {
 	if err != nil {
 		return fmt.Errorf("the issuer %q of claim %q: %w", issuer, name, err)
 	}
-	verified, err := v.Verify(ctx, token)
+	verified, err := a.verify(ctx, v, token)
 	if err != nil {
 		return fmt.Errorf("verify distributed claim token: %w", err)
 	}

@@ -160,7 +160,11 @@ func (a *Authenticator) uid(ctx context.Context, c *claims) (string, error) {
 }
 
 func (a *Authenticator) extra(ctx context.Context, c *claims) (map[string][]string, error) {
-	var extra map[string][]string
+	extra := map[string][]string{}
+	var credential string // one that is no text names no credential
+	if c.read("jti", &credential) == nil && credential != "" {
+		extra[authx.CredentialID] = []string{"JTI=" + credential}
+	}
 	for key, e := range a.compiled.extra {
 		out, err := e.eval(ctx, c.value)
 		if err != nil {
@@ -170,13 +174,12 @@ func (a *Authenticator) extra(ctx context.Context, c *claims) (map[string][]stri
 		if err != nil {
 			return nil, fmt.Errorf("oidc: error evaluating extra claim expression: %s: %w", key, err)
 		}
-		if len(values) == 0 {
-			continue
+		if len(values) > 0 {
+			extra[key] = values
 		}
-		if extra == nil {
-			extra = make(map[string][]string)
-		}
-		extra[key] = values
+	}
+	if len(extra) == 0 {
+		return nil, nil
 	}
 	return extra, nil
 }
@@ -206,19 +209,14 @@ func (a *Authenticator) checkClaims(ctx context.Context, c *claims) error {
 	return nil
 }
 
-// userValue is an identity as expressions see it; what is empty is left out.
+// userValue is an identity as expressions see it: all of its fields are there, whether they are
+// empty or not.
 func userValue(id *authx.Identity) map[string]any {
-	u := map[string]any{}
-	if id.Name != "" {
-		u["username"] = id.Name
-	}
-	if id.UID != "" {
-		u["uid"] = id.UID
-	}
-	if len(id.Groups) > 0 {
+	u := map[string]any{"username": id.Name, "uid": id.UID, "groups": []string{}, "extra": map[string][]string{}}
+	if id.Groups != nil {
 		u["groups"] = id.Groups
 	}
-	if len(id.Extra) > 0 {
+	if id.Extra != nil {
 		u["extra"] = id.Extra
 	}
 	return u

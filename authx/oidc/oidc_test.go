@@ -328,3 +328,77 @@ func TestValidate(t *testing.T) {
 		t.Error(errs)
 	}
 }
+
+// TestCredentialID: the identifier of a token is kept, where it is a text that says something.
+func TestCredentialID(t *testing.T) {
+	s := newIssuer(t)
+	for _, a := range []*oidc.Authenticator{
+		s.start(t, nil),
+		s.start(t, func(p *oidc.Provider) {
+			p.ClaimMappings.Extra = []oidc.ExtraMapping{{Key: "example.com/tenant", ValueExpression: "claims.?tenant.orValue('')"}}
+		}),
+	} {
+		for _, tc := range []struct {
+			jti  any
+			want []string
+		}{
+			{"one", []string{"JTI=one"}}, {"", nil}, {5, nil}, {nil, nil}, {[]string{"one"}, nil},
+		} {
+			who, _, err := a.AuthenticateToken(t.Context(), s.token(t, map[string]any{"jti": tc.jti}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := who.Identity.Extra["authentication.kubernetes.io/credential-id"]; !slices.Equal(got, tc.want) {
+				t.Errorf("jti %v: %q, want %q", tc.jti, got, tc.want)
+			}
+		}
+	}
+}
+
+// TestTimes: clocks may be a minute apart where a token begins, and not at all where it ends.
+func TestTimes(t *testing.T) {
+	s := newIssuer(t)
+	a := s.start(t, nil)
+	at := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
+	for _, tc := range []struct {
+		name   string
+		claims map[string]any
+		err    string
+	}{
+		{"begins in half a minute", map[string]any{"nbf": at(30 * time.Second)}, ""},
+		{"begins in two minutes", map[string]any{"nbf": at(2 * time.Minute)}, "before the nbf"},
+		{"begins in two minutes and a bit", map[string]any{"nbf": float64(at(2*time.Minute)) + .5}, "before the nbf"},
+		{"begins never", map[string]any{"nbf": "1e30x"}, "oidc: verify token: "},
+		{"ended", map[string]any{"exp": at(-2 * time.Second)}, "oidc: token is expired"},
+		{"issued tomorrow", map[string]any{"iat": at(24 * time.Hour)}, ""},
+	} {
+		_, mine, err := a.AuthenticateToken(t.Context(), s.token(t, tc.claims), nil)
+		if !mine || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s: %v %v, want %q", tc.name, mine, err, tc.err)
+		}
+	}
+}
+
+// TestUserRules: rules about users see all fields of an identity, and see that the token has a name.
+func TestUserRules(t *testing.T) {
+	s := newIssuer(t)
+	for _, tc := range []struct {
+		rule   string
+		claims map[string]any
+		want   bool
+	}{
+		{"user.groups.all(g, !g.startsWith('system:'))", nil, true},
+		{"user.groups == [] && user.uid == '' && user.extra == {}", nil, true},
+		{"has(user.username) && has(user.uid) && has(user.groups) && has(user.extra)", nil, true},
+		{"!('example.com/tenant' in user.extra)", nil, true},
+		{"user.extra['authentication.kubernetes.io/credential-id'] == ['JTI=one']", map[string]any{"jti": "one"}, true},
+		{"user.groups.exists(g, g == 'a')", nil, false},
+	} {
+		a := s.start(t, func(p *oidc.Provider) {
+			p.UserValidationRules = []oidc.UserValidationRule{{Expression: tc.rule, Message: "no"}}
+		})
+		if _, _, err := a.AuthenticateToken(t.Context(), s.token(t, tc.claims), nil); (err == nil) != tc.want {
+			t.Errorf("%s: %v", tc.rule, err)
+		}
+	}
+}
