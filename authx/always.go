@@ -40,20 +40,39 @@ type Resolvers []RuleResolver
 func (list Resolvers) RulesFor(ctx context.Context, user *Identity, namespace string) ([]ResourceRule, []NonResourceRule, bool, error) {
 	var resources []ResourceRule
 	var paths []NonResourceRule
-	var problems []string
+	var problems Problems
 	incomplete := false
 	for _, r := range list {
 		some, more, part, err := r.RulesFor(ctx, user, namespace)
 		resources, paths, incomplete = append(resources, some...), append(paths, more...), incomplete || part
-		if err != nil {
+		var several Problems
+		if errors.As(err, &several) {
+			problems = append(problems, several...)
+		} else if err != nil {
 			problems = append(problems, err.Error())
 		}
 	}
-	switch len(problems) {
-	case 0:
+	if len(problems) == 0 {
 		return resources, paths, incomplete, nil
-	case 1:
-		return resources, paths, incomplete, errors.New(problems[0])
 	}
-	return resources, paths, incomplete, errors.New("[" + strings.Join(problems, ", ") + "]")
+	return resources, paths, incomplete, problems
+}
+
+// Problems are texts of errors, at least one.
+type Problems []string
+
+// Error lists each text once, in brackets where several differ, as a stock server does.
+func (list Problems) Error() string {
+	seen := make(map[string]bool, len(list))
+	once := make([]string, 0, len(list))
+	for _, text := range list {
+		if !seen[text] {
+			seen[text] = true
+			once = append(once, text)
+		}
+	}
+	if len(once) == 1 {
+		return once[0]
+	}
+	return "[" + strings.Join(once, ", ") + "]"
 }

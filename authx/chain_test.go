@@ -145,3 +145,32 @@ func TestMasters(t *testing.T) {
 		}
 	}
 }
+
+// lists is a resolver that has a problem.
+type lists struct{ err error }
+
+func (l lists) RulesFor(context.Context, *authx.Identity, string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
+	return nil, nil, l.err != nil, l.err
+}
+
+// TestRulesProblems: what several authorizers could not list is said once, without nested brackets.
+func TestRulesProblems(t *testing.T) {
+	hook := lists{errors.New("webhook authorizer does not support user rule resolution")}
+	rbac := lists{authx.Problems{"role a not found", "role b not found", "role a not found"}}
+	for _, tc := range []struct {
+		list authx.Resolvers
+		want string
+	}{
+		{authx.Resolvers{hook, hook}, "webhook authorizer does not support user rule resolution"},
+		{authx.Resolvers{rbac}, "[role a not found, role b not found]"},
+		{authx.Resolvers{hook, rbac, hook, lists{}}, "[webhook authorizer does not support user rule resolution, role a not found, role b not found]"},
+		{authx.Resolvers{lists{}, lists{authx.Problems{"role a not found", "role a not found"}}}, "role a not found"},
+	} {
+		if _, _, incomplete, err := tc.list.RulesFor(t.Context(), nil, "n"); !incomplete || err == nil || err.Error() != tc.want {
+			t.Errorf("%v, want %s", err, tc.want)
+		}
+	}
+	if _, _, incomplete, err := (authx.Resolvers{lists{}}).RulesFor(t.Context(), nil, "n"); incomplete || err != nil {
+		t.Errorf("%v %v", incomplete, err)
+	}
+}

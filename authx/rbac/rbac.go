@@ -10,8 +10,6 @@ package rbac
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -306,26 +304,8 @@ func (k key) missing() string {
 
 // missingReason names the roles that bindings refer to in vain, each once.
 func missingReason(missing []string) string {
-	text := joined(missing)
-	if text == "" {
+	if len(missing) == 0 {
 		return ""
 	}
-	return "RBAC: " + text
-}
-
-// joined prints problems as a stock server does: in brackets where there are several.
-func joined(problems []string) string {
-	var once []string
-	for _, p := range problems {
-		if !slices.Contains(once, p) {
-			once = append(once, p)
-		}
-	}
-	switch len(once) {
-	case 0:
-		return ""
-	case 1:
-		return once[0]
-	}
-	return "[" + strings.Join(once, ", ") + "]"
+	return "RBAC: " + authx.Problems(missing).Error()
 }

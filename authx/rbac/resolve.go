@@ -2,7 +2,6 @@ package rbac
 
 import (
 	"context"
-	"errors"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -31,8 +30,8 @@ func (r *Rules) Held(user *authx.Identity, namespace string) ([]rbacv1.PolicyRul
 	if namespace != "" {
 		r.each(namespace, user, visit)
 	}
-	if text := joined(missing); text != "" {
-		return rules, errors.New(text)
+	if len(missing) > 0 {
+		return rules, authx.Problems(missing)
 	}
 	return rules, nil
 }
