@@ -81,6 +81,11 @@ type Driver interface {
 	// where all that is kept is newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)
 
+	// Since returns the earliest time of which it is known that the revision, or a newer one, was the newest by
+	// then: RevisionAt means nothing for earlier ones. It is exact for what the log keeps, and to the second below.
+	// ok is false where no row and no mark at or above the revision is kept.
+	Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error)
+
 	// Expired returns up to limit live rows whose ExpiresAt is at or before now.
 	Expired(ctx context.Context, now time.Time, limit int) ([]Row, error)
 

@@ -214,9 +214,6 @@ func (s *Store) Applied() int64 { return s.applied.Load() }
 // Floor is the highest compacted revision known here.
 func (s *Store) Floor() int64 { return s.floor.Load() }
 
-// Retention is for how long ended rows are kept at least.
-func (s *Store) Retention() time.Duration { return s.cfg.Retention }
-
 // Lag is how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 
@@ -274,6 +271,11 @@ func (s *Store) Past(ctx context.Context, key Key, before int64, limit int) ([]R
 // RevisionAt is the newest revision that was written at or before a time; see Driver.
 func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return s.driver.RevisionAt(ctx, t)
+}
+
+// Since is the earliest time of which RevisionAt knows that a revision had been written; see Driver.
+func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
+	return s.driver.Since(ctx, revision)
 }
 
 func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error) {

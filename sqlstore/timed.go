@@ -66,6 +66,11 @@ func (t timed) RevisionAt(ctx context.Context, at time.Time) (revision int64, er
 	return t.Driver.RevisionAt(ctx, at)
 }
 
+func (t timed) Since(ctx context.Context, revision int64) (at time.Time, ok bool, err error) {
+	defer t.tell("since", time.Now(), &err)
+	return t.Driver.Since(ctx, revision)
+}
+
 func (t timed) Expired(ctx context.Context, now time.Time, limit int) (rows []Row, err error) {
 	defer t.tell("expired", time.Now(), &err)
 	return t.Driver.Expired(ctx, now, limit)

@@ -69,6 +69,12 @@ func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return s.store.RevisionAt(ctx, t)
 }
 
+// Since is the earliest time from which on RevisionAt knows that a revision, or a newer one, had been written;
+// ok is false where that is not known any more.
+func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
+	return s.store.Since(ctx, revision)
+}
+
 // WrittenAt is when a revision was written; ok is false where that is not known any more.
 func (s *Store) WrittenAt(ctx context.Context, revision int64) (t time.Time, ok bool) {
 	if revision < 1 {

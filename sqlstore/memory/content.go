@@ -24,6 +24,7 @@ type content struct {
 	floors  sqlstore.Floors // as they were raised last, together
 	trimmed int64           // revision up to which nothing is left that had ended by then
 	bytes   int64           // see weight
+	mark    mark            // of the floor, whose row may be gone
 
 	live     *rows // by key
 	past     *rows // that have ended, by key and revision
@@ -31,6 +32,12 @@ type content struct {
 	expiring *rows // live ones that expire, by when
 
 	forking sync.Mutex // held while the trees are copied, which notes in them that they were
+}
+
+// mark says when a revision was written.
+type mark struct {
+	revision int64
+	at       time.Time
 }
 
 func newContent(cluster string) *content {
@@ -69,7 +76,7 @@ func (c *content) copy() *content {
 	c.forking.Lock()
 	defer c.forking.Unlock()
 	return &content{
-		cluster: c.cluster, bounds: c.bounds, floors: c.floors, trimmed: c.trimmed, bytes: c.bytes,
+		cluster: c.cluster, bounds: c.bounds, floors: c.floors, trimmed: c.trimmed, bytes: c.bytes, mark: c.mark,
 		live: c.live.Copy(), past: c.past.Copy(), log: c.log.Copy(), expiring: c.expiring.Copy(),
 	}
 }

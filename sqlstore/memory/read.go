@@ -210,6 +210,22 @@ func (d *Driver) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 	return revision, nil
 }
 
+// Since implements sqlstore.Driver.
+func (d *Driver) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return t, false, fmt.Errorf("looking since when revision %d held: %w", revision, err)
+	}
+	if c.mark.revision == revision {
+		return c.mark.at, true, nil
+	}
+	c.log.Ascend(&sqlstore.Row{Revision: revision}, func(r *sqlstore.Row) bool {
+		t, ok = r.WrittenAt, true
+		return false
+	})
+	return t, ok, nil
+}
+
 // Expired implements sqlstore.Driver.
 func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (found []sqlstore.Row, err error) {
 	c, err := d.look(ctx)

@@ -18,7 +18,12 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 			if more = to > next.bounds.Floor || next.kept().Past == nil; !more { // the rest is kept
 				return nil
 			}
-			next.bounds.Floor = max(next.bounds.Floor, min(to, next.bounds.Head))
+			if floor := min(to, next.bounds.Head); floor > next.bounds.Floor {
+				next.bounds.Floor = floor
+				if row, ok := next.log.Get(&sqlstore.Row{Revision: floor}); ok {
+					next.mark = mark{floor, row.WrittenAt}
+				}
+			}
 			for range stride {
 				if more = next.trimmed < next.bounds.Floor && deleted < limit; !more {
 					return nil

@@ -50,7 +50,7 @@ func (d *Driver) Explain(ctx context.Context, query string, args int, before ...
 
 // Statements are the statements of queries.go that are planned, by name.
 var Statements = map[string]string{
-	"qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedBelow": qPackedBelow, "qPackedAll": qPackedAll, "qPackedResource": qPackedResource, "qPackedNamespace": qPackedNamespace, "qNextPacked": qNextPacked, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qInsertPacks": qInsertPacks, "qDropPack": qDropPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qForgetMarks": qForgetMarks,
+	"qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedBelow": qPackedBelow, "qPackedAll": qPackedAll, "qPackedResource": qPackedResource, "qPackedNamespace": qPackedNamespace, "qNextPacked": qNextPacked, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qInsertPacks": qInsertPacks, "qDropPack": qDropPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
 	"qBounds": qBounds, "qBoundsNow": qBoundsNow, "qLock": qLock, "qLockAlive": qLockAlive, "qAlive": qAlive, "qRevive": qRevive, "qReserve": qReserve, "qRelax": qRelax, "qFence": qFence, "qFlush": qFlush, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible,
 	"qMarker": qMarker, "qSetMarker": qSetMarker, "qNewMarker": qNewMarker, "qDropMarker": qDropMarker,
 	"qEnd": qEnd, "qInsert": qInsert, "qWritten": qWritten,

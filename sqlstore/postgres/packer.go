@@ -17,6 +17,9 @@ import (
 // rows are read for the seconds that they were written in.
 const markedAtOnce = 100_000
 
+// forgottenAtOnce is how many marks go when the floor rises.
+const forgottenAtOnce = 1000
+
 // Retain implements sqlstore.Driver. It waits for no writer, but for another that compacts.
 func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.Floors, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)

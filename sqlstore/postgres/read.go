@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -343,4 +344,45 @@ func (d *Driver) RevisionAt(ctx context.Context, t time.Time) (revision int64, e
 		return 0, fmt.Errorf("finding the revision at %s: %w", t, err)
 	}
 	return revision, nil
+}
+
+// Since implements sqlstore.Driver. The row of the floor is there unless it was a delete; then a mark may be.
+func (d *Driver) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	err = d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, _ sqlstore.Floors) error {
+		if t, ok, err = writtenAt(ctx, tx, revision); ok || err != nil || revision > b.Floor {
+			return err
+		}
+		if t, ok, err = markedSince(ctx, tx, revision); ok || err != nil {
+			return err
+		}
+		t, ok, err = writtenAt(ctx, tx, b.Floor+1)
+		return err
+	})
+	if err != nil {
+		return t, false, fmt.Errorf("finding since when revision %d held: %w", revision, err)
+	}
+	return t, ok, nil
+}
+
+func writtenAt(ctx context.Context, tx pgx.Tx, revision int64) (t time.Time, ok bool, err error) {
+	if err = tx.QueryRow(ctx, qWrittenAt, revision).Scan(&t); errors.Is(err, pgx.ErrNoRows) {
+		return t, false, nil
+	}
+	return t, err == nil, err
+}
+
+// markedSince is the first second by whose beginning a mark says that a revision had been written.
+func markedSince(ctx context.Context, tx pgx.Tx, revision int64) (t time.Time, ok bool, err error) {
+	var first, last *int64
+	if err := tx.QueryRow(ctx, qMarkSeconds).Scan(&first, &last); err != nil || first == nil || last == nil {
+		return t, false, err
+	}
+	second, err := sqlstore.FirstSecond(*first+1, *last+1, func(second int64) (bool, error) {
+		var r int64
+		err := tx.QueryRow(ctx, qMarked, second).Scan(&r)
+		return r >= revision, err
+	})
+	return time.Unix(second, 0), err == nil && second <= *last+1, err
 }

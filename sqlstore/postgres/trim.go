@@ -30,6 +30,13 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 			if _, err := tx.Exec(ctx, qRaiseFloor, to); err != nil {
 				return err
 			}
+			// The row may go with those that it ended: the mark says since when it held.
+			if _, err := tx.Exec(ctx, qMarkRow, to); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, qForgetMarks, to, forgottenAtOnce); err != nil {
+				return err
+			}
 			if f.Past != nil { // all packs are below the floor now
 				if _, err := tx.Exec(ctx, qCompatible, sqlstore.PackedSchema, sqlstore.UnpackedSchema); err != nil {
 					return err

@@ -75,6 +75,8 @@ var plans = map[string][]string{
 	"qSeconds":             {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
 	"qMark":                {},
 	"qMarked":              {"SEARCH kv_marks USING INTEGER PRIMARY KEY (rowid<?)"},
+	"qMarkRow":             {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
+	"qMarkSeconds":         {"SEARCH kv_marks"},
 	"qForgetMarks":         {"SEARCH kv_marks USING INTEGER PRIMARY KEY (rowid<?)"},
 	"qTrim":                {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH kv USING COVERING INDEX kv_ended (superseded_revision<?)"},
 }

@@ -266,6 +266,49 @@ func marked(c *conn, f sqlstore.Floors, t time.Time) (int64, error) {
 	return max(revision, f.Lowest()), err
 }
 
+// Since implements sqlstore.Driver. The row of the floor is there unless it was a delete; then a mark may be.
+func (d *Driver) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
+	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		if t, ok, err = writtenAt(c, revision); ok || err != nil || revision > b.Floor {
+			return err
+		}
+		if t, ok, err = markedSince(c, revision); ok || err != nil {
+			return err
+		}
+		t, ok, err = writtenAt(c, b.Floor+1)
+		return err
+	})
+	if err != nil {
+		return t, false, fmt.Errorf("finding since when revision %d held: %w", revision, err)
+	}
+	return t, ok, nil
+}
+
+func writtenAt(c *conn, revision int64) (time.Time, bool, error) {
+	var v [1]driver.Value
+	_, err := c.one(v[:], qWrittenAt, revision)
+	micros, ok := v[0].(int64)
+	return fromMicros(micros), ok, err
+}
+
+// markedSince is the first second by whose beginning a mark says that a revision had been written.
+func markedSince(c *conn, revision int64) (t time.Time, ok bool, err error) {
+	var v [2]driver.Value
+	if _, err := c.one(v[:], qMarkSeconds); err != nil {
+		return t, false, err
+	}
+	first, ok := v[0].(int64)
+	last, _ := v[1].(int64)
+	if !ok {
+		return t, false, nil
+	}
+	second, err := sqlstore.FirstSecond(first+1, last+1, func(second int64) (bool, error) {
+		r, err := c.number(qMarked, second)
+		return r >= revision, err
+	})
+	return time.Unix(second, 0), err == nil && second <= last+1, err
+}
+
 // decoder makes Rows from result columns. It shares the strings that rows in
 // key order repeat.
 type decoder struct{ resource, namespace string }

@@ -64,6 +64,13 @@ func trim(w *conn, to int64, limit int) (int64, error) {
 		if err := w.exec(qRaiseFloor, to); err != nil {
 			return 0, err
 		}
+		// The row may go with those that it ended: the mark says since when it held.
+		if err := w.exec(qMarkRow, to); err != nil {
+			return 0, err
+		}
+		if err := w.exec(qForgetMarks, to, int64(marksAtOnce)); err != nil {
+			return 0, err
+		}
 		if f.Past != nil { // all packs are below the floor now
 			if err := w.exec(qCompatible, int64(sqlstore.PackedSchema), int64(sqlstore.UnpackedSchema)); err != nil {
 				return 0, err

@@ -28,6 +28,7 @@ type state struct {
 	rows   []sqlstore.Row // by revision
 	bounds sqlstore.Bounds
 	floors sqlstore.Floors // as they were raised last, together
+	mark   sqlstore.Row    // the row of the floor, which may be gone
 	hints  map[chan struct{}]struct{}
 	leads  map[string]*Memory
 }
@@ -238,7 +239,12 @@ func (m *Memory) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	if m.kept().Past != nil && min(to, m.bounds.Head) <= m.bounds.Floor {
 		return 0, nil
 	}
-	m.bounds.Floor = max(m.bounds.Floor, min(to, m.bounds.Head))
+	if floor := min(to, m.bounds.Head); floor > m.bounds.Floor {
+		m.bounds.Floor = floor
+		if i := slices.IndexFunc(m.rows, func(r sqlstore.Row) bool { return r.Revision == floor }); i >= 0 {
+			m.mark = m.rows[i]
+		}
+	}
 	deleted := 0
 	m.rows = slices.DeleteFunc(m.rows, func(r sqlstore.Row) bool {
 		if r.Superseded == 0 || r.Superseded > m.bounds.Floor || deleted >= limit {
@@ -262,6 +268,22 @@ func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 		}
 	}
 	return revision, nil
+}
+
+func (m *Memory) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
+	if err := m.enter(ctx); err != nil {
+		return t, false, err
+	}
+	defer m.mu.Unlock()
+	if m.mark.Revision == revision {
+		return m.mark.WrittenAt, true, nil
+	}
+	for _, r := range m.rows {
+		if r.Revision >= revision && (!ok || r.WrittenAt.Before(t)) {
+			t, ok = r.WrittenAt, true
+		}
+	}
+	return t, ok, nil
 }
 
 func (m *Memory) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {

@@ -152,6 +152,10 @@ func manySeconds(t *testing.T, db Database) {
 		}
 	}
 	for i := 0; i < seconds; i += 37 {
+		at, ok, err := d.Since(t.Context(), int64(i+1))
+		if first := start.Add(time.Duration(i) * time.Second); !ok || err != nil || at.Before(first) || at.After(first.Add(time.Second)) {
+			t.Fatalf("revision %d held since %s, %t, %v; want %s", i+1, at, ok, err, first)
+		}
 		r, err := d.RevisionAt(t.Context(), start.Add(time.Duration(i)*time.Second+1500*time.Millisecond))
 		if want := int64(i + 1); err != nil || r < want || r > want+1 {
 			t.Fatalf("the revision after second %d is %d, %v", i, r, err)

@@ -165,6 +165,39 @@ var readTests = map[string]func(*testing.T, Database){
 			}
 		}
 	},
+	"since when a revision held": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		since := func(revision int64, want time.Duration, slack time.Duration) {
+			t.Helper()
+			at, ok, err := d.Since(t.Context(), revision)
+			if err != nil || ok != (want >= 0) {
+				t.Fatalf("revision %d held since %s, %t, %v", revision, at, ok, err)
+			}
+			if early := start.Add(want); ok && (at.Before(early) || at.After(early.Add(slack))) {
+				t.Fatalf("revision %d held since %s, want %s", revision, at, early)
+			}
+		}
+		since(1, -1, 0)
+		for i := range 10 {
+			applyAt(t, d, start.Add(time.Duration(i)*time.Minute), create(pod(fmt.Sprint(i)), ""))
+		}
+		applyAt(t, d, start.Add(10*time.Minute), sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Delete, Key: pod("9"), Expect: 10}}})
+		since(1, 0, 0)
+		since(11, 10*time.Minute, 0)
+		since(12, -1, 0)
+		// The row of the floor, a delete, goes; nothing was written after it.
+		if _, err := d.Trim(t.Context(), 11, 100); err != nil {
+			t.Fatal(err)
+		}
+		since(11, 10*time.Minute, time.Second)
+		applyAt(t, d, start.Add(20*time.Minute), create(pod("a"), ""), sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Delete, Key: pod("8"), Expect: 9}}})
+		since(11, 10*time.Minute, time.Second)
+		since(12, 20*time.Minute, 0)
+		if _, err := d.Trim(t.Context(), 13, 100); err != nil {
+			t.Fatal(err)
+		}
+		since(13, 20*time.Minute, time.Second)
+	},
 	"a scan sees whole batches": func(t *testing.T, db Database) {
 		d := db.Open(t)
 		const size = 200

@@ -28,15 +28,8 @@ func Look(ctx context.Context, d sqlstore.Driver) (s Status, err error) {
 	if s.Floors, err = d.Floors(ctx); err != nil {
 		return s, err
 	}
-	if b := s.Bounds; b.Floor < b.Head {
-		log, err := d.Changes(ctx, b.Floor, 1, false)
-		var compacted *sqlstore.CompactedError
-		if err != nil && !errors.As(err, &compacted) {
-			return s, err
-		}
-		if len(log) > 0 {
-			s.OldestSnapshot = log[0].WrittenAt
-		}
+	if s.OldestSnapshot, _, err = d.Since(ctx, max(s.Floors.Of(""), 1)); err != nil {
+		return s, err
 	}
 	_, release, ok, err := d.Lead(ctx, sqlstore.CompactorLead)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/history"
 	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 const configmaps = "/api/v1/namespaces/shop/configmaps"
@@ -320,4 +321,52 @@ type events struct{ last string }
 func (e *events) Take(line []byte) error {
 	e.last = string(line)
 	return nil
+}
+
+// TestUnknownPast: a moment before the oldest that is known is refused however long history is to be kept from now
+// on, and the refusal names one that is answered.
+func TestUnknownPast(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			s := servertest.Start(t, servertest.Plain(nil), served, servertest.On(d, sqlstore.Config{Retention: 240 * time.Hour}))
+			s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
+			moment := func(at time.Time) string { return root + "/moments/" + at.UTC().Format(time.RFC3339) }
+			state := func(at time.Time) string {
+				return item + "configmaps:c:at-" + at.UTC().Format(time.RFC3339)
+			}
+			before := time.Now().Add(-time.Hour) // before there was a database
+			refused(t, s, moment(before), http.StatusGone, "oldest moment that can be shown is")
+			refused(t, s, state(before), http.StatusGone, "oldest moment that can be shown is")
+
+			first := configmap(t, s, "POST", "1")
+			s.Must("DELETE", configmaps+"/c", "")
+			last := s.Store.Applied()
+			made := written(t, s, first)
+			servertest.Eventually(t, func() bool { return time.Since(made) > 2*time.Second })
+			quiet := time.Now().UTC().Add(-time.Second)
+			if m := read[history.Moment](t, s, moment(quiet)); m.Revision != fmt.Sprint(last) {
+				t.Fatalf("before compaction %+v, want %d", m, last)
+			}
+			if _, err := d.Trim(t.Context(), last, 1<<20); err != nil {
+				t.Fatal(err)
+			}
+			// What held before the last write is gone, though it is younger than the retention.
+			refused(t, s, moment(made.Add(-time.Second)), http.StatusGone, "oldest moment that can be shown is")
+			refused(t, s, state(made.Add(-time.Second)), http.StatusGone, "")
+			// Nothing has been written since; what held then is known.
+			if m := read[history.Moment](t, s, moment(quiet)); m.Revision != fmt.Sprint(last) {
+				t.Errorf("after compaction %+v, want %d", m, last)
+			}
+			refused(t, s, state(quiet), http.StatusNotFound, "")
+			// The moment that is named can be shown.
+			_, named, _ := strings.Cut(s.Do("GET", moment(before), "").Body.String(), "can be shown is ")
+			if len(named) < 20 {
+				t.Fatalf("no moment is named in %q", named)
+			}
+			if m := read[history.Moment](t, s, root+"/moments/"+named[:20]); m.Revision != fmt.Sprint(last) {
+				t.Errorf("at the oldest moment %s: %+v, want %d", named[:20], m, last)
+			}
+		})
+	}
 }

@@ -81,7 +81,7 @@ func TestWhoMayNot(t *testing.T) {
 		user, path string
 		code       int
 	}{
-		{"both", web, yes}, {"both", now, yes}, {"both", now + "/diff", yes}, {"both", gone, yes}, {"both", one, http.StatusNotFound},
+		{"both", web, yes}, {"both", now, yes}, {"both", now + "/diff", yes}, {"both", gone, yes}, {"both", one, http.StatusGone},
 		{"both", key, no}, {"both", secret, no}, {"both", secret + "/diff", no},
 		{"both", list("other", "deployments.apps", "web", ""), no},
 		{"lister", web, no}, {"lister", gone, no}, {"lister", now, no}, {"lister", one, no}, {"lister", now + "/diff", no}, {"lister", key, no},

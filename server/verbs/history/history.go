@@ -18,7 +18,6 @@ package history
 
 import (
 	"net/http"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +34,6 @@ import (
 // Config is what the handlers need besides what every verb has.
 type Config struct {
 	Authorizer authx.Authorizer
-	// Retention is for how long the past is kept at least.
-	Retention time.Duration
 	// Typed gives an object its merge type, which knows what tells the items of its lists
 	// apart; nil: nothing is known of lists.
 	Typed func(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error)

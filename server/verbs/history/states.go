@@ -56,6 +56,10 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 	if len(list) == 0 {
 		earlier, err = o.before(revision)
 	}
+	// At the floor a time may be meant that came before it: the write that held then may be gone.
+	if err == nil && s.Revision == 0 && (len(list) == 0 || list[0].WrittenAt.After(s.Time)) {
+		err = o.known(ctx, o.h, revision, s.Time)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -68,10 +72,6 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 		return &state{revision: revision}, nil
 	}
 	found := &state{revision: revision, write: &list[0]}
-	// At the floor a time may be meant that came before it: nobody knows which write held then.
-	if s.Revision == 0 && revision <= floor && found.write.WrittenAt.After(s.Time) {
-		return nil, o.expired(floor)
-	}
 	if len(list) > 1 {
 		found.before = &list[1]
 	}
@@ -133,10 +133,30 @@ func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string
 		return 0, 0, err
 	}
 	oldest = h.Objects.Oldest()
-	// At the floor, or where nothing had been written: only what is younger than the retention is
-	// known to have held then.
-	if revision == 0 || revision <= oldest && at.Before(h.Objects.Now().Add(-t.Retention)) {
-		return 0, 0, apierrors.NewResourceExpired(fmt.Sprintf("what held at %s is not known any more: the oldest revision that can be read is %d", at.Format(time.RFC3339), max(oldest, 1)))
+	return revision, oldest, t.known(ctx, h, max(revision, oldest), at)
+}
+
+// known fails with 410 where a revision was written after a time, and so is not what held then: all that is kept is
+// newer. The past before the first write of a database is as unknown as what was compacted. The error names the
+// oldest moment that can be shown.
+func (t *teller) known(ctx context.Context, h *verbs.Handler, revision int64, at time.Time) error {
+	floor := max(revision, 1)
+	since, ok, err := h.Objects.Since(ctx, floor)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return apierrors.NewResourceExpired(fmt.Sprintf("what held at %s is not known: nothing has been written since the history before revision %d was compacted", at.Format(time.RFC3339), floor))
+	case at.Before(since):
+		return apierrors.NewResourceExpired(fmt.Sprintf("what held at %s is not known: the oldest moment that can be shown is %s", at.Format(time.RFC3339), roundUp(since).Format(time.RFC3339)))
 	}
-	return revision, oldest, nil
+	return nil
+}
+
+// roundUp is the first full second that is not before a time, so that it can be asked for as it is shown.
+func roundUp(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); !whole.Equal(t) {
+		t = whole.Add(time.Second)
+	}
+	return t.UTC()
 }
