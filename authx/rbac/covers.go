@@ -29,6 +29,10 @@ func Uncovered(held, rules []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 		each += words(&held[i])
 	}
 	for i := range rules {
+		// Each looks at a few strings where it does not end at once.
+		if left -= len(held); left < 0 {
+			return missing, ErrTooMany
+		}
 		if slices.ContainsFunc(held, func(h rbacv1.PolicyRule) bool { return coversAll(&h, &rules[i]) }) {
 			continue
 		}
@@ -135,7 +139,7 @@ func Describe(rules []rbacv1.PolicyRule) string {
 // paths stay as they are.
 func together(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	at := map[[3]string]int{}
+	at, seen := map[[3]string]int{}, map[[4]string]bool{}
 	for _, r := range rules {
 		if len(r.NonResourceURLs) > 0 {
 			out = append(out, r)
@@ -147,13 +151,16 @@ func together(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		}
 		i, ok := at[k]
 		if !ok {
-			at[k] = len(out)
-			r.Verbs = slices.Clone(r.Verbs)
+			i = len(out)
+			at[k] = i
+			verbs := r.Verbs
+			r.Verbs = nil
 			out = append(out, r)
-			continue
+			r.Verbs = verbs
 		}
 		for _, v := range r.Verbs {
-			if !slices.Contains(out[i].Verbs, v) {
+			if one := [4]string{k[0], k[1], k[2], v}; !seen[one] {
+				seen[one] = true
 				out[i].Verbs = append(out[i].Verbs, v)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -289,8 +290,9 @@ func restoreRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) bool {
 
 func restoreSubjects(have *[]rbacv1.Subject, want []rbacv1.Subject) bool {
 	changed := false
+	had := rules.In(slices.Clone(*have))
 	for _, s := range want {
-		if !slices.Contains(*have, s) {
+		if !had.Has(s) {
 			*have = append(*have, s)
 			changed = true
 		}

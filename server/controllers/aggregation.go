@@ -189,6 +189,7 @@ func (a *Aggregation) imagine() {
 // in order of names, each rule once.
 func (a *Aggregation) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
 	rules := []rbacv1.PolicyRule{}
+	seen := map[string]bool{}
 	for i := range role.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
@@ -200,14 +201,27 @@ func (a *Aggregation) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, err
 				continue
 			}
 			for _, rule := range append(from.Rules[:len(from.Rules):len(from.Rules)], a.imagined[name]...) {
-				same := func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(rule, other) }
-				if !slices.ContainsFunc(rules, same) {
+				text, err := ruleText(rule)
+				if err != nil {
+					return nil, err
+				}
+				if !seen[text] {
+					seen[text] = true
 					rules = append(rules, rule)
 				}
 			}
 		}
 	}
 	return rules, nil
+}
+
+// ruleText is the same for rules that mean the same: with no list and an empty one alike.
+func ruleText(rule rbacv1.PolicyRule) (string, error) {
+	if rule.Verbs == nil {
+		rule.Verbs = []string{}
+	}
+	text, err := json.Marshal(rule)
+	return string(text), err
 }
 
 // apply writes the rules of a role that is still the one it was: to apply to one that is

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -143,8 +142,13 @@ func mergeLists(a, b string) string {
 	var all, more []string
 	_ = json.Unmarshal([]byte(a), &all)
 	_ = json.Unmarshal([]byte(b), &more)
+	seen := make(map[string]bool, len(all)+len(more))
+	for _, s := range all {
+		seen[s] = true
+	}
 	for _, s := range more {
-		if !slices.Contains(all, s) {
+		if !seen[s] {
+			seen[s] = true
 			all = append(all, s)
 		}
 	}

@@ -3,12 +3,13 @@ package controllers
 import (
 	"crypto/x509"
 	"fmt"
-	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // names are those that are taken in a group.
@@ -67,8 +68,9 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 	}
 	if !equality.Semantic.DeepEqual(asked.ShortNames, accepted.ShortNames) {
 		var errs []error
+		had := rules.In(accepted.ShortNames)
 		for _, short := range asked.ShortNames {
-			if !slices.Contains(accepted.ShortNames, short) {
+			if !had.Has(short) {
 				errs = append(errs, claim(short, "", all.resources))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // deletePlan says how an object is to go.
@@ -152,8 +153,9 @@ func sameSet(a, b []string) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	among := rules.In(b)
 	for _, x := range a {
-		if !slices.Contains(b, x) {
+		if !among.Has(x) {
 			return false
 		}
 	}

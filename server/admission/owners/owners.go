@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
@@ -86,9 +87,15 @@ func (p Permissions) Validate(ctx context.Context, a *admission.Attributes) erro
 // newlyBlocking are the references that hold up the owner's deletion and did not.
 func newlyBlocking(now, before []metav1.OwnerReference) []metav1.OwnerReference {
 	blocks := func(r metav1.OwnerReference) bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
+	did := make(map[types.UID]bool, len(before))
+	for _, ref := range before {
+		if blocks(ref) {
+			did[ref.UID] = true
+		}
+	}
 	var out []metav1.OwnerReference
 	for _, ref := range now {
-		if blocks(ref) && !slices.ContainsFunc(before, func(old metav1.OwnerReference) bool { return old.UID == ref.UID && blocks(old) }) {
+		if blocks(ref) && !did[ref.UID] {
 			out = append(out, ref)
 		}
 	}

@@ -41,10 +41,17 @@ func (ExtendedResources) Admit(_ context.Context, a *admission.Attributes) error
 			}
 		}
 	}
+	if len(asked) == 0 {
+		return nil
+	}
+	places := make(map[corev1.Toleration]int, len(pod.Spec.Tolerations))
+	for i, t := range slices.Backward(pod.Spec.Tolerations) { // the first of equal ones counts
+		t.TolerationSeconds = nil
+		places[t] = i
+	}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		t := corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
-		at := slices.IndexFunc(pod.Spec.Tolerations, func(have corev1.Toleration) bool { return t.MatchToleration(&have) })
-		if at >= 0 {
+		if at, ok := places[t]; ok {
 			pod.Spec.Tolerations[at] = t
 		} else {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, t)

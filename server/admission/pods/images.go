@@ -68,8 +68,11 @@ func pulled(a *admission.Attributes) []image {
 	images, volumes := imagesOf(pod)
 	if old, ok := a.Old.(*corev1.Pod); ok && a.Operation == admission.Update {
 		before, _ := imagesOf(old)
-		known := func(i image) bool { return slices.ContainsFunc(before, func(o image) bool { return o.name == i.name }) }
-		if !slices.ContainsFunc(images, func(i image) bool { return !known(i) }) {
+		known := make(map[string]bool, len(before))
+		for _, i := range before {
+			known[i.name] = true
+		}
+		if !slices.ContainsFunc(images, func(i image) bool { return !known[i.name] }) {
 			return nil
 		}
 	}

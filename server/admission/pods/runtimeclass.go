@@ -58,7 +58,7 @@ func (p RuntimeClass) Admit(ctx context.Context, a *admission.Attributes) error 
 		}
 		pod.Spec.NodeSelector[key] = value
 	}
-	pod.Spec.Tolerations = mergeTolerations(pod.Spec.Tolerations, class.Scheduling.Tolerations)
+	pod.Spec.Tolerations = mergeTolerations(slices.Concat(pod.Spec.Tolerations, class.Scheduling.Tolerations))
 	return nil
 }
 
@@ -97,43 +97,4 @@ func (p RuntimeClass) classOf(ctx context.Context, a *admission.Attributes, pod 
 		return nil, a.Forbid(fmt.Errorf("pod rejected: RuntimeClass %q not found", *pod.Spec.RuntimeClassName))
 	}
 	return class, nil
-}
-
-// mergeTolerations joins two lists, without those that another one covers. Of equal
-// ones the first stays, in its place.
-func mergeTolerations(first, second []corev1.Toleration) []corev1.Toleration {
-	all := slices.Concat(first, second)
-	var merged []corev1.Toleration
-	for i := range all {
-		covered := func(by corev1.Toleration) bool { return covers(&by, &all[i]) }
-		wider := func(by corev1.Toleration) bool { return covered(by) && !equality.Semantic.DeepEqual(by, all[i]) }
-		if !slices.ContainsFunc(merged, covered) && !slices.ContainsFunc(all[i+1:], wider) {
-			merged = append(merged, all[i])
-		}
-	}
-	return merged
-}
-
-// covers tells whether whatever b tolerates a tolerates too.
-func covers(a, b *corev1.Toleration) bool {
-	if equality.Semantic.DeepEqual(a, b) {
-		return true
-	}
-	if b.Key != a.Key && (a.Key != "" || a.Operator != corev1.TolerationOpExists) {
-		return false
-	}
-	if b.Effect != a.Effect && a.Effect != "" {
-		return false
-	}
-	if a.Effect == corev1.TaintEffectNoExecute && a.TolerationSeconds != nil &&
-		(b.TolerationSeconds == nil || *b.TolerationSeconds > *a.TolerationSeconds) {
-		return false
-	}
-	switch a.Operator {
-	case corev1.TolerationOpEqual, "":
-		return b.Operator == corev1.TolerationOpEqual && b.Value == a.Value
-	case corev1.TolerationOpExists:
-		return true
-	}
-	return false
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -85,7 +84,7 @@ func (p TolerationLimits) Admit(ctx context.Context, a *admission.Attributes) er
 		more = append(more, corev1.Toleration{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if len(more) > 0 {
-		pod.Spec.Tolerations = merged(append(slices.Clone(pod.Spec.Tolerations), more...))
+		pod.Spec.Tolerations = mergeTolerations(slices.Concat(pod.Spec.Tolerations, more))
 	}
 	return p.Validate(ctx, a)
 }
@@ -107,8 +106,9 @@ func (p TolerationLimits) Validate(ctx context.Context, a *admission.Attributes)
 	if len(allowed) == 0 {
 		return nil
 	}
-	for _, t := range pod.Spec.Tolerations {
-		if !slices.ContainsFunc(allowed, func(w corev1.Toleration) bool { return includes(w, t) }) {
+	wide := newCovering(allowed...)
+	for i := range pod.Spec.Tolerations {
+		if !wide.covers(&pod.Spec.Tolerations[i]) {
 			return status.Plain(fmt.Sprintf("pod tolerations (possibly merged with namespace default tolerations) conflict with its %s whitelist", whose))
 		}
 	}
@@ -129,42 +129,4 @@ func (p TolerationLimits) annotated(ctx context.Context, a *admission.Attributes
 		return nil, false, status.Plain(err.Error())
 	}
 	return list, list != nil, nil
-}
-
-// merged leaves out tolerations that another one includes; of equal ones the first
-// stays.
-func merged(all []corev1.Toleration) []corev1.Toleration {
-	var out []corev1.Toleration
-	for i, t := range all {
-		earlier := slices.ContainsFunc(out, func(o corev1.Toleration) bool { return includes(o, t) })
-		later := slices.ContainsFunc(all[i+1:], func(o corev1.Toleration) bool {
-			return !equality.Semantic.DeepEqual(t, o) && includes(o, t)
-		})
-		if !earlier && !later {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// includes says whether a toleration tolerates all that another one does.
-func includes(wide, t corev1.Toleration) bool {
-	if equality.Semantic.DeepEqual(wide, t) {
-		return true
-	}
-	if t.Key != wide.Key && (wide.Key != "" || wide.Operator != corev1.TolerationOpExists) || t.Effect != wide.Effect && wide.Effect != "" {
-		return false
-	}
-	if most := wide.TolerationSeconds; wide.Effect == corev1.TaintEffectNoExecute && most != nil {
-		if t.TolerationSeconds == nil || *t.TolerationSeconds > *most {
-			return false
-		}
-	}
-	switch wide.Operator {
-	case corev1.TolerationOpExists:
-		return true
-	case corev1.TolerationOpEqual, "":
-		return t.Operator == corev1.TolerationOpEqual && t.Value == wide.Value
-	}
-	return false
 }

@@ -229,9 +229,15 @@ func matters(pod, old *corev1.Pod) bool {
 	if !sameImages(pod.Spec.Containers, old.Spec.Containers) || !sameImages(pod.Spec.InitContainers, old.Spec.InitContainers) {
 		return true
 	}
+	if len(pod.Spec.EphemeralContainers) == 0 {
+		return false
+	}
+	images := make(map[string]string, len(old.Spec.EphemeralContainers))
+	for _, c := range slices.Backward(old.Spec.EphemeralContainers) { // the first of a name counts
+		images[c.Name] = c.Image
+	}
 	for _, c := range pod.Spec.EphemeralContainers {
-		i := slices.IndexFunc(old.Spec.EphemeralContainers, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
-		if i < 0 || old.Spec.EphemeralContainers[i].Image != c.Image {
+		if image, ok := images[c.Name]; !ok || image != c.Image {
 			return true
 		}
 	}

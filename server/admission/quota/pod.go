@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const countPods corev1.ResourceName = "count/pods"
@@ -143,13 +144,18 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 		return nil
 	}
 	missing := map[corev1.ResourceName][]string{}
+	type lack struct {
+		name      corev1.ResourceName
+		container string
+	}
+	told := rules.Seen[lack]{}
 	look := func(list []corev1.Container) {
 		for i := range list {
 			c := &list[i]
 			have := corev1.ResourceList{}
 			named(have, c.Resources.Requests, c.Resources.Limits)
 			for _, name := range names {
-				if _, ok := have[name]; !ok && podNames[name].mandatory && !slices.Contains(missing[name], c.Name) {
+				if _, ok := have[name]; !ok && podNames[name].mandatory && !told.Again(lack{name, c.Name}) {
 					missing[name] = append(missing[name], c.Name)
 				}
 			}

@@ -6,11 +6,11 @@ package services
 import (
 	"context"
 	"errors"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // DenyExternalIPs refuses new external addresses.
@@ -36,8 +36,9 @@ func (DenyExternalIPs) Validate(_ context.Context, a *admission.Attributes) erro
 	if old, ok := a.Old.(*corev1.Service); ok {
 		had = old.Spec.ExternalIPs
 	}
+	known := rules.In(had)
 	for _, ip := range s.Spec.ExternalIPs {
-		if !slices.Contains(had, ip) {
+		if !known.Has(ip) {
 			return a.Forbid(errors.New("Use of external IPs is denied by admission control"))
 		}
 	}

@@ -105,9 +105,10 @@ func validateNamedRules(list []admissionv1.NamedRuleWithOperations, p *field.Pat
 	var errs field.ErrorList
 	for i := range list {
 		names := p.Index(i).Child("resourceNames")
+		seen := rules.Seen[string]{}
 		for k, n := range list[i].ResourceNames {
 			errs = append(errs, rules.Messages(names.Index(k), n, apipath.ValidatePathSegmentName(n, false))...)
-			if slices.Contains(list[i].ResourceNames[:k], n) {
+			if seen.Again(n) {
 				errs = append(errs, field.Duplicate(names.Index(k), n))
 			}
 		}

@@ -2,7 +2,6 @@ package admissionregistration
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,12 +93,26 @@ type mutating struct {
 	spec     *admissionv1alpha1.MutatingAdmissionPolicySpec
 	old      *admissionv1alpha1.MutatingAdmissionPolicySpec // nil for a new one
 	compiler *expr.Compiler
+
+	variables, mutations map[string]bool // the expressions of old
 }
 
 func newMutating(obj, old *admissionv1alpha1.MutatingAdmissionPolicy) *mutating {
 	v := &mutating{spec: &obj.Spec, compiler: expr.NewComposer()}
 	if old != nil {
 		v.old = &old.Spec
+		v.variables, v.mutations = map[string]bool{}, map[string]bool{}
+		for _, x := range v.old.Variables {
+			v.variables[x.Expression] = true
+		}
+		for _, m := range v.old.Mutations {
+			if m.ApplyConfiguration != nil {
+				v.mutations[m.ApplyConfiguration.Expression] = true
+			}
+			if m.JSONPatch != nil {
+				v.mutations[m.JSONPatch.Expression] = true
+			}
+		}
 	}
 	return v
 }
@@ -158,8 +171,7 @@ func mutableOperations(m *admissionv1alpha1.MatchResources, p *field.Path) field
 
 // variable is the expression of a variable.
 func (v *mutating) variable(text string) expr.Source {
-	had := func(x admissionv1alpha1.Variable) bool { return x.Expression == text }
-	return expr.Source{Text: text, Offer: v.offer(), Stored: v.old != nil && slices.ContainsFunc(v.old.Variables, had)}
+	return expr.Source{Text: text, Offer: v.offer(), Stored: v.variables[text]}
 }
 
 func (v *mutating) mutation(m *admissionv1alpha1.Mutation, p *field.Path) field.ErrorList {
@@ -203,14 +215,7 @@ func (v *mutating) expression(text string, gives []*cel.Type, p *field.Path) fie
 	}
 	offer := v.offer()
 	offer.Mutation = true
-	return faulty(v.compiler.Compile(expr.Source{Text: trimmed, Offer: offer, Gives: gives, Stored: v.had(text)}), trimmed, p)
-}
-
-// had says whether the policy that is replaced has an expression.
-func (v *mutating) had(text string) bool {
-	return v.old != nil && slices.ContainsFunc(v.old.Mutations, func(m admissionv1alpha1.Mutation) bool {
-		return m.ApplyConfiguration != nil && m.ApplyConfiguration.Expression == text || m.JSONPatch != nil && m.JSONPatch.Expression == text
-	})
+	return faulty(v.compiler.Compile(expr.Source{Text: trimmed, Offer: offer, Gives: gives, Stored: v.mutations[text]}), trimmed, p)
 }
 
 func validateMutatingBinding(s *admissionv1alpha1.MutatingAdmissionPolicyBindingSpec) field.ErrorList {

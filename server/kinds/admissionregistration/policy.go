@@ -99,10 +99,14 @@ type policy struct {
 	*admissionv1.ValidatingAdmissionPolicy
 	old      *admissionv1.ValidatingAdmissionPolicy // nil for a new one
 	compiler *expr.Compiler
+	stored   storedTexts
 }
 
+// storedTexts are the expressions that a policy had before, by where they stood.
+type storedTexts struct{ validations, messages, annotations map[string]bool }
+
 func newPolicy(obj, old *admissionv1.ValidatingAdmissionPolicy) *policy {
-	v := &policy{ValidatingAdmissionPolicy: obj, old: old, compiler: expr.NewCompiler()}
+	v := &policy{ValidatingAdmissionPolicy: obj, old: old, compiler: expr.NewCompiler(), stored: textsOf(old)}
 	if len(v.Spec.Variables) > 0 {
 		v.compiler = expr.NewComposer()
 	}
@@ -131,7 +135,7 @@ func (v *policy) validate() field.ErrorList {
 		}
 		errs = append(errs, validateMatchConditions(s.MatchConditions, v.offer(), stored, p.Child("matchConditions"))...)
 	}
-	variable := func(text string) expr.Source { return v.source(text, nil, validationTexts) }
+	variable := func(text string) expr.Source { return v.source(text, nil, v.stored.validations) }
 	errs = append(errs, validateVariables(s.Variables, v.compiler, variable, p.Child("variables"))...)
 	if len(s.Validations) == 0 && len(s.AuditAnnotations) == 0 {
 		const none = "validations or auditAnnotations must contain at least one item"
@@ -163,23 +167,25 @@ func validateConstraints(m *admissionv1.MatchResources, p *field.Path) field.Err
 	return errs
 }
 
-// The expressions that a policy had before, by where they stood.
-func validationTexts(s *admissionv1.ValidatingAdmissionPolicySpec, text string) bool {
-	return slices.ContainsFunc(s.Validations, func(x admissionv1.Validation) bool { return x.Expression == text })
+func textsOf(old *admissionv1.ValidatingAdmissionPolicy) (s storedTexts) {
+	if old == nil {
+		return s
+	}
+	s = storedTexts{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	for i := range old.Spec.Validations {
+		s.validations[old.Spec.Validations[i].Expression] = true
+		s.messages[old.Spec.Validations[i].MessageExpression] = true
+	}
+	for i := range old.Spec.AuditAnnotations {
+		s.annotations[old.Spec.AuditAnnotations[i].ValueExpression] = true
+	}
+	return s
 }
 
-func messageTexts(s *admissionv1.ValidatingAdmissionPolicySpec, text string) bool {
-	return slices.ContainsFunc(s.Validations, func(x admissionv1.Validation) bool { return x.MessageExpression == text })
-}
-
-func annotationTexts(s *admissionv1.ValidatingAdmissionPolicySpec, text string) bool {
-	return slices.ContainsFunc(s.AuditAnnotations, func(a admissionv1.AuditAnnotation) bool { return a.ValueExpression == text })
-}
-
-// source is an expression with all that the policy offers; in says whether an older
-// policy had it at the same place.
-func (v *policy) source(text string, gives []*cel.Type, in func(*admissionv1.ValidatingAdmissionPolicySpec, string) bool) expr.Source {
-	return expr.Source{Text: text, Offer: v.offer(), Gives: gives, Stored: v.old != nil && in(&v.old.Spec, text)}
+// source is an expression with all that the policy offers; stored are those that an older policy
+// had at the same place.
+func (v *policy) source(text string, gives []*cel.Type, stored map[string]bool) expr.Source {
+	return expr.Source{Text: text, Offer: v.offer(), Gives: gives, Stored: stored[text]}
 }
 
 // faulty reports an expression that does not compile, as it was written.
@@ -224,14 +230,14 @@ func (v *policy) validation(x *admissionv1.Validation, p *field.Path) field.Erro
 	if strings.TrimSpace(x.Expression) == "" {
 		errs = append(errs, field.Required(p.Child("expression"), "expression is not specified"))
 	} else {
-		errs = append(errs, faulty(v.compiler.Compile(v.source(x.Expression, expr.Bool, validationTexts)), x.Expression, p.Child("expression"))...)
+		errs = append(errs, faulty(v.compiler.Compile(v.source(x.Expression, expr.Bool, v.stored.validations)), x.Expression, p.Child("expression"))...)
 	}
 	if x.MessageExpression != "" {
 		at := p.Child("messageExpression")
 		if strings.TrimSpace(x.MessageExpression) == "" {
 			errs = append(errs, field.Invalid(at, x.MessageExpression, "must be non-empty if specified"))
 		} else {
-			message := v.source(x.MessageExpression, expr.String, messageTexts)
+			message := v.source(x.MessageExpression, expr.String, v.stored.messages)
 			message.Offer.Authorizer = false
 			errs = append(errs, faulty(v.compiler.Compile(message), x.MessageExpression, at)...)
 		}
@@ -266,7 +272,7 @@ func (v *policy) annotations(p *field.Path) field.ErrorList {
 		case len(text) > maxValueExpression:
 			errs = append(errs, field.Required(value, fmt.Sprintf("must not exceed %d bytes in length", maxValueExpression)))
 		default:
-			compiled := v.source(a.ValueExpression, expr.StringOrNull, annotationTexts)
+			compiled := v.source(a.ValueExpression, expr.StringOrNull, v.stored.annotations)
 			compiled.Text = text
 			errs = append(errs, faulty(v.compiler.Compile(compiled), a.ValueExpression, value)...)
 		}

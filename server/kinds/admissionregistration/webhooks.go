@@ -141,13 +141,12 @@ type tolerance struct {
 
 func toleranceOf(next, old []hook) tolerance {
 	t := tolerance{conditions: len(next) == len(old)}
+	seen := rules.Seen[string]{}
 	for i, h := range old {
 		t.sideEffects = t.sideEffects || h.effects == nil || !slices.Contains(quiet, *h.effects)
 		t.versions = t.versions || len(h.versions) > 0 && !knowsVersion(h.versions)
 		t.selectors = t.selectors || rules.SelectorInvalid(*h.namespaces) || rules.SelectorInvalid(*h.objects)
-		for _, other := range old[:i] {
-			t.names = t.names || other.name == h.name
-		}
+		t.names = seen.Again(h.name) || t.names
 		t.stored = texts(t.stored, h.conditions)
 		t.conditions = t.conditions && reflect.DeepEqual(next[i].conditions, h.conditions)
 	}

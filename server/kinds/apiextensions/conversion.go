@@ -12,6 +12,8 @@ import (
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // knownReviews are the versions of conversion reviews that this server can write.
@@ -128,8 +130,9 @@ func validateReviews(versions []string, t tolerance, p *field.Path) (errs field.
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(p, "")}
 	}
+	seen := rules.Seen[string]{}
 	for i, v := range versions {
-		if slices.Contains(versions[:i], v) {
+		if seen.Again(v) {
 			errs = append(errs, field.Invalid(p.Index(i), v, "duplicate version"))
 			continue
 		}

@@ -5,6 +5,8 @@ import (
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // wrongType tells of an extension that asks for a type.
@@ -89,7 +91,8 @@ func validateMapList(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Error
 		return append(errs, field.Invalid(items.Child("type"), s.Items.Schema.Type, "must be object if parent array's x-kubernetes-list-type is map"))
 	}
 	item := s.Items.Schema
-	for i, k := range s.XListMapKeys {
+	seen := rules.Seen[string]{}
+	for _, k := range s.XListMapKeys {
 		property, ok := item.Properties[k]
 		switch {
 		case !ok:
@@ -97,7 +100,7 @@ func validateMapList(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Error
 		case property.Type == "array" || property.Type == "object":
 			errs = append(errs, field.Invalid(items.Child("properties").Key(k).Child("type"), item.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
-		if slices.Contains(s.XListMapKeys[:i], k) {
+		if seen.Again(k) {
 			errs = append(errs, field.Invalid(keys, s.XListMapKeys, "must not contain duplicate entries"))
 		}
 	}
@@ -117,13 +120,14 @@ func validateKeyed(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorLi
 	if !isList(s, "map") {
 		return errs
 	}
+	required := rules.In(item.Required)
 	for _, k := range s.XListMapKeys {
 		property, ok := item.Properties[k]
 		if !ok {
 			continue // told already
 		}
 		key := at.Child("properties").Key(k)
-		if property.Default == nil && !slices.Contains(item.Required, k) {
+		if property.Default == nil && !required.Has(k) {
 			errs = append(errs, field.Required(key.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
 		}
 		if property.Nullable {

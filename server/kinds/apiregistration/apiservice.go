@@ -167,17 +167,20 @@ func validateTarget(s *apiregistrationv1.APIServiceSpec, p *field.Path) field.Er
 
 func validateConditions(list []apiregistrationv1.APIServiceCondition, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	before := map[apiregistrationv1.APIServiceConditionType]int{}
 	for i, c := range list {
 		at := p.Index(i)
 		if c.Status != apiregistrationv1.ConditionTrue && c.Status != apiregistrationv1.ConditionFalse && c.Status != apiregistrationv1.ConditionUnknown {
 			errs = append(errs, field.NotSupported(at.Child("status"), c.Status,
 				[]apiregistrationv1.ConditionStatus{apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown}))
 		}
-		for k := range i {
-			if list[k].Type == c.Type {
-				errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
+		for range before[c.Type] {
+			if len(errs) > rules.Enough {
+				return errs
 			}
+			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
 		}
+		before[c.Type]++
 	}
 	return errs
 }

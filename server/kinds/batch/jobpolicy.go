@@ -46,13 +46,14 @@ func validateFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 	for i := range s.Template.Spec.InitContainers {
 		names = append(names, s.Template.Spec.InitContainers[i].Name)
 	}
+	among := rules.In(names)
 	for i := range s.PodFailurePolicy.Rules {
-		errs = append(errs, validateFailureRule(s, &s.PodFailurePolicy.Rules[i], list.Index(i), names)...)
+		errs = append(errs, validateFailureRule(s, &s.PodFailurePolicy.Rules[i], list.Index(i), among)...)
 	}
 	return errs
 }
 
-func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, path *field.Path, names []string) field.ErrorList {
+func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, path *field.Path, names *rules.Among[string]) field.ErrorList {
 	errs := given(r.Action, path.Child("action"), failureActions)
 	if r.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Invalid(path.Child("action"), r.Action, "requires the backoffLimitPerIndex to be set"))
@@ -84,9 +85,9 @@ func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPat
 	return errs
 }
 
-func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path, names []string) field.ErrorList {
+func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path, names *rules.Among[string]) field.ErrorList {
 	errs := given(r.Operator, path.Child("operator"), exitOperators)
-	if r.ContainerName != nil && !slices.Contains(names, *r.ContainerName) {
+	if r.ContainerName != nil && !names.Has(*r.ContainerName) {
 		errs = append(errs, field.Invalid(path.Child("containerName"), *r.ContainerName, "must be one of the container or initContainer names in the pod template"))
 	}
 	values := path.Child("values")

@@ -3,11 +3,13 @@ package certificates
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -146,6 +148,14 @@ func keepConditions(r, old *certificatesv1.CertificateSigningRequest, t certific
 // time since when.
 func stamp(r, old *certificatesv1.CertificateSigningRequest) {
 	now := metav1.Now()
+	type held struct {
+		of     certificatesv1.RequestConditionType
+		status corev1.ConditionStatus
+	}
+	since := make(map[held]metav1.Time, len(old.Status.Conditions))
+	for _, c := range slices.Backward(old.Status.Conditions) { // the first of several counts
+		since[held{c.Type, c.Status}] = c.LastTransitionTime
+	}
 	for i := range r.Status.Conditions {
 		c := &r.Status.Conditions[i]
 		if c.LastUpdateTime.IsZero() {
@@ -155,11 +165,8 @@ func stamp(r, old *certificatesv1.CertificateSigningRequest) {
 			continue
 		}
 		c.LastTransitionTime = now
-		for k := range old.Status.Conditions {
-			if o := &old.Status.Conditions[k]; o.Type == c.Type && o.Status == c.Status {
-				c.LastTransitionTime = o.LastTransitionTime
-				break
-			}
+		if before, ok := since[held{c.Type, c.Status}]; ok {
+			c.LastTransitionTime = before
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // settleFamilies fills in families and policy from what the client asked for and
@@ -207,6 +209,7 @@ func wantsPorts(s *corev1.Service) bool {
 func (p *allocation) firstPorts(s *corev1.Service) error {
 	ports := s.Spec.Ports
 	shared := make(map[int32]int32)
+	asked := requestedPorts(ports)
 	for i := range ports {
 		port := &ports[i]
 		if port.NodePort == 0 && !wantsPorts(s) {
@@ -215,7 +218,7 @@ func (p *allocation) firstPorts(s *corev1.Service) error {
 		have := shared[port.Port]
 		switch {
 		case have == 0:
-			wanted := requestedPort(port.Port, ports)
+			wanted := asked[port.Port]
 			if err := p.takePort(s, i, wanted); err != nil {
 				return err
 			}
@@ -231,14 +234,15 @@ func (p *allocation) firstPorts(s *corev1.Service) error {
 	return nil
 }
 
-// requestedPort is the node port that a client named for a port of a service.
-func requestedPort(number int32, ports []corev1.ServicePort) int32 {
+// requestedPorts are the node ports that a client named, the first for each port of a service.
+func requestedPorts(ports []corev1.ServicePort) map[int32]int32 {
+	asked := make(map[int32]int32, len(ports))
 	for i := range ports {
-		if ports[i].Port == number && ports[i].NodePort != 0 {
-			return ports[i].NodePort
+		if p := &ports[i]; p.NodePort != 0 && asked[p.Port] == 0 {
+			asked[p.Port] = p.NodePort
 		}
 	}
-	return 0
+	return asked
 }
 
 // takePort takes a node port for the i-th port: the wanted one, or any for zero.
@@ -260,21 +264,22 @@ func (p *allocation) takePort(s *corev1.Service, i int, wanted int32) error {
 
 // changePorts takes the ports that an update adds and gives back those it drops.
 func (p *allocation) changePorts(s, old *corev1.Service) error {
-	had := nodePorts(old)
+	list := nodePorts(old)
+	had := rules.In(list)
 	seen := make(map[int32]bool)
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
 		switch {
 		case port.NodePort == 0 && !wantsPorts(s):
 			continue
-		case port.NodePort == 0, !slices.Contains(had, port.NodePort) && !seen[port.NodePort]:
+		case port.NodePort == 0, !had.Has(port.NodePort) && !seen[port.NodePort]:
 			if err := p.takePort(s, i, port.NodePort); err != nil {
 				return err
 			}
 		}
 		seen[port.NodePort] = true
 	}
-	for _, port := range unique(had) {
+	for _, port := range unique(list) {
 		if !seen[port] {
 			p.giveBack(portPool, portName(port))
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // prepareServiceUpdate keeps the status, and drops what a service does not need
@@ -60,9 +62,9 @@ func sameAddresses(s, old *corev1.Service) bool {
 
 // noNewNodePorts reports whether the client added no node port.
 func noNewNodePorts(s, old *corev1.Service) bool {
-	had := nodePorts(old)
+	had := rules.In(nodePorts(old))
 	for _, port := range nodePorts(s) {
-		if !slices.Contains(had, port) {
+		if !had.Has(port) {
 			return false
 		}
 	}
@@ -102,13 +104,13 @@ func keepAllocated(s, old *corev1.Service) {
 // keepNodePorts finds ports again by their name, unless the client uses their node
 // port for another one.
 func keepNodePorts(s, old *corev1.Service) {
-	had, named := nodePorts(old), make(map[string]int32)
+	had, named := rules.In(nodePorts(old)), make(map[string]int32)
 	for i := range old.Spec.Ports {
 		named[old.Spec.Ports[i].Name] = old.Spec.Ports[i].NodePort
 	}
 	used := make(map[int32]bool)
 	for _, port := range nodePorts(s) {
-		used[port] = slices.Contains(had, port)
+		used[port] = had.Has(port)
 	}
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]

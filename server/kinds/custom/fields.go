@@ -1,10 +1,10 @@
 package custom
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // labelOf is the field selector label of a path such as ".spec.color".
@@ -14,10 +14,11 @@ func labelOf(path string) string { return strings.TrimPrefix(path, ".") }
 // stored.
 func (d *Definition) fields() []kinds.SelectableField {
 	var out []kinds.SelectableField
+	seen := rules.Seen[string]{}
 	for i := range d.spec.Versions {
 		for _, f := range d.spec.Versions[i].SelectableFields {
 			label := labelOf(f.JSONPath)
-			if !slices.ContainsFunc(out, func(have kinds.SelectableField) bool { return have.Label == label }) {
+			if !seen.Again(label) {
 				out = append(out, kinds.SelectableField{Label: label, Path: steps(f.JSONPath)})
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 func (v *Version) hasStatus() bool {
@@ -141,12 +142,13 @@ func (v *Version) validateType(obj kinds.Object) (errs field.ErrorList) {
 func finalizerWarnings(obj, old kinds.Object) (out []string) {
 	added := slices.Clone(obj.GetFinalizers())
 	slices.Sort(added)
-	var before []string
+	var had []string
 	if old != nil {
-		before = old.GetFinalizers()
+		had = old.GetFinalizers()
 	}
+	before := rules.In(had)
 	for _, name := range slices.Compact(added) {
-		if slices.Contains(before, name) {
+		if before.Has(name) {
 			continue
 		}
 		for _, fault := range validation.IsQualifiedName(name) {

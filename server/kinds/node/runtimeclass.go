@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,22 @@ func runtimeClassWarnings(c, _ *nodev1.RuntimeClass) []string {
 	return warnings
 }
 
+// toleration is one with its seconds in place of a pointer to them, so that equal ones are the
+// same.
+type toleration struct {
+	corev1.Toleration
+	timed   bool
+	seconds int64
+}
+
+func plain(t corev1.Toleration) toleration {
+	p := toleration{Toleration: t}
+	if t.TolerationSeconds != nil {
+		p.TolerationSeconds, p.timed, p.seconds = nil, true, *t.TolerationSeconds
+	}
+	return p
+}
+
 func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 	errs := rules.Label(c.Handler, field.NewPath("handler"))
 	if c.Overhead != nil {
@@ -63,12 +80,10 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, p.Child("nodeSelector"))...)
 		tolerations := p.Child("tolerations")
 		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, tolerations.Child("tolerations"))...)
+		seen := rules.Seen[toleration]{}
 		for i := range s.Tolerations {
-			for k := range i {
-				if rules.Same(s.Tolerations[i], s.Tolerations[k]) {
-					errs = append(errs, field.Duplicate(tolerations.Index(i), rules.Shown(s.Tolerations[i])))
-					break
-				}
+			if seen.Again(plain(s.Tolerations[i])) {
+				errs = append(errs, field.Duplicate(tolerations.Index(i), rules.Shown(s.Tolerations[i])))
 			}
 		}
 	}

@@ -15,10 +15,13 @@ import (
 // claimStatuses checks which claims were made for a pod.
 func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := rules.Seen[string]{}
+	seen, claims := rules.Seen[string]{}, map[string]bool{}
+	for i := range pod.Spec.ResourceClaims {
+		claims[pod.Spec.ResourceClaims[i].Name] = true
+	}
 	for i := range pod.Status.ResourceClaimStatuses {
 		s, at := &pod.Status.ResourceClaimStatuses[i], p.Index(i).Child("name")
-		if !slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == s.Name }) {
+		if !claims[s.Name] {
 			errs = append(errs, field.Invalid(at, s.Name, "must match the name of an entry in `spec.resourceClaims`"))
 		}
 		if seen.Again(s.Name) {
@@ -54,8 +57,9 @@ func containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 		}
 	}
 	for _, l := range lists {
+		asked := &requirements{containers: l.containers}
 		for i := range l.statuses {
-			errs = append(errs, resourceHealth(&l.statuses[i], l.containers, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"))...)
+			errs = append(errs, resourceHealth(&l.statuses[i], asked, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"))...)
 		}
 	}
 	return errs
@@ -81,7 +85,7 @@ func containerUser(u *corev1.ContainerUser, windows bool, p *field.Path) field.E
 var healthy = []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown}
 
 // resourceHealth checks how the resources of a container are: those that it asks for.
-func resourceHealth(s *corev1.ContainerStatus, containers []corev1.Container, p *field.Path) field.ErrorList {
+func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[corev1.ResourceName]{}
 	for i := range s.AllocatedResourcesStatus {
@@ -89,10 +93,8 @@ func resourceHealth(s *corev1.ContainerStatus, containers []corev1.Container, p 
 		if seen.Again(r.Name) {
 			errs = append(errs, field.Duplicate(at.Child("name"), r.Name))
 		}
-		for j := range containers {
-			if c := &containers[j]; c.Name == s.Name {
-				errs = append(errs, asksFor(&c.Resources, r.Name, at.Child("name"))...)
-			}
+		for _, c := range asked.of(s.Name) {
+			errs = append(errs, c.asksFor(r.Name, at.Child("name"))...)
 		}
 		ids := rules.Seen[corev1.ResourceID]{}
 		for j, h := range r.Resources {
@@ -107,12 +109,40 @@ func resourceHealth(s *corev1.ContainerStatus, containers []corev1.Container, p 
 	return errs
 }
 
-func asksFor(r *corev1.ResourceRequirements, name corev1.ResourceName, p *field.Path) field.ErrorList {
-	if claim, ok := strings.CutPrefix(string(name), "claim:"); ok {
-		for _, c := range r.Claims {
-			if c.Name == claim || c.Request != "" && c.Name+"/"+c.Request == claim {
-				return nil
+// requirements are what containers ask for, by their names.
+type requirements struct {
+	containers []corev1.Container
+	named      map[string][]requirement // made when it is needed
+}
+
+// requirement is what a container asks for.
+type requirement struct {
+	*corev1.ResourceRequirements
+	claims map[string]bool // with their requests
+}
+
+func (r *requirements) of(name string) []requirement {
+	if r.named == nil {
+		r.named = make(map[string][]requirement, len(r.containers))
+		for i := range r.containers {
+			c := &r.containers[i]
+			one := requirement{&c.Resources, make(map[string]bool, len(c.Resources.Claims))}
+			for _, claim := range c.Resources.Claims {
+				one.claims[claim.Name] = true
+				if claim.Request != "" {
+					one.claims[claim.Name+"/"+claim.Request] = true
+				}
 			}
+			r.named[c.Name] = append(r.named[c.Name], one)
+		}
+	}
+	return r.named[name]
+}
+
+func (r *requirement) asksFor(name corev1.ResourceName, p *field.Path) field.ErrorList {
+	if claim, ok := strings.CutPrefix(string(name), "claim:"); ok {
+		if r.claims[claim] {
+			return nil
 		}
 		return field.ErrorList{field.Invalid(p, name, "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")}
 	}

@@ -85,15 +85,22 @@ func stateChanges(list, old []corev1.ContainerStatus, p *field.Path, restart cor
 		return nil
 	}
 	var errs field.ErrorList
+	going := make(map[string]int, len(list)) // how many of a name have not ended
+	for j := range list {
+		if list[j].State.Terminated == nil {
+			going[list[j].Name]++
+		}
+	}
 	for i := range old {
 		ended := old[i].State.Terminated
 		if ended == nil || ended.ExitCode != 0 && restart == corev1.RestartPolicyOnFailure || restartable[old[i].Name] {
 			continue
 		}
-		for j := range list {
-			if list[j].Name == old[i].Name && list[j].State.Terminated == nil {
-				errs = append(errs, field.Forbidden(p.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
+		for range going[old[i].Name] {
+			if len(errs) > rules.Enough {
+				return errs
 			}
+			errs = append(errs, field.Forbidden(p.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
 		}
 	}
 	return errs

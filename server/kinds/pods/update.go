@@ -125,13 +125,13 @@ func deadlineUpdate(s, old *corev1.PodSpec, p *field.Path) (errs field.ErrorList
 
 // tolerationUpdate allows more tolerations, and other seconds for those there are.
 func tolerationUpdate(list, old []corev1.Toleration, p *field.Path) field.ErrorList {
-	kept := func(was corev1.Toleration) bool {
-		return slices.ContainsFunc(list, func(is corev1.Toleration) bool {
-			return was.Key == is.Key && was.Operator == is.Operator && was.Value == is.Value && was.Effect == is.Effect
-		})
+	kept := make(map[corev1.Toleration]bool, len(list))
+	for _, t := range list {
+		t.TolerationSeconds = nil
+		kept[t] = true
 	}
-	for _, was := range old {
-		if !kept(was) {
+	for _, t := range old {
+		if t.TolerationSeconds = nil; !kept[t] {
 			return field.ErrorList{field.Forbidden(p, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
@@ -140,8 +140,9 @@ func tolerationUpdate(list, old []corev1.Toleration, p *field.Path) field.ErrorL
 
 func gateUpdate(gates, old []corev1.PodSchedulingGate, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	had := rules.In(old)
 	for i, g := range gates {
-		if !slices.Contains(old, g) {
+		if !had.Has(g) {
 			errs = append(errs, field.Forbidden(p.Index(i).Child("name"), "only deletion is allowed, but found new scheduling gate '"+g.Name+"'"))
 		}
 	}

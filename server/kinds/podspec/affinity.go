@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const (
@@ -152,32 +154,28 @@ func (c *checker) labelKeys(t *corev1.PodAffinityTerm, p *field.Path) {
 	c.labelKeyList(t.MatchLabelKeys, t, p, "matchLabelKeys")
 	c.labelKeyList(t.MismatchLabelKeys, t, p, "mismatchLabelKeys")
 	if t.LabelSelector != nil && len(t.MatchLabelKeys) > 0 {
+		last := make(map[string]int, len(t.MatchLabelKeys))
+		for i, k := range t.MatchLabelKeys {
+			last[k] = i
+		}
 		inSelector := make(map[string]bool)
 		for k := range t.LabelSelector.MatchLabels {
 			inSelector[k] = true
 		}
 		for i := range t.LabelSelector.MatchExpressions {
 			key := t.LabelSelector.MatchExpressions[i].Key
-			if at := lastIndex(t.MatchLabelKeys, key); at >= 0 && inSelector[key] {
+			if at, ok := last[key]; ok && inSelector[key] {
 				c.invalid(p.Index(at), key, "exists in both matchLabelKeys and labelSelector")
 			}
 			inSelector[key] = true
 		}
 	}
+	mismatch := rules.In(t.MismatchLabelKeys)
 	for i, k := range t.MatchLabelKeys {
-		if contains(t.MismatchLabelKeys, k) {
+		if mismatch.Has(k) {
 			c.invalid(p.Child("matchLabelKeys").Index(i), k, "exists in both matchLabelKeys and mismatchLabelKeys")
 		}
 	}
-}
-
-func lastIndex(list []string, s string) int {
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i] == s {
-			return i
-		}
-	}
-	return -1
 }
 
 func (c *checker) labelKeyList(keys []string, t *corev1.PodAffinityTerm, p *field.Path, child string) {

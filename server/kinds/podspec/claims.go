@@ -1,6 +1,9 @@
 package podspec
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -137,18 +140,41 @@ func (c *checker) claimMeta(m *metav1.ObjectMeta, p *field.Path) {
 	})
 }
 
-func (c *checker) podClaims(list []corev1.PodResourceClaim, p *field.Path) []string {
-	var names []string
+// claimNames are what a pod calls its claims.
+type claimNames struct {
+	names []string
+	set   nameSet
+	text  string // all of them, once it is needed
+}
+
+func (n *claimNames) has(name string) bool { return n != nil && n.set.has(name) }
+
+// told says what a name must be. The text is one for all errors of a pod, as it is as long as the
+// list.
+func (n *claimNames) told() string {
+	const one = "must be one of the names in pod.spec.resourceClaims"
+	if n == nil || len(n.names) == 0 {
+		return one + " which is empty"
+	}
+	if n.text == "" {
+		n.text = one + ": " + strings.Join(slices.Sorted(slices.Values(n.names)), ", ")
+	}
+	return n.text
+}
+
+func (c *checker) podClaims(list []corev1.PodResourceClaim, p *field.Path) *claimNames {
+	names := &claimNames{}
 	for i := range list {
 		claim, at := &list[i], p.Index(i)
 		switch {
 		case claim.Name == "":
 			c.required(at.Child("name"), "")
-		case contains(names, claim.Name):
+		case names.has(claim.Name):
 			c.duplicate(at.Child("name"), claim.Name)
 		default:
 			c.dnsLabel(at, "name", claim.Name)
-			names = append(names, claim.Name)
+			names.names = append(names.names, claim.Name)
+			names.set.add(claim.Name)
 		}
 		if claim.ResourceClaimName != nil && claim.ResourceClaimTemplateName != nil {
 			c.invalid(at, rules.Shown(*claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")

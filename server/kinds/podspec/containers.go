@@ -21,7 +21,7 @@ var (
 type podScope struct {
 	spec        *corev1.PodSpec
 	volumes     volumeSet
-	claims      []string // names of spec.resourceClaims
+	claims      *claimNames // names of spec.resourceClaims
 	gracePeriod *int64
 	hostUsers   bool
 }

@@ -2,7 +2,6 @@ package podspec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,7 +122,7 @@ func okAmount(n corev1.ResourceName, q *resource.Quantity) bool {
 }
 
 // resources checks requests and limits of a container.
-func (c *checker) resources(r *corev1.ResourceRequirements, claims []string, p *field.Path, child string) {
+func (c *checker) resources(r *corev1.ResourceRequirements, claims *claimNames, p *field.Path, child string) {
 	if len(r.Limits) == 0 && len(r.Requests) == 0 && len(r.Claims) == 0 {
 		return
 	}
@@ -192,30 +191,43 @@ func (c *checker) requestWithinLimit(n corev1.ResourceName, q resource.Quantity,
 }
 
 // claimRefs checks that what a container claims is declared by its pod, once.
-func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims []string, p *field.Path) {
-	seen := make(map[string]bool)
+func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims *claimNames, p *field.Path) {
+	seen := claimed{all: make(map[string]bool), below: make(map[string]int)}
 	for i, ref := range refs {
 		if ref.Name == "" {
 			c.required(p.Index(i), "")
 			continue
 		}
 		c.claimRefOnce(ref, seen, p.Index(i))
-		if !contains(claims, ref.Name) {
+		if !claims.has(ref.Name) {
 			e := field.NotFound(p.Index(i), ref.Name)
-			e.Detail = "must be one of the names in pod.spec.resourceClaims"
-			if len(claims) == 0 {
-				e.Detail += " which is empty"
-			} else {
-				e.Detail += ": " + strings.Join(slices.Sorted(slices.Values(claims)), ", ")
-			}
+			e.Detail = claims.told()
 			c.add(e)
 		}
 	}
 }
 
+// claimed is what a container claims: claims and, after a slash, requests of them.
+type claimed struct {
+	all   map[string]bool
+	below map[string]int // how many are requests of a claim
+}
+
+// longestClaim is how much of a name is looked through for slashes; longer ones are no names.
+const longestClaim = 253
+
+func (s claimed) add(key string) {
+	s.all[key] = true
+	for i := range min(len(key), longestClaim) {
+		if key[i] == '/' {
+			s.below[key[:i]]++
+		}
+	}
+}
+
 // claimRefOnce refuses a claim, or a request of it, that overlaps an earlier one.
-func (c *checker) claimRefOnce(ref corev1.ResourceClaim, seen map[string]bool, p *field.Path) {
-	if seen[ref.Name] {
+func (c *checker) claimRefOnce(ref corev1.ResourceClaim, seen claimed, p *field.Path) {
+	if seen.all[ref.Name] {
 		c.duplicate(p, ref.Name)
 		return
 	}
@@ -224,14 +236,14 @@ func (c *checker) claimRefOnce(ref corev1.ResourceClaim, seen map[string]bool, p
 		c.dnsLabel(p, "request", ref.Request)
 		key += "/" + ref.Request
 	}
-	if seen[key] {
+	if seen.all[key] {
 		c.duplicate(p, key)
-	} else if ref.Request == "" {
-		for k := range seen {
-			if strings.HasPrefix(k, ref.Name+"/") {
-				c.duplicate(p, ref.Name)
-			}
+		return
+	}
+	if ref.Request == "" {
+		for range seen.below[ref.Name] {
+			c.duplicate(p, ref.Name)
 		}
 	}
-	seen[key] = true
+	seen.add(key)
 }

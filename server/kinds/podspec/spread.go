@@ -16,6 +16,18 @@ const notPositive = "must be greater than zero"
 
 // spread checks the constraints that spread pods over a topology.
 func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) {
+	type pair struct {
+		key string
+		do  corev1.UnsatisfiableConstraintAction
+	}
+	of := func(s *corev1.TopologySpreadConstraint) pair { return pair{s.TopologyKey, s.WhenUnsatisfiable} }
+	var last map[pair]int
+	if len(list) > 1 {
+		last = make(map[pair]int, len(list))
+		for i := range list {
+			last[of(&list[i])] = i
+		}
+	}
 	for i := range list {
 		s, at := &list[i], p.Index(i)
 		if s.MaxSkew <= 0 {
@@ -25,11 +37,8 @@ func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) 
 			c.required(at.Child("topologyKey"), "can not be empty")
 		}
 		oneOf(c, at, "whenUnsatisfiable", s.WhenUnsatisfiable, unsatisfiable)
-		for j := i + 1; j < len(list); j++ {
-			if list[j].TopologyKey == s.TopologyKey && list[j].WhenUnsatisfiable == s.WhenUnsatisfiable {
-				c.duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%v, %v}", s.TopologyKey, s.WhenUnsatisfiable))
-				break
-			}
+		if last[of(s)] > i {
+			c.duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%v, %v}", s.TopologyKey, s.WhenUnsatisfiable))
 		}
 		if s.MinDomains != nil {
 			c.minDomains(s, at.Child("minDomains"))

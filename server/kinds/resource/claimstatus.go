@@ -109,8 +109,9 @@ func validateReserved(c, old *resourcev1beta1.ResourceClaim) field.ErrorList {
 	case c.DeletionTimestamp == nil:
 		return nil
 	}
+	had := rules.In(old.Status.ReservedFor)
 	for _, r := range c.Status.ReservedFor {
-		if !slices.Contains(old.Status.ReservedFor, r) {
+		if !had.Has(r) {
 			return field.ErrorList{field.Forbidden(p, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set")}
 		}
 	}

@@ -7,6 +7,7 @@ package rules
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -223,4 +224,36 @@ func (s Seen[T]) Again(value T) bool {
 	}
 	s[value] = struct{}{}
 	return false
+}
+
+// Enough errors are more than a client is told about one object: where a list stands for as many
+// as there are pairs in it, no more are made.
+const Enough = 10_000
+
+// Among tells which values are in a list that a client sized: each question costs the same,
+// however long the list is.
+type Among[T comparable] struct {
+	list []T
+	set  map[T]struct{} // of a long list, made at the first question
+}
+
+// few is how many values are looked through faster than a set of them is made.
+const few = 16
+
+// In makes an Among of a list, which must stay as it is.
+func In[T comparable](list []T) *Among[T] { return &Among[T]{list: list} }
+
+// Has says whether the list has a value.
+func (a *Among[T]) Has(value T) bool {
+	if len(a.list) <= few {
+		return slices.Contains(a.list, value)
+	}
+	if a.set == nil {
+		a.set = make(map[T]struct{}, len(a.list))
+		for _, v := range a.list {
+			a.set[v] = struct{}{}
+		}
+	}
+	_, ok := a.set[value]
+	return ok
 }

@@ -90,9 +90,14 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *fie
 func validateNodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 	s, was := &obj.Spec, &old.Spec
 	errs := rules.Twice(validateNode(s))
+	named := make(map[string][]int, len(s.Drivers))
+	for k := range s.Drivers {
+		name := s.Drivers[k].Name
+		named[name] = append(named[name], k)
+	}
 	for i := range was.Drivers {
-		for k := range s.Drivers {
-			if was.Drivers[i].Name == s.Drivers[k].Name && !rules.Same(was.Drivers[i], s.Drivers[k]) {
+		for _, k := range named[was.Drivers[i].Name] { // names of what is stored are different ones
+			if !rules.Same(was.Drivers[i], s.Drivers[k]) {
 				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver"), rules.Shown(s.Drivers[k]), apivalidation.FieldImmutableErrorMsg))
 			}
 		}

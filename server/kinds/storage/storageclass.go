@@ -130,9 +130,6 @@ func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// enoughErrors are more than a client is told about one object.
-const enoughErrors = 10_000
-
 func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	// A term without expressions repeats each of the terms, as a stock server sees it.
@@ -146,7 +143,7 @@ func validateTopologies(terms []corev1.TopologySelectorTerm, p *field.Path) fiel
 			return append(errs, field.InternalError(at, err))
 		}
 		for range seen[string(text)] {
-			if len(errs) > enoughErrors {
+			if len(errs) > rules.Enough {
 				return errs
 			}
 			errs = append(errs, field.Duplicate(at, ""))

@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -197,7 +198,8 @@ func (cfg Config) age(c *verbs.Call, req *authenticationv1.TokenRequest, g *auth
 
 func sameSet(a, b []string) bool {
 	within := func(a, b []string) bool {
-		return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+		among := rules.In(b)
+		return !slices.ContainsFunc(a, func(s string) bool { return !among.Has(s) })
 	}
 	return within(a, b) && within(b, a)
 }
