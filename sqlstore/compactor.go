@@ -8,9 +8,9 @@ import (
 
 // compact enforces the retention while this server leads.
 func (s *Store) compact(ctx context.Context) {
-	h := make(horizons)
+	c := &compaction{Store: s, keeper: keeper{Store: s}, horizons: make(horizons)}
 	for {
-		if err := s.compactOnce(ctx, h); err != nil && ctx.Err() == nil {
+		if err := c.once(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("compaction failed and will be tried again", "error", err)
 		}
 		if !s.cfg.Sleep(ctx, s.cfg.CompactEvery) {
@@ -19,32 +19,44 @@ func (s *Store) compact(ctx context.Context) {
 	}
 }
 
-// compactOnce trims where all that is kept is in the log. Else it packs, once in the time that
+// compaction is what a server knows that compacts, for as long as it leads.
+type compaction struct {
+	*Store
+	keeper   keeper
+	kept     Retention // in this round
+	horizons horizons
+	lastPack *time.Duration // when, by Elapsed
+}
+
+// once trims where all that is kept is in the log. Else it packs, once in the time that
 // the log reaches back: an object that is written all the time then fills its packs.
-func (s *Store) compactOnce(ctx context.Context, h horizons) error {
-	if s.cfg.Kept.packs(s.cfg.LogRetention) {
-		now := s.cfg.Elapsed()
-		if s.lastPack != nil && now-*s.lastPack < s.cfg.PackEvery {
-			_, err := s.floorsNow(ctx, h) // which remembers the head
+func (c *compaction) once(ctx context.Context) (err error) {
+	if c.kept, err = c.keeper.retention(ctx); err != nil {
+		return err
+	}
+	if c.kept.packs(c.cfg.LogRetention) {
+		now := c.cfg.Elapsed()
+		if c.lastPack != nil && now-*c.lastPack < c.cfg.PackEvery {
+			_, err := c.floorsNow(ctx) // which remembers the head
 			return err
 		}
-		if err := s.pack(ctx, h); err != nil {
+		if err := c.pack(ctx); err != nil {
 			return err
 		}
-		s.lastPack = &now
+		c.lastPack = &now
 		return nil
 	}
-	b, err := s.Bounds(ctx)
+	b, err := c.Bounds(ctx)
 	if err != nil {
 		return err
 	}
-	to, err := s.reach(ctx, h, s.cfg.Kept.Rest, b.Head)
+	to, err := c.reach(ctx, c.kept.Rest, b.Head)
 	if err == nil {
-		err = s.trim(ctx, to)
+		err = c.trim(ctx, to)
 	}
-	if f := s.floors.Load(); err == nil && (f == nil || f.Past != nil) { // packs of a longer retention
-		if err = Forget(ctx, s.driver, s.rest()); err == nil {
-			_, err = s.know(ctx, s.driver.Floors)
+	if f := c.floors.Load(); err == nil && (f == nil || f.Past != nil) { // packs of a longer retention
+		if err = Forget(ctx, c.driver, c.rest()); err == nil {
+			_, err = c.know(ctx, c.driver.Floors)
 		}
 	}
 	return err

@@ -107,6 +107,13 @@ type Driver interface {
 	// held is closed when it is lost; release gives it up.
 	Lead(ctx context.Context, name string) (held <-chan struct{}, release func(), ok bool, err error)
 
+	// Note returns what SetNote stored last under a name, "" for nothing. Notes are small facts about the database
+	// that its servers agree on.
+	Note(ctx context.Context, name string) (string, error)
+
+	// SetNote stores a note in the place of was, durably, and tells whether that was what stood there.
+	SetNote(ctx context.Context, name, was, is string) (bool, error)
+
 	// Stats describes the stored data for operators; it may take seconds.
 	Stats(ctx context.Context) (Stats, error)
 

@@ -9,34 +9,34 @@ import (
 type horizons map[time.Duration]*horizon
 
 // reach is the revision up to which what is kept for d may go.
-func (s *Store) reach(ctx context.Context, h horizons, d time.Duration, head int64) (int64, error) {
-	wall, elapsed := s.cfg.Clock(), s.cfg.Elapsed() // in this order: time between them lets history live longer
-	if h[d] == nil {
-		h[d] = newHorizon(d, wall, elapsed, head)
+func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (int64, error) {
+	wall, elapsed := c.cfg.Clock(), c.cfg.Elapsed() // in this order: time between them lets history live longer
+	if c.horizons[d] == nil {
+		c.horizons[d] = newHorizon(d, wall, elapsed, head)
 	}
-	old, err := s.driver.RevisionAt(ctx, h[d].before(elapsed))
+	old, err := c.driver.RevisionAt(ctx, c.horizons[d].before(elapsed))
 	if err != nil {
 		return 0, err
 	}
-	return h[d].reach(elapsed, head, old), nil
+	return c.horizons[d].reach(elapsed, head, old), nil
 }
 
 // floorsNow are the floors that the retention asks for now.
-func (s *Store) floorsNow(ctx context.Context, h horizons) (to Floors, err error) {
-	b, err := s.Bounds(ctx)
+func (c *compaction) floorsNow(ctx context.Context) (to Floors, err error) {
+	b, err := c.Bounds(ctx)
 	if err != nil {
 		return to, err
 	}
-	log := s.cfg.Kept.log(s.cfg.LogRetention)
-	if to.Log, err = s.reach(ctx, h, log, b.Head); err != nil {
+	log := c.kept.log(c.cfg.LogRetention)
+	if to.Log, err = c.reach(ctx, log, b.Head); err != nil {
 		return to, err
 	}
 	to.Past = make(map[string]int64)
-	if to.Past[""], err = s.reach(ctx, h, s.cfg.Kept.Rest, b.Head); err != nil {
+	if to.Past[""], err = c.reach(ctx, c.kept.Rest, b.Head); err != nil {
 		return to, err
 	}
-	for name, d := range s.cfg.Kept.Of {
-		if to.Past[name], err = s.reach(ctx, h, max(d, log), b.Head); err != nil {
+	for name, d := range c.kept.Of {
+		if to.Past[name], err = c.reach(ctx, max(d, log), b.Head); err != nil {
 			return to, err
 		}
 	}
@@ -45,22 +45,22 @@ func (s *Store) floorsNow(ctx context.Context, h horizons) (to Floors, err error
 
 // pack raises the floors, puts what the log does not need any more into packs, and deletes those
 // that are not kept.
-func (s *Store) pack(ctx context.Context, h horizons) error {
-	to, err := s.floorsNow(ctx, h)
+func (c *compaction) pack(ctx context.Context) error {
+	to, err := c.floorsNow(ctx)
 	if err != nil {
 		return err
 	}
 	for more := true; more && ctx.Err() == nil; {
-		now, err := s.know(ctx, func(ctx context.Context) (Floors, error) { return s.driver.Retain(ctx, to) })
+		now, err := c.know(ctx, func(ctx context.Context) (Floors, error) { return c.driver.Retain(ctx, to) })
 		if err != nil {
 			return err
 		}
 		more = now.Log < to.Log
 	}
-	if err := Pack(ctx, s.driver, s.rest(), s.packed); err != nil {
+	if err := Pack(ctx, c.driver, c.rest(), c.packed); err != nil {
 		return err
 	}
-	return Forget(ctx, s.driver, s.rest())
+	return Forget(ctx, c.driver, c.rest())
 }
 
 func (s *Store) packed(p Packed) {

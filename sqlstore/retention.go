@@ -65,6 +65,53 @@ func parseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// For is how long the history of a resource is kept, or that of a plural in whatever group; of the rest for "".
+func (r Retention) For(resource string) time.Duration {
+	if d, ok := r.Of[resource]; ok {
+		return d
+	}
+	plural, _, _ := strings.Cut(resource, ".")
+	if d, ok := r.Of[plural]; ok {
+		return d
+	}
+	return r.Rest
+}
+
+// below lists the names, "" for the rest, for which r keeps less than another.
+func (r Retention) below(other Retention) (names []string) {
+	for _, name := range r.names(other) {
+		if r.For(name) < other.For(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// longest keeps each resource for as long as the longer of two.
+func (r Retention) longest(other Retention) Retention {
+	both := Retention{Rest: max(r.Rest, other.Rest)}
+	for _, name := range r.names(other) {
+		if d := max(r.For(name), other.For(name)); name != "" {
+			if both.Of == nil {
+				both.Of = make(map[string]time.Duration)
+			}
+			both.Of[name] = d
+		}
+	}
+	return both
+}
+
+// names are those that either names, and "" for the rest.
+func (r Retention) names(other Retention) []string {
+	names := map[string]struct{}{"": {}}
+	for _, of := range []map[string]time.Duration{r.Of, other.Of} {
+		for name := range of {
+			names[name] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // String is what ParseRetention reads.
 func (r Retention) String() string {
 	if len(r.Of) == 0 {

@@ -14,6 +14,7 @@ import (
 type Config struct {
 	Retention    time.Duration        // how long ended rows are kept; default 5m
 	Kept         Retention            // the same, which may differ by resource; default Retention
+	LowerNow     bool                 // a retention below that of the last server holds at once, not after LowerAfter
 	LogRetention time.Duration        // how long of that the log is kept at most, and what is older packed; default 10m
 	PackEvery    time.Duration        // how often it is packed; default as long as the log is kept
 	MaxBatch     int                  // most Txns in one commit; default 512
@@ -84,6 +85,9 @@ type Observer interface {
 	Packed(rows int, bytes, stored int64)
 	// Expired: rows were deleted because their time had come.
 	Expired(rows int)
+	// Keeping: the server that compacts keeps history for so long. left is the time until it keeps less, as its
+	// Config asks; 0: it does.
+	Keeping(kept Retention, left time.Duration)
 	// Queried: a call of the driver other than a commit took d; query names it.
 	Queried(query string, d time.Duration, err error)
 }
@@ -96,6 +100,7 @@ func (silent) Reloaded(int64, time.Duration)            {}
 func (silent) Trimmed(int64, int)                       {}
 func (silent) Packed(int, int64, int64)                 {}
 func (silent) Expired(int)                              {}
+func (silent) Keeping(Retention, time.Duration)         {}
 func (silent) Queried(string, time.Duration, error)     {}
 
 // Sink receives the log. The store calls it from one goroutine, in revision
@@ -117,18 +122,17 @@ type Reloader interface {
 
 // Store is the face that a server uses. It is safe for concurrent use.
 type Store struct {
-	driver   Driver
-	whole    WholeReader // the driver, or nil
-	copier   Copier      // the driver, or nil
-	cfg      Config
-	running  atomic.Bool
-	ended    atomic.Bool // Run has returned: nobody takes writes
-	applied  atomic.Int64
-	head     atomic.Int64 // newest revision known here
-	floor    atomic.Int64
-	floors   atomic.Pointer[Floors] // as known here; nil: not yet
-	asking   chan struct{}          // the place of who asks the driver for the floors
-	lastPack *time.Duration         // when, by Elapsed; of who leads
+	driver  Driver
+	whole   WholeReader // the driver, or nil
+	copier  Copier      // the driver, or nil
+	cfg     Config
+	running atomic.Bool
+	ended   atomic.Bool // Run has returned: nobody takes writes
+	applied atomic.Int64
+	head    atomic.Int64 // newest revision known here
+	floor   atomic.Int64
+	floors  atomic.Pointer[Floors] // as known here; nil: not yet
+	asking  chan struct{}          // the place of who asks the driver for the floors
 	// exclusive is the driver's Exclusive under which head was read last: while it
 	// holds, head moves with own writes alone.
 	exclusive atomic.Uint64

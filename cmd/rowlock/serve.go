@@ -54,6 +54,7 @@ type serveOptions struct {
 	cacheFile                     cacheFileOptions
 	serviceRange, nodePortRange   string
 	retention                     retention
+	retentionLowerNow             bool
 	logRetention                  time.Duration
 	cachePlainBytes               int64
 	historyAPI                    bool
@@ -109,6 +110,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
 	o.retention.Rest = 5 * time.Minute
 	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
+	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "delete at once what a --history-retention that was lowered does not cover, and not after a day")
 	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
 	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
 	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
@@ -325,7 +327,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	cfg := server.Config{
 		Tracer:    tracer,
 		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
-		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
+		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LowerNow: o.retentionLowerNow, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
 		Catalogue: catalogue, Cache: memory, CacheFile: cacheFile, Authenticate: access.authenticate, DeletesApart: o.deletesApart,
 		Admission: admitted, Aggregation: aggregation,
 		Kubelet: &kubelet, Tokens: &access.tokens, Routes: access.routes,

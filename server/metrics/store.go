@@ -34,11 +34,14 @@ type Store struct {
 	packed     prometheus.Counter
 	saved      prometheus.Gauge
 	expired    prometheus.Counter
+	keeping    *prometheus.GaugeVec
+	lowering   prometheus.Gauge
 	queries    *prometheus.HistogramVec
 	failures   *prometheus.CounterVec
 
 	mu    sync.Mutex
 	stats sqlstore.Stats
+	kept  string // as it is shown
 	asked time.Time
 
 	lag   atomic.Int64 // of the newest change, in nanoseconds
@@ -66,6 +69,10 @@ func NewStore() *Store {
 		packed:     prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_packed_rows_total", Help: "Rows of history that were put together in packs."}),
 		saved:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_packed_saved_bytes", Help: "How much smaller packs are than the values that this server put into them."}),
 		expired:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_expired_objects_total", Help: "Objects deleted because their time had come."}),
+		keeping: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rowlock_store_history_retention_seconds", Help: "For how long the server that compacts keeps history, by resource; * is the rest.",
+		}, []string{"resource"}),
+		lowering: prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowlock_store_history_lowered_in_seconds", Help: "Time until the server that compacts deletes history that a lowered --history-retention does not cover; 0 where none waits."}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "rowlock_store_query_duration_seconds", Help: "Time of a call of the database other than a commit, by its kind.", Buckets: fast,
 		}, []string{"query"}),
@@ -129,6 +136,23 @@ func (s *Store) Packed(rows int, bytes, stored int64) {
 // Expired implements sqlstore.Observer.
 func (s *Store) Expired(rows int) { s.expired.Add(float64(rows)) }
 
+// Keeping implements sqlstore.Observer.
+func (s *Store) Keeping(kept sqlstore.Retention, left time.Duration) {
+	s.lowering.Set(left.Seconds())
+	text := kept.String()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == text {
+		return
+	}
+	s.kept = text
+	s.keeping.Reset()
+	s.keeping.WithLabelValues("*").Set(kept.Rest.Seconds())
+	for name, d := range kept.Of {
+		s.keeping.WithLabelValues(name).Set(d.Seconds())
+	}
+}
+
 // Queried implements sqlstore.Observer.
 func (s *Store) Queried(name string, d time.Duration, err error) {
 	s.queries.WithLabelValues(name).Observe(d.Seconds())
@@ -152,7 +176,7 @@ var (
 )
 
 func (s *Store) parts() []prometheus.Collector {
-	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.packed, s.saved, s.expired, s.queries, s.failures}
+	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.packed, s.saved, s.expired, s.keeping, s.lowering, s.queries, s.failures}
 }
 
 // Describe implements prometheus.Collector.

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type content struct {
 	trimmed int64           // revision up to which nothing is left that had ended by then
 	bytes   int64           // see weight
 	mark    mark            // of the floor, whose row may be gone
+	notes   map[string]string
 
 	live     *rows // by key
 	past     *rows // that have ended, by key and revision
@@ -76,7 +78,7 @@ func (c *content) copy() *content {
 	c.forking.Lock()
 	defer c.forking.Unlock()
 	return &content{
-		cluster: c.cluster, bounds: c.bounds, floors: c.floors, trimmed: c.trimmed, bytes: c.bytes, mark: c.mark,
+		cluster: c.cluster, bounds: c.bounds, floors: c.floors, trimmed: c.trimmed, bytes: c.bytes, mark: c.mark, notes: maps.Clone(c.notes),
 		live: c.live.Copy(), past: c.past.Copy(), log: c.log.Copy(), expiring: c.expiring.Copy(),
 	}
 }

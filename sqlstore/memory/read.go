@@ -210,6 +210,33 @@ func (d *Driver) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 	return revision, nil
 }
 
+// Note implements sqlstore.Driver.
+func (d *Driver) Note(ctx context.Context, name string) (string, error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the note %s: %w", name, err)
+	}
+	return c.notes[name], nil
+}
+
+// SetNote implements sqlstore.Driver.
+func (d *Driver) SetNote(ctx context.Context, name, was, is string) (ok bool, err error) {
+	err = d.change(ctx, func(next *content) error {
+		if ok = next.notes[name] == was; !ok {
+			return nil
+		}
+		if next.notes == nil {
+			next.notes = make(map[string]string)
+		}
+		next.notes[name] = is
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("writing the note %s: %w", name, err)
+	}
+	return ok, nil
+}
+
 // Since implements sqlstore.Driver.
 func (d *Driver) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	c, err := d.look(ctx)

@@ -181,6 +181,9 @@ SELECT p.* FROM k, LATERAL (SELECT ` + columns + past + `k.resource AND namespac
 	ofKey       = ` WHERE resource = $2 AND namespace = $3 AND name = $4`
 
 	// kv_meta by primary key.
+	qNote      = `SELECT coalesce((SELECT word FROM kv_meta WHERE key = 'note:' || $1::text), '')`
+	qNewNote   = `INSERT INTO kv_meta (key, word) VALUES ('note:' || $1::text, $2) ON CONFLICT (key) DO NOTHING`
+	qSetNote   = `UPDATE kv_meta SET word = $3 WHERE key = 'note:' || $1::text AND word = $2`
 	qFloors    = `SELECT coalesce((SELECT word FROM kv_meta WHERE key = 'past'), '')`
 	qSetFloors = `INSERT INTO kv_meta (key, word) VALUES ('past', $1) ON CONFLICT (key) DO UPDATE SET word = excluded.word`
 

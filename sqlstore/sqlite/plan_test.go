@@ -54,6 +54,8 @@ var plans = map[string][]string{
 	"qChangesPrev":         {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
 	"qWrittenAt":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qExpired":             {"SEARCH kv USING INDEX kv_expiring (expires_at>? AND expires_at<?)"},
+	"qNote":                {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
+	"qSetNote":             {},
 	"qFloors":              {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qSetFloors":           {},
 	"qPacked":              {"SEARCH kv_packed USING INDEX kv_packed_past (resource=? AND namespace=? AND name=? AND until_revision>?)"},

@@ -47,6 +47,8 @@ const (
 	ofKey       = ` WHERE resource = ?2 AND namespace = ?3 AND name = ?4`
 
 	// kv_meta by primary key.
+	qNote      = `SELECT value FROM kv_meta WHERE key = 'note:' || ?`
+	qSetNote   = `INSERT INTO kv_meta (key, value) VALUES ('note:' || ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 	qFloors    = `SELECT value FROM kv_meta WHERE key = 'past'`
 	qSetFloors = `INSERT INTO kv_meta (key, value) VALUES ('past', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 

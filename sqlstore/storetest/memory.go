@@ -29,13 +29,14 @@ type state struct {
 	bounds sqlstore.Bounds
 	floors sqlstore.Floors // as they were raised last, together
 	mark   sqlstore.Row    // the row of the floor, which may be gone
+	notes  map[string]string
 	hints  map[chan struct{}]struct{}
 	leads  map[string]*Memory
 }
 
 // NewMemory makes an empty model.
 func NewMemory() *Memory {
-	return &Memory{state: &state{hints: make(map[chan struct{}]struct{}), leads: make(map[string]*Memory)}, closing: make(chan struct{})}
+	return &Memory{state: &state{hints: make(map[chan struct{}]struct{}), leads: make(map[string]*Memory), notes: make(map[string]string)}, closing: make(chan struct{})}
 }
 
 // Again is another server's driver on the same memory.
@@ -268,6 +269,26 @@ func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 		}
 	}
 	return revision, nil
+}
+
+func (m *Memory) Note(ctx context.Context, name string) (string, error) {
+	if err := m.enter(ctx); err != nil {
+		return "", err
+	}
+	defer m.mu.Unlock()
+	return m.notes[name], nil
+}
+
+func (m *Memory) SetNote(ctx context.Context, name, was, is string) (bool, error) {
+	if err := m.enter(ctx); err != nil {
+		return false, err
+	}
+	defer m.mu.Unlock()
+	if m.notes[name] != was {
+		return false, nil
+	}
+	m.notes[name] = is
+	return true, nil
 }
 
 func (m *Memory) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {

@@ -36,17 +36,18 @@ var pastTests = map[string]func(*testing.T, Database){
 		}
 		wantPast(t, d, pod("c"), 0, 5, nil)
 	},
-	"packed":                   packedPast,
-	"by a server, by resource": packedByStore,
-	"somebody trims":           somebodyTrims,
-	"two pack at once":         twoPackers,
-	"damaged":                  damagedPacks,
-	"large values":             largePast,
-	"encrypted anew":           resealedPast,
-	"encrypted while packed":   resealedWhilePacked,
-	"names in several groups":  groupsOfPast,
-	"what expires":             expiredPast,
-	"many seconds":             manySeconds,
+	"packed":                      packedPast,
+	"by a server, by resource":    packedByStore,
+	"a retention that is lowered": loweredRetention,
+	"somebody trims":              somebodyTrims,
+	"two pack at once":            twoPackers,
+	"damaged":                     damagedPacks,
+	"large values":                largePast,
+	"encrypted anew":              resealedPast,
+	"encrypted while packed":      resealedWhilePacked,
+	"names in several groups":     groupsOfPast,
+	"what expires":                expiredPast,
+	"many seconds":                manySeconds,
 	"down to the floor": func(t *testing.T, db Database) {
 		d, m := db.Open(t), NewMemory()
 		history(t, 120, d, m)

@@ -165,6 +165,24 @@ var readTests = map[string]func(*testing.T, Database){
 			}
 		}
 	},
+	"notes": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		for _, step := range []struct {
+			name, was, is string
+			ok            bool
+			note          string
+		}{
+			{"a", "", "1", true, "1"}, {"a", "", "2", false, "1"}, {"b", "1", "2", false, ""}, {"a", "1", "2", true, "2"}, {"b", "", "x", true, "x"}, {"a", "2", "", true, ""}, {"a", "", "3", true, "3"},
+		} {
+			ok, err := d.SetNote(t.Context(), step.name, step.was, step.is)
+			if ok != step.ok || err != nil {
+				t.Fatalf("%+v: %t, %v", step, ok, err)
+			}
+			if note, err := d.Note(t.Context(), step.name); note != step.note || err != nil {
+				t.Fatalf("%+v left %q, %v", step, note, err)
+			}
+		}
+	},
 	"since when a revision held": func(t *testing.T, db Database) {
 		d := db.Open(t)
 		since := func(revision int64, want time.Duration, slack time.Duration) {

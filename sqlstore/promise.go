@@ -1,0 +1,149 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// LowerAfter is for how long servers keep to the longer of two retentions after it was lowered, so that a start
+// without a flag deletes nothing that somebody counts on.
+const LowerAfter = 24 * time.Hour
+
+// promiseEvery is how often the time that has passed since is stored.
+const promiseEvery = 10 * time.Minute
+
+// promise is the note "retention" of a database: for how long its history is kept, whichever server compacts.
+// A lower retention waits for LowerAfter, in time during which some server led: clocks that are set do not count.
+type promise struct {
+	Kept   string        `json:"kept"`             // see ParseRetention
+	Lower  string        `json:"lower,omitempty"`  // is to take its place
+	Waited time.Duration `json:"waited,omitempty"` // since Lower was asked for
+}
+
+const promiseNote = "retention"
+
+// keeper decides which retention the leader enforces.
+type keeper struct {
+	*Store
+	text     string // of the note as it was read or written last
+	promised promise
+	at       time.Duration // when that was, by Elapsed
+	told     string        // the lower retention that the log knows of
+}
+
+// retention is what to keep now. Errors: those of the driver, and CorruptError of the note.
+func (k *keeper) retention(ctx context.Context) (Retention, error) {
+	asked, now := k.cfg.Kept, k.cfg.Elapsed()
+	text, err := k.driver.Note(ctx, promiseNote)
+	if err != nil {
+		return asked, err
+	}
+	if text != k.text || text == "" {
+		k.text, k.promised, k.at = text, promise{}, now
+		if text != "" {
+			if err := json.Unmarshal([]byte(text), &k.promised); err != nil {
+				return asked, &CorruptError{Reason: fmt.Sprintf("kv_meta has a note on retention that cannot be read: %v", err)}
+			}
+		}
+	}
+	kept := asked
+	if k.promised.Kept == "" {
+		if kept, err = k.inferred(ctx, asked); err != nil {
+			return asked, err
+		}
+		k.promised.Kept = kept.String()
+	} else {
+		if kept, err = ParseRetention(k.promised.Kept); err != nil {
+			return asked, &CorruptError{Reason: fmt.Sprintf("kv_meta has a note on retention that cannot be read: %v", err)}
+		}
+	}
+	lower := asked.below(kept)
+	if len(lower) > 0 && !k.cfg.LowerNow {
+		needed, err := k.needed(ctx, asked, lower)
+		if err != nil {
+			return asked, err
+		}
+		if needed {
+			return k.wait(ctx, asked, kept, now)
+		}
+	}
+	if len(lower) > 0 {
+		k.cfg.Log.Info("history is kept for less time from now on", "was", kept.String(), "retention", asked.String())
+	}
+	k.cfg.Observer.Keeping(asked, 0)
+	return asked, k.note(ctx, promise{Kept: asked.String()}, now)
+}
+
+// inferred is what a database seems to have promised that has no note, such as one of an older version or one that
+// was restored: where it has packs, what they hold.
+func (k *keeper) inferred(ctx context.Context, asked Retention) (Retention, error) {
+	floors, err := k.driver.Floors(ctx)
+	if err != nil || floors.Past == nil {
+		return asked, err
+	}
+	since, ok, err := k.driver.Since(ctx, max(floors.start(""), 1))
+	if err != nil || !ok {
+		return asked, err
+	}
+	age := max(0, k.cfg.Clock().Sub(since)).Truncate(time.Hour) + time.Hour
+	return asked.longest(Retention{Rest: age}), nil
+}
+
+// needed says whether there is history that only the longer of two retentions keeps.
+func (k *keeper) needed(ctx context.Context, asked Retention, names []string) (bool, error) {
+	floors, err := k.driver.Floors(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		old, err := k.driver.RevisionAt(ctx, k.cfg.Clock().Add(-asked.For(name)))
+		floor := floors.Of(name)
+		if name == "" {
+			floor = floors.start(name)
+		}
+		if err != nil || old > floor {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// wait keeps to the longer of each two until the lower ones have waited for long enough.
+func (k *keeper) wait(ctx context.Context, asked, kept Retention, now time.Duration) (Retention, error) {
+	next := promise{Kept: k.promised.Kept, Lower: asked.String()}
+	if k.promised.Lower == next.Lower {
+		next.Waited = k.promised.Waited + now - k.at
+	}
+	left := LowerAfter - next.Waited
+	if left <= 0 {
+		k.cfg.Log.Info("history is kept for less time from now on", "was", kept.String(), "retention", asked.String())
+		k.cfg.Observer.Keeping(asked, 0)
+		return asked, k.note(ctx, promise{Kept: asked.String()}, now)
+	}
+	if k.told != next.Lower {
+		k.told = next.Lower
+		k.cfg.Log.Warn("history is kept for longer than --history-retention says, as it was lowered: what it does not cover any more is deleted after a day; give the longer one to keep it, or --history-retention-lower-now to delete it at once",
+			"kept", kept.String(), "retention", asked.String(), "deleted-in", left.Round(time.Minute).String())
+	}
+	both := asked.longest(kept)
+	k.cfg.Observer.Keeping(both, left)
+	if k.promised.Lower == next.Lower && now-k.at < promiseEvery {
+		return both, nil
+	}
+	return both, k.note(ctx, next, now)
+}
+
+// note stores a promise unless it stands there. Where somebody else was faster, the next round sees what they stored.
+func (k *keeper) note(ctx context.Context, p promise, now time.Duration) error {
+	b, err := json.Marshal(p)
+	if err != nil || string(b) == k.text {
+		return err
+	}
+	ok, err := k.driver.SetNote(ctx, promiseNote, k.text, string(b))
+	if err == nil && ok {
+		k.text, k.promised, k.at = string(b), p, now
+	}
+	return err
+}
