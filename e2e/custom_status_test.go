@@ -11,7 +11,7 @@ import (
 )
 
 // TestCustomStatusDefaults makes objects whose status has defaults: what a client sends
-// of it is dropped, what the schema says of it is there at once.
+// of it is dropped, what the schema says of it is there at once, in dry runs too.
 func TestCustomStatusDefaults(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
@@ -38,12 +38,12 @@ func TestCustomStatusDefaults(t *testing.T) {
 		}
 		return obj.Status.Phase
 	}
-	for _, c := range []struct{ plural, version, name, method, query, typ, want, dry string }{
-		{"whole", "v1", "a", http.MethodPost, "", "application/json", "Pending", "none"},
-		{"whole", "v2", "b", http.MethodPost, "", "application/json", "Pending", "none"},
-		{"whole", "v1", "c", http.MethodPatch, "/c?fieldManager=m&", "application/apply-patch+yaml", "Pending", "none"},
-		{"inner", "v1", "a", http.MethodPost, "", "application/json", "none", "none"},
-		{"inner", "v2", "b", http.MethodPost, "", "application/json", "none", "none"},
+	for _, c := range []struct{ plural, version, name, method, query, typ, want string }{
+		{"whole", "v1", "a", http.MethodPost, "", "application/json", "Pending"},
+		{"whole", "v2", "b", http.MethodPost, "", "application/json", "Pending"},
+		{"whole", "v1", "c", http.MethodPatch, "/c?fieldManager=m&", "application/apply-patch+yaml", "Pending"},
+		{"inner", "v1", "a", http.MethodPost, "", "application/json", "none"},
+		{"inner", "v2", "b", http.MethodPost, "", "application/json", "none"},
 	} {
 		collection := "/apis/status.example.com/" + c.version + "/namespaces/default/" + c.plural
 		body := `{"apiVersion":"status.example.com/` + c.version + `","kind":"Kind` + c.plural + `","metadata":{"name":"` + c.name + `"},"status":{"phase":"Mine"}}`
@@ -51,8 +51,8 @@ func TestCustomStatusDefaults(t *testing.T) {
 		if query == "" {
 			query = "?"
 		}
-		if got := phase(want(t, a, http.StatusCreated, c.method, collection+query+"dryRun=All", c.typ, body)); got != c.dry {
-			t.Errorf("%s/%s: a trial answers %s, want %s", c.plural, c.name, got, c.dry)
+		if got := phase(want(t, a, http.StatusCreated, c.method, collection+query+"dryRun=All", c.typ, body)); got != c.want {
+			t.Errorf("%s/%s: a dry run answers %s, want %s", c.plural, c.name, got, c.want)
 		}
 		if got := phase(want(t, a, http.StatusCreated, c.method, collection+query, c.typ, body)); got != c.want {
 			t.Errorf("%s/%s: the answer has %s, want %s", c.plural, c.name, got, c.want)

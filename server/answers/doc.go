@@ -5,7 +5,7 @@
 // Form makes the bytes, and Answers writes them:
 //
 //	Item, Page        answers.go    stored objects: one, or a list of them
-//	Object, DryRun    unstored.go   objects that are stored nowhere: reviews, tokens, dry runs
+//	Object, Ended     unstored.go   objects that are stored nowhere: reviews, tokens, what an update let go
 //	Scale             scale.go      the scale of an object, which has columns of its own
 //	Fail              answers.go    errors, by package status
 //	      |

@@ -216,13 +216,13 @@ func TestPieces(t *testing.T) {
 }
 
 // TestBodiesOfOthers: objects that are not stored are shown by themselves, or their
-// metadata, and a dry run has columns.
+// metadata, and what an update let go has columns.
 func TestBodiesOfOthers(t *testing.T) {
 	k := allKinds(t)[1]
 	a := k.answers()
 	for _, as := range []codecs.Form{{Type: codecs.JSON}, {Type: codecs.JSON, As: metadata}, {Type: codecs.JSON, As: asTable}} {
 		q, w := k.request("includeObject=Metadata")
-		if err := a.DryRun(q, as, 201, k.stored(t, k.items[0])); err != nil {
+		if err := a.Ended(q, as, 201, k.stored(t, k.items[0])); err != nil {
 			t.Fatal(err)
 		}
 		if diff := same(t, k, as, w.Body.Bytes(), encoded(t, as, k.shown(t, as.As, 0))); diff != "" || w.Code != 201 {
@@ -231,7 +231,7 @@ func TestBodiesOfOthers(t *testing.T) {
 	}
 	q, w := k.request("includeObject=nothing")
 	q.W = untouched{t, w}
-	if err := a.DryRun(q, codecs.Form{Type: codecs.JSON, As: asTable}, 201, k.stored(t, k.items[0])); err == nil {
+	if err := a.Ended(q, codecs.Form{Type: codecs.JSON, As: asTable}, 201, k.stored(t, k.items[0])); err == nil {
 		t.Error("includeObject is not looked at")
 	}
 	q, w = k.request("")

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -118,7 +119,15 @@ func (f *tableForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 func (f *tableForm) single(dst []byte, it *cache.Item, defined bool) ([]byte, error) {
 	f.now = f.answers.now()
 	p := objects.Page{Revision: it.Revision, Remaining: -1}
-	dst, err := f.head(dst, &p, defined)
+	meta := p.Meta()
+	if it.Revision == 0 { // a dry run would have created it
+		var as metav1.ObjectMeta
+		if err := json.Unmarshal(it.Metadata(), &as); err != nil {
+			return dst, err
+		}
+		meta.ResourceVersion = as.ResourceVersion
+	}
+	dst, err := f.head(dst, meta, defined)
 	if err != nil {
 		return dst, err
 	}
@@ -127,7 +136,7 @@ func (f *tableForm) single(dst []byte, it *cache.Item, defined bool) ([]byte, er
 }
 
 // head appends what comes before the rows, with the definitions of the columns or not.
-func (f *tableForm) head(dst []byte, p *objects.Page, defined bool) ([]byte, error) {
+func (f *tableForm) head(dst []byte, meta *metav1.ListMeta, defined bool) ([]byte, error) {
 	var definitions []byte
 	if defined {
 		var err error
@@ -135,7 +144,7 @@ func (f *tableForm) head(dst []byte, p *objects.Page, defined bool) ([]byte, err
 			return dst, err
 		}
 	}
-	return table.AppendHead(dst, f.as.As.Version, p.Meta(), definitions)
+	return table.AppendHead(dst, f.as.As.Version, meta, definitions)
 }
 
 // Prepare implements Form: items are put in the order of their kind's rows.
@@ -188,7 +197,7 @@ func (f *tableForm) sort(p *objects.Page) error {
 
 // ListHead implements Form.
 func (f *tableForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
-	return f.head(dst, p, true)
+	return f.head(dst, p.Meta(), true)
 }
 
 // Item implements Form.

@@ -59,14 +59,16 @@ func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object,
 	return out, nil
 }
 
-// DryRun answers with the object that a dry run would have stored, given in the stored
-// version.
-func (a *Answers) DryRun(q *Request, as codecs.Form, code int, obj kinds.Object) error {
+// Ended answers with an object that is gone since an update took away its last finalizer. obj is in
+// the working form.
+func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) error {
 	var row metav1.TableRow
 	if as.IsTable() {
-		row = a.dryRow(q.Resource, obj)
+		row = a.endedRow(q.Resource, obj)
 	}
-	obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
+	if !q.Resource.WorksAsServed() {
+		obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
+	}
 	// Metadata is told as it is of what is stored; see appendMetadata.
 	var metadata *metav1.PartialObjectMetadata
 	if q.Resource.HasGoType() && (as.IsTable() || as.IsPartial()) {
@@ -105,7 +107,7 @@ func (a *Answers) DryRun(q *Request, as codecs.Form, code int, obj kinds.Object)
 	return a.encode(q, as, code, t)
 }
 
-func (a *Answers) dryRow(r *kinds.Resource, obj kinds.Object) (row metav1.TableRow) {
+func (a *Answers) endedRow(r *kinds.Resource, obj kinds.Object) (row metav1.TableRow) {
 	if r.Columns.Cells == nil {
 		row.Cells = []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}
 		return row

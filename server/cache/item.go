@@ -1,6 +1,7 @@
 package cache
 
 import (
+	stdjson "encoding/json"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,24 @@ func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
 		it.trust(row.Value)
+	}
+	return it
+}
+
+// NewUnstoredItem makes an item of an object that a dry run would have stored. Its resourceVersion is what
+// the client sent with a new object, or that of the stored one; "": it has none.
+func NewUnstoredItem(row *sqlstore.Row, version string, storage *kinds.Storage) *Item {
+	it := own(row, storage)
+	var text []byte
+	if version != "" {
+		text, it.Corrupt = stdjson.Marshal(version) // a client may have sent anything
+	}
+	var l layout
+	if it.Corrupt == nil {
+		text, l, it.Corrupt = spliceText(nil, row.Value, text)
+	}
+	if it.Corrupt == nil {
+		it.setLine(text, l)
 	}
 	return it
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-const rvKey = `"resourceVersion":"`
+const rvKey = `"resourceVersion":`
 
 // layout says where in an encoded object the parts lie that the read path cuts at.
 type layout struct {
@@ -92,25 +92,31 @@ func measureMetadata(b []byte, at int, l *layout) int {
 	return end
 }
 
-// lineMore is how many bytes splice adds at most: a key, a number, its quote, commas, and a newline.
-const lineMore = len(rvKey) + len("-9223372036854775808") + 3
+// lineMore is how many bytes splice adds at most: a key, a number, its quotes, commas, and a newline.
+const lineMore = len(rvKey) + len(`"-9223372036854775808"`) + 3
 
 // splice returns b with a resourceVersion in its metadata and a newline behind it,
 // and the layout of b. room is overwritten; nil: the line gets memory of its own.
 func splice(room, b []byte, revision int64) (out []byte, l layout, err error) {
+	var text [len(`"-9223372036854775808"`)]byte
+	return spliceText(room, b, append(strconv.AppendInt(append(text[:0], '"'), revision, 10), '"'))
+}
+
+// spliceText is splice of a resourceVersion that is JSON already; nil: there is to be none.
+func spliceText(room, b, version []byte) (out []byte, l layout, err error) {
 	if l, err = measure(b); err != nil {
 		return nil, l, err
 	}
-	out = slices.Grow(room[:0], len(b)-(l.insTo-l.insAt)+lineMore)
+	out = slices.Grow(room[:0], len(b)-(l.insTo-l.insAt)+len(rvKey)+len(version)+3)
 	out = append(out, b[:l.insAt]...)
-	if l.lead {
-		out = append(out, ',')
-	}
-	out = append(out, rvKey...)
-	out = strconv.AppendInt(out, revision, 10)
-	out = append(out, '"')
-	if l.trail {
-		out = append(out, ',')
+	if version != nil {
+		if l.lead {
+			out = append(out, ',')
+		}
+		out = append(append(out, rvKey...), version...)
+		if l.trail {
+			out = append(out, ',')
+		}
 	}
 	out = append(out, b[l.insTo:]...)
 	return append(out, '\n'), l, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Encode makes the bytes to store. obj loses its resourceVersion, and may be changed. Whoever has
@@ -61,6 +62,13 @@ func (s *Store) encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	}
 	*scratch = data
 	return scratch, nil
+}
+
+// Unstored is an item of bytes that Encode made, for the answer to a write that stores nothing: clients
+// are shown it as they would be shown what is stored. revision is that of the stored object, and version its
+// resourceVersion; 0 for a new object, and what the client sent with it. The item has memory of its own.
+func (s *Store) Unstored(at Place, revision int64, version string, value []byte) *cache.Item {
+	return cache.NewUnstoredItem(&sqlstore.Row{Key: at.Key(), Revision: revision, Value: value}, version, at.Resource.Storage)
 }
 
 // Unchanged says whether a write of the bytes would change nothing: they are those of the

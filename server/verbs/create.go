@@ -32,11 +32,11 @@ func (h *Handler) create(c *Call) error {
 	return h.answer(c, form, http.StatusCreated, out)
 }
 
-// answer sends what a write stored, or an object that is not stored: that of a dry run, or
-// one that an update of its finalizers has let go.
+// answer sends what a write stored or, for a dry run, would have stored; or an object that is gone since
+// an update took away its last finalizer.
 func (h *Handler) answer(c *Call, form form, code int, out *writes.Outcome) error {
 	if out.Item != nil {
 		return h.Answers.Item(&c.Request, form, code, out.Item)
 	}
-	return h.Answers.DryRun(&c.Request, form, code, out.Object)
+	return h.Answers.Ended(&c.Request, form, code, out.Object)
 }

@@ -57,8 +57,7 @@ type creation struct {
 	pristine kinds.Object // as it was before anything was allocated or generated; nil: neither is
 }
 
-// create makes an object and stores it. For a dry run the item is nil, and the object is
-// what would have been stored.
+// create makes an object and stores it.
 func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcome, error) {
 	if err := w.admitCreate(ctx, req, c); err != nil {
 		return nil, err
@@ -182,17 +181,21 @@ func validateCreate(ctx context.Context, req *Request, s *kinds.Strategy, obj ki
 // whether it could be.
 func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []sqlstore.Op) (*cache.Item, error) {
 	r, at := req.Resource, req.place(c.obj.GetName())
+	sent := c.obj.GetResourceVersion()
 	if req.DryRun { // what only the store finds fault with is found by no dry run
-		r.AsStored(c.obj)
-		return nil, w.Objects.CheckVacant(ctx, c.permit, at)
-	}
-	if n, err := strconv.ParseUint(c.obj.GetResourceVersion(), 10, 64); err == nil && n > 0 && req.Verb == "create" {
+		if err := w.Objects.CheckVacant(ctx, c.permit, at); err != nil {
+			return nil, err
+		}
+	} else if n, err := strconv.ParseUint(sent, 10, 64); err == nil && n > 0 && req.Verb == "create" {
 		return nil, status.Plain("resourceVersion should not be set on objects to be created")
 	}
 	if f := r.Storage.Complete; f != nil {
 		f(c.obj)
 	}
 	value, err := w.Objects.Encode(ctx, r, c.obj)
+	if err == nil && req.DryRun {
+		return w.unstored(at, 0, sent, value), nil
+	}
 	if err == nil {
 		value, err = w.fit(ctx, req, c.obj, value, nil)
 	}
@@ -204,6 +207,14 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	}, extra)
 	w.release(item, value)
 	return item, err
+}
+
+// unstored is what a dry run answers with in place of a stored object whose bytes would be value, which
+// is given back; see objects.Store.Unstored.
+func (w *Writer) unstored(at objects.Place, revision int64, version string, value []byte) *cache.Item {
+	item := w.Objects.Unstored(at, revision, version, value)
+	w.Objects.Release(value)
+	return item
 }
 
 // release gives back the memory of a value once it is stored for certain, and readers have an item with

@@ -111,12 +111,9 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 	}
 	switch {
 	case plan.wait:
-		if dry {
-			item = nil
-		}
 		return &Outcome{Item: item, Object: obj, Gone: plan.saysGone}, nil
 	case dry:
-		return &Outcome{Object: obj, Gone: true}, nil
+		return &Outcome{Item: item, Object: obj, Gone: true}, nil
 	}
 	if plan.mark && w.Apart > 0 {
 		shown := time.NewTimer(w.Apart)
@@ -185,16 +182,16 @@ func checkTerminal(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions)
 	return nil
 }
 
-// mark stores the state in which an object waits for its end.
+// mark stores the state in which an object waits for its end. For a dry run it is stored nowhere.
 func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
-	if dry {
-		return nil, nil
-	}
 	rv := obj.GetResourceVersion()
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	obj.SetResourceVersion(rv)
 	if err != nil {
 		return nil, err
+	}
+	if dry {
+		return w.unstored(req.place(item.Name), item.Revision, rv, value), nil
 	}
 	next := item
 	if !w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {

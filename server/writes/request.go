@@ -44,8 +44,9 @@ type Request struct {
 
 // Outcome is what became of a write.
 type Outcome struct {
-	// Item is what readers see, for a delete the last state. It is nil for a dry run, for
-	// an update that took away the last finalizer, and for what was deleted unread.
+	// Item is what readers see, for a delete the last state, and for a dry run what they would
+	// have seen, at the revision that the object has already. It is nil for an update that took
+	// away the last finalizer, and for what was deleted unread.
 	Item *cache.Item
 	// Object is the object as writes work on it: in the stored version, or of a custom
 	// resource in that of the request. It is nil for what was deleted unread.

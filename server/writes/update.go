@@ -198,18 +198,18 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 			return nil, err
 		}
 	}
-	if req.DryRun {
-		w.drop(p, value)
-		req.Resource.AsStored(obj)
-		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
-		return &Outcome{Object: obj}, nil
+	if req.DryRun && !gone {
+		return &Outcome{Item: w.unstored(at, item.Revision, strconv.FormatInt(item.Revision, 10), value), Object: obj}, nil
 	}
 	if gone {
 		// Watchers see it as it was; the client, as it would have become.
 		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON()}
-		if _, err := w.Objects.Commit(ctx, req.Permit, at, op, extra); err != nil {
-			return nil, err
+		if !req.DryRun {
+			if _, err := w.Objects.Commit(ctx, req.Permit, at, op, extra); err != nil {
+				return nil, err
+			}
 		}
+		req.Resource.AsStored(obj)
 		obj.SetResourceVersion(strconv.FormatInt(item.Revision, 10))
 		return &Outcome{Object: obj}, nil
 	}

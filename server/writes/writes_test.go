@@ -1,6 +1,7 @@
 package writes_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -208,7 +209,7 @@ func TestDryRun(t *testing.T) {
 		return req
 	}
 	out, err := d.Create(t.Context(), dry(d.request("create", "configmaps", "", "")), configMap("y", nil))
-	if err != nil || out.Item != nil || out.Object.GetUID() == "" {
+	if err != nil || out.Item.Revision != 0 || !bytes.Contains(out.Item.JSON(), []byte(out.Object.GetUID())) {
 		t.Errorf("create: %+v %v", out, err)
 	}
 	if _, err := d.Create(t.Context(), dry(d.request("create", "configmaps", "", "")), configMap("x", nil)); !apierrors.IsAlreadyExists(err) {
@@ -219,15 +220,15 @@ func TestDryRun(t *testing.T) {
 		obj.Data["k"] = "w"
 		return obj, nil
 	}))
-	if err != nil || out.Item != nil || out.Object.(*corev1.ConfigMap).Data["k"] != "w" {
+	if err != nil || out.Item.Revision != before || !bytes.Contains(out.Item.JSON(), []byte(`"data":{"k":"w"}`)) || out.Object.(*corev1.ConfigMap).Data["k"] != "w" {
 		t.Errorf("update: %+v %v", out, err)
 	}
 	req := dry(d.request("delete", "configmaps", "", "x"))
 	out, err = d.Delete(t.Context(), req, &writes.Deletion{Name: "x", Options: &metav1.DeleteOptions{DryRun: []string{"All"}}})
-	if err != nil || out.Item != nil || !out.Gone {
+	if err != nil || out.Item.Revision != before || !out.Gone {
 		t.Errorf("delete: %+v %v", out, err)
 	}
-	if d.cache.Revision() != before {
+	if now := d.cache.Get("configmaps", "a", "x"); d.cache.Revision() != before || now.Revision != before || !bytes.Contains(now.JSON(), []byte(`"k":"v"`)) {
 		t.Error("a dry run was stored")
 	}
 }
