@@ -66,7 +66,7 @@ func (s *Server) checks() *health.Checks {
 	return health.New(health.Config{
 		Live:  append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, s.cfg.Checks...),
 		Well:  s.cfg.ReadyChecks,
-		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
+		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
 		Boot:  boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
 	})
 }
@@ -76,19 +76,36 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return err
 }
 
+// refusedBecause is what all who may ask for the health of the server are told of a kind of refusal; those who
+// may read the single check are told the database's words.
+var refusedBecause = map[sqlstore.Kind]string{
+	sqlstore.KindFull:        "the store is full",
+	sqlstore.KindReadOnly:    "the store is read-only",
+	sqlstore.KindDamaged:     "the database is damaged",
+	sqlstore.KindRefused:     "the database refuses what the server needs to do",
+	sqlstore.KindUncertain:   "what became of a commit cannot be found out",
+	sqlstore.KindBusy:        "somebody else holds a lock in the database",
+	sqlstore.KindUnavailable: "the database does not answer, or reports an error of its disk or memory",
+}
+
 // probeWrites tells that the store refuses writes. While its disk is full or it is
 // read-only, reads go on on this server as on any other; a database that is not where
 // it was makes what this server shows a dead end.
 func (s *Server) probeWrites(context.Context) error {
 	err := s.cfg.Store.Writable()
-	shown := "writes are refused: the store is read-only"
-	switch {
-	case err == nil || errors.Is(err, sqlstore.ErrGone):
+	if err == nil || errors.Is(err, sqlstore.ErrGone) {
 		return err
-	case errors.Is(err, sqlstore.ErrFull):
-		shown = "writes are refused: the store is full"
 	}
-	return &health.Remark{Shown: shown, Err: err}
+	return &health.Remark{Shown: "writes are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
+}
+
+// probeReads tells that reads of the database fail, while memory goes on to serve what it has.
+func (s *Server) probeReads(context.Context) error {
+	err := s.cfg.Store.Readable()
+	if err == nil {
+		return nil
+	}
+	return &health.Remark{Shown: "reads of the store are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
 }
 
 func (s *Server) probeReady(context.Context) error {

@@ -179,7 +179,9 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	s.underway.Store(&batch)
 	defer s.underway.Store(nil)
 	out, err := s.apply(ctx, batch)
-	s.tell(err)
+	if err == nil || len(batch) == 1 || isCommon(err) {
+		s.refused.tell(OpWrite, err)
+	}
 	if err != nil && len(batch) > 1 && !isCommon(err) {
 		// Something in it the database will not take: only that shall fail.
 		for _, w := range batch {
@@ -264,11 +266,8 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
 			return out, committed, nil
 		}
-		gone := errors.Is(err, ErrGone)
-		if gone {
-			s.tell(err)
-		}
-		if gone || time.Since(began) > s.cfg.RetryFor { // a file that is gone is seldom back soon
+		if gone := errors.Is(err, ErrGone); gone || time.Since(began) > s.cfg.RetryFor { // a file that is gone is seldom back soon
+			s.refused.tell(OpWrite, err)
 			if !told {
 				told = true
 				s.cfg.Log.Warn("a commit was cut, and its outcome cannot be found yet", "error", err, "cause", cause)

@@ -14,6 +14,7 @@ var (
 	ErrFull        = errors.New("store full")      // disk or quota: writes refused, reads go on
 	ErrReadOnly    = errors.New("store read-only") // a standby, or a read-only file
 	ErrGone        = errors.New("store gone")      // the database is not where it was opened, or a sync of it failed: writes refused, reads go on
+	ErrRefused     = errors.New("store refuses")   // the database answers, and does not do what it is asked: a right or a table that lacks, a limit that an administrator has to lift
 	ErrTooLarge    = errors.New("value too large")
 )
 
@@ -39,7 +40,7 @@ type CompactedError struct{ Revision, Floor int64 }
 // FutureError: the revision asked for lies beyond Head.
 type FutureError struct{ Revision, Head int64 }
 
-// CorruptError: a stored value cannot be what was written.
+// CorruptError: a stored value cannot be what was written. Without a Key it is the database that is damaged.
 type CorruptError struct {
 	Key      Key
 	Revision int64

@@ -98,7 +98,7 @@ func (f *feed) look(ctx context.Context) error {
 	b, err := f.driver.Bounds(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.cfg.Log.Warn("the feed cannot read the store", "error", err)
+			f.cfg.Log.Debug("the feed cannot read the store", "error", err) // the refusals have said so
 			f.again.Reset(time.Second)
 		}
 		return nil
@@ -141,7 +141,7 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			f.cfg.Log.Warn("the feed cannot read the store", "after", after, "error", err)
+			f.cfg.Log.Debug("the feed cannot read the store", "after", after, "error", err)
 			fallthrough
 		case len(changes) == 0:
 			if !sleep(ctx, wait) {

@@ -1,8 +1,14 @@
 package sqlstore
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,53 +18,264 @@ type Keeper interface {
 	Kept() error
 }
 
-// refusal is why the database takes no writes, as of the last one.
+// Kind says, as metrics and logs do, why a database did not do what it was asked.
+type Kind string
+
+const (
+	KindFull        Kind = "full"        // ErrFull
+	KindReadOnly    Kind = "read-only"   // ErrReadOnly
+	KindGone        Kind = "gone"        // ErrGone
+	KindDamaged     Kind = "damaged"     // CorruptError without a key
+	KindRefused     Kind = "refused"     // ErrRefused
+	KindUncertain   Kind = "uncertain"   // ErrUncertain
+	KindBusy        Kind = "busy"        // ErrBusy
+	KindUnavailable Kind = "unavailable" // ErrUnavailable
+	KindRejected    Kind = "rejected"    // one value, and not others like it
+)
+
+// OpWrite is the operation of commits; others have the names of queries.
+const OpWrite = "write"
+
+// KindOf is the Kind of an error of a Driver; "" if it is none of the database's: an answer about a key or
+// a revision, a call that its caller has ended, a driver that is closed.
+func KindOf(err error) Kind {
+	if err == nil {
+		return ""
+	}
+	for _, k := range []struct { // the more telling ones first: an error may be several
+		err  error
+		kind Kind
+	}{
+		{ErrClosed, ""}, {ErrGone, KindGone}, {ErrFull, KindFull}, {ErrReadOnly, KindReadOnly}, {ErrRefused, KindRefused},
+		{ErrUncertain, KindUncertain}, {ErrBusy, KindBusy}, {ErrUnavailable, KindUnavailable},
+		{context.Canceled, ""}, {context.DeadlineExceeded, ""}, {ErrTooLarge, ""}, {ErrKeyUnavailable, ""},
+	} {
+		if errors.Is(err, k.err) {
+			return k.kind
+		}
+	}
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		if corrupt.Key == (Key{}) {
+			return KindDamaged
+		}
+		return ""
+	}
+	var (
+		notFound  *NotFoundError
+		exists    *ExistsError
+		conflict  *ConflictError
+		compacted *CompactedError
+		future    *FutureError
+		schema    *SchemaError
+		sealing   *SealError
+	)
+	if errors.As(err, &notFound) || errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &compacted) ||
+		errors.As(err, &future) || errors.As(err, &schema) || errors.As(err, &sealing) {
+		return ""
+	}
+	return KindRejected
+}
+
+// lasts says that a refusal of this kind keeps the database from doing others of the operation.
+func (k Kind) lasts() bool { return k != "" && k != KindRejected }
+
+// Refusal is one operation that the database refuses.
+type Refusal struct {
+	Operation string
+	Kind      Kind
+	Err       error // in the database's words
+}
+
+// refusals are what the database refuses, by operation and kind, as of the last of each. The log says
+// when each begins and when it ends, at most once a minute.
+type refusals struct {
+	elapsed  func() time.Duration
+	observer Observer
+	log      *slog.Logger
+	standing atomic.Int64 // how many there are
+	mu       sync.Mutex
+	list     map[refusedBy]*refusal
+}
+
+type refusedBy struct {
+	operation string
+	kind      Kind
+}
+
 type refusal struct {
-	mu   sync.Mutex
-	err  error
-	last time.Duration // when that was last so
+	stands bool
+	err    error         // the last
+	since  time.Duration // when it began
+	last   time.Duration // when that was last so
+	count  int           // since it began
+	logged bool          // the log says that it began
+	said   time.Duration // when the log said something of this kind last
+	text   string        // what that was; "" before the first
 }
 
-// refusedFor is how long a refusal counts after the last write that met it: where
-// nobody writes, nobody finds out that there is room again.
-const refusedFor = 30 * time.Second
+const (
+	// refusedFor is how long a refusal counts after the last call that met it: where
+	// nobody writes, nobody finds out that there is room again.
+	refusedFor = 30 * time.Second
+	sayEvery   = time.Minute
+)
 
-// refusing says that an error is one by which a database takes no writes at all, while
-// it can be read.
-func refusing(err error) bool {
-	return errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrGone)
+func newRefusals(cfg Config) *refusals {
+	return &refusals{elapsed: cfg.Elapsed, observer: cfg.Observer, log: cfg.Log, list: map[refusedBy]*refusal{}}
 }
 
-// tell remembers what became of a write, and logs where that changes.
-func (s *Store) tell(err error) {
-	r := &s.refusal
+// tell remembers what became of an operation, and logs where that changes.
+func (r *refusals) tell(operation string, err error) {
+	kind := KindOf(err)
+	if kind == "" {
+		if err == nil && r.standing.Load() > 0 {
+			r.done(operation)
+		}
+		return
+	}
+	r.observer.Refused(operation, kind)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case refusing(err):
-		if r.err == nil {
-			s.cfg.Log.Error("the store takes no writes", "error", err)
-		}
-		r.err, r.last = err, s.cfg.Elapsed()
-	case err == nil && r.err != nil:
-		s.cfg.Log.Info("the store takes writes again")
-		r.err = nil
+	now := r.elapsed()
+	f := r.list[refusedBy{operation, kind}]
+	if f == nil {
+		f = &refusal{}
+		r.list[refusedBy{operation, kind}] = f
+	}
+	if !f.stands {
+		f.stands, f.since, f.count, f.logged = true, now, 0, false
+		r.standing.Add(1)
+	}
+	f.err, f.last = err, now
+	f.count++
+	if text := err.Error(); (!f.logged || text != f.text) && (f.text == "" || now-f.said >= sayEvery) {
+		f.logged, f.said, f.text = true, now, text
+		r.log.Log(context.Background(), level(operation), began(operation, kind), "operation", operation, "kind", kind, "error", err)
 	}
 }
 
-// Writable says why writes are refused; nil as far as is known that they are not.
+// done takes note that the database does what it refused.
+func (r *refusals) done(operation string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for by, f := range r.list {
+		if by.operation == operation && f.stands {
+			r.end(by, f, ended(operation))
+		}
+	}
+}
+
+func (r *refusals) end(by refusedBy, f *refusal, message string) {
+	f.stands = false
+	r.standing.Add(-1)
+	if f.logged {
+		r.log.Info(message, "operation", by.operation, "kind", by.kind, "refused", f.count, "for", (r.elapsed() - f.since).Round(time.Millisecond), "error", f.err)
+	}
+}
+
+// now are those that stand. What nobody tries any more is taken to be over after a while.
+func (r *refusals) now() []Refusal {
+	if r.standing.Load() == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []Refusal
+	for by, f := range r.list {
+		switch {
+		case !f.stands:
+		case r.elapsed()-f.last > refusedFor:
+			r.end(by, f, "the store was not asked again for what it refused")
+		case by.kind.lasts() && by.kind != KindGone: // that is known by a look
+			found = append(found, Refusal{by.operation, by.kind, f.err})
+		}
+	}
+	slices.SortFunc(found, func(a, b Refusal) int { // writes first, the last kind of each first
+		if (a.Operation == OpWrite) != (b.Operation == OpWrite) {
+			if a.Operation == OpWrite {
+				return -1
+			}
+			return 1
+		}
+		if c := strings.Compare(a.Operation, b.Operation); c != 0 {
+			return c
+		}
+		return int(r.list[refusedBy{b.Operation, b.Kind}].last - r.list[refusedBy{a.Operation, a.Kind}].last)
+	})
+	return found
+}
+
+// upkeep are the operations that write for the store itself.
+var upkeep = []string{"trim", "retain", "pack", "forget", "lead"}
+
+// writes says of an operation that it writes: for clients, or to keep the store in order.
+func writes(operation string) bool {
+	return operation == OpWrite || slices.Contains(upkeep, operation)
+}
+
+func level(operation string) slog.Level {
+	if operation == OpWrite {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+func began(operation string, kind Kind) string {
+	switch {
+	case kind == KindRejected && operation == OpWrite:
+		return "the store rejects a write"
+	case operation == OpWrite:
+		return "the store takes no writes"
+	case operation == "lead":
+		return "the store gives no leads: compaction, expiry and controllers do not run"
+	case slices.Contains(upkeep, operation):
+		return "the store cannot be compacted"
+	}
+	return "the store answers no reads"
+}
+
+func ended(operation string) string {
+	switch {
+	case operation == OpWrite:
+		return "the store takes writes again"
+	case operation == "lead":
+		return "the store gives leads again"
+	case slices.Contains(upkeep, operation):
+		return "the store can be compacted again"
+	}
+	return "the store answers reads again"
+}
+
+// Writable says why writes are refused, those of clients or those that keep the store in order; nil as
+// far as is known that they are not.
 func (s *Store) Writable() error {
 	if s.keeper != nil {
 		if err := s.keeper.Kept(); err != nil {
-			s.tell(err)
+			s.refused.tell(OpWrite, err)
 			return err
 		}
 	}
-	r := &s.refusal
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil || errors.Is(r.err, ErrGone) || s.cfg.Elapsed()-r.last > refusedFor {
-		return nil
-	}
-	return r.err
+	return s.refusal(writes)
 }
+
+// Readable says why reads are refused; nil as far as is known that they are not.
+func (s *Store) Readable() error {
+	return s.refusal(func(operation string) bool { return !writes(operation) })
+}
+
+func (s *Store) refusal(of func(string) bool) error {
+	for _, f := range s.refused.now() {
+		switch {
+		case !of(f.Operation):
+		case f.Operation == OpWrite:
+			return f.Err
+		default:
+			return fmt.Errorf("%s: %w", f.Operation, f.Err)
+		}
+	}
+	return nil
+}
+
+// Refusals are what the database refuses now, as far as is known.
+func (s *Store) Refusals() []Refusal { return s.refused.now() }

@@ -90,6 +90,9 @@ type Observer interface {
 	Keeping(kept Retention, left time.Duration)
 	// Queried: a call of the driver other than a commit took d; query names it.
 	Queried(query string, d time.Duration, err error)
+	// Refused: the database did not do what it was asked, and that was not tried again: operation is
+	// OpWrite, or names a query.
+	Refused(operation string, kind Kind)
 }
 
 type silent struct{}
@@ -102,6 +105,7 @@ func (silent) Packed(int, int64, int64)                 {}
 func (silent) Expired(int)                              {}
 func (silent) Keeping(Retention, time.Duration)         {}
 func (silent) Queried(string, time.Duration, error)     {}
+func (silent) Refused(string, Kind)                     {}
 
 // Sink receives the log. The store calls it from one goroutine, in revision
 // order, without gaps, and acknowledges an own write only after the Sink has
@@ -143,7 +147,7 @@ type Store struct {
 	underway atomic.Pointer[[]*write]
 	goal     goal
 	keeper   Keeper // the driver, or nil
-	refusal  refusal
+	refused  *refusals
 	slow     slowKeys
 	calls    chan struct{} // places of openAll for readers
 	fed      chan struct{} // the same for the feed
@@ -152,7 +156,8 @@ type Store struct {
 // New makes a Store on a driver. Nothing runs until Run.
 func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
-	s := &Store{driver: timed{d, cfg.Observer}, cfg: cfg, own: make(chan []*write, 4), asking: make(chan struct{}, 1), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
+	refused := newRefusals(cfg)
+	s := &Store{driver: timed{d, cfg.Observer, refused}, cfg: cfg, refused: refused, own: make(chan []*write, 4), asking: make(chan struct{}, 1), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
 	s.whole, _ = d.(WholeReader)
 	s.copier, _ = d.(Copier)
 	s.keeper, _ = d.(Keeper)

@@ -5,15 +5,22 @@ import (
 	"time"
 )
 
-// timed is a driver whose reads and deletions an Observer is told of. Commits it
-// learns of as groups, from the committer.
+// timed is a driver whose calls an Observer and the refusals are told of, but for commits: of those
+// the committer tells, when it tries them no more.
 type timed struct {
 	Driver
-	to Observer
+	to      Observer
+	refused *refusals
 }
 
 func (t timed) tell(query string, began time.Time, err *error) {
 	t.to.Queried(query, time.Since(began), *err)
+	t.refused.tell(query, *err)
+}
+
+func (t timed) Lead(ctx context.Context, name string) (held <-chan struct{}, release func(), ok bool, err error) {
+	defer func() { t.refused.tell("lead", err) }()
+	return t.Driver.Lead(ctx, name)
 }
 
 func (t timed) Bounds(ctx context.Context) (b Bounds, err error) {
@@ -77,6 +84,6 @@ func (t timed) Expired(ctx context.Context, now time.Time, limit int) (rows []Ro
 }
 
 func (t timed) Resolve(ctx context.Context) (out []Outcome, committed bool, err error) {
-	defer t.tell("resolve", time.Now(), &err)
+	defer func(began time.Time) { t.to.Queried("resolve", time.Since(began), err) }(time.Now()) // the committer tells what came of it
 	return t.Driver.Resolve(ctx)
 }

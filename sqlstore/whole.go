@@ -19,7 +19,10 @@ type WholeReader interface {
 func (s *Store) ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) (err error) {
 	if s.whole != nil {
 		began := time.Now()
-		defer func() { s.cfg.Observer.Queried("read_all", time.Since(began), err) }()
+		defer func() {
+			s.cfg.Observer.Queried("read_all", time.Since(began), err)
+			s.refused.tell("read_all", err)
+		}()
 		return s.whole.ReadAll(ctx, revision, s.opening(ctx, take))
 	}
 	ctx, cancel := context.WithCancel(ctx)

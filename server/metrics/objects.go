@@ -32,17 +32,22 @@ var (
 		"Bytes of objects that memory has as they are; what is read seldom lies packed beyond --cache-plain-bytes.", nil, nil)
 	pastDesc = prometheus.NewDesc("rowlock_store_past_revision",
 		"Oldest revision at which all resources can be read.", nil, nil)
+	refusingDesc = prometheus.NewDesc("rowlock_store_refusing",
+		"1 while the database refuses an operation, by kind; none where it refuses nothing.", []string{"operation", "kind"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc, pastDesc, plainDesc} {
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc, pastDesc, plainDesc, refusingDesc} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (s State) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range s.Store.Refusals() {
+		ch <- prometheus.MustNewConstMetric(refusingDesc, prometheus.GaugeValue, 1, f.Operation, string(f.Kind))
+	}
 	corrupt := map[string]int{}
 	for _, c := range s.Cache.Corrupt() {
 		corrupt[c.Key.Resource]++

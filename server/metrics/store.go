@@ -38,6 +38,7 @@ type Store struct {
 	lowering   prometheus.Gauge
 	queries    *prometheus.HistogramVec
 	failures   *prometheus.CounterVec
+	refusals   *prometheus.CounterVec
 
 	mu    sync.Mutex
 	stats sqlstore.Stats
@@ -77,8 +78,11 @@ func NewStore() *Store {
 			Name: "rowlock_store_query_duration_seconds", Help: "Time of a call of the database other than a commit, by its kind.", Buckets: fast,
 		}, []string{"query"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rowlock_store_query_failures_total", Help: "Calls that the database did not answer.",
+			Name: "rowlock_store_query_failures_total", Help: "Calls that the database did not answer, or refused.",
 		}, []string{"query"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rowlock_store_refusals_total", Help: "Commits (operation write) and other calls that the database refused for good, by kind: full, read-only, gone, damaged, refused, uncertain, busy, unavailable, rejected.",
+		}, []string{"operation", "kind"}),
 	}
 }
 
@@ -156,9 +160,14 @@ func (s *Store) Keeping(kept sqlstore.Retention, left time.Duration) {
 // Queried implements sqlstore.Observer.
 func (s *Store) Queried(name string, d time.Duration, err error) {
 	s.queries.WithLabelValues(name).Observe(d.Seconds())
-	if errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrBusy) {
+	if sqlstore.KindOf(err) != "" {
 		s.failures.WithLabelValues(name).Inc()
 	}
+}
+
+// Refused implements sqlstore.Observer.
+func (s *Store) Refused(operation string, kind sqlstore.Kind) {
+	s.refusals.WithLabelValues(operation, string(kind)).Inc()
 }
 
 // Reconnected counts a new connection of the feed.
@@ -176,7 +185,7 @@ var (
 )
 
 func (s *Store) parts() []prometheus.Collector {
-	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.packed, s.saved, s.expired, s.keeping, s.lowering, s.queries, s.failures}
+	return []prometheus.Collector{s.commits, s.batches, s.operations, s.reconnects, s.reloads, s.trimmed, s.packed, s.saved, s.expired, s.keeping, s.lowering, s.queries, s.failures, s.refusals}
 }
 
 // Describe implements prometheus.Collector.

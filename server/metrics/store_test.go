@@ -35,6 +35,8 @@ func TestStore(t *testing.T) {
 	s.Queried("scan", time.Millisecond, nil)
 	s.Queried("scan", time.Millisecond, sqlstore.ErrBusy)
 	s.Reconnected()
+	s.Refused(sqlstore.OpWrite, sqlstore.KindBusy)
+	s.Refused(sqlstore.OpWrite, sqlstore.KindBusy)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s)
 	for range 2 {
@@ -58,7 +60,7 @@ func TestStore(t *testing.T) {
 			"rowlock_store_commit_duration_seconds{result=failed} 1", "rowlock_store_commit_writes{} 1", "rowlock_store_operations_total{} 4",
 			"rowlock_store_lag_seconds{} 0.25", "rowlock_store_compacted_rows_total{} 100", "rowlock_store_packed_rows_total{} 60", "rowlock_store_packed_saved_bytes{} 56000", "rowlock_store_expired_objects_total{} 2",
 			"rowlock_store_history_retention_seconds{resource=*} 3600", "rowlock_store_history_retention_seconds{resource=leases} 60", "rowlock_store_history_lowered_in_seconds{} 1",
-			"rowlock_store_query_duration_seconds{query=scan} 2", "rowlock_store_query_failures_total{query=scan} 1", "rowlock_store_feed_reconnects_total{} 1",
+			"rowlock_store_query_duration_seconds{query=scan} 2", "rowlock_store_query_failures_total{query=scan} 1", "rowlock_store_feed_reconnects_total{} 1", "rowlock_store_refusals_total{kind=busyoperation=write} 2",
 			"rowlock_store_connections{state=idle} 3", "rowlock_store_connections{state=in_use} 2", "rowlock_store_connections_max{} 8",
 			"rowlock_store_rows{state=live} 10", "rowlock_store_rows{state=history} 20", "rowlock_store_bytes{} 4096",
 		} {

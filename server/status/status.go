@@ -75,6 +75,8 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", compacted.Revision, compacted.Floor))
 	case errors.As(err, &future):
 		return Future(future.Revision, future.Head)
+	case errors.As(err, &corrupt) && corrupt.Key == (sqlstore.Key{}):
+		return unavailable("the store is damaged, as the server's log says in detail")
 	case errors.As(err, &corrupt):
 		return apierrors.NewInternalError(fmt.Errorf("the stored object %s cannot be read", corrupt.Key))
 	case errors.Is(err, sqlstore.ErrTooLarge):
@@ -87,6 +89,8 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		return unavailable("the store's database is not where it was, or its disk failed: nothing can be written")
 	case errors.Is(err, sqlstore.ErrReadOnly):
 		return unavailable("the store is read-only")
+	case errors.Is(err, sqlstore.ErrRefused):
+		return unavailable("the store's database refuses what the server needs to do, as the server's log says in detail")
 	case errors.Is(err, sqlstore.ErrUnavailable), errors.Is(err, sqlstore.ErrBusy), errors.Is(err, sqlstore.ErrClosed):
 		return unavailable("the store is not available, please try again")
 	}

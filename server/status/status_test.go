@@ -36,6 +36,8 @@ func TestOf(t *testing.T) {
 		{sqlstore.ErrUncertain, 504, "Timeout", "", 1},
 		{sqlstore.ErrFull, 503, "ServiceUnavailable", "", 1},
 		{sqlstore.ErrReadOnly, 503, "ServiceUnavailable", "", 1},
+		{sqlstore.ErrRefused, 503, "ServiceUnavailable", "", 1},
+		{&sqlstore.CorruptError{Reason: "the database is damaged"}, 503, "ServiceUnavailable", "", 1},
 		{sqlstore.ErrUnavailable, 503, "ServiceUnavailable", "", 1},
 		{sqlstore.ErrBusy, 503, "ServiceUnavailable", "", 1},
 		{sqlstore.ErrClosed, 503, "ServiceUnavailable", "", 1},

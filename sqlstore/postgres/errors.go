@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,23 +19,66 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// byCode says which store error an SQLSTATE is; classes stand by their first two characters.
+// standby is what a server says that has become one: another takes writes, or it will again.
+var standby = fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, sqlstore.ErrUnavailable)
+
+// damaged says that PostgreSQL found its files to be.
+var damaged = &sqlstore.CorruptError{Reason: "the database is damaged"}
+
+// byCode says which store error an SQLSTATE is; classes stand by their first two characters. Two questions
+// decide: whether the same may succeed when it is tried again, by whom, and whether all writes share
+// the fate. What is not here, and begins with none of these, is ErrRefused; nil is about one value alone.
 var byCode = map[string]error{
 	"08":    sqlstore.ErrUnavailable, // connection exceptions
+	"22":    nil,                     // a value that cannot be stored or computed
+	"23":    nil,                     // a constraint that somebody added
+	"23505": sqlstore.ErrRefused,     // a revision or key that is there: the counter has gone back
+	"25":    sqlstore.ErrUnavailable, // a transaction that is not in the state it was left in, or timed out
+	"25006": standby,                 // read-only transaction: the server became a standby
+	"26":    sqlstore.ErrUnavailable, // a prepared statement that somebody else removed: another session has it
 	"28":    sqlstore.ErrUnavailable, // a password that changed, a role that may not log in now
 	"3D000": sqlstore.ErrUnavailable, // a database that is being replaced
-	"25006": sqlstore.ErrUnavailable, // read-only transaction: the server became a standby
-	"40001": sqlstore.ErrBusy,        // serialization failure
-	"40P01": sqlstore.ErrBusy,        // deadlock
+	"40":    sqlstore.ErrBusy,        // serialization failure, deadlock
+	"40002": nil,                     // a constraint, at the end of a transaction
 	"40003": sqlstore.ErrUncertain,   // statement completion unknown
+	"42P05": sqlstore.ErrUnavailable, // a prepared statement of somebody else: another session has none
+	"44":    nil,                     // a view's check option
 	"53":    sqlstore.ErrUnavailable, // too many connections, out of memory
 	"53100": sqlstore.ErrFull,        // disk full
 	"53400": sqlstore.ErrFull,        // a configured limit
-	"54000": sqlstore.ErrTooLarge,    // a program limit
+	"55":    sqlstore.ErrUnavailable, // not in the state for it: a database that takes no connections now
+	"55006": sqlstore.ErrBusy,        // object in use
 	"55P03": sqlstore.ErrBusy,        // lock timeout
-	"57014": sqlstore.ErrBusy,        // statement timeout
 	"57":    sqlstore.ErrUnavailable, // shutdown, crash, not yet up
-	"58030": sqlstore.ErrUnavailable, // I/O error
+	"57014": sqlstore.ErrBusy,        // statement timeout
+	"58":    sqlstore.ErrUnavailable, // an error of the system, I/O among it
+	"72":    sqlstore.ErrBusy,        // snapshot too old
+	"F0":    sqlstore.ErrUnavailable, // the server's configuration or lock file
+	"XX001": damaged,
+	"XX002": damaged, // an index
+}
+
+// sizes are the sources of PostgreSQL that refuse a value by 54000: a key that no index takes, a row, a text or an array that
+// is too large. The code alone does not say.
+var sizes = []string{"indextuple.c", "nbtutils.c", "nbtdedup.c", "hio.c", "heaptuple.c", "stringinfo.c", "mcxt.c", "arrayfuncs.c", "arrayutils.c", "varlena.c"}
+
+// kindOf is the store error that an answer of PostgreSQL is.
+func kindOf(pg *pgconn.PgError) error {
+	switch {
+	case pg.Code == "54000" && (pg.TableName != "" || slices.Contains(sizes, filepath.Base(pg.File))):
+		return sqlstore.ErrTooLarge // else a limit of the database, as its stop against wraparound
+	case pg.Code == "0A000" && pg.Routine == "RevalidateCachedQuery":
+		return sqlstore.ErrBusy // the table was changed; the statement is prepared anew
+	}
+	if kind, ok := byCode[pg.Code]; ok {
+		return kind
+	}
+	if len(pg.Code) == 5 {
+		if kind, ok := byCode[pg.Code[:2]]; ok {
+			return kind
+		}
+	}
+	return sqlstore.ErrRefused
 }
 
 // errSilent is the cause of a context that ended because no answer came.
@@ -58,7 +103,7 @@ func (d *Driver) translate(ctx context.Context, err error) error {
 // find the server that does. Once a second is enough.
 func (d *Driver) suspect(err error) {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code != "25006" && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") {
+	if errors.As(err, &pg) && pg.Code != "25006" && pg.Code != "42P05" && !strings.HasPrefix(pg.Code, "26") && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") {
 		return
 	}
 	now, last := time.Now().UnixNano(), d.reset.Load()
@@ -72,25 +117,22 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) { // whatever keeps it from being had
+		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, redact(err))
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		kind := byCode[pg.Code]
-		if kind == nil && len(pg.Code) == 5 {
-			kind = byCode[pg.Code[:2]]
+		if kind := kindOf(pg); kind != nil {
+			return fmt.Errorf("%w: %w", kind, err)
 		}
-		if kind == nil {
-			return err
-		}
-		return fmt.Errorf("%w: %w", kind, err)
+		return err
 	}
 	if errors.Is(err, puddle.ErrClosedPool) {
 		return fmt.Errorf("%w: %w", sqlstore.ErrClosed, err)
 	}
 	var network net.Error
-	var connect *pgconn.ConnectError
 	switch {
-	case errors.As(err, &connect):
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, redact(err))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &network), pgconn.Timeout(err), isBroken(err):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/lent"
@@ -116,3 +117,6 @@ func (d *Driver) ScanRows(ctx context.Context, revisions []int64, take func([]sq
 	}
 	return pieces.Flush()
 }
+
+// ErrorOf is the error of an answer of PostgreSQL.
+func ErrorOf(answer *pgconn.PgError) error { return translate(answer) }

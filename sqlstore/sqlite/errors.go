@@ -22,9 +22,20 @@ func translate(err error) error {
 	return err
 }
 
+// kindOf is the store error of a result code, by two questions: whether the same may succeed when it is tried again, and
+// whether all writes share the fate. nil is about one value alone.
 func kindOf(code int) error {
+	switch code {
+	case sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA:
+		return errDamaged
+	case sqlite3.SQLITE_READONLY_DBMOVED:
+		return sqlstore.ErrGone
+	case sqlite3.SQLITE_CONSTRAINT_TRIGGER, // an administrator's, as there is none of ours that refuses
+		sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID, sqlite3.SQLITE_CONSTRAINT_UNIQUE: // the counter has gone back
+		return sqlstore.ErrRefused
+	}
 	switch code & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_SCHEMA:
 		return sqlstore.ErrBusy
 	case sqlite3.SQLITE_FULL:
 		return sqlstore.ErrFull
@@ -32,13 +43,18 @@ func kindOf(code int) error {
 		return sqlstore.ErrReadOnly
 	case sqlite3.SQLITE_TOOBIG:
 		return sqlstore.ErrTooLarge
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return &sqlstore.CorruptError{Reason: "the database file is damaged"}
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_PROTOCOL:
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
+		return errDamaged
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_PROTOCOL:
 		return sqlstore.ErrUnavailable
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH:
+		return nil
 	}
-	return nil
+	return sqlstore.ErrRefused // a table that was renamed, a right that lacks
 }
+
+// errDamaged says that SQLite found its file to be.
+var errDamaged = &sqlstore.CorruptError{Reason: "the database file is damaged"}
 
 // isUnique says that a statement met the unique index of live keys.
 func isUnique(err error) bool {

@@ -195,3 +195,6 @@ func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err
 	})
 	return row, err
 }
+
+// ErrorOf is the error of a result code.
+func ErrorOf(code int) error { return translate(&resultError{code: code, text: "in SQLite's words"}) }

@@ -80,6 +80,7 @@ func (c counter) Trimmed(int64, int)                        { c.rounds.Add(1) }
 func (c counter) Expired(int)                               {}
 func (c counter) Keeping(sqlstore.Retention, time.Duration) {}
 func (c counter) Queried(string, time.Duration, error)      {}
+func (c counter) Refused(string, sqlstore.Kind)             {}
 
 // timed serves a driver by clocks of the test, with a retention of a minute.
 func timed(t testing.TB, d sqlstore.Driver) (*server, *clocks) {

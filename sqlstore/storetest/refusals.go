@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// Refusing is something that keeps a database from taking writes, or from answering reads.
+type Refusing struct {
+	Name  string
+	Begin func(t *testing.T) (end func(t *testing.T))
+	Kind  sqlstore.Kind
+	Words string // of the database, for the log and the check
+	Reads bool   // it is reads that are refused
+}
+
+// follower is a driver that never leads, so that nothing but the test asks.
+type follower struct{ sqlstore.Driver }
+
+func (follower) Lead(context.Context, string) (<-chan struct{}, func(), bool, error) {
+	return nil, nil, false, nil
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) with(parts ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		all := true
+		for _, p := range parts {
+			all = all && strings.Contains(line, p)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// Refusals tries each on a database of its own: while it lasts, writes (or reads) fail with its kind, the log has said so once,
+// with the database's words, and so does the store when it is asked; when it is over they are done, the log says so, and
+// the store is well. open is given short limits, as each try waits for them.
+func Refusals(t *testing.T, fresh func(t testing.TB) Database, cases []func(db Database) Refusing) {
+	for _, c := range cases {
+		db := fresh(t)
+		r := c(db)
+		t.Run(r.Name, func(t *testing.T) {
+			var log lines
+			s := serve(t, follower{db.Open(t)}, sqlstore.Config{RetryFor: time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			write(t, s, create(pod("a"), "0").Ops...)
+			try := func() error {
+				if r.Reads {
+					_, err := s.Scan(t.Context(), sqlstore.ScanRequest{Resource: "pods", Limit: 10})
+					return err
+				}
+				_, err := s.Write(t.Context(), create(pod("b"), "0").Ops...)
+				return err
+			}
+			told, begins, ends := s.Writable, "the store takes no writes", "the store takes writes again"
+			if r.Reads {
+				told, begins, ends = s.Readable, "the store answers no reads", "the store answers reads again"
+			}
+			if err := told(); err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			end := r.Begin(t)
+			for range 3 {
+				if err := try(); sqlstore.KindOf(err) != r.Kind || !strings.Contains(err.Error(), r.Words) {
+					t.Errorf("while it lasts: %q, which is %q; want %q with %q", err, sqlstore.KindOf(err), r.Kind, r.Words)
+				}
+				if err := told(); sqlstore.KindOf(err) != r.Kind || !strings.Contains(err.Error(), r.Words) {
+					t.Errorf("the store says %v while it lasts", err)
+				}
+			}
+			if n := log.with(begins, "kind="+string(r.Kind), r.Words); n != 1 {
+				t.Errorf("%d lines say that it began: %s", n, &log.buf)
+			}
+			end(t)
+			for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+				err := try()
+				if err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("it is over, and still: %v", err)
+				}
+			}
+			if err := told(); err != nil {
+				t.Errorf("when it is over the store says %v", err)
+			}
+			if n := log.with(ends, "kind="+string(r.Kind)); n != 1 {
+				t.Errorf("%d lines say that it ended: %s", n, &log.buf)
+			}
+		})
+	}
+}
+
+// BySQL is refused from one statement to another.
+func BySQL(name string, kind sqlstore.Kind, words, begin, end string) func(Database) Refusing {
+	return func(db Database) Refusing {
+		return Refusing{Name: name, Kind: kind, Words: words, Begin: func(t *testing.T) func(*testing.T) {
+			db.Exec(t, begin)
+			return func(t *testing.T) { db.Exec(t, end) }
+		}}
+	}
+}
