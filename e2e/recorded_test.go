@@ -79,6 +79,23 @@ func TestRecordedAnswers(t *testing.T) {
 	})
 }
 
+// TestRecordedAudit holds the events of requests against those that a stock server is documented to
+// record, on both databases.
+func TestRecordedAudit(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(t *testing.T) string{
+		"SQLite":     func(*testing.T) string { return "" },
+		"PostgreSQL": func(t *testing.T) string { return createDB(t, sharedPostgres(t), "audited") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for name, diffs := range replayAll(t, store(t), scenarios(t, "testdata/audit/*.json")) {
+				t.Errorf("%s:\n%s", name, strings.Join(diffs, "\n"))
+			}
+		})
+	}
+}
+
 func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 	t.Helper()
 	list, err := recorded.LoadAll(patterns...)
@@ -96,19 +113,23 @@ func replayAll(t *testing.T, store string, list []*recorded.Scenario, flags ...s
 	t.Helper()
 	r := &replay{diffs: map[string][]string{}, counts: map[string][2]int{}}
 	vars := knownVars(t, list)
-	server := func(store string, own []string, more ...string) recorded.Server {
-		s := harness.StartT(t, harness.Options{Store: store, Args: append(append(withFiles(t, own), flags...), more...)})
+	server := func(store string, sc *recorded.Scenario, more ...string) recorded.Server {
+		recording, events, err := sc.AuditLog(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := harness.StartT(t, harness.Options{Store: store, Args: slices.Concat(withFiles(t, sc.Flags()), flags, more, recording)})
 		client, err := s.Client()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: vars}
+		return recorded.Server{URL: s.URL, Client: client, Token: harness.AdminToken, Vars: vars, Events: events}
 	}
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, of := range recorded.ByFlags(list) {
 		for _, part := range apart(of, store) {
-			srv := server(store, of[0].Flags())
+			srv := server(store, of[0])
 			group.Go(func() { r.all(t.Context(), srv, part) })
 		}
 	}
@@ -118,7 +139,7 @@ func replayAll(t *testing.T, store string, list []*recorded.Scenario, flags ...s
 			store = createDB(t, sharedPostgres(t), "late")
 		}
 		t.Logf("%s took %s, and differs: it is replayed where no controller was faster\n%s", l.scenario.Name, l.took, strings.Join(l.diff, "\n"))
-		r.take(l.scenario, recorded.Replay(t.Context(), server(store, l.scenario.Flags(), "--controllers=serviceaccount"), l.scenario))
+		r.take(l.scenario, recorded.Replay(t.Context(), server(store, l.scenario, "--controllers=serviceaccount"), l.scenario))
 	}
 	r.report(t)
 	return r.diffs

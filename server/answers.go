@@ -2,7 +2,12 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,10 +16,17 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
 	"github.com/rowlock/rowlock/codecs/protobuf"
+	"github.com/rowlock/rowlock/server/discovery"
+	"github.com/rowlock/rowlock/server/request"
 )
 
-// auditedAnswer turns an answer that is no JSON into JSON for an audit event. Lists
-// in Protobuf are left out.
+// answersObjects says whether requests are answered with objects that this server makes: those for
+// resources, and discovery documents.
+func answersObjects(i *request.Info) bool {
+	return !i.Remote && (i.IsResource || discovery.Serves(i.Path) && !strings.HasPrefix(i.Path, "/version"))
+}
+
+// auditedAnswer turns an answer that is no JSON into JSON for an audit event.
 func (s *Server) auditedAnswer(mediaType string, body []byte) []byte {
 	var out []byte
 	var err error
@@ -30,26 +42,62 @@ func (s *Server) auditedAnswer(mediaType string, body []byte) []byte {
 		out, err = s.fromProtobuf(body)
 	}
 	if err != nil {
+		s.cfg.Log.Warn("an audit event lacks its response object, which could not be turned into JSON", "type", mediaType, "error", err)
 		return nil
 	}
 	return out
 }
 
+// fromProtobuf turns an object, or a list, in Protobuf into JSON.
 func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
-	var envelope runtime.Unknown
-	if len(body) < 4 {
-		return nil, nil
-	}
-	if err := envelope.Unmarshal(body[4:]); err != nil {
+	kind, err := (protobuf.Codec{}).Kind(body)
+	if err != nil {
 		return nil, err
 	}
-	r := s.cfg.Catalogue.LookupKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
-	if r == nil {
-		return nil, nil
+	if obj := s.emptyOf(kind); obj != nil {
+		if _, err := (protobuf.Codec{}).Decode(body, obj, codecs.Ignore); err != nil {
+			return nil, err
+		}
+		if list, ok := obj.(*metav1.PartialObjectMetadataList); ok { // in Protobuf items do not say what they are
+			for i := range list.Items {
+				list.Items[i].SetGroupVersionKind(kind.GroupVersion().WithKind("PartialObjectMetadata"))
+			}
+		}
+		return json.Marshal(obj)
 	}
-	obj := r.New()
-	if _, err := (protobuf.Codec{}).Decode(body, obj, codecs.Ignore); err != nil {
+	item, isList := strings.CutSuffix(kind.Kind, "List")
+	if !isList || s.emptyOf(kind.GroupVersion().WithKind(item)) == nil {
+		return nil, fmt.Errorf("the kind %s is not known", kind)
+	}
+	metadata, items, err := protobuf.List(body, func() runtime.Object { return s.emptyOf(kind.GroupVersion().WithKind(item)) })
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(obj)
+	list := listOf{TypeMeta: metav1.TypeMeta{Kind: kind.Kind, APIVersion: kind.GroupVersion().String()}, ListMeta: metadata, Items: items}
+	return json.Marshal(&list)
+}
+
+// listOf is a list of any kind.
+type listOf struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []runtime.Object `json:"items"`
+}
+
+// emptyOf makes an object of a kind that is answered with; nil where the kind has no type.
+func (s *Server) emptyOf(kind schema.GroupVersionKind) runtime.Object {
+	if r := s.cfg.Catalogue.LookupKind(kind); r != nil && r.HasGoType() {
+		return r.New()
+	}
+	switch {
+	case kind.Group == metav1.GroupName && kind.Kind == "PartialObjectMetadata":
+		return &metav1.PartialObjectMetadata{}
+	case kind.Group == metav1.GroupName && kind.Kind == "PartialObjectMetadataList":
+		return &metav1.PartialObjectMetadataList{}
+	case kind == autoscalingv1.SchemeGroupVersion.WithKind("Scale"):
+		return &autoscalingv1.Scale{}
+	case kind == authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"):
+		return &authenticationv1.TokenRequest{}
+	}
+	return discovery.Empty(kind)
 }

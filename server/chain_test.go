@@ -22,8 +22,8 @@ func TestOrderOfFilters(t *testing.T) {
 	for _, step := range s.steps(stranger{}) {
 		got = append(got, step.name)
 	}
-	want := []string{"scope", "remote", "metrics", "trace", "access log", "recover", "leaving", "strict transport", "goaway", "deadline",
-		"starting", "drain", "cross origin", "audit", "authenticate", "audit received", "impersonate", "around", "long selectors", "in flight", "authorize"}
+	want := []string{"scope", "remote", "metrics", "trace", "access log", "recover", "leaving", "strict transport", "goaway",
+		"starting", "drain", "cross origin", "audit", "deadline", "authenticate", "audit received", "impersonate", "around", "long selectors", "in flight", "authorize"}
 	if !slices.Equal(got, want) {
 		t.Errorf("filters are %q, want %q", got, want)
 	}

@@ -4,6 +4,7 @@ package framing
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -52,6 +53,25 @@ func Packed(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.Clone(out.Bytes()), nil
+}
+
+// ErrTooLong says that data has more bytes than it may.
+var ErrTooLong = errors.New("compressed data is too long")
+
+// Unpacked is what was compressed, most bytes of it at most; ErrTooLong where it has more.
+func Unpacked(data []byte, most int) ([]byte, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("reading compressed data: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(zip, int64(most)+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading compressed data: %w", err)
+	}
+	if len(out) > most {
+		return nil, ErrTooLong
+	}
+	return out, nil
 }
 
 // Body writes one answer. It compresses if more than CompressFrom bytes come and

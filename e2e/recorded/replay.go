@@ -3,6 +3,7 @@ package recorded
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,6 +24,9 @@ type Server struct {
 	Token  string       // of user admin in group system:masters
 	// Vars are values of names that scenarios want to be known.
 	Vars map[string]string
+	// Events are the audit events so far that have an ID, as JSON, in their order; nil where nothing is
+	// recorded.
+	Events func(id string) ([][]byte, error)
 }
 
 // Result is the outcome of one step; Diff is empty when it is equal.
@@ -58,6 +62,7 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 		prepare(ctx, srv, vars["ns"])
 	}
 	out := make([]Result, 0, len(s.Steps))
+	events := auditing{events: srv.Events, vars: vars}
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		res := Result{Index: i, Do: step.Do}
@@ -73,7 +78,7 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 				res.Diff = []string{"request failed: " + err.Error()}
 			} else {
 				save(step, got, vars) // first: what this step saves is normalised in its own answer too
-				res.Diff = compare(step, got, vars)
+				res.Diff = append(compare(step, got, vars), events.compare(ctx, i, step, got)...)
 			}
 			if again == 0 || res.Equal() {
 				res.Took, res.Ended = max(0, time.Since(began)-step.waits()), time.Since(start)
@@ -87,6 +92,7 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 		}
 		out = append(out, res)
 	}
+	events.recount(out)
 	return out
 }
 
@@ -132,19 +138,19 @@ func send(ctx context.Context, srv Server, step *Step, vars map[string]string, i
 	defer cancel()
 	limit := time.AfterFunc(busyFor, cancel)
 	defer limit.Stop()
-	body, err := bodyOf(step, vars)
+	sent, err := bodyOf(step, vars)
 	if err != nil {
 		return nil, err
 	}
 	var reader io.Reader
-	if body != nil {
-		reader = bytes.NewReader(body)
+	if sent != nil {
+		reader = bytes.NewReader(sent)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, srv.URL+path, reader)
 	if err != nil {
 		return nil, err
 	}
-	setHeaders(req, srv, step, body != nil, vars)
+	setHeaders(req, srv, step, sent != nil, vars)
 	resp, err := srv.Client.Do(req)
 	if err != nil {
 		return nil, err
@@ -155,7 +161,13 @@ func send(ctx context.Context, srv Server, step *Step, vars map[string]string, i
 		a.body = readEvents(resp.Body, step, limit)
 		return a, nil
 	}
-	a.raw, err = io.ReadAll(resp.Body)
+	body := io.Reader(resp.Body)
+	if resp.Header.Get("Content-Encoding") == "gzip" { // a step asked for it
+		if body, err = gzip.NewReader(resp.Body); err != nil {
+			return nil, err
+		}
+	}
+	a.raw, err = io.ReadAll(body)
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}

@@ -27,7 +27,9 @@ type Scenario struct {
 	// in "-file" and has no value takes a file of the player's.
 	Needs []string `json:"needs"`
 	Vars  []string `json:"vars"` // names that the player has to know
-	Steps []Step   `json:"steps"`
+	// Audit is the audit policy that the server has; nil: none.
+	Audit json.RawMessage `json:"audit"`
+	Steps []Step          `json:"steps"`
 }
 
 // Step is one request.
@@ -50,6 +52,9 @@ type Step struct {
 	Events  int               `json:"events"`
 	Seconds float64           `json:"seconds"`
 	Want    Want              `json:"want"`
+	// Audit are the events that the request leaves, in their order; nil: any. They are compared as
+	// bodies are.
+	Audit []any `json:"audit"`
 }
 
 // Want is the recorded answer.
@@ -177,13 +182,17 @@ func (s *Scenario) Flags() []string {
 	return flags
 }
 
-// ByFlags parts scenarios by the flags that their servers need, those that need
-// none first.
+// Kind says what the server of a scenario has that not every server has: scenarios of one kind may
+// share one.
+func (s *Scenario) Kind() string { return strings.Join(s.Flags(), " ") + "\n" + string(s.Audit) }
+
+// ByFlags parts scenarios by the flags, and the audit policy, that their servers need, those
+// that need none first.
 func ByFlags(list []*Scenario) [][]*Scenario {
 	groups := [][]*Scenario{nil}
-	at := map[string]int{"": 0}
+	at := map[string]int{(&Scenario{}).Kind(): 0}
 	for _, s := range list {
-		key := strings.Join(s.Flags(), " ")
+		key := s.Kind()
 		i, ok := at[key]
 		if !ok {
 			i = len(groups)

@@ -92,7 +92,11 @@ func (n *count) fresh(ctx context.Context, token, store string, group []*recorde
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := harness.Start(ctx, harness.Options{Dir: dir, Store: store, Args: group[0].Flags()})
+	flags, events, err := group[0].AuditLog(dir)
+	if err != nil {
+		return err
+	}
+	s, err := harness.Start(ctx, harness.Options{Dir: dir, Store: store, Args: append(flags, group[0].Flags()...)})
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,7 @@ func (n *count) fresh(ctx context.Context, token, store string, group []*recorde
 	if err != nil {
 		return err
 	}
-	n.replay(ctx, recorded.Server{URL: s.URL, Token: token, Client: client, Vars: n.vars}, group, verbose)
+	n.replay(ctx, recorded.Server{URL: s.URL, Token: token, Client: client, Vars: n.vars, Events: events}, group, verbose)
 	return nil
 }
 

@@ -7,6 +7,7 @@ package audit
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -52,9 +53,9 @@ type ObjectReference struct {
 
 func micro(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t.UTC()) }
 
-// WithoutManagedFields drops metadata.managedFields from an object, or from each
-// item of a list, and from an object of the past that stands in a revision. What is no object
-// comes back as it is.
+// WithoutManagedFields drops metadata.managedFields from an object, from each item of a list, from
+// the object of each row of a table, and from an object of the past that stands in a revision. What
+// is no object comes back as it is.
 func WithoutManagedFields(data []byte) []byte { return withoutManagedFields(data, "") }
 
 // withoutManagedFields is for an item of a list of an API version, too, which need not say its own.
@@ -63,19 +64,14 @@ func withoutManagedFields(data []byte, version string) []byte {
 	if json.Unmarshal(data, &obj) != nil {
 		return data
 	}
-	_ = json.Unmarshal(obj["apiVersion"], &version) // who says none is of that of the list
+	_ = json.Unmarshal(obj["apiVersion"], &version) // an item without one is of that of its list
 	changed := strip(obj)
 	if content, ok := obj["content"]; ok && version == past {
 		obj["content"], changed = withoutManagedFields(content, ""), true
 	}
-	var items []json.RawMessage
-	if raw, ok := obj["items"]; ok && json.Unmarshal(raw, &items) == nil {
-		for i := range items {
-			items[i] = withoutManagedFields(items[i], version)
-		}
-		if out, err := json.Marshal(items); err == nil {
-			obj["items"], changed = out, true
-		}
+	changed = stripEach(obj, "items", func(item json.RawMessage) json.RawMessage { return withoutManagedFields(item, version) }) || changed
+	if string(obj["kind"]) == `"Table"` && strings.HasPrefix(version, "meta.k8s.io/") {
+		changed = stripEach(obj, "rows", func(row json.RawMessage) json.RawMessage { return stripIn(row, "object") }) || changed
 	}
 	if !changed {
 		return data
@@ -89,6 +85,37 @@ func withoutManagedFields(data []byte, version string) []byte {
 
 // past is the API version of revisions, which hold whole objects.
 const past = "history.rowlock.dev/v1"
+
+// stripEach puts what without makes of each element of a list in its place.
+func stripEach(obj map[string]json.RawMessage, name string, without func(json.RawMessage) json.RawMessage) (changed bool) {
+	var list []json.RawMessage
+	if raw, ok := obj[name]; !ok || json.Unmarshal(raw, &list) != nil {
+		return false
+	}
+	for i := range list {
+		list[i] = without(list[i])
+	}
+	out, err := json.Marshal(list)
+	if err != nil {
+		return false
+	}
+	obj[name] = out
+	return true
+}
+
+// stripIn is outer, in which the object of a name has no managed fields.
+func stripIn(outer json.RawMessage, name string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(outer, &fields) != nil || fields[name] == nil {
+		return outer
+	}
+	fields[name] = withoutManagedFields(fields[name], "")
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return outer
+	}
+	return out
+}
 
 func strip(obj map[string]json.RawMessage) bool {
 	var meta map[string]json.RawMessage

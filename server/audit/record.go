@@ -3,9 +3,11 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,14 +23,35 @@ type Auditor struct {
 	Sinks   []Sink
 	Metrics *Metrics
 	Clock   func() time.Time
+
+	held atomic.Int64
 }
+
+// What events may hold of bodies. Clients say how large these are.
+const (
+	MaxObject = 4 << 20   // bytes of one object; a larger one is left out, and the event says so
+	MaxHeld   = 256 << 20 // bytes of answers that all requests under way keep for their events
+)
+
+// Hold asks for room for n bytes of answers, and says whether there is any. Release gives it back.
+func (a *Auditor) Hold(n int) bool {
+	if a.held.Add(int64(n)) <= MaxHeld {
+		return true
+	}
+	a.Release(n)
+	return false
+}
+
+// Release gives back what Hold took.
+func (a *Auditor) Release(n int) { a.held.Add(-int64(n)) }
 
 // Record is one request's event in the making. It belongs to the request's
 // goroutine. A Record whose verdict is None takes nothing in.
 type Record struct {
-	auditor *Auditor
-	verdict Verdict
-	event   Event
+	auditor   *Auditor
+	verdict   Verdict
+	event     Event
+	truncated bool // an object was left out
 }
 
 // Begin starts a record of a request. uri is as the client sent it.
@@ -100,9 +123,14 @@ func (r *Record) refer(m metav1.Object) {
 
 // RequestPatch takes the patch that the client sent, as JSON.
 func (r *Record) RequestPatch(data []byte) {
-	if r.wants(Request) && json.Valid(data) {
-		r.event.RequestObject = data
+	if !r.wants(Request) || !json.Valid(data) {
+		return
 	}
+	if len(data) > MaxObject {
+		r.Truncated()
+		return
+	}
+	r.event.RequestObject = data
 }
 
 // wants says whether the record is of a level that holds what l holds.
@@ -113,22 +141,41 @@ func (r *Record) wants(l Level) bool {
 // WantsRequest says whether bodies of requests are recorded.
 func (r *Record) WantsRequest() bool { return r.wants(Request) }
 
-// ResponseStatus takes a Status that is the answer.
+// WantsResponse says whether bodies of answers are recorded.
+func (r *Record) WantsResponse() bool { return r.wants(RequestResponse) }
+
+// ResponseStatus takes a Status that is the answer, whatever form the client gets it in.
 func (r *Record) ResponseStatus(st *metav1.Status) {
 	if r.verdict.Level == None {
 		return
 	}
 	r.event.ResponseStatus = &metav1.Status{Status: st.Status, Message: st.Message, Reason: st.Reason, Details: st.Details, Code: st.Code}
-}
-
-// ResponseObject takes the answer, as JSON.
-func (r *Record) ResponseObject(data []byte) {
-	if r.wants(RequestResponse) && json.Valid(data) {
+	if !r.WantsResponse() {
+		return
+	}
+	whole := *st
+	whole.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	if data, err := json.Marshal(&whole); err == nil {
 		r.event.ResponseObject = r.body(data)
 	}
 }
 
+// ResponseObject takes the answer, as JSON.
+func (r *Record) ResponseObject(data []byte) {
+	if r.WantsResponse() && json.Valid(data) {
+		r.event.ResponseObject = r.body(data)
+	}
+}
+
+// Truncated notes that an object is left out of the event, as it is too large.
+func (r *Record) Truncated() { r.truncated = true }
+
+// body is an object as the event holds it; nil for one that it does not hold.
 func (r *Record) body(data []byte) json.RawMessage {
+	if len(data) > MaxObject {
+		r.Truncated()
+		return nil
+	}
 	if r.verdict.OmitManagedFields {
 		return WithoutManagedFields(data)
 	}
@@ -151,8 +198,14 @@ func (r *Record) Reach(s Stage, code int, annotations map[string]string) error {
 	if r.verdict.Omits(s) {
 		return nil
 	}
-	e.Stage, e.StageTimestamp = s, micro(r.auditor.Clock())
+	if e.Stage, e.StageTimestamp = s, e.RequestReceivedTimestamp; s != RequestReceived {
+		e.StageTimestamp = micro(r.auditor.Clock())
+	}
 	e.Annotations = annotations
+	if r.truncated {
+		e.Annotations = map[string]string{truncated: "true"}
+		maps.Copy(e.Annotations, annotations)
+	}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding an audit event: %w", err)

@@ -3,6 +3,9 @@ package discovery
 import (
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	discoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The aggregated form, for content negotiation.
@@ -43,4 +46,28 @@ func olderEntry(r discoveryv2.APIResourceDiscovery) discoveryv2beta1.APIResource
 		})
 	}
 	return e
+}
+
+// Empty makes a document of a kind that this package answers with; nil for other kinds.
+func Empty(kind schema.GroupVersionKind) runtime.Object {
+	switch kind {
+	case discoveryv2.SchemeGroupVersion.WithKind(listKind):
+		return &discoveryv2.APIGroupDiscoveryList{}
+	case discoveryv2beta1.SchemeGroupVersion.WithKind(listKind):
+		return &discoveryv2beta1.APIGroupDiscoveryList{}
+	}
+	if kind.Group != "" {
+		return nil
+	}
+	switch kind.Kind {
+	case "APIVersions":
+		return &metav1.APIVersions{}
+	case "APIGroupList":
+		return &metav1.APIGroupList{}
+	case "APIGroup":
+		return &metav1.APIGroup{}
+	case "APIResourceList":
+		return &metav1.APIResourceList{}
+	}
+	return nil
 }

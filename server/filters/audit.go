@@ -1,39 +1,47 @@
 package filters
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"mime"
 	"net/http"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/ratelog"
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// maxAudited is the longest answer that an event holds.
-const maxAudited = 4 << 20
-
-// Decode turns an answer of some media type into JSON; nil where it cannot.
-type Decode func(mediaType string, body []byte) []byte
+// Audited is what the recording of answers knows of their forms.
+type Audited struct {
+	// Objects says whether the answers to a request are objects that this server has made. Those of
+	// other servers, of pods, and texts are in no event.
+	Objects func(*request.Info) bool
+	// JSON turns an answer of a media type into JSON; nil where it cannot.
+	JSON func(mediaType string, body []byte) []byte
+}
 
 // trail is what is known of a request for its audit event.
 type trail struct {
 	auditor *audit.Auditor
-	decode  Decode
+	forms   Audited
 	scope   *request.Scope
 	record  *audit.Record  // nil until somebody is authenticated
 	status  *metav1.Status // an answer that came before that
 	log     *slog.Logger
+	kept    *ratelog.Line // of annotations that were to change
 
-	body    []byte
+	body    []byte // of the answer, as it was sent; the auditor has been asked for the room
 	tooLong bool
 	hidden  bool // the answer is of a kind that is not recorded
+	stated  bool // the answer is a Status, and in the record
 	started bool
 }
 
@@ -54,6 +62,8 @@ func (t *trail) RequestPatch(data []byte) {
 }
 
 func (t *trail) ResponseStatus(st *metav1.Status) {
+	t.stated = true
+	t.drop()
 	if t.record != nil {
 		t.record.ResponseStatus(st)
 		return
@@ -61,10 +71,34 @@ func (t *trail) ResponseStatus(st *metav1.Status) {
 	t.status = st
 }
 
+func (t *trail) Kept(annotation string) {
+	t.kept.Log(context.Background(), t.log, slog.LevelWarn, "an audit annotation keeps its first value: another one was to replace it",
+		"annotation", annotation, "audit-id", t.scope.ID)
+}
+
 // Shows implements request.Auditor: nobody is to find in an audit log by a detour what its policy
 // keeps out of it.
 func (t *trail) Shows(at *authx.Attributes) {
 	t.hidden = t.hidden || t.auditor.Policy.For(at).Level != audit.RequestResponse
+}
+
+// keep takes a piece of the answer, as long as there is room.
+func (t *trail) keep(p []byte) {
+	if t.stated || t.hidden || t.tooLong {
+		return
+	}
+	if len(t.body)+len(p) > audit.MaxObject || !t.auditor.Hold(len(p)) {
+		t.tooLong = true
+		t.drop()
+		return
+	}
+	t.body = append(t.body, p...)
+}
+
+// drop forgets what was kept of the answer.
+func (t *trail) drop() {
+	t.auditor.Release(len(t.body))
+	t.body = nil
 }
 
 // begin asks the policy about the request.
@@ -91,14 +125,15 @@ func (t *trail) reach(s audit.Stage, code int) {
 
 // Audit records requests, from before anybody is authenticated, so that failures
 // of that are recorded too. Without an auditor it costs nothing.
-func Audit(a *audit.Auditor, decode Decode, log *slog.Logger) Filter {
+func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
+	kept := &ratelog.Line{} // clients may have it happen as often as they like
 	return func(next http.Handler) http.Handler {
 		if a == nil {
 			return next
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s := request.From(r.Context())
-			t := &trail{auditor: a, decode: decode, scope: s, log: log}
+			t := &trail{auditor: a, forms: forms, scope: s, log: log, kept: kept}
 			s.Audit = t
 			rec := recorderOf(w)
 			defer func() {
@@ -107,6 +142,7 @@ func Audit(a *audit.Auditor, decode Decode, log *slog.Logger) Filter {
 					return
 				}
 				p := recover()
+				defer t.drop()
 				if t.record == nil {
 					t.unknown(r, rec.Code)
 				} else {
@@ -151,34 +187,45 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 		code = http.StatusOK
 		t.record.ResponseStatus(&metav1.Status{Status: metav1.StatusSuccess, Message: "Connection closed early"})
 	}
-	if LongRunning(t.scope.Info) {
+	switch {
+	case LongRunning(t.scope.Info):
 		t.start(code)
-	} else if t.hidden {
-		t.body = nil
-	} else if t.tooLong {
-		t.scope.Annotate("audit.k8s.io/truncated", "true")
-	} else if data := t.answer(w.Header().Get("Content-Type")); data != nil {
-		t.record.ResponseObject(data)
+	case t.stated || t.hidden:
+	case t.tooLong:
+		t.record.Truncated()
+	case len(t.body) > 0:
+		t.answered(w.Header())
 	}
 	t.reach(audit.ResponseComplete, code)
 }
 
-// answer is the body of the answer, as JSON.
-func (t *trail) answer(contentType string) []byte {
-	if len(t.body) == 0 || !t.scope.Info.IsResource {
-		return nil
+// answered records the object that was answered with. Making JSON of other forms takes memory, for
+// which there has to be room.
+func (t *trail) answered(h http.Header) {
+	if !t.auditor.Hold(audit.MaxObject) {
+		t.record.Truncated()
+		return
 	}
-	mediaType, _, err := mime.ParseMediaType(contentType)
+	defer t.auditor.Release(audit.MaxObject)
+	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
-		return nil
+		return
 	}
-	if mediaType == "application/json" {
-		return []byte(strings.TrimSpace(string(t.body)))
+	body := t.body
+	if h.Get("Content-Encoding") == "gzip" {
+		if body, err = framing.Unpacked(body, audit.MaxObject); errors.Is(err, framing.ErrTooLong) {
+			t.record.Truncated()
+			return
+		} else if err != nil {
+			return // the answer was broken off
+		}
 	}
-	if t.decode == nil {
-		return nil
+	switch {
+	case mediaType == codecs.JSON:
+		t.record.ResponseObject(body)
+	case t.forms.JSON != nil:
+		t.record.ResponseObject(t.forms.JSON(mediaType, body))
 	}
-	return t.decode(mediaType, t.body)
 }
 
 // start records that a long answer has begun, once.
@@ -203,18 +250,17 @@ func AuditReceived(a *audit.Auditor) Filter {
 				return
 			}
 			t.begin(r)
-			level := t.record.Level()
-			if level == audit.None {
+			if t.record.Level() == audit.None {
 				next.ServeHTTP(w, r)
 				return
 			}
-			if err := t.record.Reach(audit.RequestReceived, 0, nil); err != nil {
+			if err := t.record.Reach(audit.RequestReceived, 0, t.scope.Annotations); err != nil {
 				t.auditor.Metrics.Rejected()
 				t.log.Error("a request is refused because it cannot be recorded", "audit-id", t.scope.ID, "error", err)
 				internal(w, r, errors.New("failed to store audit event"))
 				return
 			}
-			if long := LongRunning(t.scope.Info); long || level == audit.RequestResponse {
+			if long := LongRunning(t.scope.Info); long || t.record.WantsResponse() && t.forms.Objects != nil && t.forms.Objects(t.scope.Info) {
 				w = &tap{ResponseWriter: w, trail: t, long: long}
 			}
 			next.ServeHTTP(w, r)
@@ -244,10 +290,8 @@ func (w *tap) WriteHeader(code int) {
 func (w *tap) Write(p []byte) (int, error) {
 	if w.long {
 		w.trail.start(http.StatusOK)
-	} else if w.trail.hidden {
-		return w.ResponseWriter.Write(p)
-	} else if w.trail.tooLong = w.trail.tooLong || len(w.trail.body)+len(p) > maxAudited; !w.trail.tooLong {
-		w.trail.body = append(w.trail.body, p...)
+	} else {
+		w.trail.keep(p)
 	}
 	return w.ResponseWriter.Write(p)
 }

@@ -82,7 +82,7 @@ func TestAuditStages(t *testing.T) {
 		aborted := func() (aborted bool) {
 			defer func() { aborted = recover() == http.ErrAbortHandler }()
 			w = serve(httptest.NewRequest("GET", tc.path, nil), tc.last,
-				filters.Recover(quiet, func() {}), filters.Audit(a, nil, quiet), filters.Authenticate(known{tc.bad}, quiet, fail), filters.AuditReceived(a))
+				filters.Recover(quiet, func() {}), filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{tc.bad}, quiet, fail), filters.AuditReceived(a))
 			return false
 		}()
 		if aborted != (tc.name == "panic in a watch") || !aborted && w.Code != tc.code {
@@ -117,7 +117,7 @@ func TestAuditShows(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"hidden":1}`)
 		}
-		w := serve(httptest.NewRequest("GET", "/apis/g/v1/things/x", nil), answer, filters.Audit(a, nil, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+		w := serve(httptest.NewRequest("GET", "/apis/g/v1/things/x", nil), answer, filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
 		if !strings.Contains(w.Body.String(), "hidden") || !strings.Contains(sink.all, "ResponseComplete") || strings.Contains(sink.all, "hidden") != want {
 			t.Errorf("%s: %s %s", level, w.Body, sink.all)
 		}

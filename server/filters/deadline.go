@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -129,6 +130,12 @@ func (w *timely) begin() {
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	if w.one {
 		h.Set("Connection", "close")
+	}
+	if a := w.scope.Audit; a != nil {
+		a.ResponseStatus(&metav1.Status{
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonTimeout, Code: http.StatusGatewayTimeout,
+			Message: "Timeout: request did not complete within the allotted timeout", Details: &metav1.StatusDetails{},
+		})
 	}
 	w.ResponseWriter.WriteHeader(http.StatusGatewayTimeout)
 	_, _ = io.WriteString(w.ResponseWriter, tooLate)

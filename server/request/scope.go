@@ -62,10 +62,13 @@ const (
 // Auditor takes what the audit event of a request may hold of its bodies.
 type Auditor interface {
 	RequestObject(obj runtime.Object)
-	// WantsRequest says whether RequestPatch is worth the making of JSON.
+	// WantsRequest says whether bodies of requests are recorded.
 	WantsRequest() bool
 	RequestPatch(data []byte)
+	// ResponseStatus takes a Status that is the answer.
 	ResponseStatus(st *metav1.Status)
+	// Kept says that an annotation was to have another value than it has already.
+	Kept(annotation string)
 	// Shows says that the answer holds what a request of such attributes would be answered
 	// with: it is recorded where the policy records the answers to those too.
 	Shows(at *authx.Attributes)
@@ -124,7 +127,8 @@ func (s *Scope) Deprecate(d Deprecation) {
 	}
 }
 
-// Annotate adds a fact to the audit event, where there is one.
+// Annotate adds a fact to the audit event, where there is one. The first value of an annotation
+// stays.
 func (s *Scope) Annotate(key, value string) {
 	if s.Audit == nil {
 		return
@@ -132,7 +136,11 @@ func (s *Scope) Annotate(key, value string) {
 	if s.Annotations == nil {
 		s.Annotations = make(map[string]string)
 	}
-	s.Annotations[key] = value
+	if first, ok := s.Annotations[key]; !ok {
+		s.Annotations[key] = value
+	} else if first != value {
+		s.Audit.Kept(key)
+	}
 }
 
 // Warn adds a Warning header, once for each text. It has no effect once the

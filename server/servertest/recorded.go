@@ -8,9 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/recorded"
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/controllers"
 )
 
@@ -33,8 +35,19 @@ func Recorded(t *testing.T, patterns ...string) {
 // RecordedBy is Recorded for servers that are changed by an option.
 func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
 	t.Helper()
+	replay(t, recordings, option, patterns...)
+}
+
+// Audited holds scenarios in e2e/testdata/audit, whose steps want audit events, against this server.
+func Audited(t *testing.T, patterns ...string) {
+	t.Helper()
+	replay(t, "e2e/testdata/audit", func(*server.Config) {}, patterns...)
+}
+
+func replay(t *testing.T, folder string, option func(*server.Config), patterns ...string) {
+	t.Helper()
 	for i, pattern := range patterns {
-		patterns[i] = filepath.Join(root(t), recordings, pattern+".json")
+		patterns[i] = filepath.Join(root(t), folder, pattern+".json")
 	}
 	if others := os.Getenv("ROWLOCK_RECORDED"); others != "" {
 		patterns = strings.Fields(others)
@@ -47,11 +60,10 @@ func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
 	results := make([][]recorded.Result, len(list))
 	var group sync.WaitGroup
 	for i, scenario := range list {
-		flags := scenario.Flags()
-		key := strings.Join(flags, " ")
+		key := scenario.Kind()
 		srv, ok := shared[key]
 		if !ok || scenario.Alone() {
-			srv = answering(t, option, flags)
+			srv = answering(t, option, scenario)
 		}
 		if !scenario.Alone() {
 			shared[key] = srv
@@ -71,9 +83,49 @@ func RecordedBy(t *testing.T, option func(*server.Config), patterns ...string) {
 }
 
 // answering starts a server that is asked what a stock server was.
-func answering(t testing.TB, option func(*server.Config), flags []string) recorded.Server {
-	s := Start(t, Complete(t, flags...), unmanaged, option)
-	return recorded.Server{URL: s.URL, Client: s.Client, Token: Token}
+func answering(t testing.TB, option func(*server.Config), scenario *recorded.Scenario) recorded.Server {
+	t.Helper()
+	recording := func(*server.Config) {}
+	var events func(id string) ([][]byte, error)
+	if len(scenario.Audit) > 0 {
+		policy, err := audit.Parse(scenario.Audit)
+		if err != nil {
+			t.Fatalf("%s: %v", scenario.Name, err)
+		}
+		kept := &AuditEvents{}
+		events = func(id string) ([][]byte, error) { return recorded.EventsOf(kept.All(), id), nil }
+		recording = kept.Record(policy)
+	}
+	s := Start(t, Complete(t, scenario.Flags()...), unmanaged, recording, option)
+	return recorded.Server{URL: s.URL, Client: s.Client, Token: Token, Events: events}
+}
+
+// AuditEvents keeps audit events.
+type AuditEvents struct {
+	mu  sync.Mutex
+	all [][]byte
+}
+
+// Record is an option: requests are recorded as a policy says.
+func (e *AuditEvents) Record(policy *audit.Policy) func(*server.Config) {
+	return func(c *server.Config) {
+		c.Audit = &audit.Auditor{Policy: policy, Sinks: []audit.Sink{e}, Metrics: audit.NewMetrics(), Clock: time.Now}
+	}
+}
+
+// Take implements audit.Sink.
+func (e *AuditEvents) Take(event []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, event)
+	return nil
+}
+
+// All are the events so far.
+func (e *AuditEvents) All() [][]byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
 }
 
 // unmanaged is an option: nothing is done that a kube-controller-manager does, as beside whoever

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // Body reads the whole body of a request, within its limit.
@@ -65,17 +66,17 @@ func readAll(body io.Reader, n int64) ([]byte, error) {
 
 // ReadPost reads a POST for a Special: its body into obj, a new object of kind gvk, and its options. It
 // warns of or refuses unknown and duplicate fields, and whatever the answer cannot be
-// given in.
-func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
+// given in. fill sets the defaults of an object that is none of the resource of the request.
+func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, fill ...func()) (*metav1.CreateOptions, error) {
 	if _, err := h.Answers.Negotiate(&c.Request); err != nil {
 		return nil, err
 	}
-	return h.readCreate(c, gvk, obj)
+	return h.readCreate(c, gvk, obj, fill...)
 }
 
 // readCreate looks at what a POST consists of, in the order in which a stock server
 // finds fault with it.
-func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) (*metav1.CreateOptions, error) {
+func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, fill ...func()) (*metav1.CreateOptions, error) {
 	from, err := h.bodyCodec(c)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.O
 	if err != nil {
 		return nil, err
 	}
-	return options, h.decode(c, from, body, gvk, obj, strictness(options.FieldValidation))
+	return options, h.decode(c, from, body, gvk, obj, strictness(options.FieldValidation), fill...)
 }
 
 // readUpdate reads what a PUT consists of, in the order in which a stock server finds
@@ -112,7 +113,7 @@ func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
 	return h.Answers.Forms.Codec(mediaType), err
 }
 
-func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness) error {
+func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.GroupVersionKind, obj runtime.Object, s codecs.Strictness, fill ...func()) error {
 	anyKind := c.Resource.AnyBody() && gvk == c.Resource.GVK()
 	if anyKind {
 		from = coerced(from, c.Resource)
@@ -126,10 +127,31 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 		return err
 	}
 	h.warn(c, problems)
-	if a := c.Scope.Audit; a != nil {
-		a.RequestObject(obj)
+	for _, fill := range fill {
+		fill()
+	}
+	if a := c.Scope.Audit; a != nil && c.Info.Verb != "patch" { // of which the event has the patch
+		a.RequestObject(recorded(c, gvk, obj))
 	}
 	return nil
+}
+
+// recorded is an object that a client sent, as the audit event has it: with its defaults, in the
+// version in which it was sent. It is made only where the event holds it.
+func recorded(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) runtime.Object {
+	sent, ok := obj.(kinds.Object)
+	if !ok || !c.Scope.Audit.WantsRequest() || gvk != c.Resource.GVK() || c.Resource.Storage == nil || c.Resource.Storage.Default == nil {
+		return obj
+	}
+	full, err := writes.Incoming(c.Resource, sent.DeepCopyObject().(kinds.Object))
+	if err != nil {
+		return obj // the write will fail, too
+	}
+	if full, err = c.Resource.ToServed(full); err != nil {
+		return obj
+	}
+	full.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return full
 }
 
 // known says whether the server has a type for a kind, of whatever use, and makes an

@@ -87,9 +87,6 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
-	if len(body) > 0 && c.Scope.Audit != nil {
-		c.Scope.Audit.RequestObject(o)
-	}
 	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
 }
 
@@ -111,6 +108,13 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	}
 	if _, err := from.Decode(body, o, codecs.Ignore); err != nil {
 		return nil, status.Plain(err.Error())
+	}
+	if a := c.Scope.Audit; a != nil {
+		if gvk.Empty() {
+			gvk = metav1.SchemeGroupVersion.WithKind("DeleteOptions")
+		}
+		o.SetGroupVersionKind(gvk)
+		a.RequestObject(o)
 	}
 	return o, nil
 }

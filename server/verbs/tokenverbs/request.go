@@ -36,13 +36,14 @@ const (
 // request serves serviceaccounts/token.
 func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	req := &authenticationv1.TokenRequest{}
-	options, err := h.ReadPost(c, gvk("TokenRequest"), req)
+	options, err := h.ReadPost(c, gvk("TokenRequest"), req, func() {
+		if req.Spec.ExpirationSeconds == nil {
+			seconds := defaultAge
+			req.Spec.ExpirationSeconds = &seconds
+		}
+	})
 	if err != nil {
 		return err
-	}
-	if req.Spec.ExpirationSeconds == nil {
-		seconds := defaultAge
-		req.Spec.ExpirationSeconds = &seconds
 	}
 	if err := c.MatchNamespace(req); err != nil {
 		return err
