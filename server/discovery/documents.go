@@ -181,12 +181,21 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource, hashes bo
 	return list
 }
 
-// verbsOf leaves out what makes something new, once a resource is on its way out.
+// verbsOf are the verbs that clients are told. What makes something new is left out once a resource is on its
+// way out, and so is a list that needs a selector.
 func verbsOf(r *kinds.Resource) []string {
-	if !r.Ending {
+	if !r.Ending && !r.OfOne {
 		return r.Verbs
 	}
-	return slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" })
+	return slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool {
+		switch verb {
+		case "create", "update", "patch":
+			return r.Ending
+		case "list":
+			return r.OfOne
+		}
+		return false
+	})
 }
 
 // storageVersionHash tells clients when a resource moves to another stored

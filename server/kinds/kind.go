@@ -40,7 +40,10 @@ type Resource struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
-	Verbs      []string // as discovery lists them
+	Verbs      []string // in the order in which discovery names them
+	// OfOne says that a list is of one object's, which a selector names. Discovery does not name the
+	// verb: a client that lists whatever can be listed sends no selector.
+	OfOne bool
 
 	New     func() Object         // nil for virtual resources whose body is not an Object
 	NewList func() runtime.Object // typed list; used by schema, protobuf and tests, not by the read path

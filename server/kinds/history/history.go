@@ -31,7 +31,7 @@ type described struct{ kinds.AsStored }
 func Resources() []*kinds.Resource {
 	revision := func(plural, kind, short string, namespaced bool) *kinds.Resource {
 		r := resource(plural, kind, "get", "list")
-		r.ShortNames, r.Namespaced = []string{short}, namespaced
+		r.ShortNames, r.Namespaced, r.OfOne = []string{short}, namespaced, true
 		r.Subresources = []kinds.Subresource{{Name: Diff, Kind: "Difference", Verbs: []string{"get"}, NoTable: true}}
 		r.Columns = revisionColumns
 		return r
