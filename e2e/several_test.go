@@ -2,16 +2,22 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rowlock/rowlock/e2e/harness"
 )
 
 // want is a request that must be answered with a code.
@@ -261,4 +267,49 @@ func leads(t *testing.T, url string) map[string]string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// TestServersShareKeys: a server whose keys are not those of the others on its database is refused, and what it says
+// mends that. Where their keys are lost, it may take over.
+func TestServersShareKeys(t *testing.T) {
+	t.Parallel()
+	url := newDatabase(t, sharedPostgres(t))
+	first := harness.StartT(t, harness.Options{Store: url})
+	port, err := harness.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	serve := []string{"serve", "--store", url, "--data-dir", dir, "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port)}
+	_, errOut, code := rowlock(t, serve...)
+	if mend := "rowlock init --data-dir " + dir + " --from "; code != 1 || !strings.Contains(errOut, mend) || !strings.Contains(errOut, "certificate authority") {
+		t.Fatalf("exit code %d, %s; want %q", code, errOut, mend)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut, code := rowlock(t, "init", "--data-dir", dir, "--from", first.DataDir); code != 0 {
+		t.Fatal(errOut)
+	}
+	second := harness.StartT(t, harness.Options{Store: url, DataDir: dir})
+	for _, s := range []*harness.Server{first, second} {
+		cert, err := tls.LoadX509KeyPair(filepath.Join(first.DataDir, "admin.crt"), filepath.Join(first.DataDir, "admin.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := s.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{cert}
+		resp, err := client.Get(s.URL + "/api/v1/namespaces")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s answers the administrator of the first with %d", s.URL, resp.StatusCode)
+		}
+	}
+	harness.StartT(t, harness.Options{Store: url, Args: []string{"--replace-cluster-keys"}})
 }

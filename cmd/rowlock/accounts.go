@@ -157,6 +157,9 @@ func (o *accountOptions) local(_ context.Context, c accessConfig, a *access, doc
 			}
 		}
 	}
+	for _, k := range keys {
+		a.keys.Tokens = append(a.keys.Tokens, k.ID)
+	}
 	a.tokens.Issue, a.issueForSecret = serviceaccount.NewSigner(o.issuers[0], signer).Issue, signer.IssueForSecret
 	if documents != nil {
 		return keys, documents.Set(keys, time.Time{})

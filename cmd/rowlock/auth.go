@@ -108,6 +108,7 @@ type access struct {
 	anonymous      bool
 	openPaths      []string              // to anonymous requests; nil: all
 	authorities    func() *x509.CertPool // of all client certificates that may be good
+	keys           clusterKeys
 }
 
 // close ends the connections.
@@ -149,6 +150,9 @@ func (o *authOptions) build(ctx context.Context, c accessConfig) (*access, error
 	// The files are those of the authenticators, who tell of what is wrong with them.
 	if a.authorities, err = authorities(slog.New(slog.DiscardHandler), source{"--data-dir", c.dir.CACert},
 		source{"--client-ca-file", o.clientCA}, source{"--requestheader-client-ca-file", o.proxy.ca}); err != nil {
+		return nil, err
+	}
+	if a.keys.Authorities, err = fingerprints(c.dir.CACert, o.clientCA); err != nil {
 		return nil, err
 	}
 	tokens, err := o.tokens(ctx, c, a)

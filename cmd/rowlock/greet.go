@@ -18,6 +18,10 @@ func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url st
 	} else {
 		fmt.Fprintf(out, "store: %s\n", publicURL(url))
 	}
+	if dir.Shared {
+		fmt.Fprintf(out, "another server uses this data directory, and %s stays in its name; for this one: kubectl --kubeconfig %[1]s --server https://%s\n", dir.AdminKubeconfig, n.local)
+		return
+	}
 	fmt.Fprintf(out, "export KUBECONFIG=%s\n", dir.AdminKubeconfig)
 }
 

@@ -55,6 +55,7 @@ type serveOptions struct {
 	serviceRange, nodePortRange   string
 	retention                     retention
 	retentionLowerNow             bool
+	replaceKeys                   bool
 	logRetention                  time.Duration
 	cachePlainBytes               int64
 	historyAPI                    bool
@@ -102,6 +103,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	f.StringVar(&o.dataDir, "data-dir", defaultDataDir, "folder of keys, certificates and the embedded database")
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
+	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "let the keys of this data directory take the place of those that the PostgreSQL database knows of its servers, whose certificates and tokens are refused from then on")
 	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
 	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
@@ -217,7 +219,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	names, ips := splitNames(o.serving.names)
 	dir, err := o.folder(datadir.Options{
-		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(), Quick: o.quick,
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.cert, Now: time.Now(), Quick: o.quick, Serves: true,
 	})
 	if err != nil {
 		return err
@@ -305,6 +307,10 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		if err := dir.Used(file); err != nil {
 			return fmt.Errorf("--data-dir: %w", err)
 		}
+	}
+	// The embedded database has one server at a time, which may have been given new keys.
+	if err := access.keys.agree(ctx, driver, dir.Path, isFile || o.replaceKeys, log); err != nil {
+		return err
 	}
 	reportLoose(log, append(ownSecrets(dir), databaseFiles(from, url)...)...)
 	measureDriver(driver)

@@ -35,10 +35,13 @@ type Dir struct {
 	AdminKubeconfig string
 	Database        string // where SQLite lives unless --store says otherwise
 
+	// Shared says that another server serves with this folder, in whose name the kubeconfig is.
+	Shared bool
+
 	front   *FrontProxy // nil until it is asked for
 	mu      sync.Mutex  // of what the folder holds, while it changes
 	options Options
-	release func() error // of what is in memory; nil: there is a folder
+	release func() error // of what is in memory, or of the folder; nil: there is nothing to release
 }
 
 // Options are what the certificates and the kubeconfig must name.
@@ -53,6 +56,10 @@ type Options struct {
 	// Quick is for folders that last as long as a test: the key that signs service account
 	// tokens is one that is made in no time.
 	Quick bool
+
+	// Serves is for a server, which holds the folder until Close. One that comes second shares it: the
+	// kubeconfig stays as it is, and the serving certificate names both.
+	Serves bool
 
 	renews bool // not at the start: kubeconfig and certificate may name other servers
 }
@@ -85,8 +92,14 @@ func Open(path string, o Options) (*Dir, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	defer release()
+	if o.Serves {
+		if d.release, err = hold(in("server.lock")); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+		d.Shared = d.release == nil
+	}
 	if err := d.fill(o); err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", abs, err)
+		return nil, errors.Join(fmt.Errorf("data directory %s: %w", abs, err), d.Close())
 	}
 	return d, nil
 }
@@ -100,7 +113,7 @@ func (d *Dir) fill(o Options) error {
 		return err
 	}
 	names, ips := o.names()
-	if o.renews {
+	if o.renews || d.Shared {
 		names, ips = withThose(d.ServingCert, names, ips)
 	}
 	if err := ensureLeaf(servingTemplate(names, ips), ca, d.chain(ca, o.Now), d.ServingCert, d.ServingKey, o.Now); err != nil {
@@ -242,8 +255,8 @@ contexts:
 current-context: rowlock
 `, o.ServerURL, parts[0], parts[1], parts[2])
 	if have, err := os.ReadFile(d.AdminKubeconfig); err == nil {
-		// Of servers that share a folder, the one that started last is in the kubeconfig.
-		fresh := o.renews && strings.Contains(string(have), parts[0]) && strings.Contains(string(have), parts[1]) && strings.Contains(string(have), parts[2])
+		// Of servers that share a folder, the one that started first is in the kubeconfig.
+		fresh := (o.renews || d.Shared) && strings.Contains(string(have), parts[0]) && strings.Contains(string(have), parts[1]) && strings.Contains(string(have), parts[2])
 		if fresh || string(have) == text {
 			return nil
 		}

@@ -4,9 +4,31 @@ package datadir
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
+
+// hold takes a file for this process, until the result is called; nil while another process holds it. Where a
+// file system has no locks, or takes no file, every process holds it.
+func hold(path string) (release func() error, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) { // a folder that needs no writes
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, f.Close()
+		default:
+			return f.Close, nil
+		}
+	}
+}
 
 // alone keeps other servers away from a folder while this one reads or changes several
 // of its files, until the result is called. Where a file system has no locks, nothing

@@ -11,15 +11,32 @@ import (
 // sharingViolation is what Windows says of a file that another has opened for itself.
 const sharingViolation syscall.Errno = 32
 
+// hold takes a file for this process, until the result is called; nil while another process holds it.
+func hold(path string) (release func() error, err error) {
+	h, err := exclusive(path)
+	switch {
+	case err == nil:
+		return func() error { return syscall.CloseHandle(h) }, nil
+	case errors.Is(err, sharingViolation):
+		return nil, nil
+	}
+	return nil, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
+// exclusive opens a file for nobody else, and makes it if need be.
+func exclusive(path string) (syscall.Handle, error) {
+	name, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return syscall.InvalidHandle, err
+	}
+	return syscall.CreateFile(name, syscall.GENERIC_READ, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+}
+
 // alone keeps other servers away from a folder while this one reads or changes several
 // of its files, until the result is called. A file in it is opened for nobody else.
 func alone(path string) (release func(), err error) {
-	name, err := syscall.UTF16PtrFromString(filepath.Join(path, "folder.lock"))
-	if err != nil {
-		return nil, err
-	}
 	for {
-		h, err := syscall.CreateFile(name, syscall.GENERIC_READ, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+		h, err := exclusive(filepath.Join(path, "folder.lock"))
 		if err == nil {
 			return func() { _ = syscall.CloseHandle(h) }, nil // the process has it no more in any case
 		}
