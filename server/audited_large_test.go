@@ -92,6 +92,43 @@ func TestAuditedLarge(t *testing.T) {
 	}
 }
 
+// TestAuditedElsewhere: what an aggregated server answers is in no event of this one; what this one
+// says in its place is.
+func TestAuditedElsewhere(t *testing.T) {
+	b := startBehind(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"Thing","secret":"theirs"}`)
+	})
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse, omitStages: [RequestReceived]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := &servertest.AuditEvents{}
+	s := servertest.Start(t, withPeople, events.Record(policy))
+	b.register(t, s)
+	for id, path := range map[string]string{"theirs": "/apis/g.example/v1/namespaces/a/things/x", "ours": "/apis/g.example/v1/namespaces/a/things/x?timeout=soon"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Authorization": {"Bearer ann"}, "Audit-Id": {id}}
+		resp, err := s.Client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if (resp.StatusCode == http.StatusOK) != (id == "theirs") {
+			t.Errorf("%s: %s", id, resp.Status)
+		}
+	}
+	if e := eventOf(t, events, "theirs"); strings.Contains(string(e), "responseObject") {
+		t.Errorf("%s", e)
+	}
+	if e := recorded.EventsOf(events.All(), "ours"); len(e) != 1 || !strings.Contains(string(e[0]), `"responseObject":{"kind":"Status"`) {
+		t.Errorf("%s", e)
+	}
+}
+
 // auditedCall makes a request under a name, by a client that takes compressed answers.
 func auditedCall(t *testing.T, s *servertest.Server, id, method, path, accept, body string) (code int, answer []byte) {
 	t.Helper()

@@ -146,6 +146,47 @@ func record(t *testing.T, level string) string {
 	return strings.Join(out, "\n")
 }
 
+// TestSources: an event holds the addresses that a request names, and the one it came from.
+func TestSources(t *testing.T) {
+	for _, tc := range []struct{ forwarded, real, want string }{
+		{"", "", `["192.0.2.1"]`},
+		{"198.51.100.1, 198.51.100.2", "", `["198.51.100.1","198.51.100.2","192.0.2.1"]`},
+		{"198.51.100.1, nowhere, 192.0.2.1", "", `["198.51.100.1","192.0.2.1"]`},
+		{"198.51.100.1", "198.51.100.3", `["198.51.100.1","198.51.100.3","192.0.2.1"]`},
+		{"198.51.100.1", "198.51.100.1", `["198.51.100.1","192.0.2.1"]`},
+	} {
+		var out lines
+		a := &audit.Auditor{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{&out}, Metrics: audit.NewMetrics(), Clock: time.Now}
+		r := httptest.NewRequest(http.MethodGet, "/version", nil)
+		r.Header.Set("X-Forwarded-For", tc.forwarded)
+		r.Header.Set("X-Real-Ip", tc.real)
+		if err := a.Begin(r, "id", r.RequestURI, &authx.Attributes{Verb: "get"}, time.Now()).Reach(audit.RequestReceived, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(out, ""); !strings.Contains(got, `"sourceIPs":`+tc.want) {
+			t.Errorf("%s and %s: %s, want %s", tc.forwarded, tc.real, got, tc.want)
+		}
+	}
+}
+
+// TestReceived: the first event is of the moment at which the request came, and has what was noted of
+// it by then.
+func TestReceived(t *testing.T) {
+	var out lines
+	a := &audit.Auditor{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{&out}, Metrics: audit.NewMetrics(), Clock: func() time.Time { return time.Unix(9, 0) }}
+	r := httptest.NewRequest(http.MethodGet, "/version", nil)
+	rec := a.Begin(r, "id", r.RequestURI, &authx.Attributes{Verb: "get"}, time.Unix(1, 0))
+	for _, stage := range []audit.Stage{audit.RequestReceived, audit.ResponseComplete} {
+		if err := rec.Reach(stage, 0, map[string]string{"a": "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const received = `"requestReceivedTimestamp":"1970-01-01T00:00:01.000000Z","stageTimestamp":"1970-01-01T00:00:0`
+	if len(out) != 2 || !strings.Contains(out[0], received+`1.000000Z","annotations":{"a":"b"}`) || !strings.Contains(out[1], received+`9.000000Z"`) {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestLevels(t *testing.T) {
 	const start = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"LEVEL","auditID":"id","stage":"ResponseComplete","requestURI":"/api/v1/namespaces/d/secrets?x=1","verb":"create","user":{"username":"u","groups":["g"]},"sourceIPs":["192.0.2.1"],"userAgent":"me","objectRef":{"resource":"secrets","namespace":"d","name":"s","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":201},`
 	const end = `"requestReceivedTimestamp":"1970-01-01T00:00:01.000005Z","stageTimestamp":"1970-01-01T00:00:01.000005Z","annotations":{"a":"b"}}`

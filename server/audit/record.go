@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/rowlock/rowlock/authx"
 )
@@ -241,27 +240,12 @@ func agent(r *http.Request) string {
 	return ua
 }
 
-// sources are the addresses a request says it came through, and the one that it
-// did come from.
+// sources are the addresses that a request says it came through, and the one that it did come from.
 func sources(r *http.Request) []string {
-	var list []string
-	add := func(text string) {
-		ip := net.ParseIP(strings.TrimSpace(text))
-		if ip != nil && (len(list) == 0 || list[len(list)-1] != ip.String()) {
-			list = append(list, ip.String())
-		}
+	ips := utilnet.SourceIPs(r)
+	list := make([]string, len(ips))
+	for i, ip := range ips {
+		list[i] = ip.String()
 	}
-	if forwarded := r.Header.Get("X-Forwarded-For"); forwarded != "" {
-		for part := range strings.SplitSeq(forwarded, ",") {
-			add(part)
-		}
-	} else {
-		add(r.Header.Get("X-Real-Ip"))
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	add(host)
 	return list
 }

@@ -123,3 +123,25 @@ func TestAuditShows(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditDeadline: what is recorded of a request that took too long is what its client was told, and
+// not what its handler came to later.
+func TestAuditDeadline(t *testing.T) {
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse, omitStages: [RequestReceived]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &lines{}
+	a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
+	late := func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"too":"late"}`)
+	}
+	w := serve(httptest.NewRequest("GET", "/api/v1/pods?timeout=1ms", nil), late, filters.Audit(a, filters.Audited{Objects: func(*request.Info) bool { return true }}, quiet),
+		filters.Deadline(time.Minute, fail), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+	const want = `"responseObject":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}`
+	if w.Code != http.StatusGatewayTimeout || !strings.Contains(sink.all, want) || !strings.Contains(sink.all, `"details":{},"code":504},"responseObject"`) || strings.Contains(sink.all, "late") {
+		t.Errorf("%d %s", w.Code, sink.all)
+	}
+}
