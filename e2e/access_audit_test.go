@@ -32,12 +32,15 @@ rules:
 // auditEvent is what tests look at.
 type auditEvent struct {
 	Level, Stage, Verb, RequestURI, AuditID string
-	User                                    struct{ Username string }
-	ImpersonatedUser                        *struct{ Username string }
-	ObjectRef                               *struct{ Resource, Subresource, Name string }
-	ResponseStatus                          *struct{ Code int }
-	RequestObject, ResponseObject           json.RawMessage
-	Annotations                             map[string]string
+	User                                    struct {
+		Username string
+		Extra    map[string][]string
+	}
+	ImpersonatedUser              *struct{ Username string }
+	ObjectRef                     *struct{ Resource, Subresource, Name string }
+	ResponseStatus                *struct{ Code int }
+	RequestObject, ResponseObject json.RawMessage
+	Annotations                   map[string]string
 }
 
 // auditHook is a backend that can stall.
@@ -237,6 +240,9 @@ func (a *access) auditContents(t *testing.T, h *auditHook, log string) {
 	}
 	if e := findEvent(events, "masked", "ResponseComplete"); e == nil || e.User.Username != "admin" || e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != "eve" {
 		t.Errorf("both identities: %+v", e)
+	}
+	if e := findEvent(events, "app", "ResponseComplete"); e == nil || !strings.HasPrefix(strings.Join(e.User.Extra["authentication.kubernetes.io/credential-id"], ""), "JTI=") {
+		t.Errorf("the token is not named: %+v", e)
 	}
 	if e := findEvent(events, "made", "RequestReceived"); e != nil {
 		t.Error("a stage that the rule omits is there")

@@ -274,7 +274,7 @@ func attackIssuerTokens(t *testing.T, a *access) {
 	for name, change := range map[string]map[string]any{
 		"expired":              {"exp": now - 1},
 		"without an end":       {"exp": nil},
-		"not valid yet":        {"nbf": now + 10*minute},
+		"not valid yet":        {"nbf": now + 2*minute},
 		"another audience":     {"aud": "other"},
 		"no audience":          {"aud": nil},
 		"an audience like it":  {"aud": "app "},
@@ -286,6 +286,19 @@ func attackIssuerTokens(t *testing.T, a *access) {
 	} {
 		if got := a.who(t, call{token: a.issuer.Token(t, with(a.issuer.Claims("jane"), change))}); got != "401" {
 			t.Errorf("%s: taken as %s", name, got)
+		}
+	}
+	for _, tc := range []struct {
+		id   any
+		want bool
+	}{{"f81d", true}, {"", false}, {7, false}} {
+		token := a.issuer.Token(t, with(a.issuer.Claims("jane"), map[string]any{"jti": tc.id}))
+		_, self := a.do(t, call{token: token, method: "POST", path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", body: `{}`})
+		review := a.admin(t, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", fmt.Sprintf(`{"spec":{"token":%q}}`, token))
+		for _, answer := range []string{self, review} {
+			if !strings.Contains(answer, `"oidc:jane"`) || strings.Contains(answer, `"authentication.kubernetes.io/credential-id":["JTI=f81d"]`) != tc.want || strings.Contains(answer, "credential-id") != tc.want {
+				t.Errorf("jti %v: %s", tc.id, answer)
+			}
 		}
 	}
 	a.issuer.Rotate(t, "second")
