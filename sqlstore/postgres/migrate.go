@@ -69,7 +69,13 @@ func (d *Driver) migrateUp(ctx context.Context) error {
 	if err := execute(ctx, worker, `CREATE TABLE IF NOT EXISTS schema_migrations (version bigint NOT NULL PRIMARY KEY, dirty boolean NOT NULL)`); err != nil {
 		return d.translate(ctx, err)
 	}
-	return d.translate(ctx, migrations.Up("postgres", &migrator{ctx, worker}))
+	if err := migrations.Up("postgres", &migrator{ctx, worker}); err != nil {
+		return d.translate(ctx, err)
+	}
+	if err := execute(ctx, worker, qHandRights); err != nil { // the owner's own work goes on without
+		d.cfg.Log.Warn("cannot give the roles that have rights on the table kv the same on those that migrations have added; give them yourself (docs/postgres.md, Roles and grants)", "error", err)
+	}
+	return nil
 }
 
 // execute runs statements in one go: more than one are one transaction.

@@ -267,6 +267,23 @@ WHERE kv_lead.holder = excluded.holder OR kv_lead.holder = $4 AND kv_lead.until 
   (SELECT word FROM kv_meta WHERE key = 'cluster_id')`
 	qPacks  = `SELECT count(*), coalesce(sum(count), 0), min(written_at) FROM kv_packed`
 	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
+	// After a migration: a role that has rights on kv, and none at all on a table beside it that its owner made, is given the same
+	// there, so that who serves need not be who owns. Few rows of the catalogue.
+	qHandRights = `DO $$
+DECLARE missing record;
+BEGIN
+    FOR missing IN
+        SELECT t.oid::regclass AS target, string_agg(DISTINCT a.privilege_type, ', ') AS rights, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee
+        FROM pg_class k CROSS JOIN LATERAL aclexplode(k.relacl) a
+        JOIN pg_class t ON t.relnamespace = k.relnamespace AND t.relowner = k.relowner AND t.relkind IN ('r', 'p')
+            AND (starts_with(t.relname, 'kv_') AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') OR t.relname = 'schema_migrations' AND a.privilege_type = 'SELECT')
+        WHERE k.oid = to_regclass('kv') AND a.grantee <> k.relowner AND NOT EXISTS (SELECT FROM aclexplode(t.relacl) h WHERE h.grantee = a.grantee)
+        GROUP BY t.oid, a.grantee
+    LOOP
+        EXECUTE format('GRANT %s ON TABLE %s TO %s', missing.rights, missing.target, missing.grantee);
+    END LOOP;
+END
+$$`
 	qSchema = `SELECT version, dirty FROM schema_migrations`
 	qTable  = `SELECT to_regclass('schema_migrations') IS NOT NULL`
 )

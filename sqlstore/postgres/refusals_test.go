@@ -138,3 +138,45 @@ func TestLongKey(t *testing.T) {
 		t.Errorf("a key of 12,000 bytes gives %v", err)
 	}
 }
+
+// TestMigrationHandsRightsOver: a role that may use the tables there were may use those that a migration adds, and no role
+// gets more than it has on kv.
+func TestMigrationHandsRightsOver(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	if err := db.Open(t).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db.Exec(t, `DROP TABLE kv_packed, kv_marks, kv_alive CASCADE; UPDATE schema_migrations SET version = 5;
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'ordinary') THEN CREATE ROLE ordinary LOGIN; END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'Audi"tor') THEN CREATE ROLE "Audi""tor"; END IF;
+END $$;
+GRANT SELECT, INSERT, UPDATE, DELETE ON kv, kv_meta, kv_lead TO ordinary; GRANT SELECT ON kv TO "Audi""tor"; GRANT SELECT ON schema_migrations TO ordinary`)
+	if err := db.Open(t).Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := granted{db}.Open(t)
+	must(t, d, createTxn("a", "1"))
+	must(t, d, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Update, Key: createTxn("a", "").Ops[0].Key, Expect: 1, Value: []byte("2")}}})
+	if _, err := d.Retain(t.Context(), sqlstore.Floors{Log: 2, Past: map[string]int64{"*": 0}}); err != nil {
+		t.Error(err)
+	}
+	if p, err := d.Pack(t.Context(), sqlstore.Cursor{}, 10); err != nil || p.Rows != 1 {
+		t.Errorf("packing gives %+v, %v", p, err)
+	}
+	if _, err := d.Stats(t.Context()); err != nil {
+		t.Error(err)
+	}
+	conn, err := pgx.Connect(t.Context(), db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var rights string
+	if err := conn.QueryRow(t.Context(), `SELECT string_agg(relname || '=' || privilege_type, ' ' ORDER BY relname, privilege_type) FROM pg_class, aclexplode(relacl) a WHERE pg_get_userbyid(a.grantee) = 'Audi"tor'`).Scan(&rights); err != nil {
+		t.Fatal(err)
+	}
+	if want := "kv=SELECT kv_alive=SELECT kv_lead=SELECT kv_marks=SELECT kv_meta=SELECT kv_packed=SELECT schema_migrations=SELECT"; rights != want {
+		t.Errorf("a role that may read kv has %s, want %s", rights, want)
+	}
+}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -187,7 +188,7 @@ func (l *logFile) write(tls *libc.TLS) int32 {
 	if l.n == 0 || l.failed != sqlite3.SQLITE_OK {
 		return l.failed
 	}
-	l.failed = called[moveFunc](logMethods.of().FxWrite)(tls, l.file, l.buffer, l.n, l.begin)
+	l.failed = writeThrough(tls, l.file, l.buffer, l.n, l.begin)
 	l.lost, l.n = l.begin, 0
 	return l.failed
 }
@@ -207,7 +208,7 @@ func xWrite(tls *libc.TLS, file, data uintptr, n int32, to int64) int32 {
 		}
 	}
 	if l.n == 0 && (!l.gathers || last || n > gatheredMost || !l.allocate(tls)) {
-		return called[moveFunc](logMethods.of().FxWrite)(tls, file, data, n, to)
+		return writeThrough(tls, file, data, n, to)
 	}
 	if l.n == 0 {
 		l.begin = to
@@ -217,6 +218,19 @@ func xWrite(tls *libc.TLS, file, data uintptr, n int32, to int64) int32 {
 		return l.write(tls)
 	}
 	return sqlite3.SQLITE_OK
+}
+
+// writeThrough has SQLite write. A limit of the process or a quota is a full disk, which SQLite knows as such alone where
+// the disk has no room: then nothing is there of the commit, and its outcome is not in doubt.
+func writeThrough(tls *libc.TLS, file, data uintptr, n int32, to int64) int32 {
+	rc := called[moveFunc](logMethods.of().FxWrite)(tls, file, data, n, to)
+	if rc == sqlite3.SQLITE_IOERR_WRITE {
+		switch syscall.Errno(at[sqlite3.TunixFile](file).FlastErrno) {
+		case syscall.EFBIG, syscall.EDQUOT:
+			return sqlite3.SQLITE_FULL
+		}
+	}
+	return rc
 }
 
 func (l *logFile) allocate(tls *libc.TLS) bool {

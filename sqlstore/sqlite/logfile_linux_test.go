@@ -576,7 +576,11 @@ func TestNothingIsWrittenAfterAFailedWrite(t *testing.T) {
 // TestFailedWriteOfABatch: the driver tells of it as it is, and writes on.
 func TestFailedWriteOfABatch(t *testing.T) {
 	for _, writes := range []LogWrites{StandardLog, GatheredLog} {
-		for errno, want := range map[syscall.Errno]error{syscall.ENOSPC: sqlstore.ErrFull, syscall.EIO: sqlstore.ErrUncertain} {
+		limit := sqlstore.ErrUncertain
+		if writes == GatheredLog {
+			limit = sqlstore.ErrFull
+		}
+		for errno, want := range map[syscall.Errno]error{syscall.ENOSPC: sqlstore.ErrFull, syscall.EFBIG: limit, syscall.EDQUOT: limit, syscall.EIO: sqlstore.ErrUncertain} {
 			t.Run(fmt.Sprint(writes, errno), func(t *testing.T) {
 				var broken atomic.Bool
 				intercept(t, func(fd int32, n int, _ int64) (int, syscall.Errno) {
