@@ -49,6 +49,33 @@ func TestFailover(t *testing.T) {
 	l.end()
 }
 
+// TestFailoverFromAHostThatHangs stops the primary of two servers under load without an end of its
+// connections, which its system goes on to accept. Writes go on after the standby has taken over.
+func TestFailoverFromAHostThatHangs(t *testing.T) {
+	t.Parallel() // it mostly waits
+	primary := startPostgres(t)
+	database := databaseOf(newDatabase(t, primary))
+	standby, err := primary.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Stop)
+	url := fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable", primary.Port, standby.Port, database)
+	c := startCluster(t, url, 2)
+	l := startLoad(c, 6)
+	time.Sleep(500 * time.Millisecond)
+	primary.Freeze()
+	t.Cleanup(primary.Thaw)
+	wantNoWrites(t, clients(t, c)[0])
+	if err := standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	promoted := time.Now()
+	waitForWrite(t, c)
+	t.Logf("writes go on %s after the promotion", time.Since(promoted).Round(10*time.Millisecond))
+	l.end()
+}
+
 // wantNoWrites waits until a server answers 503 and when to come again, while reads
 // from memory go on.
 func wantNoWrites(t *testing.T, a *api) {

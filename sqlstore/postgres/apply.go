@@ -96,7 +96,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	if d.closed() {
 		return nil, sqlstore.ErrClosed
 	}
-	ctx, cancel := d.limit(ctx, d.cfg.answerTime())
+	ctx, cancel := d.limit(ctx, d.answerTime())
 	defer cancel()
 	if d.pending != nil {
 		// Whoever wrote that batch has given up asking: what it did comes with the feed.

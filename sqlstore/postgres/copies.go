@@ -32,7 +32,7 @@ var _ sqlstore.Copier = (*Driver)(nil)
 
 // Copies implements sqlstore.Copier.
 func (d *Driver) Copies(ctx context.Context) (c sqlstore.Copies, err error) {
-	ctx, done := d.call(ctx, d.cfg.answerTime())
+	ctx, done := d.call(ctx, d.answerTime())
 	defer done(&err)
 	known, err := readCopies(ctx, d.pool, qCopies)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -61,7 +61,7 @@ func (d *Driver) Copies(ctx context.Context) (c sqlstore.Copies, err error) {
 
 // Vouch implements sqlstore.Copier.
 func (d *Driver) Vouch(ctx context.Context, edition, name string, key [32]byte) (err error) {
-	ctx, done := d.call(ctx, d.cfg.answerTime())
+	ctx, done := d.call(ctx, d.answerTime())
 	defer done(&err)
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		known, err := readCopies(ctx, tx, qLockCopies)

@@ -100,14 +100,23 @@ func (d *Driver) translate(ctx context.Context, err error) error {
 
 // suspect gives up all connections after an error that came from the network, from
 // a server that goes down, or from one that takes no writes any more: the next ones
-// find the server that does. Once a second is enough.
+// find the server that does. Once a second is enough. Where no connection was had none is
+// given up: those that are being made would be closed as soon as they are, again and again.
 func (d *Driver) suspect(err error) {
+	if isNoServer(err) {
+		d.hosts.doubt()
+		return
+	}
+	if errors.Is(err, errSilent) && !d.hosts.silent() {
+		return
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code != "25006" && pg.Code != "42P05" && !strings.HasPrefix(pg.Code, "26") && !strings.HasPrefix(pg.Code, "57P") && !strings.HasPrefix(pg.Code, "08") {
 		return
 	}
 	now, last := time.Now().UnixNano(), d.reset.Load()
 	if now-last > int64(time.Second) && d.reset.CompareAndSwap(last, now) {
+		d.hosts.doubt()
 		d.pool.Reset()
 	}
 }
@@ -117,8 +126,7 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) { // whatever keeps it from being had
+	if isNoServer(err) { // whatever keeps it from being had
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, redact(err))
 	}
 	var pg *pgconn.PgError

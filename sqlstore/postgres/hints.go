@@ -109,7 +109,10 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 		return err
 	}
 	defer conn.Close(over)
-	if _, err := conn.Exec(ctx, qListen); err != nil {
+	begin, cancel := d.limit(ctx, d.boundsTime())
+	_, err = conn.Exec(begin, qListen)
+	cancel()
+	if err != nil {
 		return err
 	}
 	// What was committed before LISTEN took hold, or while nobody listened, is found

@@ -43,8 +43,17 @@ type Config struct {
 	Log              *slog.Logger
 }
 
+// connectTime is how long connecting may take, unless connect_timeout says it.
+const connectTime = 4 * time.Second
+
+// boundsTime is how long a tiny statement may take on the wire, for which much waits. It leaves
+// room for making a connection, whose error says more than that no answer came in time.
+func (d *Driver) boundsTime() time.Duration {
+	return max(5*time.Second, d.single.ConnectTimeout+time.Second)
+}
+
 // answerTime is how long a write may take on the wire before its connection is given up.
-func (c *Config) answerTime() time.Duration { return c.LockTimeout + 5*time.Second }
+func (d *Driver) answerTime() time.Duration { return d.cfg.LockTimeout + d.boundsTime() }
 
 func (c Config) withDefaults() Config {
 	if c.PollInterval <= 0 {
@@ -76,7 +85,7 @@ type Driver struct {
 	cfg      Config
 	pool     *pgxpool.Pool
 	single   *pgx.ConnConfig // of connections beside the pool
-	renew    func(context.Context, *pgx.ConnConfig) error
+	hosts    *hosts
 	nonce    string // names this process in markers and leads
 	session  string // the application_name of its connections
 	seq      int64  // number of the last batch
@@ -104,10 +113,11 @@ type Driver struct {
 // a standby shows may be old. Errors: SchemaError, ErrUnavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	cfg = cfg.withDefaults()
-	pc, err := parse(url)
+	from, err := newSource(url, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("opening PostgreSQL: %w", err)
 	}
+	pc := from.first.Copy()
 	if cfg.MaxConns > 0 {
 		pc.MaxConns = cfg.MaxConns
 	} else if pc.MaxConns < 8 {
@@ -116,8 +126,11 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
 	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
 	d.prepare(pc)
-	d.single, d.renew = pc.ConnConfig.Copy(), pc.BeforeConnect
+	d.single = pc.ConnConfig.Copy()
+	d.hosts = newHosts(from, &d.single.Config, cfg.Log, func() { d.pool.Reset() })
+	pc.BeforeConnect, pc.BeforeClose = d.hosts.choose, d.hosts.abandon
 	if d.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
+		d.hosts.close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
 	}
 	if err := d.migrate(ctx); err != nil {
@@ -158,7 +171,7 @@ func (d *Driver) call(ctx context.Context, most time.Duration) (_ context.Contex
 // session's settings would reach strangers: there they are set in each transaction.
 func (d *Driver) prepare(pc *pgxpool.Config) {
 	if pc.ConnConfig.ConnectTimeout == 0 {
-		pc.ConnConfig.ConnectTimeout = 5 * time.Second
+		pc.ConnConfig.ConnectTimeout = connectTime
 	}
 	if pc.ConnConfig.ValidateConnect == nil {
 		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -216,7 +229,7 @@ func newNonce() string {
 // connect makes a connection beside the pool.
 func (d *Driver) connect(ctx context.Context) (*pgx.Conn, error) {
 	c := d.single.Copy()
-	if err := d.renew(ctx, c); err != nil {
+	if err := d.hosts.choose(ctx, c); err != nil {
 		return nil, err
 	}
 	return pgx.ConnectConfig(ctx, c)
@@ -245,6 +258,7 @@ func (d *Driver) Close() error {
 			_, _ = d.pool.Exec(ctx, qDropMarker, d.marker()) // one short row more does no harm
 		}
 		d.pool.Close()
+		d.hosts.close()
 	})
 	return nil
 }

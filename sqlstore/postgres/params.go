@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,9 +27,9 @@ var libpq = map[string]string{
 	"ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION", "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
 	"sslcrl": "PGSSLCRL", "sslcrldir": "PGSSLCRLDIR", "requirepeer": "PGREQUIREPEER", "gssencmode": "PGGSSENCMODE",
 	"fallback_application_name": "", "replication": "", "client_encoding": "PGCLIENTENCODING",
-	// Without effect: every call has a limit of its own; the primary alone is used; TLS
-	// compresses nothing; Kerberos comes from no other library.
-	"tcp_user_timeout": "", "load_balance_hosts": "PGLOADBALANCEHOSTS", "sslcompression": "PGSSLCOMPRESSION",
+	"tcp_user_timeout": "",
+	// Without effect: the primary alone is used; TLS compresses nothing; Kerberos comes from no other library.
+	"load_balance_hosts": "PGLOADBALANCEHOSTS", "sslcompression": "PGSSLCOMPRESSION",
 	"gsslib": "PGGSSLIB", "gssdelegation": "PGGSSDELEGATION",
 }
 
@@ -76,14 +77,6 @@ func parse(text string) (*pgxpool.Config, error) {
 	if err := adopt(pc.ConnConfig, given); err != nil {
 		return nil, err
 	}
-	renew := func(_ context.Context, c *pgx.ConnConfig) error {
-		// A password file may hold another one by now.
-		if now, err := pgconn.ParseConfig(text); err == nil {
-			c.Password = now.Password
-		}
-		return nil
-	}
-	pc.BeforeConnect = renew
 	return pc, nil
 }
 
@@ -112,6 +105,10 @@ func adopt(c *pgx.ConnConfig, given map[string]string) error {
 	return setTLS(c, given)
 }
 
+// unheardTime is how long what was sent may stay without the network's acknowledgement, unless tcp_user_timeout
+// says it: on Linux the connection ends then, as the machine at the other end is gone.
+const unheardTime = 5 * time.Second
+
 // dialer makes connections that notice when the machine at the other end is gone.
 func dialer(given map[string]string) (pgconn.DialFunc, error) {
 	keep := net.KeepAliveConfig{Enable: given["keepalives"] != "0", Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
@@ -128,7 +125,16 @@ func dialer(given map[string]string) (pgconn.DialFunc, error) {
 	count := time.Duration(keep.Count) * time.Second
 	err := errors.Join(seconds("keepalives_idle", &keep.Idle), seconds("keepalives_interval", &keep.Interval), seconds("keepalives_count", &count))
 	keep.Count = int(count / time.Second)
-	d := net.Dialer{KeepAliveConfig: keep}
+	unheard, wrong := strconv.ParseUint(cmp.Or(given["tcp_user_timeout"], "0"), 10, 31)
+	if wrong != nil {
+		err = errors.Join(err, fmt.Errorf("tcp_user_timeout: %q is no number of milliseconds", given["tcp_user_timeout"]))
+	}
+	if unheard == 0 {
+		unheard = uint64(unheardTime / time.Millisecond)
+	}
+	d := net.Dialer{KeepAliveConfig: keep, Control: func(network, _ string, c syscall.RawConn) error {
+		return endUnheard(network, c, int(unheard))
+	}}
 	peer := given["requirepeer"]
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, address)

@@ -14,7 +14,7 @@ import (
 
 // Floors implements sqlstore.Driver.
 func (d *Driver) Floors(ctx context.Context) (f sqlstore.Floors, err error) {
-	ctx, done := d.call(ctx, boundsTime)
+	ctx, done := d.call(ctx, d.boundsTime())
 	defer done(&err)
 	var past string
 	b, err := d.snapshot(ctx, queueFloors(&past))

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os/user"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,4 +33,17 @@ func checkPeer(conn *net.UnixConn, want string) error {
 		return fmt.Errorf("requirepeer: the server runs as %s, not as %s", u.Username, want)
 	}
 	return nil
+}
+
+// endUnheard has the system end a connection whose peer has acknowledged nothing for some milliseconds.
+func endUnheard(network string, c syscall.RawConn, milliseconds int) (err error) {
+	if !strings.HasPrefix(network, "tcp") {
+		return nil
+	}
+	if e := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, milliseconds)
+	}); e != nil {
+		return e
+	}
+	return err
 }

@@ -15,7 +15,7 @@ import (
 
 // Bounds implements sqlstore.Driver.
 func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
-	ctx, done := d.call(ctx, boundsTime)
+	ctx, done := d.call(ctx, d.boundsTime())
 	defer done(&err)
 	var now time.Time
 	var asked time.Time
@@ -32,9 +32,6 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 	d.saw(b.Head)
 	return b, nil
 }
-
-// boundsTime is short: the statement is tiny, and much waits for it.
-const boundsTime = 5 * time.Second
 
 // saw remembers the newest revision met. Sessions keep the plans that they made when
 // the table was smaller, where any index seemed as good as another: when it has
@@ -169,7 +166,7 @@ func upTo(alive []sqlstore.Row, limit int) []any {
 
 // Read implements sqlstore.Driver.
 func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (row sqlstore.Row, err error) {
-	ctx, done := d.call(ctx, boundsTime)
+	ctx, done := d.call(ctx, d.boundsTime())
 	defer done(&err)
 	if revision == 0 {
 		row, found, err := queryRow(ctx, d.pool, qLive, key.Resource, key.Namespace, key.Name)

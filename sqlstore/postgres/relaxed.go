@@ -39,7 +39,7 @@ func (d *Driver) relax(ctx context.Context, batch []sqlstore.Txn) bool {
 
 // flush waits until the disk has all that was committed before it.
 func (d *Driver) flush() error {
-	ctx, cancel := d.limit(context.Background(), boundsTime)
+	ctx, cancel := d.limit(context.Background(), d.boundsTime())
 	defer cancel()
 	_, err := d.pool.Exec(ctx, qFlush)
 	if err != nil {

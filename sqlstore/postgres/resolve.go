@@ -21,7 +21,7 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	if d.pending == nil {
 		return nil, false, nil
 	}
-	ctx, cancel := d.limit(ctx, d.cfg.answerTime())
+	ctx, cancel := d.limit(ctx, d.answerTime())
 	defer cancel()
 	return d.resolve(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -45,8 +46,20 @@ type Server struct {
 	done chan struct{}
 }
 
+// BinariesVariable names the environment variable that says which release of PostgreSQL tests
+// run: the folder of its initdb and postgres. Without it they run the newest that is installed.
+const BinariesVariable = "ROWLOCK_POSTGRES_BIN"
+
 // Binaries finds the folder that holds initdb and postgres.
 func Binaries() (string, error) {
+	if dir := os.Getenv(BinariesVariable); dir != "" {
+		for _, program := range []string{"initdb", "postgres"} {
+			if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
+				return "", fmt.Errorf("%s=%s: %w", BinariesVariable, dir, err)
+			}
+		}
+		return filepath.Abs(dir)
+	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	sort.Slice(found, func(i, j int) bool { return release(found[i]) > release(found[j]) })
 	for _, f := range found {
@@ -157,20 +170,87 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	return follower, s.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
 }
 
+// follow copies the data folder of a primary that runs, as pg_basebackup would, which not every
+// package of PostgreSQL has.
 func (s *Server) follow(ctx context.Context, primary *Server) error {
-	attr, err := asUser(s.dir)
+	if _, err := asUser(s.dir); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, primary.URL("postgres"))
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.Port), "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
-	cmd.SysProcAttr, cmd.Dir = attr, s.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	defer conn.Close(ctx)
+	start, stop := "SELECT pg_backup_start('standby', true)", "SELECT labelfile FROM pg_backup_stop()"
+	if strings.HasPrefix(conn.PgConn().ParameterStatus("server_version"), "13") || strings.HasPrefix(conn.PgConn().ParameterStatus("server_version"), "14") {
+		start, stop = "SELECT pg_start_backup('standby', true, false)", "SELECT labelfile FROM pg_stop_backup(false)"
 	}
-	if err := s.configure(map[string]string{"unix_socket_directories": "'" + s.dir + "'"}); err != nil {
+	if _, err := conn.Exec(ctx, start); err != nil {
+		return fmt.Errorf("%s: %w", start, err)
+	}
+	if err := copyFolder(s.data(), primary.data(), "postmaster.pid", "postmaster.opts"); err != nil {
+		return err
+	}
+	var label string
+	if err := conn.QueryRow(ctx, stop).Scan(&label); err != nil {
+		return fmt.Errorf("%s: %w", stop, err)
+	}
+	// What was written meanwhile, to the end of the copy.
+	if err := copyFolder(filepath.Join(s.data(), "pg_wal"), filepath.Join(primary.data(), "pg_wal")); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"backup_label": label, "standby.signal": ""} {
+		path := filepath.Join(s.data(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if _, err := asUser(path); err != nil {
+			return err
+		}
+	}
+	err = s.configure(map[string]string{
+		"unix_socket_directories": "'" + s.dir + "'",
+		"primary_conninfo":        fmt.Sprintf("'host=127.0.0.1 port=%d user=postgres'", primary.Port),
+	})
+	if err != nil {
 		return err
 	}
 	return s.Run(ctx)
+}
+
+// copyFolder copies files and folders, but for those that end meanwhile.
+func copyFolder(to, from string, without ...string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && slices.Contains(without, e.Name()) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rest, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		copied := filepath.Join(to, rest)
+		switch {
+		case e.IsDir():
+			err = os.MkdirAll(copied, 0o700)
+		case e.Type().IsRegular():
+			var data []byte
+			if data, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err == nil {
+				err = os.WriteFile(copied, data, 0o600)
+			}
+		default:
+			return nil
+		}
+		if err == nil {
+			_, err = asUser(copied)
+		}
+		return err
+	})
 }
 
 // CutOff has a standby follow its primary no more, which goes on without it: what is committed from then on the standby
@@ -349,6 +429,21 @@ func childrenOf(pid int) (list []int) {
 		}
 	}
 	return list
+}
+
+// Freeze stops all its processes where they are: connections stay open, the system accepts new
+// ones for them, and nothing is answered until Thaw.
+func (s *Server) Freeze() { s.signalAll(syscall.SIGSTOP) }
+
+// Thaw has the processes that Freeze stopped go on.
+func (s *Server) Thaw() { s.signalAll(syscall.SIGCONT) }
+
+// signalAll sends a signal to the parent first, which then starts no more.
+func (s *Server) signalAll(signal syscall.Signal) {
+	_ = s.cmd.Process.Signal(signal) // it may have ended
+	for _, pid := range childrenOf(s.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, signal)
+	}
 }
 
 // Kill ends all its processes at once, as an immediate shutdown does: its log is

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // Proxy stands between clients and a server and does what bad networks do.
@@ -25,9 +26,11 @@ type Proxy struct {
 	stall chan struct{} // closed when traffic stops, with the next long request; nil: it flows on
 	hold  bool          // answers are held back from the next long request on
 	shut  bool
+	deaf  chan struct{} // closed when the proxy ends; nil while it accepts
 
-	commits atomic.Int64 // how many answers to COMMIT are still to be lost
-	halves  atomic.Int64 // how many long requests are still to be cut in the middle
+	accepted atomic.Int64
+	commits  atomic.Int64 // how many answers to COMMIT are still to be lost
+	halves   atomic.Int64 // how many long requests are still to be cut in the middle
 }
 
 type pair struct{ client, server net.Conn }
@@ -38,8 +41,11 @@ func (p *pair) close() {
 }
 
 // NewProxy listens on a free port of 127.0.0.1 in front of the server at port.
-func NewProxy(port int) (*Proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func NewProxy(port int) (*Proxy, error) { return NewProxyAt(0, port) }
+
+// NewProxyAt listens on a port of 127.0.0.1, 0 for a free one, in front of the server at another port.
+func NewProxyAt(at, port int) (*Proxy, error) {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", at))
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +117,33 @@ func (p *Proxy) CutRequests(n int) { p.halves.Store(int64(n)) }
 // Pending is how many of the losses and cuts asked for have not happened yet.
 func (p *Proxy) Pending() int { return int(max(0, p.commits.Load()) + max(0, p.halves.Load())) }
 
+// Accepted is how many connections were accepted so far.
+func (p *Proxy) Accepted() int64 { return p.accepted.Load() }
+
+// Deaf accepts no more connections, and has the system answer nothing to those who ask for one, once it has taken two or three:
+// it is as if their packets were dropped.
+func (p *Proxy) Deaf() error {
+	p.mu.Lock()
+	p.deaf = make(chan struct{})
+	p.mu.Unlock()
+	raw, err := p.listener.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		return err
+	}
+	if e := raw.Control(func(fd uintptr) { err = syscall.Listen(int(fd), 0) }); e != nil {
+		return e
+	}
+	return err
+}
+
 // Close ends the proxy.
 func (p *Proxy) Close() {
 	p.listener.Close()
 	p.mu.Lock()
 	p.shut = true
+	if p.deaf != nil {
+		close(p.deaf)
+	}
 	p.mu.Unlock()
 	p.Go()
 	p.Cut()
@@ -126,6 +154,15 @@ func (p *Proxy) accept() {
 	for {
 		c, err := p.listener.Accept()
 		if err != nil {
+			return
+		}
+		p.accepted.Add(1)
+		p.mu.Lock()
+		deaf := p.deaf
+		p.mu.Unlock()
+		if deaf != nil {
+			<-deaf
+			c.Close()
 			return
 		}
 		s, err := net.Dial("tcp", p.target)
