@@ -73,6 +73,7 @@ func TestFailoverFromAHostThatHangs(t *testing.T) {
 	promoted := time.Now()
 	waitForWrite(t, c)
 	t.Logf("writes go on %s after the promotion", time.Since(promoted).Round(10*time.Millisecond))
+	c.store = standby.URL(database) // for what looks behind the scenes
 	l.end()
 }
 
