@@ -7,7 +7,7 @@ import (
 
 // Note implements sqlstore.Driver.
 func (d *Driver) Note(ctx context.Context, name string) (note string, err error) {
-	ctx, done := d.call(ctx, boundsTime)
+	ctx, done := d.call(ctx, d.boundsTime())
 	defer done(&err)
 	if err = d.pool.QueryRow(ctx, qNote, name).Scan(&note); err != nil {
 		return "", fmt.Errorf("reading the note %s: %w", name, err)
