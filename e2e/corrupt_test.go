@@ -34,7 +34,8 @@ func tamper(t *testing.T, store, from, to, where string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
+	// Without its checksum a row is read as it was written by hand.
+	if _, err := db.Exec(strings.Replace(statement, "SET value", "SET checksum = NULL, value", 1)); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }

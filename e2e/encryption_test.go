@@ -395,7 +395,7 @@ func dataDirectory(t testing.TB, db *sql.DB) (path string) {
 func swapped(t *testing.T, s *harness.Server, db *sql.DB) {
 	t.Helper()
 	s.Kill()
-	_, err := db.ExecContext(t.Context(), `UPDATE kv SET value = (SELECT o.value FROM kv o WHERE o.resource = 'secrets' AND o.superseded_revision IS NULL AND o.name = 'w1-0') `+
+	_, err := db.ExecContext(t.Context(), `UPDATE kv SET checksum = NULL, value = (SELECT o.value FROM kv o WHERE o.resource = 'secrets' AND o.superseded_revision IS NULL AND o.name = 'w1-0') `+
 		`WHERE resource = 'secrets' AND superseded_revision IS NULL AND name = 'w0-0'`)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ trap 'exit 143' TERM
 # By the main module's libraries: the long modules have newer ones.
 CGO_ENABLED=0 go build -o "$dir/rowlock" ./cmd/rowlock
 export ROWLOCK_BINARY="${ROWLOCK_BINARY:-$dir/rowlock}"
+# Hundreds of damaged copies of a database file, where the check reads a few dozen.
+ROWLOCK_FLIPS=600 go test -count=1 -timeout 30m -run TestFlippedBits ./sqlstore/sqlite
 for module in e2e/*/go.mod; do
     where=${module%/go.mod}
     [ -n "$(find "$where" -name '*_test.go')" ] || continue

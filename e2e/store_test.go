@@ -333,10 +333,10 @@ func TestStoreVerifyFindsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, damage := range []string{
-		`UPDATE kv SET value = 'nonsense' WHERE resource = 'configmaps' AND name = 'a'`,
-		`UPDATE kv SET value = replace(CAST(value AS TEXT), '"data":{"k":"v"}', '"data":{"k":5}') WHERE resource = 'configmaps' AND name = 'b'`,
-		`UPDATE kv SET value = (SELECT value FROM kv WHERE resource = 'configmaps' AND name = 'e') WHERE resource = 'configmaps' AND name = 'c'`,
-		`UPDATE kv SET value = replace(CAST(value AS TEXT), 'ConfigMap', 'Secret') WHERE resource = 'configmaps' AND name = 'd'`,
+		`UPDATE kv SET checksum = NULL, value = 'nonsense' WHERE resource = 'configmaps' AND name = 'a'`,
+		`UPDATE kv SET checksum = NULL, value = replace(CAST(value AS TEXT), '"data":{"k":"v"}', '"data":{"k":5}') WHERE resource = 'configmaps' AND name = 'b'`,
+		`UPDATE kv SET checksum = NULL, value = (SELECT value FROM kv WHERE resource = 'configmaps' AND name = 'e') WHERE resource = 'configmaps' AND name = 'c'`,
+		`UPDATE kv SET checksum = NULL, value = replace(CAST(value AS TEXT), 'ConfigMap', 'Secret') WHERE resource = 'configmaps' AND name = 'd'`,
 	} {
 		if _, err := db.Exec(damage); err != nil {
 			t.Fatal(err)

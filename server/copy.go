@@ -192,6 +192,16 @@ func (k *copies) check(ctx context.Context, revision int64) {
 		return
 	}
 	k.s.cfg.Log.Info("what came from the cache file was held to the database", "objects", done.Objects, "took", took)
+	if !k.s.cfg.Store.ChecksRows() {
+		return
+	}
+	damaged, err := k.s.Cache.CheckRows(ctx, k.s.cfg.Store, copyChecked)
+	for _, c := range damaged[:min(len(damaged), mostLogged)] {
+		k.s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
+	}
+	if err != nil && ctx.Err() == nil {
+		k.s.cfg.Log.Error("the table could not be held to its checksums and indexes; run `rowlock store verify`", "error", err)
+	}
 }
 
 // stop writes a copy at the end, when nothing changes any more, unless the last one will do.

@@ -171,7 +171,7 @@ func (s *Store) open(ctx context.Context, key Key, stored []byte) (plain []byte,
 }
 
 func (s *Store) openRow(ctx context.Context, row *Row) {
-	if s.cfg.Sealer == nil || !sealable(&row.Key) {
+	if s.cfg.Sealer == nil || !sealable(&row.Key) || row.Damaged != nil {
 		return
 	}
 	plain, stale, err := s.open(ctx, row.Key, row.Value)
@@ -248,7 +248,7 @@ func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool, p
 			rows = append(rows, &c.Row)
 		}
 		if c.PrevValue != nil {
-			before[i] = Row{Key: c.Key, Value: c.PrevValue}
+			before[i] = Row{Key: c.Key, Value: c.PrevValue, Damaged: c.PrevDamaged}
 			rows = append(rows, &before[i])
 		}
 	}

@@ -36,6 +36,7 @@ type Row struct {
 	ExpiresAt  time.Time // zero: never
 	WrittenAt  time.Time
 	Unopened   error // set by Store alone: why the value cannot be decrypted; Value is then as it is stored
+	Damaged    error // set by drivers: why the row cannot be what was written (DamageError); nothing in it is to be relied on
 }
 
 // Change is one entry of the log: the row a revision wrote, and what it replaced.
@@ -44,6 +45,7 @@ type Change struct {
 	PrevRevision int64  // 0 for a create
 	PrevValue    []byte // nil for a create, or where previous values were not asked for
 	PrevUnopened error  // as Unopened, of the previous value
+	PrevDamaged  error  // as Damaged, of the row that was replaced
 	Aux          any    // what the writer attached to its Op; set in Sink.Apply for every write of this Store, else nil
 }
 

@@ -78,6 +78,9 @@ func (d decoder) readable(row sqlstore.Row) error {
 
 // read returns the value to serve; nil for a row that is no object.
 func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
+	if row.Damaged != nil {
+		return nil, row.Damaged
+	}
 	if ok, err := d.open(row); !ok {
 		return nil, err
 	}

@@ -56,6 +56,9 @@ func currentForms(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) 
 
 // defined are the resources of a definition, none of one that is not established.
 func defined(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*kinds.Resource, error) {
+	if row.Damaged != nil {
+		return nil, row.Damaged
+	}
 	plain, _, err := keys.Open(ctx, row.Key, row.Value)
 	if err != nil {
 		return nil, err

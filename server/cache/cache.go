@@ -45,6 +45,8 @@ type Cache struct {
 
 	rows atomic.Pointer[sqlstore.Copier] // to read one again whose packed bytes were damaged; nil before LoadCopy
 
+	damaged atomic.Pointer[[]CorruptItem] // what CheckRows took note of
+
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
 	waiters []waiter

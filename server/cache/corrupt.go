@@ -1,7 +1,10 @@
 package cache
 
 import (
+	"context"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -26,8 +29,59 @@ func (c *Cache) Corrupt() []CorruptItem {
 		}
 		return true
 	})
+	for _, n := range c.noted() {
+		have := slices.ContainsFunc(out, func(o CorruptItem) bool { return o.Key == n.Key })
+		it := c.Get(n.Key.Resource, n.Key.Namespace, n.Key.Name)
+		if !have && (it == nil || it.Revision <= n.Revision) { // else it was written anew since
+			out = append(out, n)
+		}
+	}
 	slices.SortFunc(out, func(a, b CorruptItem) int { return a.Key.Compare(b.Key) })
 	return out
+}
+
+// CheckRows reads all rows, as Load does, and takes note of those that are not as they were written, or that the table
+// has lost: a start from a copy has not met them. Corrupt lists them from here on, until the object is written anew or
+// everything is loaded again. It rests so that it takes a share of one processor. Errors: those of the database.
+func (c *Cache) CheckRows(ctx context.Context, s Source, share float64) (found []CorruptItem, err error) {
+	revision, err := s.Head(ctx)
+	if err != nil || revision == 0 {
+		return nil, err
+	}
+	var mu sync.Mutex
+	last := time.Now()
+	err = s.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
+		mu.Lock() // also while it rests: readers have one share together
+		defer mu.Unlock()
+		for i := range rows {
+			if rows[i].Damaged != nil && len(found) < mostNoted {
+				found = append(found, CorruptItem{rows[i].Key, rows[i].Revision, rows[i].Damaged})
+			}
+		}
+		rest := time.NewTimer(time.Duration(float64(time.Since(last)) * (1/share - 1)))
+		defer rest.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-rest.C:
+		}
+		last = time.Now()
+		return nil
+	})
+	c.note(found)
+	return found, err
+}
+
+// mostNoted bounds what CheckRows takes note of: each is looked up whenever somebody asks.
+const mostNoted = 1000
+
+func (c *Cache) note(found []CorruptItem) { c.damaged.Store(&found) }
+
+func (c *Cache) noted() []CorruptItem {
+	if found := c.damaged.Load(); found != nil {
+		return *found
+	}
+	return nil
 }
 
 func (s *resource) keyOf(it *Item) sqlstore.Key {
@@ -45,8 +99,11 @@ func (s *resource) resource() *kinds.Resource {
 // read makes an item of a row as it lies in the table.
 func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
 	it := bareItem(row, &s.home)
-	if !s.internal {
+	switch {
+	case !s.internal:
 		it.judge(s.cache.cfg.JSON, s.resource(), row, room)
+	case row.Damaged != nil:
+		it.Corrupt = row.Damaged
 	}
 	return it
 }

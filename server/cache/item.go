@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"strings"
 	"sync"
@@ -136,7 +137,7 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 
 // judge takes a value that anybody may have written. Its line is made in room, if there is some.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
-	it.Sealed = row.Unopened != nil
+	it.Sealed = row.Unopened != nil && row.Damaged == nil
 	line, l, err := judged(codec, r, row, room)
 	if it.Corrupt = err; err == nil {
 		it.setLine(line, l)
@@ -145,8 +146,8 @@ func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, ro
 
 // judged is the line of a value that anybody may have written, in room if there is some, or why it has none.
 func judged(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) ([]byte, layout, error) {
-	if row.Unopened != nil {
-		return nil, layout{}, row.Unopened
+	if err := cmp.Or(row.Damaged, row.Unopened); err != nil {
+		return nil, layout{}, err
 	}
 	value, err := integrity.Read(codec, r, row)
 	if err != nil {

@@ -102,6 +102,7 @@ func (c *Cache) replace(loaded map[*resource]*loaded, revision int64) {
 	c.making.Lock()
 	defer c.making.Unlock()
 	c.base = revision
+	c.note(nil)
 	c.resources.Range(func(_, v any) bool {
 		s := v.(*resource)
 		s.replace(loaded[s], revision)

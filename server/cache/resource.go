@@ -245,7 +245,7 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 
 // itemOf is the item of a change.
 func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
-	if ch.Aux != nil && !s.internal && ch.Unopened == nil { // this process wrote it
+	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process wrote it
 		it = bareItem(&ch.Row, &s.home)
 		it.trust(ch.Value)
 	} else {

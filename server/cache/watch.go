@@ -225,7 +225,7 @@ func (s *resource) event(ch *sqlstore.Change) *Event {
 	e := &Event{Type: Modified, Item: s.read(&ch.Row, nil)}
 	if ch.PrevRevision > 0 {
 		prev := ch.Row
-		prev.Revision, prev.Value, prev.Deleted, prev.Unopened = ch.PrevRevision, ch.PrevValue, false, ch.PrevUnopened
+		prev.Revision, prev.Value, prev.Deleted, prev.Unopened, prev.Damaged = ch.PrevRevision, ch.PrevValue, false, ch.PrevUnopened, ch.PrevDamaged
 		e.Prev = s.read(&prev, nil)
 	}
 	switch {

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -66,8 +67,8 @@ func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 // Form is the value of a row, which was decrypted, as it would be stored now. It asks for no
 // permit: who calls has the row. Errors tell nothing of the value.
 func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
-	if row.Unopened != nil {
-		return nil, row.Unopened
+	if err := cmp.Or(row.Damaged, row.Unopened); err != nil {
+		return nil, err
 	}
 	value, err := integrity.Read(s.Codec(), r, row)
 	if err != nil || r.HasGoType() {

@@ -121,7 +121,9 @@ func (e *exporter) page(rows []sqlstore.Row, skip map[string]bool) error {
 		if skip[row.Key.Resource] {
 			continue
 		}
-		if e.opt.Open != nil {
+		if row.Damaged != nil {
+			row.Value = nil // which is told as damaged
+		} else if e.opt.Open != nil {
 			if err := e.opt.Open(&row); err != nil {
 				return err
 			}

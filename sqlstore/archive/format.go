@@ -58,6 +58,7 @@ type line struct {
 	Deleted    bool            `json:"deleted,omitempty"`
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
 	WrittenAt  time.Time       `json:"writtenAt"`
+	Damaged    string          `json:"damaged,omitempty"` // why the row was not what had been written, as restoring it does not mend it
 	Bytes      []byte          `json:"bytes,omitempty"`
 	Value      json.RawMessage `json:"value,omitempty"`
 }
@@ -66,6 +67,9 @@ func encode(row sqlstore.Row) ([]byte, error) {
 	l := line{
 		Resource: row.Key.Resource, Namespace: row.Key.Namespace, Name: row.Key.Name, Revision: row.Revision,
 		Created: row.Created, Superseded: row.Superseded, Deleted: row.Deleted, WrittenAt: row.WrittenAt,
+	}
+	if row.Damaged != nil {
+		l.Damaged = row.Damaged.Error()
 	}
 	if !row.ExpiresAt.IsZero() {
 		l.ExpiresAt = &row.ExpiresAt
@@ -95,6 +99,9 @@ func decode(text []byte) (sqlstore.Row, error) {
 	}
 	if l.Value != nil {
 		row.Value = l.Value
+	}
+	if l.Damaged != "" {
+		row.Damaged = errors.New(l.Damaged)
 	}
 	if l.ExpiresAt != nil {
 		row.ExpiresAt = *l.ExpiresAt

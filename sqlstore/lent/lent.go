@@ -62,6 +62,9 @@ func (p *Pieces) Add(revision, created int64, resource, namespace, name, value [
 	return nil
 }
 
+// Damage says that the row that was added last is not what was written.
+func (p *Pieces) Damage(err error) { p.rows[len(p.rows)-1].Damaged = err }
+
 // keep copies a value. Where there is no room for it, there is no other one in the piece.
 func (p *Pieces) keep(value []byte) []byte {
 	if p.values == nil || cap(p.values)-len(p.values) < len(value) {

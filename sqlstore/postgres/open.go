@@ -144,6 +144,10 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	if _, err := d.pool.Exec(ctx, qOldMarkers); err != nil {
 		d.cfg.Log.Debug("cannot remove the markers of former servers", "error", err)
 	}
+	var sums string
+	if err := d.pool.QueryRow(ctx, qDataChecksums).Scan(&sums); err == nil && sums == "off" {
+		d.cfg.Log.Warn("PostgreSQL runs with data_checksums = off: damage of its disk can change or lose objects without an error; stop it, run pg_checksums --enable, and start it again")
+	}
 	if d.relaxed != nil {
 		d.loops.Go(func() { d.relaxed.Run(d.closing) })
 	}

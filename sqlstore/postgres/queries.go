@@ -285,5 +285,7 @@ BEGIN
 END
 $$`
 	qSchema = `SELECT version, dirty FROM schema_migrations`
-	qTable  = `SELECT to_regclass('schema_migrations') IS NOT NULL`
+	// Settings.
+	qDataChecksums = `SELECT current_setting('data_checksums')`
+	qTable         = `SELECT to_regclass('schema_migrations') IS NOT NULL`
 )

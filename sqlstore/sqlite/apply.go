@@ -71,7 +71,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 	if err := w.exec(qBegin); err != nil {
 		return nil, fmt.Errorf("beginning a batch: %w", err)
 	}
-	a := applier{w: w, at: now.UnixMicro()}
+	a := applier{w: w, at: now.UnixMicro(), sums: &d.sums}
 	out, err := a.run(batch)
 	if err == nil && a.next > a.head {
 		d.seq++
@@ -187,6 +187,7 @@ type applier struct {
 	head int64 // revision before the batch
 	next int64 // newest revision handed out
 	at   int64
+	sums *sqlstore.Summer
 }
 
 func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
@@ -282,7 +283,13 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 	if value == nil {
 		value = []byte{}
 	}
-	err = a.w.exec(qInsert, revision, op.Key.Resource, op.Key.Namespace, op.Key.Name, created, superseded, deleted, value, expires, a.at)
+	var until *int64
+	if expires != nil {
+		until = sqlstore.Micros(op.ExpiresAt)
+	}
+	k := &op.Key
+	sum := sqlstore.Placed(a.sums.Written(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
+	err = a.w.exec(qInsert, revision, op.Key.Resource, op.Key.Namespace, op.Key.Name, created, superseded, deleted, value, expires, a.at, sum)
 	if op.Verb == sqlstore.Create && isUnique(err) {
 		return a.refused(op)
 	}

@@ -37,18 +37,67 @@ func (d *Driver) connectReader() (*conn, error) {
 type cells interface {
 	number(i int) (n int64, ok bool) // ok: it is one
 	text(i int) []byte               // of a text or a blob; else nothing
-	value(i int) []byte              // whatever it is: what somebody wrote by hand must stay readable
+	isText(i int) bool
+	isNull(i int) bool
+	value(i int) []byte // whatever it is: what somebody wrote by hand must stay readable
 }
 
-// add adds a row of qWhole.
-func add(to *lent.Pieces, row cells) error {
+// adder adds rows of lentColumns to pieces.
+type adder struct {
+	to   *lent.Pieces
+	sums sqlstore.Summer
+	// seen holds a row to something else; nil: to nothing. What it returns is the row's damage.
+	seen func(revision int64, resource, namespace, name []byte) error
+}
+
+func (a *adder) add(row cells) error {
 	revision, ok1 := row.number(0)
 	created, ok2 := row.number(4)
 	if !ok1 || !ok2 {
 		key := sqlstore.Key{Resource: string(row.text(1)), Namespace: string(row.text(2)), Name: string(row.text(3))}
 		return &sqlstore.CorruptError{Key: key, Revision: revision, Reason: "a column has another type"}
 	}
-	return to.Add(revision, created, row.text(1), row.text(2), row.text(3), row.value(5))
+	resource, namespace, name, value := row.text(1), row.text(2), row.text(3), row.value(5)
+	if err := a.to.Add(revision, created, resource, namespace, name, value); err != nil {
+		return err
+	}
+	err := a.damage(row, revision, created, resource, namespace, name, value)
+	if a.seen != nil {
+		if e := a.seen(revision, resource, namespace, name); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		a.to.Damage(err)
+	}
+	return nil
+}
+
+// damage holds a row to its checksum, where it has one.
+func (a *adder) damage(row cells, revision, created int64, resource, namespace, name, value []byte) error {
+	if row.isNull(9) {
+		return nil
+	}
+	stored, ok := row.number(9)
+	if !ok {
+		return &sqlstore.DamageError{Reason: "its checksum is no number"}
+	}
+	if !row.isText(1) || !row.isText(2) || !row.isText(3) {
+		return &sqlstore.DamageError{Reason: "its key is no text"}
+	}
+	deleted, _ := row.number(6)
+	written, ok := row.number(8)
+	if !ok {
+		return &sqlstore.DamageError{Reason: "its time is no number"}
+	}
+	var expires *int64
+	if at, ok := row.number(7); ok {
+		expires = &at
+	}
+	if computed := a.sums.Lent(revision, created, resource, namespace, name, deleted != 0, value, expires, written); computed != stored {
+		return sqlstore.SumError(stored, computed)
+	}
+	return nil
 }
 
 // lend calls each for every row of a statement.
@@ -70,6 +119,13 @@ func (v madeCells) number(i int) (n int64, ok bool) {
 	n, ok = v[i].(int64)
 	return n, ok
 }
+
+func (v madeCells) isText(i int) bool {
+	_, ok := v[i].(string)
+	return ok
+}
+
+func (v madeCells) isNull(i int) bool { return v[i] == nil }
 
 func (v madeCells) text(i int) []byte { return []byte(text(v[i])) }
 

@@ -180,7 +180,7 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 }
 
 func (d *Driver) readRows(ctx context.Context, revisions []int64, l *lent.Pieces) error {
-	each := func(row cells) error { return add(l, row) }
+	each := (&adder{to: l}).add
 	return d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		for _, revision := range revisions {
 			l.Last = 0

@@ -45,12 +45,13 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 	} else if b.Head != 0 {
 		return sqlstore.ErrNotEmpty
 	}
+	var sums sqlstore.Summer
 	for row, err := range content.Rows {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = insert(w, row)
+			err = insert(w, row, &sums)
 		}
 		if err != nil {
 			return err
@@ -73,7 +74,7 @@ func load(ctx context.Context, w *conn, content sqlstore.Content) error {
 }
 
 // insert writes a row as it is.
-func insert(w *conn, row sqlstore.Row) error {
+func insert(w *conn, row sqlstore.Row, sums *sqlstore.Summer) error {
 	var superseded, expires any
 	var deleted int64
 	if row.Superseded != 0 {
@@ -89,7 +90,11 @@ func insert(w *conn, row sqlstore.Row) error {
 	if value == nil {
 		value = []byte{}
 	}
-	err := w.exec(qInsert, row.Revision, row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Created, superseded, deleted, value, expires, row.WrittenAt.UnixMicro())
+	sum := sums.Row(&row)
+	if row.Damaged != nil { // it stays so
+		sum = sqlstore.DamagedSum
+	}
+	err := w.exec(qInsert, row.Revision, row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Created, superseded, deleted, value, expires, row.WrittenAt.UnixMicro(), sum)
 	if err != nil {
 		return fmt.Errorf("%s at revision %d: %w", row.Key, row.Revision, err)
 	}

@@ -100,6 +100,8 @@ type Driver struct {
 	doubtful atomic.Pointer[error] // why what was copied into the file may not be there
 	seq      uint64                // of batches, for their markers
 	nonce    string
+
+	sums sqlstore.Summer // of the writer
 }
 
 // Open opens path, creating file and schema as needed. The folder must exist.
@@ -271,10 +273,25 @@ func (d *Driver) migrate() error {
 		return n, nil
 	}
 	lacks, err := sqlstore.Schema{Found: found, Known: known, Dirty: dirty}.Lacks(compatible, d.cfg.NoMigrate)
-	if err != nil || !lacks {
+	if err == nil && lacks {
+		err = d.migrateUp()
+	}
+	if err != nil || d.cfg.NoMigrate || found > known {
 		return err
 	}
-	return d.migrateUp()
+	return d.addChecksums()
+}
+
+// addChecksums adds the column of migration 10 where it is missing, also behind a process that died before it did.
+func (d *Driver) addChecksums() error {
+	n, err := d.writer.number(`SELECT count(*) FROM pragma_table_info('kv') WHERE name = 'checksum'`)
+	if err == nil && n == 0 {
+		err = d.writer.exec(`ALTER TABLE kv ADD COLUMN checksum INTEGER`)
+	}
+	if err != nil {
+		return fmt.Errorf("adding the column checksum to kv: %w", err)
+	}
+	return nil
 }
 
 func (d *Driver) migrateUp() error {

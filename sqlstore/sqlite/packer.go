@@ -197,6 +197,12 @@ func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, don
 		return u, cost, nil
 	}
 	k := rows[0].Key
+	for i := range u.move {
+		if row := &u.move[i]; row.Damaged != nil { // a pack would vouch for it
+			u.move = nil
+			return u, cost, &sqlstore.CorruptError{Key: k, Revision: row.Revision, Reason: row.Damaged.Error()}
+		}
+	}
 	packs, err := readPacks(ctx, c, qPackedBelow, u.move[0].Revision+1, k.Resource, k.Namespace, k.Name, floor, int64(1))
 	if err != nil {
 		return u, cost, err

@@ -27,6 +27,8 @@ var plans = map[string][]string{
 	"qSetCopies":           {},
 	"qOutline":             {"SEARCH kv USING INDEX kv_live ((resource,namespace,name)>(?,?,?) AND (resource,namespace,name)<(?,?,?))"},
 	"qOutlineEnded":        {"SEARCH kv USING COVERING INDEX kv_ended (superseded_revision>?)"},
+	"qListed":              {"SEARCH kv USING INDEX kv_live (resource>?)"},
+	"qNewest":              {"SEARCH kv"},
 	"qWholeRow":            {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qReserved":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qReserve":             {},

@@ -8,7 +8,7 @@ const (
 	qCommit   = `COMMIT`
 	qRollback = `ROLLBACK`
 
-	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at`
+	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at, checksum`
 
 	// kv_meta by primary key.
 	qBounds       = `SELECT (SELECT value FROM kv_meta WHERE key = 'floor'), (SELECT value FROM kv_meta WHERE key = 'revision')`
@@ -31,7 +31,7 @@ const (
 	qUnreserve = `DELETE FROM kv_meta WHERE key = 'relaxed' AND value = ?`
 
 	// kv by primary key; maintains all indexes.
-	qInsert = `INSERT INTO kv (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	qInsert = `INSERT INTO kv (` + columns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// kv by primary key. The key columns are compared, not searched.
 	qExpected = `SELECT created_revision FROM kv WHERE revision = ? AND superseded_revision IS NULL AND resource = ? AND namespace = ? AND name = ?`
 	// kv by primary key. Not one statement with the above: RETURNING costs a
@@ -71,7 +71,7 @@ const (
 	qEndedRows = `SELECT ` + columns + ` FROM kv INDEXED BY kv_past` + ofKey + ` AND superseded_revision IS NOT NULL AND superseded_revision >= ?1 AND superseded_revision <= ?5 ORDER BY superseded_revision, revision LIMIT ?6`
 	// kv by primary key.
 	qUnkeep  = `DELETE FROM kv WHERE revision = ? AND superseded_revision = ? AND CAST(value AS BLOB) = ?`
-	qRestate = `UPDATE kv SET value = ? WHERE revision = ? AND superseded_revision IS NOT NULL`
+	qRestate = `UPDATE kv SET value = ?, checksum = ? WHERE revision = ? AND superseded_revision IS NOT NULL`
 	// kv_packed_past.
 	qDropPack = `DELETE FROM kv_packed INDEXED BY kv_packed_past` + ofKey + ` AND until_revision = ?1 AND CAST(value AS BLOB) = ?5`
 	// Maintains the indexes of kv_packed.
@@ -117,14 +117,19 @@ const (
 	qEndedNamespace = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inNamespace + order
 
 	// kv by primary key: the rows written within a span of revisions that held at one.
-	qWhole = `SELECT revision, resource, namespace, name, created_revision, value FROM kv WHERE revision > ?1 AND revision <= ?2` +
+	lentColumns = `revision, resource, namespace, name, created_revision, value, deleted, expires_at, written_at, checksum`
+	qWhole      = `SELECT ` + lentColumns + ` FROM kv WHERE revision > ?1 AND revision <= ?2` +
 		` AND (superseded_revision IS NULL OR superseded_revision > ?3) ORDER BY revision LIMIT ?4`
 	// kv_live: revisions of a range of keys, of no column that would have rows fetched. kv_ended: those of what ended since a revision.
 	qOutline = `SELECT revision FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL AND (resource, namespace, name) > (?1, ?2, ?3)` +
 		` AND (resource, namespace, name) <= (?4, ?5, ?6) AND revision <= ?7`
 	qOutlineEnded = `SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND revision <= ?1`
+	// kv_live, with the keys: what the index has, to hold the table to it. qOutlineEnded has the others.
+	qListed = `SELECT revision, resource, namespace, name FROM kv WHERE superseded_revision IS NULL AND resource > '' AND +revision <= ?1`
 	// kv by primary key.
-	qWholeRow = `SELECT revision, resource, namespace, name, created_revision, value FROM kv WHERE revision = ?`
+	qNewest = `SELECT coalesce(max(revision), 0) FROM kv`
+	// kv by primary key.
+	qWholeRow = `SELECT ` + lentColumns + ` FROM kv WHERE revision = ?`
 	// kv by primary key.
 	qRow = `SELECT ` + columns + ` FROM kv WHERE revision = ?`
 	// kv_past. A key's versions hold one after another, so the first that ended
@@ -146,12 +151,12 @@ const (
 	qNextPastResource  = nextPast + ` AND k.resource = ?2 AND (k.namespace, k.name) > (?3, ?4)` + nextOrder
 	qNextPastNamespace = nextPast + ` AND k.resource = ?2 AND k.namespace = ?3 AND k.name > ?4` + nextOrder
 
-	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, p.revision`
+	changeColumns = `k.revision, k.resource, k.namespace, k.name, k.created_revision, k.superseded_revision, k.deleted, k.value, k.expires_at, k.written_at, k.checksum, p.revision`
 	changeJoin    = ` FROM kv k LEFT JOIN kv p INDEXED BY kv_ended ON p.superseded_revision = k.revision AND p.revision < k.revision` +
 		` WHERE k.revision > ? ORDER BY k.revision LIMIT ?`
 	// kv by primary key, joined with kv_ended for what each revision replaced.
 	qChanges     = `SELECT ` + changeColumns + changeJoin
-	qChangesPrev = `SELECT ` + changeColumns + `, p.value` + changeJoin
+	qChangesPrev = `SELECT ` + changeColumns + `, p.resource, p.namespace, p.name, p.created_revision, p.superseded_revision, p.deleted, p.value, p.expires_at, p.written_at, p.checksum` + changeJoin
 
 	// kv by primary key.
 	qWrittenAt = `SELECT written_at FROM kv WHERE revision = ?`

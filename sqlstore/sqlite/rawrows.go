@@ -154,6 +154,10 @@ func (r *rawRow) number(i int) (int64, bool) {
 	return sqlite3.Xsqlite3_column_int64(r.tls, r.stmt, int32(i)), true
 }
 
+func (r *rawRow) isText(i int) bool { return r.kind(i) == sqlite3.SQLITE_TEXT }
+
+func (r *rawRow) isNull(i int) bool { return r.kind(i) == sqlite3.SQLITE_NULL }
+
 func (r *rawRow) text(i int) []byte {
 	switch kind := r.kind(i); kind {
 	case sqlite3.SQLITE_TEXT, sqlite3.SQLITE_BLOB:

@@ -196,9 +196,13 @@ func readChanges(ctx context.Context, c *conn, after int64, limit int, previous 
 			return &sqlstore.CorruptError{Key: row.Key, Revision: want, Reason: fmt.Sprintf("the log goes on with revision %d", row.Revision)}
 		}
 		change := sqlstore.Change{Row: row}
-		change.PrevRevision, _ = v[10].(int64)
+		change.PrevRevision, _ = v[11].(int64)
 		if previous && change.PrevRevision != 0 {
-			change.PrevValue = blob(v[11])
+			before, err := dec.row(v[11:])
+			if err != nil {
+				return err
+			}
+			change.PrevValue, change.PrevDamaged = before.Value, before.Damaged
 		}
 		changes = append(changes, change)
 		return nil
@@ -311,7 +315,10 @@ func markedSince(c *conn, revision int64) (t time.Time, ok bool, err error) {
 
 // decoder makes Rows from result columns. It shares the strings that rows in
 // key order repeat.
-type decoder struct{ resource, namespace string }
+type decoder struct {
+	resource, namespace string
+	sums                sqlstore.Summer
+}
 
 func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	var r sqlstore.Row
@@ -331,7 +338,30 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	if !ok1 || !ok2 || !ok3 {
 		return r, &sqlstore.CorruptError{Key: r.Key, Revision: r.Revision, Reason: "a column has another type"}
 	}
+	r.Damaged = d.damage(&r, v)
 	return r, nil
+}
+
+// damage holds a row to its checksum, where it has one.
+func (d *decoder) damage(r *sqlstore.Row, v []driver.Value) error {
+	var stored int64
+	switch sum := v[10].(type) {
+	case nil:
+		return nil
+	case int64:
+		stored = sum
+	default:
+		return &sqlstore.DamageError{Reason: "its checksum is no number"}
+	}
+	for _, name := range v[1:4] {
+		if _, ok := name.(string); !ok {
+			return &sqlstore.DamageError{Reason: "its key is no text"}
+		}
+	}
+	if computed := d.sums.Row(r); computed != stored {
+		return sqlstore.SumError(stored, computed)
+	}
+	return nil
 }
 
 func (d *decoder) key(resource, namespace, name driver.Value) sqlstore.Key {

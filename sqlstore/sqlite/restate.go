@@ -30,9 +30,10 @@ func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, er
 		return 0, fmt.Errorf("writing history of %s anew: %w", k, err)
 	}
 	done = len(rows) - len(loose)
+	var sums sqlstore.Summer
 	_, err = d.writing(ctx, func(w *conn) error {
 		for i := range loose {
-			n, err := w.execCount(qRestate, loose[i].Value, loose[i].Revision)
+			n, err := w.execCount(qRestate, loose[i].Value, sums.Row(&loose[i]), loose[i].Revision)
 			if err != nil {
 				return err
 			}

@@ -23,15 +23,19 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 	if err != nil {
 		return fmt.Errorf("reading everything at %d: %w", revision, err)
 	}
+	listed, err := d.list(ctx, revision)
+	if err != nil {
+		return fmt.Errorf("reading everything at %d: %w", revision, err)
+	}
 	all := newSpans(span{0, revision})
-	group, ctx := errgroup.WithContext(ctx)
+	group, within := errgroup.WithContext(ctx)
 	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) { // one is left for others
 		group.Go(func() error {
 			defer all.end()
 			l := lent.New(take)
 			defer l.End()
 			for s, ok := all.next(); ok; s, ok = all.next() {
-				rows, rest, err := d.readSpan(ctx, s, revision, l)
+				rows, rest, err := d.readSpan(within, s, revision, l, listed)
 				if err != nil {
 					return err
 				}
@@ -40,7 +44,11 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
+	err = group.Wait()
+	if err == nil {
+		err = d.missing(ctx, listed, revision, take)
+	}
+	if err != nil {
 		return fmt.Errorf("reading everything at %d: %w", revision, err)
 	}
 	return nil
@@ -48,7 +56,8 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 
 // readSpan hands out what was there at a revision of the rows written within a span. rest is
 // what it left of it, as there were too many.
-func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lent.Pieces) (rows int, rest span, err error) {
+func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lent.Pieces, listed *listing) (rows int, rest span, err error) {
+	a := adder{to: l, seen: listed.row}
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
 			return err
@@ -58,7 +67,7 @@ func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lent.P
 				return err
 			}
 			rows++
-			return add(l, row)
+			return a.add(row)
 		}, qWhole, s.after, s.to, revision, spanRows)
 		if err != nil {
 			return err

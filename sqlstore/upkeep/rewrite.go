@@ -144,6 +144,9 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 
 // form is what is stored in place of a row's value; nil: it stays.
 func (r *Rewrite) form(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+	if row.Damaged != nil { // a new row would vouch for it
+		return nil, row.Damaged
+	}
 	plain, stale, err := r.Keys.Open(ctx, row.Key, row.Value)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,9 @@ func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.PastWriter, rows []sqls
 
 // resealed is what is stored in place of a past value; nil: it stays.
 func (r *Rewrite) resealed(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+	if row.Damaged != nil { // a new row would vouch for it
+		return nil, row.Damaged
+	}
 	plain, stale, err := r.Keys.Open(ctx, row.Key, row.Value)
 	if err != nil || !stale {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -69,7 +70,10 @@ func verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 		return nil, err
 	}
 	defer release()
-	v := verifier{Report: Report{From: window.Floor, To: window.Head}, decode: decode, live: make(map[sqlstore.Key]known)}
+	v := verifier{Report: Report{From: window.Floor, To: window.Head}, decode: decode, live: make(map[sqlstore.Key]known), damaged: make(map[int64]bool)}
+	if err := v.whole(ctx, d); err != nil {
+		return nil, err
+	}
 	if err := v.older(ctx, d); err != nil {
 		return nil, err
 	}
@@ -81,8 +85,36 @@ func verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 
 type verifier struct {
 	Report
+	damaged map[int64]bool // revisions of rows that were told of
 	decode func(sqlstore.Row) error
 	live   map[sqlstore.Key]known
+}
+
+// whole holds the table to its checksums and indexes, where the driver can: a row that the table has lost is in no list.
+func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
+	checker, ok := d.(sqlstore.RowChecker)
+	if !ok || v.To == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	return checker.ReadAll(ctx, v.To, func(rows []sqlstore.Row) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range rows {
+			if rows[i].Damaged != nil {
+				v.damage(rows[i])
+			}
+		}
+		return nil
+	})
+}
+
+// damage tells of a damaged row once, however often it is met.
+func (v *verifier) damage(row sqlstore.Row) {
+	if !v.damaged[row.Revision] {
+		v.damaged[row.Revision] = true
+		v.add(row.Key, row.Revision, "%v", row.Damaged)
+	}
 }
 
 func (v *verifier) run(ctx context.Context, d sqlstore.Driver) error {
@@ -171,7 +203,9 @@ func (v *verifier) row(row sqlstore.Row) {
 	if row.Superseded != 0 && row.Superseded <= row.Revision && !row.Deleted {
 		v.add(row.Key, row.Revision, "ended by the older revision %d", row.Superseded)
 	}
-	if err := v.decode(row); err != nil {
+	if row.Damaged != nil {
+		v.damage(row)
+	} else if err := v.decode(row); err != nil {
 		v.add(row.Key, row.Revision, "%v", err)
 	}
 }
