@@ -73,7 +73,7 @@ type lentRoom struct {
 // known what the objects look like; before that it is shown to look, as its metadata is at hand.
 func (s *resource) item(row *sqlstore.Row, lent *lentRoom, look func(*Item)) *Item {
 	it := s.get(row.Key.Namespace, row.Key.Name)
-	if it != nil && it.Revision == row.Revision {
+	if it != nil && it.Revision == row.Revision && it.Corrupt == nil && row.Damaged == nil {
 		look(it)
 		return it
 	}

@@ -86,8 +86,8 @@ func verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 type verifier struct {
 	Report
 	damaged map[int64]bool // revisions of rows that were told of
-	decode func(sqlstore.Row) error
-	live   map[sqlstore.Key]known
+	decode  func(sqlstore.Row) error
+	live    map[sqlstore.Key]known
 }
 
 // whole holds the table to its checksums and indexes, where the driver can: a row that the table has lost is in no list.
