@@ -28,14 +28,8 @@ const (
 // bootstrap writes what a cluster holds from its first moment: its namespaces, its
 // default objects and the kubernetes Service with its endpoints.
 func (o *ownObjects) bootstrap(ctx context.Context) error {
-	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
-		if o.standing("namespaces", "", ns) != nil {
-			continue
-		}
-		err := o.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-		if err := o.forgive("namespaces/"+ns, err); err != nil {
-			return err
-		}
+	if err := o.namespaces(ctx); err != nil {
+		return err
 	}
 	if err := o.defaults(ctx); err != nil {
 		return err
@@ -54,13 +48,52 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	b := o.cfg.Bootstrap
 	if networks := o.cfg.Controllers.ServiceNetworks; len(networks) > 0 && o.standing(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
 		err := controllers.MakeDefaultServiceCIDR(ctx, o.api, networks, o.cfg.Clock())
 		if err := o.forgive("servicecidrs/"+core.DefaultServiceCIDR, err); err != nil {
 			return err
 		}
 	}
+	if err := o.service(ctx); err != nil || !o.advertises() {
+		return err
+	}
+	o.standing("endpoints", metav1.NamespaceDefault, "kubernetes")
+	o.standing("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
+	return o.endpoints(ctx)
+}
+
+// keep makes again what a stock server makes again while it runs: the namespaces of the system, and the
+// kubernetes Service with its endpoints. What is there stays as others left it, until the next start.
+func (o *ownObjects) keep(ctx context.Context) error {
+	if err := o.namespaces(ctx); err != nil {
+		return err
+	}
+	if err := o.service(ctx); err != nil || !o.advertises() {
+		return err
+	}
+	if o.cache.Get("endpoints", metav1.NamespaceDefault, "kubernetes") != nil && o.cache.Get("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes") != nil {
+		return nil
+	}
+	return o.endpoints(ctx)
+}
+
+// namespaces makes the namespaces of the system.
+func (o *ownObjects) namespaces(ctx context.Context) error {
+	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
+		if o.standing("namespaces", "", ns) != nil {
+			continue
+		}
+		err := o.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+		if err := o.forgive("namespaces/"+ns, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// service makes the kubernetes Service.
+func (o *ownObjects) service(ctx context.Context) error {
+	b := o.cfg.Bootstrap
 	if b.ServiceIP == nil {
 		return nil
 	}
@@ -82,11 +115,16 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.AdvertiseIP == nil {
-		return nil
-	}
-	o.standing("endpoints", metav1.NamespaceDefault, "kubernetes")
-	o.standing("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
+	return nil
+}
+
+// advertises says that the kubernetes Service leads to this server.
+func (o *ownObjects) advertises() bool {
+	return o.cfg.Bootstrap.ServiceIP != nil && o.cfg.Bootstrap.AdvertiseIP != nil
+}
+
+// endpoints is advertise for a step of a start.
+func (o *ownObjects) endpoints(ctx context.Context) error {
 	if err := o.forgive("endpoints/default/kubernetes", o.advertise(ctx)); err != nil {
 		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
 	}

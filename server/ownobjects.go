@@ -200,7 +200,7 @@ func (o *ownObjects) probeObjects(context.Context) error {
 
 // heal writes the cluster's own objects again, for as long as some of them cannot be
 // read or were not written, and for as long as it takes after they were mended. The log
-// hears of what is still lacking at growing spaces.
+// hears of what is still lacking at growing spaces. Those of keep it makes again when they were deleted.
 func (o *ownObjects) heal(ctx context.Context) error {
 	tick := time.NewTicker(healEvery)
 	defer tick.Stop()
@@ -211,11 +211,12 @@ func (o *ownObjects) heal(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
+		var err error
 		if !ill && !o.isIll() {
-			continue
-		}
-		err := o.locked(ctx)
-		if err == nil {
+			if err = o.keep(ctx); err == nil && !o.isIll() {
+				continue
+			}
+		} else if err = o.locked(ctx); err == nil {
 			err = o.ensure(ctx)
 		}
 		if ctx.Err() != nil {

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -133,4 +137,39 @@ func TestStartWaitsForTheStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// making is an API in which nothing is, and what was made there.
+type making struct{ made []string }
+
+func (m *making) Call(_ context.Context, _, method, path, _ string, body, _ any) error {
+	if method == "GET" {
+		return apierrors.NewNotFound(schema.GroupResource{}, path)
+	}
+	m.made = append(m.made, path+"/"+body.(metav1.Object).GetName())
+	return nil
+}
+
+// TestOwnObjectsAreMadeAgain: namespaces of the system, and the kubernetes Service with its endpoints, come back while
+// the server runs, as on a stock server.
+func TestOwnObjectsAreMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &making{}
+		o := &ownObjects{
+			cfg: &Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now, Bootstrap: Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}},
+			api: api, cache: NewCache(kinds.NewCatalogue(nil), json.New(json.Settings{}), slog.New(slog.DiscardHandler)),
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), healEvery+time.Second)
+		defer cancel()
+		if err := o.heal(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"/api/v1/namespaces/kube-system", "/api/v1/namespaces/kube-public", "/api/v1/namespaces/kube-node-lease", "/api/v1/namespaces/default",
+			"/api/v1/namespaces/default/services/kubernetes", "/api/v1/namespaces/default/endpoints/kubernetes", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes",
+		}
+		if diff := cmp.Diff(want, api.made); diff != "" {
+			t.Error(diff)
+		}
+	})
 }

@@ -2,9 +2,7 @@ package controllers_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,60 +148,6 @@ func TestAccountTokensRefused(t *testing.T) {
 		time.Sleep(time.Hour + time.Minute)
 		if !filled("a", "a-stuck") {
 			t.Error("it is never tried again")
-		}
-	})
-}
-
-// TestClusterInfo: the ConfigMap is made, kept up, and left alone where it is not the
-// server's.
-func TestClusterInfo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var authority atomic.Value // the controller reads it beside the test
-		authority.Store("one")
-		i := &controllers.ClusterInfo{API: c, Cache: c.cache, Log: silent, Server: "https://api:6443", PEM: func() ([]byte, error) { return []byte(authority.Load().(string)), nil }}
-		c.set("namespaces", "", "kube-public", corev1.Namespace{})
-		go func() {
-			if err := i.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
-		info := func() *corev1.ConfigMap {
-			synctest.Wait()
-			m := &corev1.ConfigMap{}
-			if !c.get("configmaps", "kube-public", "cluster-info", m) {
-				return nil
-			}
-			return m
-		}
-		holds := func(step, base64 string) {
-			t.Helper()
-			if m := info(); m == nil || !strings.Contains(m.Data["kubeconfig"], fmt.Sprintf("certificate-authority-data: %s\n    server: https://api:6443\n", base64)) || len(m.Data) != 1 {
-				t.Errorf("%s: %+v", step, m)
-			}
-		}
-		holds("at first", "b25l")
-		for _, storage := range []string{"roles", "rolebindings"} {
-			if c.cache.Get(storage+".rbac.authorization.k8s.io", "kube-public", "rowlock:cluster-info") == nil {
-				t.Errorf("there are no %s", storage)
-			}
-		}
-		c.set("configmaps", "kube-public", "cluster-info", nil)
-		holds("deleted", "b25l")
-		signed := info()
-		signed.Data["jws-kubeconfig-abc"] = "signature"
-		c.set("configmaps", "kube-public", "cluster-info", signed)
-		if m := info(); m.Data["jws-kubeconfig-abc"] != "signature" {
-			t.Error("a signature is taken away")
-		}
-		authority.Store("two")
-		time.Sleep(2 * time.Minute)
-		holds("another authority", "dHdv")
-		c.set("configmaps", "kube-public", "cluster-info", corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster-info"}, Data: map[string]string{"kubeconfig": "theirs"}})
-		if m := info(); m.Data["kubeconfig"] != "theirs" {
-			t.Error("what others made is changed")
 		}
 	})
 }

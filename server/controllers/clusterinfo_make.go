@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,9 @@ const (
 
 // ClusterInfo keeps the ConfigMap cluster-info of kube-public, from which machines that
 // join by a bootstrap token learn the address and the authority of the API, and lets
-// anybody read that one object. A ConfigMap of that name that others made is left alone,
-// and so are a role and a binding that are there.
+// anybody read that one object. It corrects the kubeconfig in it where the address or the
+// authority changes, for as long as no field manager but its own owns that. A ConfigMap of that name
+// that others made, or changed, is left alone, and so are a role and a binding that are there.
 type ClusterInfo struct {
 	API    API
 	Cache  *cache.Cache
@@ -41,6 +43,8 @@ type ClusterInfo struct {
 	Every  time.Duration          // 0: a minute
 	Retry  time.Duration          // how soon a failure is tried again; 0: 1 second
 	Queue  *Queue                 // nil: the work is not measured
+
+	left string // the other managers that the log has told of
 }
 
 // Run works until ctx ends.
@@ -125,6 +129,14 @@ func (c *ClusterInfo) settleMap(ctx context.Context, pem []byte) error {
 	}
 	info := &corev1.ConfigMap{}
 	if item.Corrupt != nil || json.Unmarshal(item.JSON(), info) != nil || info.Labels[managedBy] != managedHere || info.Data[infoKey] == text {
+		c.left = ""
+		return nil
+	}
+	if managers := managersOf(info.ManagedFields, "f:data", "f:"+infoKey); !slices.Equal(managers, []string{clusterInfoAgent}) {
+		if others := strings.Join(managers, ", "); others != c.left {
+			c.left = others
+			c.Log.Info("the kubeconfig in kube-public/cluster-info is not the one of this server, and is left as others wrote it; delete the ConfigMap to have it made anew", "managers", others)
+		}
 		return nil
 	}
 	if info.Data == nil {
@@ -133,7 +145,11 @@ func (c *ClusterInfo) settleMap(ctx context.Context, pem []byte) error {
 	// Signatures were of the old text.
 	maps.DeleteFunc(info.Data, func(key, _ string) bool { return strings.HasPrefix(key, signaturePrefix) })
 	info.Data[infoKey] = text
-	return c.API.Call(ctx, clusterInfoAgent, http.MethodPut, path+"/"+clusterInfo, "application/json", info, nil)
+	err := c.API.Call(ctx, clusterInfoAgent, http.MethodPut, path+"/"+clusterInfo, "application/json", info, nil)
+	if err == nil {
+		c.Log.Info("kube-public/cluster-info has the address and the authority of this server now", "server", c.Server)
+	}
+	return err
 }
 
 func (c *ClusterInfo) settleRole(ctx context.Context, _ []byte) error {
