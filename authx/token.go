@@ -8,6 +8,7 @@ import (
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Keys of an identity's extra that credentials fill.
@@ -55,15 +56,16 @@ func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences
 	return &Authenticated{Identity: who.Identity, Audiences: shared}, true, nil
 }
 
-// Intersect returns what is in both lists, in the order of the first. The result
-// may be one of them.
-func Intersect(a, b []string) []string {
-	if slices.Equal(a, b) {
-		return a
+// Intersect returns what of asked is in good too, as often and in the order in which it stands in
+// asked. The result may be asked itself.
+func Intersect(good, asked []string) []string {
+	if slices.Equal(good, asked) {
+		return asked
 	}
+	known := sets.New(good...)
 	var both []string
-	for _, s := range a {
-		if slices.Contains(b, s) {
+	for _, s := range asked {
+		if known.Has(s) {
 			both = append(both, s)
 		}
 	}
@@ -72,7 +74,8 @@ func Intersect(a, b []string) []string {
 
 // Review judges a token apart from any request, as TokenReview does: for these
 // audiences, or those of the API if there are none. ok is false for a token that
-// is no good, with the reason as err.
+// is no good, with the reason as err. Text that holds no token is anonymous, for all
+// audiences that were asked for.
 func Review(ctx context.Context, tokens TokenAuthenticator, anonymousToo bool, token string, audiences []string) (who *Authenticated, ok bool, err error) {
 	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
 	var a Authenticator = Chain{Bearer{Tokens: tokens, Audiences: audiences}}
@@ -80,6 +83,9 @@ func Review(ctx context.Context, tokens TokenAuthenticator, anonymousToo bool, t
 		a = AllowAnonymous{Next: a}
 	}
 	who, mine, err := a.Authenticate(r)
+	if who == anonymous {
+		who = &Authenticated{Identity: who.Identity, Audiences: audiences}
+	}
 	return who, mine && err == nil, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,8 @@ func TestAudiences(t *testing.T) {
 	}{
 		{nil, []string{issuer}, ""},
 		{[]string{"vault"}, []string{"vault"}, ""},
+		{[]string{issuer, "q", "vault"}, []string{issuer, "vault"}, ""}, // in the order of the request
+		{[]string{"vault", issuer, "vault"}, []string{"vault", issuer, "vault"}, ""},
 		{[]string{"q"}, nil, `token audiences ["vault" "https://kubernetes.default.svc"] is invalid for the target audiences ["q"]`},
 	} {
 		for range 2 { // cold and warm
@@ -188,7 +191,7 @@ func TestAudiences(t *testing.T) {
 				}
 				continue
 			}
-			if err != nil || len(who.Audiences) != 1 || who.Audiences[0] != tc.got[0] {
+			if err != nil || !slices.Equal(who.Audiences, tc.got) {
 				t.Fatalf("%v: %v %v", tc.want, who, err)
 			}
 		}

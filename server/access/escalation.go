@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/authx/rbac"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -46,12 +47,12 @@ func (e Escalation) Admit(ctx context.Context, a *admission.Attributes) error {
 	}
 	switch obj := a.Object.(type) {
 	case *rbacv1.Role:
-		if e.may(ctx, a, "escalate", a.Resource.Plural, requestName(ctx, a)) {
+		if e.may(ctx, a, "escalate", rbacv1.GroupName, a.Resource.Plural, requestName(ctx, a)) {
 			return nil
 		}
 		return e.confirm(a, obj.Name, obj.Rules)
 	case *rbacv1.ClusterRole:
-		if e.may(ctx, a, "escalate", a.Resource.Plural, requestName(ctx, a)) {
+		if e.may(ctx, a, "escalate", rbacv1.GroupName, a.Resource.Plural, requestName(ctx, a)) {
 			return nil
 		}
 		return e.clusterRole(a, obj)
@@ -71,12 +72,12 @@ func requestName(ctx context.Context, a *admission.Attributes) string {
 	return a.Name
 }
 
-func (e Escalation) may(ctx context.Context, a *admission.Attributes, verb, resource, name string) bool {
+func (e Escalation) may(ctx context.Context, a *admission.Attributes, verb, group, resource, name string) bool {
 	if e.Authorizer == nil {
 		return false
 	}
 	d, _, _ := e.Authorizer.Authorize(ctx, &authx.Attributes{
-		User: a.User, Verb: verb, Namespace: a.Namespace, APIGroup: rbacv1.GroupName, APIVersion: "*",
+		User: a.User, Verb: verb, Namespace: a.Namespace, APIGroup: group, APIVersion: "*",
 		Resource: resource, Name: name, ResourceRequest: true,
 	})
 	return d == authx.Allow
@@ -105,11 +106,17 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 	case "ClusterRole":
 		resource = "clusterroles"
 	}
-	if resource != "" && e.may(ctx, a, "bind", resource, ref.Name) {
+	if resource != "" && e.may(ctx, a, "bind", ref.APIGroup, resource, ref.Name) {
 		return nil
 	}
 	if resource == "" {
 		return status.Plain(fmt.Sprintf("unsupported role reference kind: %q", ref.Kind))
+	}
+	if resource == "roles" && a.Namespace == "" {
+		return apierrors.NewBadRequest("Namespace parameter required.")
+	}
+	if err := objects.CheckName(ref.Name); err != nil {
+		return err
 	}
 	e.Follower.RLock()
 	rules, ok := e.Rules.OfRole(ref, a.Namespace)

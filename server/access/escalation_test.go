@@ -70,6 +70,16 @@ func roleBinding(kind, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: meta("a", "x"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}}
 }
 
+func everywhere(kind, name string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "x"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}}
+}
+
+func ofGroup(group, name string) *rbacv1.RoleBinding {
+	b := roleBinding("Role", name)
+	b.RoleRef.APIGroup = group
+	return b
+}
+
 func TestEscalation(t *testing.T) {
 	const notHeld, needsAll = "is attempting to grant RBAC permissions not currently held", "must have cluster-admin privileges to use the aggregationRule"
 	own, more := rules("get", "", "pods"), rules("get,delete", "", "pods")
@@ -120,6 +130,11 @@ func TestEscalation(t *testing.T) {
 		"escalate does not bind":         {"escalator", roleBinding("Role", "big"), nil, notHeld},
 		"bind does not escalate":         {"binder", role("x", more), nil, notHeld},
 		"a kind that is not there":       {"jan", roleBinding("Gizmo", "g"), nil, `unsupported role reference kind: "Gizmo"`},
+		"a role without a name":          {"jan", roleBinding("Role", ""), nil, "Name parameter required."},
+		"a cluster role without a name":  {"jan", roleBinding("ClusterRole", ""), nil, "Name parameter required."},
+		"a name that cannot be one":      {"jan", roleBinding("Role", "a/b"), nil, `Name parameter invalid: "a/b": may not contain '/'`},
+		"a role of no namespace":         {"jan", everywhere("Role", "small"), nil, "Namespace parameter required."},
+		"bind of another group":          {"binder", ofGroup("example.com", "big"), nil, notHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := cluster()

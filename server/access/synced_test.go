@@ -90,7 +90,7 @@ func getting(resources ...string) []rbacv1.PolicyRule {
 }
 
 func binding(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
-	b := &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}}
+	b := &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 	for _, u := range users {
 		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "User", Name: u})
 	}

@@ -14,7 +14,6 @@ import (
 // once itself and lets each kind look again, and clients are shown every finding of
 // either.
 type MetaRules struct {
-	Creates      int  // how often the rules for creates check everything, beyond once
 	Updates      int  // how often the rules for updates check what changed
 	Wholes       int  // how often the rules for updates check everything
 	AnyFinalizer bool // finalizers need no qualified name
@@ -55,10 +54,6 @@ func (r *Resource) faultsOfNewMeta(rules MetaRules, obj Object) field.ErrorList 
 	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
 	if !rules.AnyFinalizer {
 		errs = append(errs, finalizerNames(obj)...)
-	}
-	once := errs
-	for range rules.Creates {
-		errs = append(errs[:len(errs):len(errs)], once...)
 	}
 	return errs
 }

@@ -87,8 +87,12 @@ func (s *Store) CheckVacant(ctx context.Context, p permits.Permit, at Place) err
 	return err
 }
 
-// CheckName refuses a name that could not stand in a path, before anybody looks for it.
+// CheckName refuses a name that could not stand in a path, before anybody looks for it: one that
+// the client leaves out, or one with a slash, where an object names another.
 func CheckName(name string) error {
+	if name == "" {
+		return apierrors.NewBadRequest("Name parameter required.")
+	}
 	if faults := path.IsValidPathSegmentName(name); len(faults) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(faults, ";")))
 	}

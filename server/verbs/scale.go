@@ -57,8 +57,11 @@ func (h *Handler) getScale(c *Call) error {
 }
 
 // scaleResource names the scale of a resource in errors. That of the core group, which
-// has none of its own, goes by the group of scales.
+// has none of its own, goes by the group of scales; that of a custom resource is the resource.
 func scaleResource(r *kinds.Resource) schema.GroupResource {
+	if !r.HasGoType() {
+		return r.GroupResource()
+	}
 	group := r.Group
 	if group == "" {
 		group = writes.ScaleKind.Group

@@ -158,17 +158,27 @@ func recordOf(r *kinds.Resource) string {
 		if m == nil {
 			m = &kinds.UsualMeta
 		}
-		out := fmt.Sprintf("%d/%d/%d", m.Creates, m.Updates, m.Wholes)
+		out := fmt.Sprintf("%d/%d", m.Updates, m.Wholes)
 		if m.AnyFinalizer {
 			out += " any finalizer"
 		}
 		return out
 	}
-	line := fmt.Sprintf("%s %s: short %v, registry %s, metadata %s", r.GroupResource(), r.Version,
-		r.ShortNames, strings.TrimSuffix(strings.TrimPrefix(r.RegistryKey("", ""), "/registry/"), "/"), rules(r.Storage.Meta))
+	put := func(s *kinds.Strategy) string {
+		out := ""
+		if s.CreateOnUpdate {
+			out += ", creates"
+		}
+		if r.Storage.UnconditionalUpdate || s.UnconditionalUpdate {
+			out += ", unconditional"
+		}
+		return out
+	}
+	line := fmt.Sprintf("%s %s: short %v, registry %s, metadata %s%s", r.GroupResource(), r.Version,
+		r.ShortNames, strings.TrimSuffix(strings.TrimPrefix(r.RegistryKey("", ""), "/registry/"), "/"), rules(r.Storage.Meta), put(&r.Storage.Strategy))
 	for i := range r.Subresources {
 		if s := &r.Subresources[i]; s.Update != nil {
-			line += fmt.Sprintf(", %s %s", s.Name, rules(s.Update.Meta))
+			line += fmt.Sprintf("; %s %s%s", s.Name, rules(s.Update.Meta), put(s.Update))
 		}
 	}
 	return line

@@ -56,7 +56,7 @@ func TestMetaRules(t *testing.T) {
 		}
 	}
 	capacities := catalogue.ByStorage("csistoragecapacities.storage.k8s.io")
-	if errs := capacities.ValidateNewMeta(nil, &corev1.ConfigMap{ObjectMeta: bad}); len(errs) != 4 {
+	if errs := capacities.ValidateNewMeta(nil, &corev1.ConfigMap{ObjectMeta: bad}); len(errs) != 2 {
 		t.Errorf("a new capacity has %d faults: %v", len(errs), errs)
 	}
 }

@@ -18,10 +18,8 @@ import (
 // CSIStorageCapacity is how CSIStorageCapacities are written.
 var CSIStorageCapacity = kinds.Typed[*storagev1.CSIStorageCapacity]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.MetaRules{Creates: 1, Updates: 1, Wholes: 1},
-	Validate: func(obj *storagev1.CSIStorageCapacity) field.ErrorList {
-		return rules.Twice(validateCapacity(obj, false)) // as clients see it
-	},
+	Meta:         &kinds.WholeMeta,
+	Validate:     func(obj *storagev1.CSIStorageCapacity) field.ErrorList { return validateCapacity(obj, false) },
 	ValidateUpdate: func(c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 		errs := validateCapacity(c, rules.SelectorInvalid(old.NodeTopology))
 		errs = append(errs, rules.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
