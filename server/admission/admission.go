@@ -3,7 +3,8 @@
 // it afterwards.
 //
 // It promises: plugins run in the order of the chain; all mutating plugins run before all
-// validating ones; the first refusal ends the request.
+// validating ones; the first refusal ends the request, and so does the end of its context or of the
+// steps that it may take (kinds.Steps), before the next plugin runs.
 package admission
 
 import (
@@ -171,6 +172,10 @@ func NewChain(plugins ...Plugin) *Chain {
 	return c
 }
 
+// pluginSteps are what calling a plugin takes of the steps of a write. A plugin that goes through
+// lists of other objects for each item of its own takes more by itself.
+const pluginSteps = 100
+
 // Admit runs the plugins that may change the object, twice where one asks for it.
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	if c == nil {
@@ -193,9 +198,13 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 }
 
 func (c *Chain) admit(ctx context.Context, a *Attributes, w *stopwatch) error {
+	steps := kinds.Steps(ctx)
 	for i, p := range c.mutators {
 		if !p.Handles(a.Operation) {
 			continue
+		}
+		if err := steps.Spend(ctx, pluginSteps); err != nil {
+			return err
 		}
 		err := p.Admit(ctx, a)
 		w.passed(i, p, err)
@@ -214,9 +223,13 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
 	ctx, span := tracing.Start(ctx, "validating admission")
 	defer span.End()
 	w := c.watch("validate", c.validates, a.Operation)
+	steps := kinds.Steps(ctx)
 	for i, p := range c.validators {
 		if !p.Handles(a.Operation) {
 			continue
+		}
+		if err := steps.Spend(ctx, pluginSteps); err != nil {
+			return err
 		}
 		err := p.Validate(ctx, a)
 		w.passed(i, p, err)

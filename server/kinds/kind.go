@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/codecs/budget"
 )
 
 // Feature says whether a feature gate is on, by its name. Kinds whose rules depend on
@@ -292,15 +294,33 @@ type requestedAs struct{}
 
 // WithRequested notes in ctx as which resource a client addressed the storage;
 // server/writes does so before it calls a Strategy.
+// All that is done then is taken from one budget of steps.
 func WithRequested(ctx context.Context, r *Resource) context.Context {
-	return context.WithValue(ctx, requestedAs{}, r)
+	return context.WithValue(ctx, requestedAs{}, &requested{r, budget.NewSteps("the write")})
+}
+
+// requested is a request for a resource.
+type requested struct {
+	resource *Resource
+	steps    *budget.Steps
+}
+
+// Steps are what a write has for its defaults, its rules and its admission plugins together; nil,
+// which has no end, where there is no write.
+func Steps(ctx context.Context) *budget.Steps {
+	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
+		return r.steps
+	}
+	return nil
 }
 
 // Requested is the resource that the client addressed, or nil. Few rules depend
 // on it: events are checked more strictly under their newer name.
 func Requested(ctx context.Context) *Resource {
-	r, _ := ctx.Value(requestedAs{}).(*Resource)
-	return r
+	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
+		return r.resource
+	}
+	return nil
 }
 
 // GVK, GVR and GroupResource name the resource.

@@ -30,6 +30,19 @@ func (s *Server) Put(resource, namespace, name, value string) int64 {
 	return out.Revisions[0]
 }
 
+// Remove takes an object out of the store, past all verbs.
+func (s *Server) Remove(resource, namespace, name string) {
+	s.t.Helper()
+	it := s.Cache.Get(resource, namespace, name)
+	if it == nil {
+		return
+	}
+	key := sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}
+	if _, err := s.Store.Write(context.Background(), sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: it.Revision, Value: it.JSON()}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // ConfigMap is an object for Put in namespace ns. Labels are the inside of a JSON object.
 func ConfigMap(name, labels, data string) string {
 	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns","uid":"u-%s","labels":{%s}},"data":{"v":%q}}`,

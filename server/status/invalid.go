@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,16 +15,58 @@ import (
 // repeat the value that they are about, and a long list can have one for every item.
 const mostWords = 256 << 10
 
+// mostText bounds the message of every Status, and the texts of its causes together, whoever
+// made it: three times what Invalid tells.
+const mostText = 3 * mostWords
+
+// mostCauses bounds how many there are.
+const mostCauses = 10_000
+
+// limit cuts off what a Status says beyond what any client reads.
+func limit(s *metav1.Status) {
+	s.Message = clip(s.Message, mostText)
+	if s.Details == nil || len(s.Details.Causes) == 0 {
+		return
+	}
+	words := 0
+	for i, c := range s.Details.Causes {
+		if words += len(c.Message) + len(c.Field); words <= mostText && i < mostCauses {
+			continue
+		}
+		details := *s.Details // the error keeps its own
+		details.Causes = append(details.Causes[:i:i], more(len(details.Causes)-i))
+		s.Details = &details
+		return
+	}
+}
+
+// clip is the beginning of a text, and how much follows.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	at := most
+	for at > 0 && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return fmt.Sprintf("%s ... and %d more bytes", text[:at], len(text)-at)
+}
+
+// more is the cause that stands for n others.
+func more(n int) metav1.StatusCause {
+	return metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeTooMany), Message: fmt.Sprintf("%d more errors", n)}
+}
+
 // Invalid is the answer to an object with errors, 422: all of them, as far as they fit.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
 	causes, texts, seen, words := make([]metav1.StatusCause, 0, min(len(errs), 100)), make([]string, 0, 1), map[string]bool{}, 0
 	for i, err := range errs {
-		if words > mostWords {
-			more := fmt.Sprintf("%d more errors", len(errs)-i)
-			causes, texts = append(causes, metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeTooMany), Message: more}), append(texts, more)
+		if words > mostWords || i == mostCauses {
+			rest := more(len(errs) - i)
+			causes, texts = append(causes, rest), append(texts, rest.Message)
 			break
 		}
-		body := err.ErrorBody()
+		body := clip(err.ErrorBody(), mostWords)
 		words += len(body) + len(err.Field)
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseType(err.Type), Message: body, Field: err.Field})
 		if text := err.Field + ": " + body; !seen[text] {

@@ -1,12 +1,15 @@
 package status_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -41,4 +44,60 @@ func TestInvalidIsBounded(t *testing.T) {
 	if len(st.Message) > 400_000 || len(st.Details.Causes) != 15 || last.Message != "9986 more errors" || !strings.HasSuffix(st.Message, ", 9986 more errors]") {
 		t.Errorf("%d bytes, %d causes, last %v", len(st.Message), len(st.Details.Causes), last)
 	}
+}
+
+// TestTextsAreBounded: whoever made an error, and however long one of it is, what a client is told
+// has a bound. What fits stays as it is.
+func TestTextsAreBounded(t *testing.T) {
+	long := strings.Repeat("ü", 1<<20)
+	kind, gr := schema.GroupKind{Kind: "K"}, schema.GroupResource{Resource: "ks"}
+	var causes []metav1.StatusCause
+	for range 100_000 {
+		causes = append(causes, metav1.StatusCause{Field: "a", Message: "b"})
+	}
+	many := apierrors.NewInvalid(kind, "x", nil)
+	many.ErrStatus.Details.Causes = causes
+	for name, err := range map[string]error{
+		"one long error": status.Invalid(kind, "x", field.ErrorList{field.Invalid(field.NewPath("a"), long, "bad"), field.Required(field.NewPath("b"), "")}),
+		"a long path":    status.Invalid(kind, "x", field.ErrorList{field.Required(field.NewPath("a").Key(long), "")}),
+		"a stock list":   apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(field.NewPath("a"), long, "bad"), field.Required(field.NewPath("b"), "")}),
+		"a refusal":      apierrors.NewForbidden(gr, "x", fmt.Errorf("it has %s", long)),
+		"plain":          status.Plain(long),
+		"many causes":    many,
+	} {
+		before := err.Error()
+		st, _ := status.Of(err, gr)
+		size := len(st.Message)
+		if st.Details != nil {
+			for _, c := range st.Details.Causes {
+				size += len(c.Message) + len(c.Field)
+			}
+			if len(st.Details.Causes) > 10_001 {
+				t.Errorf("%s: %d causes", name, len(st.Details.Causes))
+			}
+		}
+		if size > 2<<20 || !utf8.ValidString(st.Message) {
+			t.Errorf("%s: %d bytes", name, size)
+		}
+		if !strings.Contains(text(t, st), "more bytes") && !strings.Contains(text(t, st), "more errors") {
+			t.Errorf("%s: it does not say that there is more", name)
+		}
+		if err.Error() != before || len(causes) != len(many.ErrStatus.Details.Causes) {
+			t.Errorf("%s: the error itself was changed", name)
+		}
+	}
+	short := apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(field.NewPath("a"), "b")})
+	st, _ := status.Of(short, gr)
+	if diff := cmp.Diff(short.ErrStatus.Details, st.Details); diff != "" || st.Message != short.ErrStatus.Message {
+		t.Error(st.Message, diff)
+	}
+}
+
+func text(t *testing.T, st *metav1.Status) string {
+	t.Helper()
+	data, err := json.Marshal(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -177,6 +177,7 @@ func finish(s *metav1.Status) *metav1.Status {
 	if s.Status == "" {
 		s.Status = metav1.StatusFailure
 	}
+	limit(s)
 	if s.Code == 0 {
 		s.Code = http.StatusInternalServerError
 		if s.Status == metav1.StatusSuccess {

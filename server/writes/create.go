@@ -150,8 +150,14 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 	if s.PrepareForCreate != nil {
 		s.PrepareForCreate(ctx, obj)
 	}
+	if err := goesOn(ctx); err != nil {
+		return err
+	}
 	if errs := validateCreate(ctx, req, s, obj); len(errs) > 0 {
 		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+	}
+	if err := goesOn(ctx); err != nil {
+		return err
 	}
 	if s.Warnings != nil {
 		for _, text := range s.Warnings(ctx, obj, nil) {

@@ -162,12 +162,18 @@ func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) err
 		s.PrepareForUpdate(ctx, obj, old)
 	}
 	keepMeta(obj, old)
+	if err := goesOn(ctx); err != nil {
+		return err
+	}
 	errs := req.Resource.ValidateMeta(req.Sub, obj, old)
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
 	}
 	if len(errs) > 0 {
 		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+	}
+	if err := goesOn(ctx); err != nil {
+		return err
 	}
 	if s.Warnings != nil {
 		for _, text := range s.Warnings(ctx, obj, old) {

@@ -98,6 +98,14 @@ func (w *Writer) validate(ctx context.Context, a *admission.Attributes) error {
 	return w.Admission.Validate(ctx, a)
 }
 
+// stageSteps are what preparing, validating and advising take of the steps of a write, each. What
+// they do grows with the object alone, whose weight is bounded.
+const stageSteps = 100
+
+// goesOn says by its error that a write ends before its next stage: its client has left, its time
+// is over, or it has taken all of its steps.
+func goesOn(ctx context.Context) error { return kinds.Steps(ctx).Spend(ctx, stageSteps) }
+
 // Now is the time by the writer's clock.
 func (w *Writer) Now() time.Time {
 	if w.Clock == nil {

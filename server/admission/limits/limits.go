@@ -15,6 +15,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const annotation = "kubernetes.io/limit-ranger"
@@ -42,14 +44,13 @@ func (p Ranger) Admit(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	return p.each(ctx, a, func(r *corev1.LimitRange) error {
-		fill(pod, r)
-		return nil
+		return fill(ctx, pod, r)
 	})
 }
 
 // Validate implements admission.Validator.
 func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
-	var check func(*corev1.LimitRange) []error
+	var check func(*corev1.LimitRange) ([]error, error)
 	switch obj := a.Object.(type) {
 	case *corev1.Pod:
 		// The containers of a pod keep what they were made with, unless they are resized.
@@ -57,17 +58,21 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 		if !created && !(a.Is("", "pods", "resize") && a.Operation == admission.Update) {
 			return nil
 		}
-		check = func(r *corev1.LimitRange) []error { return checkPod(obj, r) }
+		check = func(r *corev1.LimitRange) ([]error, error) { return checkPod(ctx, obj, r) }
 	case *corev1.PersistentVolumeClaim:
 		if !a.Is("", "persistentvolumeclaims", "") {
 			return nil
 		}
-		check = func(r *corev1.LimitRange) []error { return checkClaim(obj, r) }
+		check = func(r *corev1.LimitRange) ([]error, error) { return checkClaim(obj, r), nil }
 	default:
 		return nil
 	}
 	return p.each(ctx, a, func(r *corev1.LimitRange) error {
-		if errs := check(r); len(errs) > 0 {
+		errs, err := check(r)
+		if err != nil {
+			return err
+		}
+		if len(errs) > 0 {
 			return a.Forbid(utilerrors.NewAggregate(errs))
 		}
 		return nil
@@ -91,7 +96,7 @@ func (p Ranger) each(ctx context.Context, a *admission.Attributes, fn func(*core
 
 // fill gives the containers of a pod the defaults that a limit range has for them,
 // and notes in an annotation what it did.
-func fill(pod *corev1.Pod, r *corev1.LimitRange) {
+func fill(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) error {
 	limits, requests := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, item := range r.Spec.Limits {
 		if item.Type != corev1.LimitTypeContainer {
@@ -104,6 +109,10 @@ func fill(pod *corev1.Pod, r *corev1.LimitRange) {
 			requests[name] = q.DeepCopy()
 		}
 	}
+	// Each container gets each default.
+	if err := kinds.Steps(ctx).Spend(ctx, fillSteps*containers(pod)*(len(limits)+len(requests))); err != nil {
+		return err
+	}
 	var notes []string
 	for i := range pod.Spec.Containers {
 		notes = fillContainer(&pod.Spec.Containers[i], limits, requests, "container", notes)
@@ -112,13 +121,19 @@ func fill(pod *corev1.Pod, r *corev1.LimitRange) {
 		notes = fillContainer(&pod.Spec.InitContainers[i], limits, requests, "init container", notes)
 	}
 	if len(notes) == 0 {
-		return
+		return nil
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[annotation] = "LimitRanger plugin set: " + strings.Join(notes, "; ")
+	return nil
 }
+
+// fillSteps is what one amount that is filled in takes of the steps of a write: it stays in memory.
+const fillSteps = 64
+
+func containers(pod *corev1.Pod) int { return len(pod.Spec.Containers) + len(pod.Spec.InitContainers) }
 
 func fillContainer(c *corev1.Container, limits, requests corev1.ResourceList, what string, notes []string) []string {
 	note := func(set []string, of string) {
@@ -159,9 +174,17 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, r *corev1.LimitRange) (errs
 	return errs
 }
 
-func checkPod(pod *corev1.Pod, r *corev1.LimitRange) (errs []error) {
+func checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) (errs []error, _ error) {
+	steps := kinds.Steps(ctx)
 	for i := range r.Spec.Limits {
 		item := &r.Spec.Limits[i]
+		// Each item is held against each container.
+		if err := steps.Spend(ctx, containers(pod)*(1+len(item.Min)+len(item.Max)+len(item.MaxLimitRequestRatio))); err != nil {
+			return nil, err
+		}
+		if len(errs) > rules.Enough {
+			break
+		}
 		check := func(requests, limits corev1.ResourceList) {
 			b := bound{item.Type, requests, limits, &errs}
 			b.each(item.Min, b.least)
@@ -181,7 +204,7 @@ func checkPod(pod *corev1.Pod, r *corev1.LimitRange) (errs []error) {
 				sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }))
 		}
 	}
-	return errs
+	return errs, nil
 }
 
 // sum is what a pod has altogether: its containers run at once beside the init

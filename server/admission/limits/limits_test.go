@@ -2,6 +2,7 @@ package limits_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -96,5 +97,32 @@ func TestResize(t *testing.T) {
 		if got := err != nil && strings.Contains(err.Error(), "maximum cpu usage per Container is 1, but limit is 2"); got != refused || err != nil && !refused {
 			t.Errorf("update of %q: %v", subresource, err)
 		}
+	}
+}
+
+// TestLimitsTimesContainers: each item of a limit range is held against each container, and each
+// default filled into each: two clients choose how many that are, and the steps of the write end it.
+func TestLimitsTimesContainers(t *testing.T) {
+	pod := &corev1.Pod{}
+	for range 8000 {
+		pod.Spec.Containers = append(pod.Spec.Containers, container("c", nil, nil))
+	}
+	items := make(ranges, 8000)
+	for i := range items {
+		items[i] = corev1.LimitRangeItem{Type: corev1.LimitTypeContainer}
+	}
+	defaults := corev1.ResourceList{}
+	for i := range 100 {
+		defaults[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = resource.MustParse("1")
+	}
+	ctx := kinds.WithRequested(t.Context(), &kinds.Resource{})
+	const want = "Request entity too large: the write needs too much work"
+	if err := (limits.Ranger{Objects: items}).Validate(ctx, creating(pod)); err == nil || err.Error() != want {
+		t.Errorf("checked: %v", err)
+	}
+	ctx = kinds.WithRequested(t.Context(), &kinds.Resource{})
+	err := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypeContainer, Default: defaults}}}.Admit(ctx, creating(pod))
+	if err == nil || err.Error() != want || len(pod.Spec.Containers[0].Resources.Limits) != 0 {
+		t.Errorf("filled in: %v", err)
 	}
 }
