@@ -117,17 +117,39 @@ func countable(scope corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
 	return compute && slices.Contains(podComputeResources, name)
 }
 
+// uncounted is how many resources of a quota cannot be counted in a scope, of which there are a few:
+// clients may name each as often as they like.
+type uncounted map[corev1.ResourceQuotaScope]int
+
+func (u uncounted) of(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) int {
+	if _, known := quotaScopes[scope]; !known {
+		return 0
+	}
+	n, ok := u[scope]
+	if !ok {
+		for name := range hard {
+			if !countable(scope, name) {
+				n++
+			}
+		}
+		u[scope] = n
+	}
+	return n
+}
+
 func validateQuotaScopes(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	invalid := func(message string) { errs = append(errs, field.Invalid(path, rules.Shown(s.Scopes), message)) }
+	out := uncounted{}
 	for _, scope := range s.Scopes {
 		if _, ok := quotaScopes[scope]; !ok {
 			invalid("unsupported scope")
 		}
-		for _, name := range sorted(s.Hard) {
-			if !countable(scope, name) {
-				invalid("unsupported scope applied to resource")
+		for range out.of(scope, s.Hard) {
+			if len(errs) > rules.Enough {
+				return errs
 			}
+			invalid("unsupported scope applied to resource")
 		}
 	}
 	return append(errs, conflictingScopes(sets.New(s.Scopes...), s, path)...)
@@ -146,15 +168,16 @@ func conflictingScopes(scopes sets.Set[corev1.ResourceQuotaScope], s *corev1.Res
 
 func validateScopeSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := make(map[corev1.ResourceQuotaScope]sets.Empty)
+	seen, out := make(map[corev1.ResourceQuotaScope]sets.Empty), uncounted{}
 	for _, r := range s.ScopeSelector.MatchExpressions {
 		if _, ok := quotaScopes[r.ScopeName]; !ok {
 			errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
 		}
-		for _, name := range sorted(s.Hard) {
-			if !countable(r.ScopeName, name) {
-				errs = append(errs, field.Invalid(path, rules.Shown(s.ScopeSelector), "unsupported scope applied to resource"))
+		for range out.of(r.ScopeName, s.Hard) {
+			if len(errs) > rules.Enough {
+				return errs
 			}
+			errs = append(errs, field.Invalid(path, rules.Shown(s.ScopeSelector), "unsupported scope applied to resource"))
 		}
 		errs = append(errs, validateScopeOperator(&r, path)...)
 		seen[r.ScopeName] = sets.Empty{}

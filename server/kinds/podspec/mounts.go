@@ -17,6 +17,11 @@ var (
 // that of the list, p, is used where a stock server uses it.
 func (c *checker) mounts(ctr *corev1.Container, volumes volumeSet, p *field.Path) {
 	var points nameSet
+	var devices, paths nameSet
+	for i := range ctr.VolumeDevices {
+		devices.add(ctr.VolumeDevices[i].Name)
+		paths.add(ctr.VolumeDevices[i].DevicePath)
+	}
 	for i := range ctr.VolumeMounts {
 		m := &ctr.VolumeMounts[i]
 		if m.Name == "" {
@@ -32,7 +37,12 @@ func (c *checker) mounts(ctr *corev1.Container, volumes volumeSet, p *field.Path
 			c.invalid(p.Index(i).Child("mountPath"), m.MountPath, "must be unique")
 		}
 		points.add(m.MountPath)
-		c.mountOrDevice(ctr, m, p, i)
+		if devices.has(m.Name) {
+			c.invalid(p.Index(i).Child("name"), m.Name, "must not already exist in volumeDevices")
+		}
+		if paths.has(m.MountPath) {
+			c.invalid(p.Index(i).Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices")
+		}
 		c.subPaths(m, volumes, p, i)
 		if m.MountPropagation != nil {
 			c.propagation(*m.MountPropagation, ctr, p.Child("mountPropagation"))
@@ -40,21 +50,6 @@ func (c *checker) mounts(ctr *corev1.Container, volumes volumeSet, p *field.Path
 		if m.RecursiveReadOnly != nil {
 			c.recursiveReadOnly(m, p.Child("recursiveReadOnly"))
 		}
-	}
-}
-
-// mountOrDevice refuses a volume or a path that is also used as a device.
-func (c *checker) mountOrDevice(ctr *corev1.Container, m *corev1.VolumeMount, p *field.Path, i int) {
-	name, dir := false, false
-	for j := range ctr.VolumeDevices {
-		name = name || ctr.VolumeDevices[j].Name == m.Name
-		dir = dir || ctr.VolumeDevices[j].DevicePath == m.MountPath
-	}
-	if name {
-		c.invalid(p.Index(i).Child("name"), m.Name, "must not already exist in volumeDevices")
-	}
-	if dir {
-		c.invalid(p.Index(i).Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices")
 	}
 }
 
@@ -106,7 +101,14 @@ func (c *checker) recursiveReadOnly(m *corev1.VolumeMount, p *field.Path) {
 
 // devices checks the block devices of a container.
 func (c *checker) devices(ctr *corev1.Container, volumes volumeSet, p *field.Path) {
-	var names, paths nameSet
+	if len(ctr.VolumeDevices) == 0 {
+		return
+	}
+	var names, paths, mounts, points nameSet
+	for i := range ctr.VolumeMounts {
+		mounts.add(ctr.VolumeMounts[i].Name)
+		points.add(ctr.VolumeMounts[i].MountPath)
+	}
 	for i := range ctr.VolumeDevices {
 		d, at := &ctr.VolumeDevices[i], p.Index(i)
 		v := volumes.find(d.Name)
@@ -132,24 +134,15 @@ func (c *checker) devices(ctr *corev1.Container, volumes volumeSet, p *field.Pat
 		} else {
 			paths.add(d.DevicePath)
 		}
-		c.deviceOrMount(ctr, d, at)
+		if mounts.has(d.Name) {
+			c.invalid(at.Child("name"), d.Name, "must not already exist in volumeMounts")
+		}
+		if points.has(d.DevicePath) {
+			c.invalid(at.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts")
+		}
 		if d.Name != "" {
 			names.add(d.Name)
 		}
-	}
-}
-
-func (c *checker) deviceOrMount(ctr *corev1.Container, d *corev1.VolumeDevice, p *field.Path) {
-	name, dir := false, false
-	for j := range ctr.VolumeMounts {
-		name = name || ctr.VolumeMounts[j].Name == d.Name
-		dir = dir || ctr.VolumeMounts[j].MountPath == d.DevicePath
-	}
-	if name {
-		c.invalid(p.Child("name"), d.Name, "must not already exist in volumeMounts")
-	}
-	if dir {
-		c.invalid(p.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts")
 	}
 }
 

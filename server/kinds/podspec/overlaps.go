@@ -90,6 +90,9 @@ func (a *adviser) overlaps(files []file, message string) {
 			continue
 		}
 		for _, earlier := range files[:i] {
+			if len(a.out) == mostWarnings {
+				return
+			}
 			if earlier.path != "" && (below(earlier.path, f.path) || below(f.path, earlier.path)) {
 				a.say(fmt.Sprintf("%s: %s with %s", message, f, earlier))
 			}

@@ -88,9 +88,13 @@ func (c *checker) podAnnotations(annotations map[string]string, s *corev1.PodSpe
 			c.seccompAnnotation(annotations[k], p.Child(k))
 		}
 	}
+	var containers *nameSet
 	for _, k := range sortedKeys(annotations) {
 		if name, ok := strings.CutPrefix(k, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix); ok {
-			c.appArmorAnnotation(k, name, annotations[k], s, p)
+			if containers == nil {
+				containers = containerNames(s)
+			}
+			c.appArmorAnnotation(k, name, annotations[k], containers, p)
 		}
 	}
 }
@@ -107,8 +111,8 @@ func (c *checker) seccompAnnotation(v string, p *field.Path) {
 	c.invalid(p, v, "must be a valid seccomp profile")
 }
 
-func (c *checker) appArmorAnnotation(key, container, v string, s *corev1.PodSpec, p *field.Path) {
-	if !hasContainer(s, container) {
+func (c *checker) appArmorAnnotation(key, container, v string, containers *nameSet, p *field.Path) {
+	if !containers.has(container) {
 		c.invalid(p.Key(key), container, "container not found")
 	}
 	if v != "" && v != corev1.DeprecatedAppArmorBetaProfileRuntimeDefault && v != corev1.DeprecatedAppArmorBetaProfileNameUnconfined &&

@@ -32,10 +32,10 @@ func asContainer(e *corev1.EphemeralContainer) *corev1.Container {
 	return (*corev1.Container)(&e.EphemeralContainerCommon)
 }
 
-func hasContainer(s *corev1.PodSpec, name string) bool {
-	found := false
-	visitContainers(s, func(c *corev1.Container, _ where) { found = found || c.Name == name })
-	return found
+func containerNames(s *corev1.PodSpec) *nameSet {
+	names := &nameSet{}
+	visitContainers(s, func(c *corev1.Container, _ where) { names.add(c.Name) })
+	return names
 }
 
 // visitPodAffinityTerms calls f for every term of pod affinity and anti-affinity.

@@ -324,6 +324,9 @@ func (a *adviser) ports(s *corev1.PodSpec) {
 			}
 			k := key{port.ContainerPort, port.Protocol}
 			for _, other := range all[k] {
+				if len(a.out) == mostWarnings {
+					return
+				}
 				if msg := portClash(port, other.port); msg != "" {
 					a.warnf(path(w, i), "%s port definition with %s", msg, path(other.w, other.i))
 				}
