@@ -1,11 +1,13 @@
 package filters
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +45,8 @@ type trail struct {
 	hidden  bool // the answer is of a kind that is not recorded
 	stated  bool // the answer is a Status, and in the record
 	started bool
+
+	hijacked bool // the answer is a change of protocols, which nobody sees written
 }
 
 var _ request.Auditor = (*trail)(nil)
@@ -72,6 +76,9 @@ func (t *trail) ResponseStatus(st *metav1.Status) {
 }
 
 func (t *trail) Kept(annotation string) {
+	if t.record != nil && t.record.Level() == audit.None {
+		return
+	}
 	t.kept.Log(context.Background(), t.log, slog.LevelWarn, "an audit annotation keeps its first value: another one was to replace it",
 		"annotation", annotation, "audit-id", t.scope.ID)
 }
@@ -183,7 +190,10 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 		t.reach(audit.Panic, http.StatusInternalServerError)
 		return
 	}
-	if code == 0 {
+	switch {
+	case code == 0 && t.hijacked:
+		code = http.StatusSwitchingProtocols
+	case code == 0:
 		code = http.StatusOK
 		t.record.ResponseStatus(&metav1.Status{Status: metav1.StatusSuccess, Message: "Connection closed early"})
 	}
@@ -284,6 +294,15 @@ func (w *tap) WriteHeader(code int) {
 		w.trail.start(code)
 	}
 	w.ResponseWriter.WriteHeader(code)
+}
+
+// Hijack serves http.ResponseController: another protocol is spoken from here on.
+func (w *tap) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.long {
+		w.trail.hijacked = true
+		w.trail.start(http.StatusSwitchingProtocols)
+	}
+	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
 // Write implements io.Writer.

@@ -145,3 +145,41 @@ func TestAuditDeadline(t *testing.T) {
 		t.Errorf("%d %s", w.Code, sink.all)
 	}
 }
+
+// TestAuditHijack: a request whose connection goes on in another protocol has begun to be answered
+// then, and not when it ends.
+func TestAuditHijack(t *testing.T) {
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &stages{}
+	a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
+	var midway []string
+	exec := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		midway = slices.Clone(sink.seen)
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		conn.Close()
+	}
+	ended := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		filters.Scope(time.Now)(filters.Audit(a, filters.Audited{}, quiet)(filters.Authenticate(known{}, quiet, fail)(filters.AuditReceived(a)(http.HandlerFunc(exec))))).ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	resp, err := http.Get(srv.URL + "/api/v1/namespaces/a/pods/p/exec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	<-ended
+	want := []string{"RequestReceived u", "ResponseStarted u 101", "ResponseComplete u 101"}
+	if !slices.Equal(midway, want[:2]) || !slices.Equal(sink.seen, want) {
+		t.Errorf("%q, at the hijack %q; want %q", sink.seen, midway, want)
+	}
+}
