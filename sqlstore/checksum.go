@@ -41,6 +41,15 @@ func (s *Summer) lentWritten(resource, namespace, name []byte, deleted bool, val
 	return s.end(value)
 }
 
+// Key is the checksum of a key alone, whose parts are lent.
+func (s *Summer) Key(resource, namespace, name []byte) uint32 {
+	s.head = s.head[:0]
+	for _, part := range [...][]byte{resource, namespace, name} {
+		s.head = append(append(s.head, part...), 0)
+	}
+	return crc32.Checksum(s.head, castagnoli)
+}
+
 func (s *Summer) begin(deleted bool, expires *int64, written int64) {
 	at := int64(math.MinInt64)
 	if expires != nil {

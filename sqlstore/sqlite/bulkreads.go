@@ -47,7 +47,7 @@ type adder struct {
 	to   *lent.Pieces
 	sums sqlstore.Summer
 	// seen holds a row to something else; nil: to nothing. What it returns is the row's damage.
-	seen func(revision int64, resource, namespace, name []byte) error
+	seen func(revision int64, key uint32) error
 }
 
 func (a *adder) add(row cells) error {
@@ -63,7 +63,7 @@ func (a *adder) add(row cells) error {
 	}
 	err := a.damage(row, revision, created, resource, namespace, name, value)
 	if a.seen != nil {
-		if e := a.seen(revision, resource, namespace, name); err == nil {
+		if e := a.seen(revision, a.sums.Key(resource, namespace, name)); err == nil {
 			err = e
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/crc32"
 	"slices"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -31,18 +30,10 @@ type listedRow struct {
 	ended    bool   // kv_ended has it, which has no keys
 }
 
-var keySums = crc32.MakeTable(crc32.Castagnoli)
-
-func sumKey(resource, namespace, name []byte) uint32 {
-	zero := []byte{0}
-	sum := crc32.Update(crc32.Update(0, keySums, resource), keySums, zero)
-	sum = crc32.Update(crc32.Update(sum, keySums, namespace), keySums, zero)
-	return crc32.Update(sum, keySums, name)
-}
-
 // list reads the indexes. It is one transaction, as a row that ends meanwhile moves from one to the other.
 func (d *Driver) list(ctx context.Context, revision int64) (*listing, error) {
 	l := &listing{}
+	var sums sqlstore.Summer
 	err := d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
 			return err
@@ -54,7 +45,7 @@ func (d *Driver) list(ctx context.Context, revision int64) (*listing, error) {
 		}
 		if err := c.lend(func(row cells) error {
 			n, _ := row.number(0)
-			l.rows = append(l.rows, listedRow{revision: n, key: sumKey(row.text(1), row.text(2), row.text(3))})
+			l.rows = append(l.rows, listedRow{revision: n, key: sums.Key(row.text(1), row.text(2), row.text(3))})
 			return ctx.Err()
 		}, qListed, revision); err != nil {
 			return err
@@ -74,13 +65,13 @@ func (d *Driver) list(ctx context.Context, revision int64) (*listing, error) {
 }
 
 // row holds a row of the table to the indexes. The error is the row's damage.
-func (l *listing) row(revision int64, resource, namespace, name []byte) error {
+func (l *listing) row(revision int64, key uint32) error {
 	i, ok := slices.BinarySearchFunc(l.rows, revision, func(r listedRow, n int64) int { return cmp.Compare(r.revision, n) })
 	if !ok {
 		return &sqlstore.DamageError{Reason: "no index has the row, so it may have ended"}
 	}
 	l.seen[i] = true
-	if r := &l.rows[i]; !r.ended && r.key != sumKey(resource, namespace, name) {
+	if r := &l.rows[i]; !r.ended && r.key != key {
 		return &sqlstore.DamageError{Reason: "the index kv_live has another key for the row"}
 	}
 	return nil
