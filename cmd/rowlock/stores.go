@@ -87,7 +87,9 @@ func (o *databaseOptions) relaxable() ([]string, error) {
 
 func (o *databaseOptions) postgres() (cfg postgres.Config, err error) {
 	switch o.feed {
-	case "", "notify":
+	case "": // no server: nothing is listened for
+		cfg.AnyPooler = true
+	case "notify":
 	case "poll":
 		cfg.Poll = true
 	default:

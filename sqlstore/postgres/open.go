@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -32,6 +33,7 @@ type Config struct {
 	// Poll looks for other servers' writes at PollInterval instead of listening
 	// for notifications, and keeps to what a pooler in transaction mode allows.
 	Poll             bool
+	AnyPooler        bool          // turns Poll on behind a pooler in transaction mode, which is refused otherwise
 	PollInterval     time.Duration // default 50ms with Poll; without it 5s, in case a notification is lost
 	MaxConns         int32         // default: pool_max_conns of the URL, else 8
 	StatementTimeout time.Duration // default 30s
@@ -133,6 +135,14 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 		d.hosts.close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
 	}
+	if err := d.check(ctx); err != nil {
+		d.Close()
+		if errors.Is(err, errShared) && cfg.AnyPooler {
+			cfg.Poll, cfg.PollInterval = true, 0
+			return Open(ctx, url, cfg)
+		}
+		return nil, fmt.Errorf("opening PostgreSQL: %w", err)
+	}
 	if err := d.migrate(ctx); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", err)
@@ -193,7 +203,7 @@ func (d *Driver) prepare(pc *pgxpool.Config) {
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		// Generic plans: the custom plan of a long array costs more than its run.
 		// Keepalives: a server whose machine vanished must not keep its locks.
-		all := append(d.settings("SESSION"), "SET plan_cache_mode = force_generic_plan",
+		all := append(d.settings("SESSION"), "SET plan_cache_mode = force_generic_plan", "SET default_transaction_isolation = 'read committed'", qNoTimeouts,
 			"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3")
 		_, err := c.Exec(ctx, strings.Join(all, "; "), pgx.QueryExecModeSimpleProtocol)
 		return err

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -32,6 +33,26 @@ var libpq = map[string]string{
 	"load_balance_hosts": "PGLOADBALANCEHOSTS", "sslcompression": "PGSSLCOMPRESSION",
 	"gsslib": "PGGSSLIB", "gssdelegation": "PGGSSDELEGATION",
 }
+
+// refusedSettings are those of libpq that nothing here can do, and what to do instead. They would be sent
+// to the server, which knows nothing of them.
+var refusedSettings = map[string]string{
+	"sslkeylogfile":       "the keys of TLS connections are written nowhere; remove it",
+	"oauth_issuer":        noOAuth,
+	"oauth_client_id":     noOAuth,
+	"oauth_client_secret": noOAuth,
+	"oauth_scope":         noOAuth,
+	"scram_client_key":    noKeys,
+	"scram_server_key":    noKeys,
+	"requiressl":          "libpq knows it no more; write sslmode=require",
+	"authtype":            "libpq knows it no more; remove it",
+	"tty":                 "libpq knows it no more; remove it",
+}
+
+const (
+	noOAuth = "a login by OAuth is not supported; use a password, or a client certificate (sslcert, sslkey)"
+	noKeys  = "a login with SCRAM keys in place of the password is not supported; put the password into the password file"
+)
 
 // Describe is the URL of the database that a URL or keyword string names, with what
 // variables and files add to it, and without passwords and other settings.
@@ -62,6 +83,12 @@ func parse(text string) (*pgxpool.Config, error) {
 	pc, err := pgxpool.ParseConfig(text)
 	if err != nil {
 		return nil, redact(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(refusedSettings)) {
+		value := pc.ConnConfig.RuntimeParams[name]
+		if delete(pc.ConnConfig.RuntimeParams, name); value != "" {
+			return nil, fmt.Errorf("%s: %s", name, refusedSettings[name])
+		}
 	}
 	given := make(map[string]string)
 	for name, variable := range libpq {

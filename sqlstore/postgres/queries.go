@@ -3,9 +3,19 @@ package postgres
 // Every statement of the driver, with the index that it needs. Tests hold each
 // against EXPLAIN on a large table.
 const (
-	qBegin         = `BEGIN`
+	qBegin         = `BEGIN ISOLATION LEVEL READ COMMITTED`
 	qBeginSnapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 	qCommit        = `COMMIT`
+
+	// What a store depends on; of catalogs and settings, at the start.
+	qSurroundings = `SELECT current_database()::text, current_user::text, current_setting('server_encoding'), coalesce(current_schema()::text, ''), current_setting('search_path'),` +
+		` coalesce((SELECT reset_val FROM pg_settings WHERE name = 'idle_session_timeout'), ''),` +
+		` current_setting('max_connections')::int8 - current_setting('superuser_reserved_connections')::int8 - coalesce(current_setting('reserved_connections', true), '0')::int8,` +
+		` (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)::int8, (SELECT datconnlimit FROM pg_database WHERE datname = current_database())::int8,` +
+		` (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), pg_backend_pid()::int8`
+	// Limits that a role or a database may have, from PostgreSQL 14 and 17 on: they would end sessions that
+	// wait for notifications, and the reading of everything.
+	qNoTimeouts = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')`
 
 	columns = `revision, resource, namespace, name, created_revision, superseded_revision, deleted, value, expires_at, written_at`
 
