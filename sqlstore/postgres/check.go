@@ -70,7 +70,7 @@ func (d *Driver) check(ctx context.Context) (err error) {
 // countConnections warns where the connections of two servers are more than PostgreSQL allows.
 func (d *Driver) countConnections(s *surroundings) {
 	most, limit := s.connections, "max_connections"
-	if s.ofDatabase >= 0 && s.ofDatabase < most {
+	if s.ofDatabase >= 0 && s.ofDatabase < most && !s.superuser {
 		most, limit = s.ofDatabase, "CONNECTION LIMIT of database "+s.database
 	}
 	if s.ofRole >= 0 && s.ofRole < most && !s.superuser {

@@ -91,6 +91,19 @@ func (d database) Exec(t testing.TB, query string) {
 	}
 }
 
+// Query reads one value.
+func (d database) Query(t testing.TB, query string, value any) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(context.Background(), query).Scan(value); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
 // Ended waits until no session is left.
 func (d database) Ended(t testing.TB) {
 	t.Helper()

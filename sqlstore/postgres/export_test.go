@@ -120,3 +120,9 @@ func (d *Driver) ScanRows(ctx context.Context, revisions []int64, take func([]sq
 
 // ErrorOf is the error of an answer of PostgreSQL.
 func ErrorOf(answer *pgconn.PgError) error { return translate(answer) }
+
+// Setting is what a session of the pool has set.
+func (d *Driver) Setting(ctx context.Context, name string) (value string, err error) {
+	err = d.pool.QueryRow(ctx, "SELECT coalesce(current_setting($1, true), '')", name).Scan(&value)
+	return value, err
+}

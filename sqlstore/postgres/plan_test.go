@@ -39,6 +39,7 @@ var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
 	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true, "qDataChecksums": true,
 	"qWhole": true, "qOutline": true, "qWholeSettings": true, // see wholePlan
+	"qSurroundings": true, "qNoTimeouts": true,
 }
 
 var (
