@@ -5,16 +5,19 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -37,11 +40,16 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 		c.DNSNames, c.ExtKeyUsage = []string{"db.test"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	})
 	cert, key := harness.Files(t, serving)
+	later := harness.NewAuthority(t, "later database authority")
+	laterCert, laterKey := harness.Files(t, later.Issue(t, func(c *x509.Certificate) {
+		c.DNSNames, c.ExtKeyUsage = []string{"db.test"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}))
 	clientCert, clientKey := harness.Files(t, authority.Client(t, "certified"))
 	pg, err := pgtest.Start(t.Context(), pgtest.Options{
 		Settings: map[string]string{"ssl": "on", "ssl_cert_file": "'serving.crt'", "ssl_key_file": "'serving.key'", "ssl_ca_file": "'ca.crt'"},
 		Files: map[string]string{
 			"serving.crt": string(cert), "serving.key": string(key), "ca.crt": string(authority.PEM),
+			"later.crt": string(laterCert), "later.key": string(laterKey), "later-ca.crt": string(later.PEM),
 			"pg_hba.conf": "host all postgres 127.0.0.1/32 trust\nhostssl all app 127.0.0.1/32 scram-sha-256\nhostssl all certified 127.0.0.1/32 cert\n",
 		},
 	})
@@ -166,4 +174,70 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 			t.Errorf("the log tells a password:\n%s", s.Log())
 		}
 	})
+	t.Run("certificates that change", func(t *testing.T) {
+		admin("CREATE DATABASE certs OWNER certified")
+		ends := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'certified'"
+		file("now-ca.crt", string(authority.PEM))
+		file("now.crt", string(clientCert))
+		file("now.key", string(clientKey))
+		var log driverLog
+		d, err := postgres.Open(t.Context(), fmt.Sprintf("postgres://certified@db.test:%s/certs?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert=%[2]s/now-ca.crt&sslcert=%[2]s/now.crt&sslkey=%[2]s/now.key", port, dir),
+			postgres.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		until := func(what string, want bool) {
+			t.Helper()
+			for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+				_, err := d.Bounds(t.Context())
+				if (err == nil) == want {
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+		}
+		// Half of a new key: what was there before goes on.
+		nextCert, nextKey := harness.Files(t, later.Client(t, "certified"))
+		file("now.key", string(nextKey[:len(nextKey)/2]))
+		admin(ends)
+		until("with a broken key file", true)
+		if text := log.String(); strings.Count(text, "cannot be used") != 1 || strings.Contains(text, "PRIVATE KEY") {
+			t.Errorf("of a broken file the log has\n%s", text)
+		}
+		// The database trusts another authority, and is certified by it.
+		admin("ALTER SYSTEM SET ssl_cert_file = 'later.crt'", "ALTER SYSTEM SET ssl_key_file = 'later.key'", "ALTER SYSTEM SET ssl_ca_file = 'later-ca.crt'", "SELECT pg_reload_conf()")
+		for refused := false; !refused; time.Sleep(10 * time.Millisecond) { // until it has read them
+			admin(ends)
+			_, err := d.Bounds(t.Context())
+			refused = err != nil && strings.Contains(err.Error(), "unknown authority")
+		}
+		file("now-ca.crt", string(later.PEM))
+		file("now.crt", string(nextCert))
+		file("now.key", string(nextKey))
+		until("with new files", true)
+		if text := log.String(); !strings.Contains(text, "can be used again") {
+			t.Errorf("of a file that is whole again the log has\n%s", text)
+		}
+	})
+}
+
+// driverLog is a log that can be read while it is written.
+type driverLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *driverLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *driverLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
