@@ -113,6 +113,9 @@ type Storage struct {
 	// Laborious is of how many bytes on a body is so much work to check that requests with such
 	// take turns, however little it weighs; 0: none is.
 	Laborious int
+	// Uncached says that a stock server reads the collection from etcd alone, which calls a
+	// malformed resourceVersion the client's mistake, and not from a cache, which fails.
+	Uncached bool
 	// KeepEmpty says that empty lists and maps are stored as they are; see DropEmpty.
 	KeepEmpty bool
 	Strategy

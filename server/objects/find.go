@@ -52,6 +52,8 @@ func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVe
 	}
 	revision, err := parseRevision(resourceVersion)
 	switch {
+	case err != nil && at.Resource.Storage.Uncached:
+		return nil, badVersion(err)
 	case err != nil:
 		return nil, status.Plain(err.Error())
 	case resourceVersion == "":

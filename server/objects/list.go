@@ -102,7 +102,7 @@ func (l *list) goOn(o *ListOptions) error {
 // settleRevision settles the revision of a list that does not go on from a token.
 func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, l *list) error {
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
-	revision, err := o.Revision(exact || o.Limit > 0 && o.ResourceVersionMatch == "")
+	revision, err := o.Revision(exact || o.Limit > 0 && o.ResourceVersionMatch == "" || l.resource.Storage.Uncached)
 	if err != nil {
 		return err
 	}

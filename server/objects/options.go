@@ -53,9 +53,13 @@ func (o *ListOptions) Revision(exact bool) (int64, error) {
 	case o.badRV == nil:
 		return o.revision, nil
 	case exact:
-		return 0, apierrors.NewBadRequest("invalid resource version: " + o.badRV.Error())
+		return 0, badVersion(o.badRV)
 	}
 	return 0, status.Plain(o.badRV.Error())
+}
+
+func badVersion(err error) error {
+	return apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
 // LookCloser lets the filter of a custom resource tell what the version shows of an

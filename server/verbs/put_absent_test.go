@@ -73,6 +73,17 @@ func TestMalformedVersions(t *testing.T) {
 		if got := f.want(code, "GET", "/api/v1/namespaces/a/configmaps?resourceVersion=abc"+query, ""); at(got, "message") != want {
 			t.Errorf("%s: %v", query, got)
 		}
+		for _, group := range []string{"/api/v1", "/apis/events.k8s.io/v1"} { // which a stock server does not cache
+			if got := f.want(400, "GET", group+"/namespaces/a/events?resourceVersion=abc"+query, ""); at(got, "message") != "invalid resource version: "+reason {
+				t.Errorf("events%s: %v", query, got)
+			}
+		}
+	}
+	if got := f.want(400, "GET", "/api/v1/namespaces/a/events/x?resourceVersion=abc", ""); at(got, "message") != "invalid resource version: "+reason {
+		t.Errorf("an event: %v", got)
+	}
+	if got := f.want(500, "GET", "/api/v1/namespaces/a/configmaps/x?resourceVersion=abc", ""); at(got, "message") != reason {
+		t.Errorf("a config map: %v", got)
 	}
 }
 

@@ -20,7 +20,7 @@ func (c Config) eventStorage() *kinds.Storage {
 	}
 	return &kinds.Storage{
 		Key: "events", GVK: corev1.SchemeGroupVersion.WithKind("Event"),
-		Strategy: core.Event, Fields: core.EventFields, TTL: func(kinds.Object) time.Duration { return ttl },
+		Strategy: core.Event, Uncached: true, Fields: core.EventFields, TTL: func(kinds.Object) time.Duration { return ttl },
 	}
 }
 
