@@ -48,6 +48,7 @@ type Follower struct {
 	cache     *cache.Cache
 	follower  *follow.Follower
 	kept      *custom.Kept
+	live      atomic.Bool // what was there from the start is known
 	reader    *Reader
 
 	stale    atomic.Bool // known has changed since the catalogue was set
@@ -139,6 +140,7 @@ func (f *Follower) run(ctx context.Context) {
 	for {
 		began := time.Now()
 		f.Follow()
+		f.live.Store(true)
 		// Setting a catalogue of thousands takes some milliseconds, so definitions that come one after the
 		// other are set together. Who asks for a custom resource follows them by itself. Watches that are to
 		// end wait for that, or for the end of this rest.
@@ -233,7 +235,13 @@ func (f *Follower) take(item *cache.Item) {
 	}
 	f.known[item.Name] = now
 	f.stale.Store(true)
+	if f.live.Load() && item.Size() >= largeDefinition {
+		f.kept.Ahead(now.Served()...)
+	}
 }
+
+// largeDefinition is how many bytes a definition has whose schemas are compiled before anybody asks for that.
+const largeDefinition = 16 << 10
 
 // storedAlike says whether objects of two states of a definition are stored alike, so that what
 // was stored for one needs no second look for the other.

@@ -36,6 +36,8 @@ type Schema interface {
 	// it may change. ToStore makes what is to be stored.
 	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
 	ToStore(ctx context.Context, obj Object) (Object, error)
+	// Ready waits until what a write needs of the schema is at hand.
+	Ready(ctx context.Context) error
 	// Asks says that a webhook converts: that takes time, and may change labels.
 	Asks() bool
 }
@@ -59,6 +61,9 @@ func (AsStored) FromStore(_ context.Context, objs ...Object) ([]Object, error) {
 // ToStore implements Schema.
 func (AsStored) ToStore(_ context.Context, obj Object) (Object, error) { return obj, nil }
 
+// Ready implements Schema.
+func (AsStored) Ready(context.Context) error { return nil }
+
 // Asks implements Schema.
 func (AsStored) Asks() bool { return false }
 
@@ -67,6 +72,14 @@ func (r *Resource) schema() Schema {
 		return AsStored{}
 	}
 	return r.Schema
+}
+
+// Ready waits until what a write needs of the schema is at hand; see Schema.
+func (r *Resource) Ready(ctx context.Context) error {
+	if r.Schema == nil {
+		return nil
+	}
+	return r.Schema.Ready(ctx)
 }
 
 // Coerce drops what the version does not know from an object that a client sent; see

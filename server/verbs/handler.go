@@ -122,6 +122,11 @@ func (h *Handler) perform(c *Call, verb string) error {
 }
 
 func (h *Handler) dispatch(c *Call, verb string) error {
+	if verb == "create" || verb == "update" || verb == "patch" {
+		if err := c.Resource.Ready(c.R.Context()); err != nil {
+			return err
+		}
+	}
 	if c.Sub != nil && c.Sub.Scale != nil {
 		return h.scale(c, verb)
 	}

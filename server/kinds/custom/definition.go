@@ -125,6 +125,16 @@ func Stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cust
 // Version finds what is known of a version, or nil.
 func (d *Definition) Version(name string) *Version { return d.versions[name] }
 
+// Served are the versions that clients may ask for.
+func (d *Definition) Served() (out []*Version) {
+	for _, v := range d.versions {
+		if v.spec.Served {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 var (
 	verbs    = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	subVerbs = []string{"get", "patch", "update"}

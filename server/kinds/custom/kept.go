@@ -35,15 +35,25 @@ type Kept struct {
 	mu    sync.Mutex
 	all   map[*Version]int // bytes of text
 	bytes int
+
+	compiling
 }
 
 // NewKept makes one that keeps nothing yet. Run looks after it.
 func NewKept() *Kept {
-	return &Kept{limit: keptText, idle: keptFor, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{}}
+	return &Kept{limit: keptText, idle: keptFor, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{}, compiling: newCompiling()}
 }
 
-// Run drops what is idle until ctx ends. While nothing is compiled it has no timer.
+// Run compiles what is asked for, and drops what is idle, until ctx ends. While nothing is compiled it has no timer.
 func (k *Kept) Run(ctx context.Context) {
+	var compilers sync.WaitGroup
+	defer compilers.Wait()
+	k.open()
+	defer k.close()
+	for range compilersAtOnce {
+		compilers.Go(func() { k.compileAll(ctx) })
+	}
+	compilers.Go(func() { k.compileAhead(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,6 +120,7 @@ func (k *Kept) drop(v *Version) {
 type made struct {
 	schema  *structural.Schema
 	merging func() (managedfields.TypeConverter, error) // made once
+	whole   atomic.Bool                                 // all of it is made, and not only what was asked for
 }
 
 // compiled is a place for what is compiled of a version.

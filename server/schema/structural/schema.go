@@ -36,6 +36,19 @@ type Schema struct {
 	rules     func() *ruleTree // nil where there are none
 }
 
+// Compile makes what is usually made when it is needed first.
+func (s *Schema) Compile() {
+	if s.object != nil {
+		s.object()
+	}
+	if s.status != nil {
+		s.status()
+	}
+	if s.rules != nil {
+		s.rules()
+	}
+}
+
 // embeds says whether there are resources in the values of a schema.
 func embeds(s *structuralschema.Structural) bool {
 	if s == nil {

@@ -1,0 +1,102 @@
+package custom
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// TestSlowSchemas: writes that wait for a schema which takes several request limits to compile are told to come again before
+// their time is over, whoever came first; it is compiled once, and is there for those who come again.
+func TestSlowSchemas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, s := NewKept(), &source{read: map[string]int{}, size: 1}
+		slow := Source{Kept: kept, Read: func(version string) (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) {
+			time.Sleep(200 * time.Second)
+			return s.Read(version)
+		}}
+		d := s.definition(t, kept)
+		for _, v := range d.versions {
+			name := v.spec.Name
+			v.read = func() (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) { return slow.Read(name) }
+		}
+		v := d.Version("v1")
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		running.Go(func() { kept.Run(ctx) })
+		synctest.Wait()
+
+		began := time.Now()
+		var asking sync.WaitGroup
+		for i := range 20 {
+			asking.Go(func() {
+				limit := time.Minute
+				if i%2 == 0 {
+					limit = 2 * time.Second
+				}
+				request, done := context.WithTimeout(t.Context(), limit)
+				defer done()
+				err := v.Ready(request)
+				if seconds, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsTooManyRequests(err) || !ok || seconds < 1 {
+					t.Errorf("within %v: %v", limit, err)
+				}
+				if request.Err() != nil {
+					t.Errorf("within %v it is told too late", limit)
+				}
+			})
+		}
+		asking.Wait()
+		if waited := time.Since(began); waited != 55*time.Second {
+			t.Errorf("they wait for %v", waited)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if err := v.Ready(gone); err != context.Canceled {
+			t.Errorf("who has gone is told %v", err)
+		}
+		if err := v.Ready(t.Context()); err != nil || time.Since(began) != 200*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if !refused(v) || s.read["v1"] != 1 {
+			t.Errorf("it is read %d times", s.read["v1"])
+		}
+
+		// Nobody has asked for the others: of definitions that come one after the other they are compiled when that is over.
+		kept.Ahead(d.Version("v2"))
+		time.Sleep(quiet / 2)
+		kept.Ahead(d.Version("v3"))
+		time.Sleep(quiet / 2)
+		synctest.Wait()
+		if kept.queued() != 0 {
+			t.Error("one is compiled while others come")
+		}
+		time.Sleep(quiet)
+		synctest.Wait()
+		if kept.queued() != 1 {
+			t.Errorf("%d are compiled at a time", kept.queued())
+		}
+		time.Sleep(400 * time.Second)
+		synctest.Wait()
+		if s.read["v2"] != 1 || s.read["v3"] != 1 {
+			t.Errorf("ahead %v are read", s.read)
+		}
+		end()
+		running.Wait()
+		if err := d.Version("v2").Ready(t.Context()); err != nil { // compiled by who needs it
+			t.Error(err)
+		}
+	})
+}
+
+func (k *Kept) queued() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.pending)
+}
