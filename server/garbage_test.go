@@ -275,6 +275,27 @@ func TestOwnersInOtherNamespacesAreToldOf(t *testing.T) {
 	servertest.Eventually(t, func() bool { return slices.Equal(y.events("default"), want) })
 }
 
+// TestOwnersWaitForWhatTheyOwnAlone: what cannot be a dependent, by its namespace or because it is in none, blocks
+// no deletion in the foreground, holds up no orphaning, and keeps its references.
+func TestOwnersWaitForWhatTheyOwnAlone(t *testing.T) {
+	for _, policy := range []string{"Foreground", "Orphan"} {
+		t.Run(policy, func(t *testing.T) {
+			y := newYard(t)
+			owner := y.config("owner")
+			blocked := blocking(owner)
+			y.make("rbac.authorization.k8s.io/v1", "ClusterRole", "", "of-nobody", blocked)
+			near := y.make("v1", "ConfigMap", "other", "near")
+			y.make("v1", "ConfigMap", "other", "elsewhere", blocked, near)
+			y.delete(owner, "yard", policy)
+			y.eventually()
+			var role metav1.PartialObjectMetadata
+			if err := y.call("GET", pathOf("rbac.authorization.k8s.io/v1", "ClusterRole", "", "of-nobody"), nil, &role); err != nil || len(role.OwnerReferences) != 1 {
+				t.Errorf("the cluster role has %+v, %v", role.OwnerReferences, err)
+			}
+		})
+	}
+}
+
 const toys = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"toys.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
 "names":{"plural":"toys","kind":"Toy"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 

@@ -23,6 +23,9 @@ const (
 	leaving               // it is there until the dependent refers to it no more
 )
 
+// cluster is the namespace of objects that are in none.
+var cluster = unique.Make("")
+
 var (
 	// errUnknown: nobody can say now whether an owner is there.
 	errUnknown = errors.New("nobody knows what an owner is")
@@ -41,7 +44,7 @@ func (c *collection) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 		wentFrom = c.kinds.names[n.Place.Kind].storage
 	}
 	c.mu.Unlock()
-	if known && n.State == graph.Orphaning {
+	if in := n.Place.Namespace; known && n.State == graph.Orphaning && (in == cluster || in.Value() == item.Namespace) {
 		return leaving, nil
 	}
 	resource := c.resourceOf(r)

@@ -53,8 +53,8 @@ type Node struct {
 	State      State
 	Located    bool // where it is, is known
 	Absent     bool // it was seen going
-	Dependents bool // there are some
-	Blocking   int  // dependents that block its deletion, itself aside
+	Dependents bool // there are some that it can own
+	Blocking   int  // those that block its deletion, itself aside
 }
 
 // Look is an object to be looked at, and in which namespace it is.
@@ -78,6 +78,7 @@ type node struct {
 	namespace  unique.Handle[string]
 	owners     uint32 // its first edge to an owner
 	dependents uint32 // its first edge from a dependent
+	owned      uint32 // how many edges there are from dependents that it can own
 	blocking   uint32
 	place      uint32 // kind<<8 | flags
 }
@@ -99,6 +100,7 @@ type edge struct {
 	more             uint32 // of the dependent
 	before, after    uint32 // of the owner
 	blocks           bool
+	valid            bool // the owner can own the dependent, by their namespaces as far as they are known
 }
 
 // Graph is the graph of all owners and dependents.
@@ -123,7 +125,7 @@ func (g *Graph) Find(id ID) (Node, bool) {
 	n := g.nodes.at(i)
 	return Node{
 		Place: Place{Kind: n.kind(), Namespace: n.namespace, Name: n.name}, State: n.state(), Located: n.has(located), Absent: n.has(absent),
-		Dependents: n.dependents != 0, Blocking: int(n.blocking),
+		Dependents: n.owned != 0, Blocking: int(n.blocking),
 	}, true
 }
 
@@ -138,8 +140,8 @@ func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
 		}
 		i = g.add(o.ID)
 	}
+	g.locate(i, &o.Place, look)
 	n := g.nodes.at(i)
-	n.locate(&o.Place)
 	n.clear(absent)
 	n.set(seen)
 	changed = g.refer(i, o.Refs, look)
@@ -161,8 +163,8 @@ func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 		return
 	}
 	n := g.nodes.at(i)
-	n.locate(p)
 	n.clear(uint8(Foreground|Orphaning) | parked)
+	g.locate(i, p, look)
 	n.set(absent)
 	g.refer(i, nil, look)
 	g.lookAtDependents(n, look)
@@ -172,19 +174,59 @@ func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 // Locate takes where an owner is that others refer to, if that is not known.
 func (g *Graph) Locate(id ID, p *Place) {
 	if i := g.find(id); i != 0 && !g.nodes.at(i).has(located) {
-		g.nodes.at(i).locate(p)
+		g.locate(i, p, func(Look) {}) // what waits has been located
 		g.nodes.at(i).set(seen)
 	}
 }
 
-// Dependents calls fn with the dependents of an object until it says false.
+// locate takes where an object is, which says which of its dependents it can own.
+func (g *Graph) locate(i uint32, p *Place, look func(Look)) {
+	n := g.nodes.at(i)
+	same := n.has(located) && n.namespace == p.Namespace
+	n.locate(p)
+	for e := n.dependents; e != 0 && !same; e = g.edges.at(e).after {
+		edge := g.edges.at(e)
+		if valid := g.valid(n, edge.dependent); valid != edge.valid {
+			g.count(edge, -1, look)
+			edge.valid = valid
+			g.count(edge, 1, look)
+		}
+	}
+}
+
+// cluster is the namespace of objects that are in none.
+var cluster = unique.Make("")
+
+// valid says whether an owner can own a dependent, whose place is known: one of the cluster owns all, one in a
+// namespace what is there. One that nobody has seen may be anywhere.
+func (g *Graph) valid(owner *node, dependent uint32) bool {
+	return !owner.has(located) || owner.namespace == cluster || owner.namespace == g.nodes.at(dependent).namespace
+}
+
+// count counts an edge at its owner, or no more, which may be what the owner waits for.
+func (g *Graph) count(e *edge, by int, look func(Look)) {
+	if !e.valid {
+		return
+	}
+	n := g.nodes.at(e.owner)
+	n.owned += uint32(by)
+	blocks := e.blocks && e.owner != e.dependent
+	if blocks {
+		n.blocking += uint32(by)
+	}
+	if by < 0 && (n.owned == 0 && n.state()&Orphaning != 0 || blocks && n.blocking == 0 && n.state()&Foreground != 0) {
+		look(Look{n.id, n.namespace})
+	}
+}
+
+// Dependents calls fn with the dependents of an object that it can own until it says false.
 func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 	i := g.find(id)
 	if i == 0 {
 		return
 	}
 	for e := g.nodes.at(i).dependents; e != 0; e = g.edges.at(e).after {
-		if d := g.nodes.at(g.edges.at(e).dependent); !fn(d.id, d.state()) {
+		if d := g.nodes.at(g.edges.at(e).dependent); g.edges.at(e).valid && !fn(d.id, d.state()) {
 			return
 		}
 	}
@@ -256,21 +298,20 @@ func (g *Graph) connect(dependent uint32, r Ref) uint32 {
 	}
 	i := g.edges.take()
 	n := g.nodes.at(owner)
-	*g.edges.at(i) = edge{owner: owner, dependent: dependent, after: n.dependents, blocks: r.Blocks}
+	e := g.edges.at(i)
+	*e = edge{owner: owner, dependent: dependent, after: n.dependents, blocks: r.Blocks, valid: g.valid(n, dependent)}
 	if n.dependents != 0 {
 		g.edges.at(n.dependents).before = i
 	}
 	n.dependents = i
-	if r.Blocks && owner != dependent {
-		n.blocking++
-	}
+	g.count(e, 1, nil)
 	return i
 }
 
 // disconnect removes an edge from its owner, which may be what that waits for.
 func (g *Graph) disconnect(i uint32, look func(Look)) {
 	e := g.edges.at(i)
-	g.block(i, false, look)
+	g.count(e, -1, look)
 	n := g.nodes.at(e.owner)
 	if e.before != 0 {
 		g.edges.at(e.before).after = e.after
@@ -279,9 +320,6 @@ func (g *Graph) disconnect(i uint32, look func(Look)) {
 	}
 	if e.after != 0 {
 		g.edges.at(e.after).before = e.before
-	}
-	if n.dependents == 0 && n.state()&Orphaning != 0 {
-		look(Look{n.id, n.namespace})
 	}
 	owner, dependent := e.owner, e.dependent
 	g.edges.give(i)
@@ -296,16 +334,10 @@ func (g *Graph) block(i uint32, blocks bool, look func(Look)) {
 	if e.blocks == blocks {
 		return
 	}
+	g.count(e, -1, func(Look) {})
 	e.blocks = blocks
-	if e.owner == e.dependent {
-		return
-	}
-	n := g.nodes.at(e.owner)
-	if blocks {
-		n.blocking++
-		return
-	}
-	if n.blocking--; n.blocking == 0 && n.state()&Foreground != 0 {
+	g.count(e, 1, nil)
+	if n := g.nodes.at(e.owner); e.valid && !blocks && e.owner != e.dependent && n.blocking == 0 && n.state()&Foreground != 0 {
 		look(Look{n.id, n.namespace})
 	}
 }

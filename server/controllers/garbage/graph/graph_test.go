@@ -38,7 +38,18 @@ func (w *world) asked() string {
 }
 
 func place(kind uint32, name string) graph.Place {
-	return graph.Place{Kind: kind, Namespace: unique.Make("default"), Name: name}
+	return graph.Place{Kind: kind, Namespace: unique.Make(namespaceOf(name)), Name: name}
+}
+
+// namespaceOf says where an object is: d and e are in a namespace of their own, f and g in none.
+func namespaceOf(name string) string {
+	switch name {
+	case "d", "e":
+		return "other"
+	case "f", "g":
+		return ""
+	}
+	return "default"
 }
 
 // do follows a line: "set NAME STATE OWNER..." or "gone NAME". A state is "-", "foreground" or
@@ -75,6 +86,9 @@ func TestWhoIsLookedAt(t *testing.T) {
 		"one's own owner":          {{"set a - a!", ""}, {"set a foreground a!", "a"}, {"gone a", ""}},
 		"a circle":                 {{"set a - b!", ""}, {"set b - a!", ""}, {"set a foreground b!", "a b"}, {"set b foreground a!", "a b"}, {"set b foreground a", "a"}, {"gone a", "b"}, {"gone b", ""}},
 		"the same owner twice":     {{"set b - a a!", ""}, {"set a foreground", "a b"}, {"gone b", "a"}},
+		"in another namespace":     {{"set d - a! b!", ""}, {"set b - a!", ""}, {"set a foreground", "a b d"}, {"gone b", "a d"}, {"gone a", "d"}, {"gone d", ""}},
+		"of the cluster":           {{"set a -", ""}, {"set f - a!", ""}, {"set b - a f!", ""}, {"set a orphaning", "a b f"}, {"set b - f!", "a"}, {"set f foreground", "b f"}, {"gone b", "f"}},
+		"seen late":                {{"set d - a!", ""}, {"set a foreground", "a d"}, {"gone d", ""}, {"gone a", ""}},
 		"one kind of waiting ends": {{"set b - a!", ""}, {"set a orphaning", "a b"}, {"set a foreground", "a b"}, {"gone b", "a"}},
 	} {
 		w := newWorld()

@@ -18,13 +18,35 @@ type object struct {
 	state graph.State
 	owns  map[string]bool // owner -> blocks
 	gone  bool
+	// located: it was seen since the graph knows it
+	located bool
+}
+
+// owner says whether an object can own another, by where they are.
+func (m model) owner(owner, dependent string) bool {
+	o := m[owner]
+	return o == nil || !o.located || namespaceOf(owner) == "" || namespaceOf(owner) == namespaceOf(dependent)
+}
+
+// known says whether the graph knows an object.
+func (m model) known(name string) bool {
+	o := m[name]
+	if o != nil && (len(o.owns) > 0 || o.state != 0) {
+		return true
+	}
+	for _, other := range m {
+		if _, ok := other.owns[name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // blocking counts the dependents that block an object.
 func (m model) blocking(name string) (n, dependents int) {
 	for other, o := range m {
 		blocks, ok := o.owns[name]
-		if ok && !o.gone {
+		if ok && !o.gone && m.owner(name, other) {
 			if dependents++; blocks && other != name {
 				n++
 			}
@@ -46,6 +68,7 @@ func (m model) step(name string, now *object) (look map[string]bool) {
 		b, d := m.blocking(other)
 		before[other] = waits{b, d}
 	}
+	now.located = true
 	m[name] = now
 	for other, o := range m {
 		b, d := m.blocking(other)
@@ -65,6 +88,9 @@ func (m model) step(name string, now *object) (look map[string]bool) {
 	}
 	if now.state&^old.state != 0 {
 		look[name] = true
+	}
+	for other, o := range m {
+		o.located = o.located && m.known(other)
 	}
 	return look
 }
@@ -89,7 +115,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 			if was := m[name]; now.gone && (was == nil || was.gone) && len(m) > 0 {
-				if _, dependents := m.blocking(name); dependents == 0 { // nobody knows it
+				if !m.known(name) {
 					continue
 				}
 			}
@@ -120,7 +146,7 @@ func check(t *testing.T, w *world, m model) {
 			o = &object{gone: true}
 		}
 		edges += len(o.owns)
-		if want := dependents > 0 || len(o.owns) > 0 || o.state != 0; ok != want {
+		if want := m.known(name); ok != want {
 			t.Fatalf("%s is known: %v", name, ok)
 		}
 		if ok && (n.Blocking != blocking || n.Dependents != (dependents > 0) || n.State != o.state) {
