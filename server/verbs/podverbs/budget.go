@@ -47,17 +47,46 @@ func (e *evicting) budgets(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, er
 		return nil, err
 	}
 	all.Select(nil, cache.Position{}, func(item *cache.Item) bool {
-		b := &policyv1.PodDisruptionBudget{}
-		if _, err = e.h.Answers.Forms.JSON.Decode(item.JSON(), b, codecs.Ignore); err != nil {
+		if err = e.c.R.Context().Err(); err != nil {
 			return false
 		}
-		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if problem == nil && selector.Matches(labels.Set(pod.Labels)) {
-			found = append(found, b)
+		var selector labels.Selector
+		if selector, err = e.selectorOf(item); err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+			return err == nil
 		}
-		return true
+		b, problem := e.budget(item)
+		found, err = append(found, b), problem
+		return err == nil
 	})
 	return found, err
+}
+
+func (e *evicting) budget(item *cache.Item) (*policyv1.PodDisruptionBudget, error) {
+	b := &policyv1.PodDisruptionBudget{}
+	_, err := e.h.Answers.Forms.JSON.Decode(item.JSON(), b, codecs.Ignore)
+	return b, err
+}
+
+// parsedSelector is the key of a budget's selector, which is kept with the budget: it is parsed once a revision.
+type parsedSelector struct{}
+
+// selectorOf is the selector of a budget. One that is invalid, which none is that was admitted, matches nothing.
+func (e *evicting) selectorOf(item *cache.Item) (labels.Selector, error) {
+	kept, err := item.Form(cache.FormKey{Form: cache.FormOther, For: parsedSelector{}}, func(item *cache.Item) (any, error) {
+		b, err := e.budget(item)
+		if err != nil {
+			return nil, err
+		}
+		selector, problem := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if problem != nil {
+			selector = labels.Nothing()
+		}
+		return selector, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept.(labels.Selector), nil
 }
 
 // draw counts the eviction in the budget, as it is then.
