@@ -23,7 +23,7 @@ type FrontProxy struct {
 func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.release != nil { // it was made with all the rest
+	if d.Path == "" { // it was made with all the rest
 		return d.front, nil
 	}
 	release, err := alone(d.Path)

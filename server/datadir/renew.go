@@ -61,7 +61,7 @@ func (d *Dir) Replace(now time.Time) (changed []string, err error) {
 func (d *Dir) renew(now time.Time, succeed func() error) (changed []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.release != nil { // what is in memory lasts longer than it
+	if d.Path == "" { // what is in memory lasts longer than it
 		return nil, nil
 	}
 	release, err := alone(d.Path)
@@ -111,7 +111,7 @@ func (d *Dir) marks() (all [][]byte) {
 
 // Ends says when the certificates end, by the names of their files.
 func (d *Dir) Ends() map[string]time.Time {
-	if d.release != nil {
+	if d.Path == "" {
 		return nil // with the process
 	}
 	d.mu.Lock()

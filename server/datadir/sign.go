@@ -71,7 +71,7 @@ func (d *Dir) Sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage,
 func (d *Dir) signer() (*pair, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.release != nil { // nobody changes it
+	if d.Path == "" { // nobody changes it
 		return loadPair(d.CACert, d.CAKey)
 	}
 	release, err := alone(d.Path)

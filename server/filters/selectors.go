@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,10 +14,11 @@ import (
 )
 
 // Selectors bounds what long selectors cost, and what else makes a list or watch
-// long. A megabyte of selectors takes half a second to read and a dozen megabytes
-// for as long as the request lasts, and anybody may send it: one at a time is read,
-// in turn among users, so that processors are left to others, and each user may keep
-// only so much of it in the server, as may all together. More is refused with 429.
+// long. A megabyte of selectors takes half a second to read and dozens of megabytes
+// for as long as the request lasts, and every client may send it: one at a time is read,
+// in turn among users, so that processors are left to others. Each user may keep
+// only so much of the memory that selectors take, however short each is, as may all
+// users together. More is refused with 429.
 type Selectors struct {
 	fail Fail
 	// Refused is told of each refusal. May be nil.
@@ -43,9 +45,11 @@ type reader struct {
 }
 
 const (
-	longSelector = 16 << 10 // bytes of a request that are not worth counting
-	maxOfUser    = 8 << 20
-	maxOfAll     = 32 << 20
+	countedQuery = 512      // bytes of a query from which on it counts
+	longSelector = 16 << 10 // bytes of a request from which on it is read in turn
+	termWeight   = 96       // bytes that a term of a selector, or a value in one, takes besides its text
+	maxOfUser    = 64 << 20
+	maxOfAll     = 256 << 20
 )
 
 // NewSelectors makes the bound.
@@ -56,12 +60,27 @@ func NewSelectors(fail Fail) *Selectors {
 // Filter is the filter. It needs to know the user.
 func (l *Selectors) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if size := lengthOf(r); size >= longSelector {
-			l.bounded(next, size, w, r)
+		if held, long := weigh(r); held > 0 {
+			l.bounded(next, held, long, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// weigh is about how many bytes of memory the selectors and the header of a request take until it ends, 0 where
+// that is not worth counting, and whether reading them is long.
+func weigh(r *http.Request) (held int, long bool) {
+	query := r.URL.RawQuery
+	if long = lengthOf(r) >= longSelector; long {
+		held = lengthOf(r)
+	} else if len(query) >= countedQuery && lengthOf(r) > 0 {
+		held = len(query)
+	}
+	if held > 0 {
+		held += termWeight * (strings.Count(query, ",") + strings.Count(query, "%2C") + strings.Count(query, "%2c"))
+	}
+	return held, long
 }
 
 // lengthOf is how many bytes of a request with selectors stay until it ends.
@@ -81,7 +100,7 @@ func lengthOf(r *http.Request) int {
 	return 0
 }
 
-func (l *Selectors) bounded(next http.Handler, size int, w http.ResponseWriter, r *http.Request) {
+func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	name, master := "", false
 	if s.User != nil {
@@ -97,9 +116,11 @@ func (l *Selectors) bounded(next http.Handler, size int, w http.ResponseWriter, 
 		return
 	}
 	defer l.returned(s, name, master, size)
-	if err := l.read(r.Context(), u, s.Info); err != nil {
-		l.fail(w, r, err)
-		return
+	if long {
+		if err := l.read(r.Context(), u, s.Info); err != nil {
+			l.fail(w, r, err)
+			return
+		}
 	}
 	next.ServeHTTP(w, r)
 }

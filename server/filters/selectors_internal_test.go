@@ -43,9 +43,9 @@ func TestSelectorsAreBounded(t *testing.T) {
 			return w
 		}
 		for u := range 5 {
-			for i := range 9 {
+			for i := range 65 {
 				got, want := ask(fmt.Sprint("u", u), 1<<20-100).Code, 200
-				if i == 8 || u == 4 {
+				if i == 64 || u == 4 {
 					want = 429
 				}
 				if got != want {
@@ -53,13 +53,13 @@ func TestSelectorsAreBounded(t *testing.T) {
 				}
 			}
 		}
-		if code := ask("u0", 10<<10).Code; code != 200 {
+		if code := ask("u0", 400).Code; code != 200 {
 			t.Errorf("a short one: %d", code)
 		}
 		if code := ask("master", 1<<20, authx.GroupMasters).Code; code != 200 {
 			t.Errorf("an administrator's: %d", code)
 		}
-		if refused != 4+9 {
+		if refused != 4+65 {
 			t.Errorf("%d refusals were told", refused)
 		}
 		close(end)
@@ -136,5 +136,46 @@ func TestSelectorsOfThoseWhoReturn(t *testing.T) {
 			t.Error("the one who had waited is still waiting")
 		}
 		l.next()
+	})
+}
+
+// TestShortSelectorsCount: what selectors of watches take in memory counts against what a user may hold, also where
+// each is short, and terms count for what they take besides their text.
+func TestShortSelectorsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewSelectors(func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusTooManyRequests) })
+		end := make(chan struct{})
+		h := l.Filter(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+		watch := func(terms int) int {
+			query := "watch=1&labelSelector=" + strings.Repeat("a%2Cb,", terms/2)
+			r := httptest.NewRequest("GET", "/api/v1/pods?"+query, nil)
+			info, err := request.Parse(r.Method, r.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httptest.NewRecorder()
+			go h.ServeHTTP(w, r.WithContext(request.With(r.Context(), &request.Scope{Info: info, User: &authx.Identity{Name: "u"}})))
+			synctest.Wait()
+			return w.Code
+		}
+		for range 5000 { // as many as a user may have, with selectors as controllers have them
+			if code := watch(60); code != 200 {
+				t.Fatalf("a watch of a few terms: %d", code)
+			}
+		}
+		if l.held != 0 {
+			t.Errorf("%d bytes are held for selectors of a few terms", l.held)
+		}
+		many := 0
+		for ; watch(5000) == 200; many++ {
+			if many > maxOfUser/(5000*termWeight) {
+				t.Fatalf("%d watches of 15 KB are open", many)
+			}
+		}
+		if many < 100 {
+			t.Errorf("only %d watches of 15 KB are open", many)
+		}
+		close(end)
+		synctest.Wait()
 	})
 }
