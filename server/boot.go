@@ -66,7 +66,7 @@ func (s *Server) checks() *health.Checks {
 	return health.New(health.Config{
 		Live:  append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, s.cfg.Checks...),
 		Well:  s.cfg.ReadyChecks,
-		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
+		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "connections", Probe: s.probeConnections}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
 		Boot:  boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
 	})
 }
@@ -106,6 +106,14 @@ func (s *Server) probeReads(context.Context) error {
 		return nil
 	}
 	return &health.Remark{Shown: "reads of the store are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
+}
+
+// probeConnections tells that nobody new is let in. Those who have a connection hear of it.
+func (s *Server) probeConnections(context.Context) error {
+	if s.accepting == nil {
+		return nil
+	}
+	return s.accepting.stuck()
 }
 
 func (s *Server) probeReady(context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
@@ -45,7 +46,7 @@ const mostLogged = 20
 const defaultPolicy = "the default policy"
 
 // healEvery is how often a server tries again to write the cluster's own objects,
-// after some could not be.
+// after some could not be; after a start sooner at first.
 const healEvery = 10 * time.Second
 
 // standing finds one of the cluster's own objects, and remembers that it is one.
@@ -107,8 +108,33 @@ func (o *ownObjects) ensure(ctx context.Context) error {
 const startFor = 30 * time.Second
 
 // begin is ensure for a start. over is closed when a loop that it needs has failed: then no store comes back.
+// In a cluster that there is, a store that takes no writes does not keep the server from serving reads: what could not be
+// written is tried again by heal.
 func (o *ownObjects) begin(ctx context.Context, over <-chan struct{}) error {
-	return patiently(ctx, over, o.ensure, o.cfg.Store.Writable)
+	err := patiently(ctx, over, o.ensure, o.refuses)
+	if err == nil || ctx.Err() != nil || !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) || o.cache.Get("namespaces", "", metav1.NamespaceDefault) == nil {
+		return err
+	}
+	select {
+	case <-over:
+		return err
+	default:
+	}
+	o.cfg.Log.Error("the cluster's own objects could not be brought up to date at the start, as the store takes no writes; the server serves what there is and tries again", "error", err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.missing = append(o.failing, "what the start left out")
+	return nil
+}
+
+// refuses says why the store takes no writes where waiting for it is of no use.
+func (o *ownObjects) refuses() error {
+	err := o.cfg.Store.Writable()
+	switch sqlstore.KindOf(err) {
+	case sqlstore.KindBusy, sqlstore.KindUnavailable, sqlstore.KindUncertain:
+		return nil
+	}
+	return err
 }
 
 // patiently tries again for a while what fails because the store is away. One that refuses
@@ -202,15 +228,17 @@ func (o *ownObjects) probeObjects(context.Context) error {
 // read or were not written, and for as long as it takes after they were mended. The log
 // hears of what is still lacking at growing spaces. Those of keep it makes again when they were deleted.
 func (o *ownObjects) heal(ctx context.Context) error {
-	tick := time.NewTicker(healEvery)
-	defer tick.Stop()
-	ill := o.isIll()
+	wait, ill := healEvery, o.isIll()
+	if ill {
+		wait = time.Second
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(wait):
 		}
+		wait = min(2*wait, healEvery)
 		var err error
 		if !ill && !o.isIll() {
 			if err = o.keep(ctx); err == nil && !o.isIll() {

@@ -74,6 +74,7 @@ type Server struct {
 	following  atomic.Bool   // the store tells the cache of changes
 	own        *ownObjects
 	copies     *copies
+	accepting  *accepting // nil: nothing is listened on
 }
 
 // New puts a server together, from what is below to what stands on it. Nothing runs and
@@ -117,6 +118,9 @@ func New(cfg Config) (*Server, error) {
 	s.Schemas = schema.New(cfg.Catalogue)
 	s.Schemas.Custom = s.Custom.Merging
 	s.watching, s.endWatches = context.WithCancel(context.Background())
+	if cfg.Listener != nil {
+		s.accepting = &accepting{Listener: cfg.Listener, log: cfg.Log, failed: s.Metrics.AcceptFailed}
+	}
 	s.own = &ownObjects{cfg: &s.cfg, api: s, cache: s.Cache}
 	s.Health = s.checks()
 	who := s.authentication()

@@ -67,7 +67,7 @@ func (s *Server) open() (*front, error) {
 	if s.cfg.ClientAuthorities != nil {
 		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
 	}
-	listener := newHandshakes(conns.Listener{Listener: s.cfg.Listener}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
+	listener := newHandshakes(conns.Listener{Listener: s.accepting}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
 	f.hijacks = conns.NewHijacker(s.delivery, func(c net.Conn) {
 		if f.leaving.Load() {
 			_ = c.Close() // as package net/http closes those that are idle

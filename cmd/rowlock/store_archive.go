@@ -111,7 +111,8 @@ cluster's identity stay what they were. Start servers afterwards: one that
 starts before makes the database its own.
 
 From a folder that backup --follow, or serve --backup-dir, writes to, the state at a
-revision or time is restored, by default the newest.
+revision or time is restored, by default the newest. Where that cannot be restored, the
+newest that can be is, and the exit code is 1.
 
 With --verify-latest the newest state is restored into a file that is deleted again,
 and checked as by verify. Where --store is given, it is compared with that

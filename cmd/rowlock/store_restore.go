@@ -60,8 +60,19 @@ func (o *storeOptions) restoreFolder(ctx context.Context, dir string, r *folderO
 		if err != nil {
 			return fmt.Errorf("restoring %s: %w", dir, err)
 		}
-		return o.answer(o.out, done, func(w io.Writer) { restoredTable(w, dir, &done) })
+		if err := o.answer(o.out, done, func(w io.Writer) { restoredTable(w, dir, &done) }); err != nil {
+			return err
+		}
+		return short(dir, r.to, &done)
 	})
+}
+
+// short says that the newest state was asked for, and is not what was restored.
+func short(dir, to string, r *follow.Restored) error {
+	if to != "" || r.Newest {
+		return nil
+	}
+	return fmt.Errorf("%s: revision %d was restored, and more is in the folder that cannot be: `rowlock store backup list %s` says why. If the older state is what you want, ask for it by --to %d", dir, r.Revision, dir, r.Revision)
 }
 
 func planFor(dir string, target follow.Target) (*follow.Plan, error) {
@@ -148,7 +159,7 @@ func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *folderOp
 		}
 	}
 	a.Took = time.Since(began).Round(time.Millisecond).String()
-	a.OK = a.Verified.Count == 0 && len(a.Problems) == 0 && (a.Compared == nil || a.Compared.Count == 0)
+	a.OK = a.Restored.Newest && a.Verified.Count == 0 && len(a.Problems) == 0 && (a.Compared == nil || a.Compared.Count == 0)
 	if err := o.answer(o.out, a, a.table); err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ type Metrics struct {
 	limited     *prometheus.CounterVec
 	panics      prometheus.Counter
 	handshakes  prometheus.Counter
+	unaccepted  prometheus.Counter
 	slis        *histograms
 	own         *prometheus.CounterVec
 	aborts      *prometheus.CounterVec
@@ -140,6 +141,9 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_dropped_requests_total",
 			Help: "Requests refused with 429 because too many ran.",
 		}, []string{"request_kind"}),
+		unaccepted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rowlock_accept_failures_total", Help: "How often no connection could be accepted, as where file descriptors are used up.",
+		}),
 		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_tls_handshake_errors_total", Help: "TLS handshakes that failed.",
 		}),
@@ -157,7 +161,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	m.Registry.MustRegister(ownershipTotal, mergeTotal, newCensus(m))
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
-	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes,
+	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes, m.unaccepted,
 		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -170,6 +174,9 @@ func (m *Metrics) Handler() http.Handler {
 
 // HandshakeFailed counts a TLS handshake that came to nothing.
 func (m *Metrics) HandshakeFailed() { m.handshakes.Inc() }
+
+// AcceptFailed counts a connection that could not be accepted.
+func (m *Metrics) AcceptFailed() { m.unaccepted.Inc() }
 
 // Panicked counts a panic.
 func (m *Metrics) Panicked() { m.panics.Inc() }
