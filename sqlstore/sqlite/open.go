@@ -26,6 +26,7 @@ import (
 	"time"
 
 	migratesqlite "github.com/golang-migrate/migrate/v4/database/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rowlock/rowlock/migrations"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -119,13 +120,24 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 		d.relax(cfg.Relaxed, d.syncLog)
 	}
 	if d.lock, err = openLock(ctx, abs+".lock"); err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, err)
+		return nil, withDenied(fmt.Errorf("opening %s: %w", path, err), abs)
 	}
 	if err := d.open(ctx); err != nil {
 		d.Close()
-		return nil, err
+		return nil, withDenied(err, abs)
 	}
 	return d, nil
+}
+
+// withDenied adds the permission that lacks to an error that says no more than that one does.
+func withDenied(err error, path string) error {
+	if !errors.Is(err, os.ErrPermission) && !errors.Is(err, sqlstore.ErrReadOnly) && !hasCode(err, sqlite3.SQLITE_CANTOPEN) && !hasCode(err, sqlite3.SQLITE_PERM) {
+		return err
+	}
+	if lacks := denied(path); lacks != "" {
+		return fmt.Errorf("%w: %s", err, lacks)
+	}
+	return err
 }
 
 func (d *Driver) open(ctx context.Context) error {
