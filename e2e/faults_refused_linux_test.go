@@ -3,10 +3,12 @@ package e2e
 import (
 	"context"
 	"database/sql"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
@@ -108,6 +110,35 @@ func TestPostgresRefused(t *testing.T) {
 		}
 	}
 	refused(t, s, "does not exist (SQLSTATE 42P01)", run("ALTER TABLE kv RENAME TO kv_away"), run("ALTER TABLE kv_away RENAME TO kv"))
+}
+
+// TestDescriptorsUsedUp: who connects waits, those who are connected are told why, and all goes on once there are descriptors.
+func TestDescriptorsUsedUp(t *testing.T) {
+	t.Parallel()
+	s := harness.StartT(t, harness.Options{})
+	a := newAPI(t, s)
+	want(t, a, 200, http.MethodGet, "/readyz", "", "")
+	limitOf(t, s.Pid(), unix.RLIMIT_NOFILE, 3) // fewer than there are
+	var waiting []net.Conn
+	defer func() {
+		for _, c := range waiting {
+			c.Close()
+		}
+	}()
+	for range 3 {
+		c, err := net.DialTimeout("tcp", strings.TrimPrefix(s.URL, "https://"), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, c)
+	}
+	logged(t, s, "too many open files")
+	if check := string(want(t, a, 500, http.MethodGet, "/readyz/connections", "", "")); !strings.Contains(check, "too many open files") {
+		t.Errorf("the check says %q", check)
+	}
+	limitOf(t, s.Pid(), unix.RLIMIT_NOFILE, 4096)
+	logged(t, s, "connections are accepted again")
+	want(t, newAPI(t, s), 200, http.MethodGet, "/readyz", "", "")
 }
 
 // limitOf sets a limit of a process that runs, which can be raised again.

@@ -56,7 +56,7 @@ func (a *accepting) tell(err error) {
 		}
 	case a.err != nil:
 		if a.logged {
-			a.log.Info("connections are accepted again", "failed", a.count, "for", now.Sub(a.since).Round(time.Millisecond), "error", a.err)
+			a.log.Warn("connections are accepted again", "failed", a.count, "for", now.Sub(a.since).Round(time.Millisecond), "error", a.err)
 		}
 		a.err = nil
 	}

@@ -169,8 +169,8 @@ func (r *refusals) done(operation string) {
 func (r *refusals) end(by refusedBy, f *refusal, message string) {
 	f.stands = false
 	r.standing.Add(-1)
-	if f.logged {
-		r.log.Info(message, "operation", by.operation, "kind", by.kind, "refused", f.count, "for", (r.elapsed() - f.since).Round(time.Millisecond), "error", f.err)
+	if f.logged { // at a level that is shown without a flag, as its beginning was
+		r.log.Warn(message, "operation", by.operation, "kind", by.kind, "refused", f.count, "for", (r.elapsed() - f.since).Round(time.Millisecond), "error", f.err)
 	}
 }
 
