@@ -13,6 +13,9 @@ CGO_ENABLED=0 go build -o "$dir/rowlock" ./cmd/rowlock
 export ROWLOCK_BINARY="${ROWLOCK_BINARY:-$dir/rowlock}"
 # Hundreds of damaged copies of a database file, where the check reads a few dozen.
 ROWLOCK_FLIPS=600 go test -count=1 -timeout 30m -run TestFlippedBits ./sqlstore/sqlite
+# Definitions and samples of other projects, from their public modules.
+go vet -tags=grpcnotrace,realworld ./e2e/realworld
+go test -tags=grpcnotrace,realworld -count=1 -timeout 30m -v ./e2e/realworld
 for module in e2e/*/go.mod; do
     where=${module%/go.mod}
     [ -n "$(find "$where" -name '*_test.go')" ] || continue
