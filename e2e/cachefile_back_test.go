@@ -168,12 +168,18 @@ func (c *cachedServer) served() (all []string) {
 }
 
 // rows are the same as the database has them.
-func (c *cachedServer) rows() (all []string) {
+func (c *cachedServer) rows() []string {
 	c.t.Helper()
+	return liveConfigMaps(c.t, c.s.Options().Store)
+}
+
+// liveConfigMaps are names, revisions and values in a database.
+func liveConfigMaps(t testing.TB, store string) (all []string) {
+	t.Helper()
 	const live = `SELECT name, revision, value FROM kv WHERE resource = 'configmaps' AND namespace = 'default' AND superseded_revision IS NULL`
-	rows, err := openSQL(c.t, c.s.Options().Store).QueryContext(c.t.Context(), live)
+	rows, err := openSQL(t, store).QueryContext(t.Context(), live)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -181,15 +187,15 @@ func (c *cachedServer) rows() (all []string) {
 		var name, revision string
 		var value []byte
 		if err := rows.Scan(&name, &revision, &value); err != nil {
-			c.t.Fatal(err)
+			t.Fatal(err)
 		}
 		if err := json.Unmarshal(value, &m); err != nil {
-			c.t.Fatal(err)
+			t.Fatal(err)
 		}
 		all = append(all, fmt.Sprint(name, " ", revision, " ", m.Data["v"]))
 	}
 	if err := rows.Err(); err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	slices.Sort(all)
 	return all

@@ -66,7 +66,7 @@ func (s *Server) checks() *health.Checks {
 	return health.New(health.Config{
 		Live:  append([]health.Check{{Name: "etcd", Probe: s.probeStore}}, s.cfg.Checks...),
 		Well:  s.cfg.ReadyChecks,
-		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "connections", Probe: s.probeConnections}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
+		Ready: []health.Check{{Name: "informer-sync", Probe: s.probeReady}, {Name: "store", Probe: s.probeStore}, {Name: "feed", Probe: s.probeFeed}, {Name: "store-writes", Probe: s.probeWrites}, {Name: "store-reads", Probe: s.probeReads}, {Name: "store-went-back", Probe: s.probeReturns}, {Name: "connections", Probe: s.probeConnections}, {Name: "corrupt-objects", Probe: s.own.probeObjects}},
 		Boot:  boot, Grace: s.cfg.LivezGrace, Clock: s.cfg.Clock, Log: s.cfg.Log,
 	})
 }
@@ -114,6 +114,29 @@ func (s *Server) probeConnections(context.Context) error {
 		return nil
 	}
 	return s.accepting.stuck()
+}
+
+// For how long a database that went back, and one that is refused, are remarked on.
+const (
+	returnShown  = time.Hour
+	refusalShown = time.Minute
+)
+
+// probeReturns tells that the database went back to an older state. Until memory has been loaded anew nothing is
+// answered; afterwards an operator should know what happened.
+func (s *Server) probeReturns(context.Context) error {
+	if s.cfg.Store.WentBack() {
+		return fmt.Errorf("%w: all objects are loaded anew", sqlstore.ErrWentBack)
+	}
+	r := s.cfg.Store.Returns()
+	if r.Others > 0 && time.Since(r.Seen) < refusalShown {
+		return &health.Remark{Shown: "another database that the URL names takes writes, and is refused as an older one", Err: errors.New(r.Other)}
+	}
+	if r.Count > 0 && time.Since(r.At) < returnShown {
+		shown := fmt.Sprintf("the database went back, or may have, at %s", r.At.UTC().Format(time.RFC3339))
+		return &health.Remark{Shown: shown, Err: fmt.Errorf("%s: %s; newest revision met %d, found %d, goes on behind %d", shown, r.Last.Reason, r.Last.Shown, r.Last.Found, r.Last.GoesOn)}
+	}
+	return nil
 }
 
 func (s *Server) probeReady(context.Context) error {

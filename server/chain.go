@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // step is one filter and its name, for the tests that pin the order, and the ends.
@@ -57,6 +58,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"strict transport", filters.HSTS(c.Serving.StrictTransport), atEnd},
 		{"goaway", filters.Goaway(c.Serving.GoawayChance), atEnd},
 		{"starting", filters.Starting(s.started, s.Health, health.Serves), atEnd},
+		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.goesOn, s.refuseWentBack), atEnd},
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace), atEnd},
 		{"cross origin", filters.CORS(c.Serving.Origins), atEnd},
 		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer}, c.Log), atEnd},
@@ -122,7 +124,7 @@ func inside(steps []step) []step {
 	var list []step
 	for _, step := range steps {
 		switch step.name {
-		case "scope", "metrics", "access log", "recover", "audit", "audit received", "authorize":
+		case "scope", "metrics", "access log", "recover", "went back", "audit", "audit received", "authorize":
 			list = append(list, step)
 		case "authenticate":
 			step.filter = asSystem
@@ -130,6 +132,15 @@ func inside(steps []step) []step {
 		}
 	}
 	return list
+}
+
+// goesOn says of a path that it is answered while objects are loaded anew.
+func (s *Server) goesOn(path string) bool {
+	return health.Serves(path) || path == "/metrics" || path == "/metrics/slis"
+}
+
+func (s *Server) refuseWentBack(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, sqlstore.ErrWentBack)
 }
 
 // refuseLeaving counts requests, and refuses them when the server leaves, where

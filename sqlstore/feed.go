@@ -39,6 +39,8 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 				f.hints = nil
 			}
 			err = f.look(ctx)
+		case <-f.noticed():
+			err = f.look(ctx)
 		case <-f.again.C:
 			err = f.look(ctx)
 		case <-feeding.Done():
@@ -105,6 +107,9 @@ func (f *feed) look(ctx context.Context) error {
 	}
 	f.saw(b)
 	applied := f.applied.Load()
+	if f.WentBack() {
+		return f.reload(ctx, &CompactedError{Revision: applied, Floor: b.Floor})
+	}
 	if b.Head <= applied {
 		return nil
 	}
@@ -148,6 +153,12 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 				return ctx.Err()
 			}
 			wait = min(2*wait, time.Second)
+			// What was there may be gone for good. Bounds notices that; why it fails has been logged.
+			if b, err := f.driver.Bounds(ctx); err == nil && f.WentBack() {
+				if err := f.reload(ctx, &CompactedError{Revision: after, Floor: b.Floor}); err != nil {
+					return err
+				}
+			}
 		default:
 			var own []bool
 			if len(underway) > 0 {
@@ -167,11 +178,30 @@ func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 	if !ok {
 		return cause
 	}
-	f.cfg.Log.Warn("the feed fell behind the history that is kept; all objects are loaded anew", "applied", f.applied.Load(), "floor", cause.Floor)
+	what := "the feed fell behind the history that is kept; all objects are loaded anew"
+	if f.WentBack() {
+		what = "the database has gone back: nothing is answered from memory until all objects are loaded anew"
+	}
+	f.cfg.Log.Warn(what, "applied", f.applied.Load(), "floor", cause.Floor)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		began := time.Now()
-		revision, err := sink.Reload(ctx, f.Store)
+		var returned int64 // as of before the load
+		if f.returning != nil {
+			returned = f.returning.Returned()
+		}
+		afresh := returned != f.loaded.Load()
+		revision, err := sink.Reload(ctx, f.Store, afresh)
+		if err == nil && f.returning != nil && f.returning.Returned() != returned {
+			continue // it went back meanwhile
+		}
 		if err == nil {
+			if afresh { // what was known of floors is of the former state
+				f.floors.Store(nil)
+				if _, err := f.know(ctx, f.driver.Floors); err != nil && ctx.Err() == nil {
+					f.cfg.Log.Debug("cannot read how far history reaches back", "error", err)
+				}
+			}
+			f.loaded.Store(returned)
 			f.applied.Store(revision)
 			raise(&f.head, revision)
 			f.cfg.Observer.Reloaded(revision, time.Since(began))

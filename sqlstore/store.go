@@ -116,12 +116,13 @@ type Sink interface {
 }
 
 // Reloader is a Sink that can be brought up to date without the log, when the feed
-// fell so far behind that the log does not reach back.
+// fell so far behind that the log does not reach back, or the database went back to an older state.
 type Reloader interface {
 	Sink
 	// Reload takes all live rows at a revision no older than the call in place of
-	// what the sink has, and returns that revision.
-	Reload(ctx context.Context, s *Store) (revision int64, err error)
+	// what the sink has, and returns that revision. afresh says that the database went back: a
+	// revision of a row no longer proves that the sink has that row already.
+	Reload(ctx context.Context, s *Store, afresh bool) (revision int64, err error)
 }
 
 // Store is the face that a server uses. It is safe for concurrent use.
@@ -147,10 +148,13 @@ type Store struct {
 	underway atomic.Pointer[[]*write]
 	goal     goal
 	keeper   Keeper // the driver, or nil
-	refused  *refusals
-	slow     slowKeys
-	calls    chan struct{} // places of openAll for readers
-	fed      chan struct{} // the same for the feed
+	// returning is the driver, or nil; loaded is its Returned when the sink was loaded last.
+	returning Returning
+	loaded    atomic.Int64
+	refused   *refusals
+	slow      slowKeys
+	calls     chan struct{} // places of openAll for readers
+	fed       chan struct{} // the same for the feed
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
@@ -161,6 +165,9 @@ func New(d Driver, cfg Config) *Store {
 	s.whole, _ = d.(WholeReader)
 	s.copier, _ = d.(Copier)
 	s.keeper, _ = d.(Keeper)
+	if s.returning, _ = d.(Returning); s.returning != nil {
+		s.loaded.Store(s.returning.Returned())
+	}
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now
 	}
@@ -173,7 +180,7 @@ func New(d Driver, cfg Config) *Store {
 // The sink is first brought every change after from. Writes that wait when ctx
 // ends fail with ErrClosed; a commit under way is finished.
 //
-// A feed that fell so far behind that the changes it needs are gone has a Reloader
+// A feed that fell so far behind that the changes it needs are gone, or whose database went back, has a Reloader
 // loaded anew; with another sink Run ends with CompactedError, and may be called again.
 func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	if !s.running.CompareAndSwap(false, true) {

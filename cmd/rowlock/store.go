@@ -38,7 +38,7 @@ be interrupted (Ctrl-C): what it did not finish leaves no trace.`,
 	o.addTo(cmd)
 	cmd.AddCommand(
 		statusCommand(o), migrateCommand(o), compactCommand(o), verifyCommand(o), repairCommand(o), rewriteCommand(o),
-		backupCommand(o), restoreCommand(o), exportCommand(o),
+		backupCommand(o), restoreCommand(o), skipCommand(o), exportCommand(o),
 	)
 	return cmd
 }

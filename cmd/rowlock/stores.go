@@ -252,6 +252,9 @@ func measure() (m *metrics.Store, use func(sqlstore.Driver)) {
 		if r, ok := d.(sqlstore.Relaxing); ok {
 			m.Relaxed = r.RelaxedStats
 		}
+		if r, ok := d.(sqlstore.Returning); ok {
+			m.Returns = r.Returns
+		}
 		if pg, ok := d.(*postgres.Driver); ok {
 			m.Pool = func() (open, idle, most int) {
 				total, free, _, limit := pg.Pool()

@@ -21,12 +21,17 @@ type Source interface {
 // changes in between are not known. Apply must not be called meanwhile. Readers see the
 // former state until the new one is complete.
 func (c *Cache) Load(ctx context.Context, s Source) (revision int64, err error) {
+	return c.load(ctx, s, false)
+}
+
+// load is Load; afresh uses no item again that is in memory.
+func (c *Cache) load(ctx context.Context, s Source, afresh bool) (revision int64, err error) {
 	for try := 0; ; try++ {
 		revision, err = s.Head(ctx)
 		if err != nil {
 			return 0, err
 		}
-		loaded, err := c.read(ctx, s, revision)
+		loaded, err := c.read(ctx, s, revision, afresh)
 		var gone *sqlstore.CompactedError
 		if errors.As(err, &gone) && try < 5 {
 			continue
@@ -41,8 +46,8 @@ func (c *Cache) Load(ctx context.Context, s Source) (revision int64, err error) 
 }
 
 // Reload implements sqlstore.Reloader.
-func (c *Cache) Reload(ctx context.Context, s *sqlstore.Store) (int64, error) {
-	return c.Load(ctx, s)
+func (c *Cache) Reload(ctx context.Context, s *sqlstore.Store, afresh bool) (int64, error) {
+	return c.load(ctx, s, afresh)
 }
 
 type items = btree.BTreeG[*Item]
@@ -50,12 +55,12 @@ type items = btree.BTreeG[*Item]
 func newItems() *items { return btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}) }
 
 // read makes the items of a revision, by storage. An item that is in memory already
-// is used again, with the wire forms that it has.
-func (c *Cache) read(ctx context.Context, s Source, revision int64) (map[*resource]*loaded, error) {
+// is used again, with the wire forms that it has, unless all is read afresh.
+func (c *Cache) read(ctx context.Context, s Source, revision int64, afresh bool) (map[*resource]*loaded, error) {
 	if revision == 0 {
 		return nil, nil
 	}
-	l := &loading{cache: c, found: map[*resource]*loaded{}}
+	l := &loading{cache: c, found: map[*resource]*loaded{}, afresh: afresh}
 	if err := s.ReadAll(ctx, revision, l.take); err != nil {
 		return nil, err
 	}
@@ -70,10 +75,11 @@ type lentRoom struct {
 }
 
 // item is the item of a row that is lent. It is packed at once if there is no room and it is
-// known what the objects look like; before that it is shown to look, as its metadata is at hand.
-func (s *resource) item(row *sqlstore.Row, lent *lentRoom, look func(*Item)) *Item {
+// known what the objects look like; before that it is shown to look, as its metadata is at hand. One that
+// is in memory at that revision is used again, unless it is to be made afresh.
+func (s *resource) item(row *sqlstore.Row, lent *lentRoom, afresh bool, look func(*Item)) *Item {
 	it := s.get(row.Key.Namespace, row.Key.Name)
-	if it != nil && it.Revision == row.Revision && it.Corrupt == nil && row.Damaged == nil {
+	if it != nil && it.Revision == row.Revision && it.Corrupt == nil && row.Damaged == nil && !afresh {
 		look(it)
 		return it
 	}

@@ -15,9 +15,10 @@ import (
 
 // loading is the items of a revision, while several readers hand out the rows.
 type loading struct {
-	cache *Cache
-	mu    sync.Mutex
-	found map[*resource]*loaded
+	cache  *Cache
+	afresh bool // no item that is in memory is used again
+	mu     sync.Mutex
+	found  map[*resource]*loaded
 }
 
 // posting is an entry on its way into an index.
@@ -58,7 +59,7 @@ func (l *loading) take(rows []sqlstore.Row) error {
 		terms := fieldTerms(*keys)
 		entries = entries[:0]
 		for i := range rows[:n] {
-			made[i] = s.item(&rows[i], &lent, func(it *Item) {
+			made[i] = s.item(&rows[i], &lent, l.afresh, func(it *Item) {
 				if len(*keys) > 0 {
 					terms(it, func(t term) { entries = append(entries, posting{unique.Make(t), it}) })
 				}

@@ -50,6 +50,19 @@ func Starting(started <-chan struct{}, health http.Handler, serves func(path str
 	}
 }
 
+// WentBack refuses requests while memory shows what the database does not have. Health checks and metrics go on.
+func WentBack(now func() bool, serves func(path string) bool, refuse http.HandlerFunc) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if now() && !serves(r.URL.Path) {
+				refuse(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
 // Leaving refuses requests once leaving is closed, and asks clients to connect
 // anew: to another server. Health checks and metrics go on.
 func Leaving(leaving <-chan struct{}) Filter {

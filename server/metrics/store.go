@@ -21,6 +21,8 @@ type Store struct {
 	Behind func() time.Duration
 	// Relaxed, if set, counts writes that were acknowledged before the disk had them.
 	Relaxed func() sqlstore.RelaxedStats
+	// Returns, if set, tells how often the database went back.
+	Returns func() sqlstore.Returns
 	// Stats, if set, is asked for rows and bytes, at most every five minutes, as
 	// counting takes time.
 	Stats func(ctx context.Context) (sqlstore.Stats, error)
@@ -181,6 +183,9 @@ var (
 	relaxedDesc     = prometheus.NewDesc("rowlock_store_relaxed_writes_total", "Writes that were acknowledged before the disk had them (--relaxed-durability).", nil, nil)
 	unsyncedDesc    = prometheus.NewDesc("rowlock_store_unsynced_seconds", "Age of the oldest acknowledged write that the disk may not have.", nil, nil)
 	unflushedDesc   = prometheus.NewDesc("rowlock_store_relaxed_sync_failures_total", "How often bringing such writes to the disk failed.", nil, nil)
+	wentBackDesc    = prometheus.NewDesc("rowlock_store_went_back_total", "How often the database was found to have gone back to an older state, or may have: promoted, restored, copied, or rows deleted.", nil, nil)
+	lostDesc        = prometheus.NewDesc("rowlock_store_lost_revisions_total", "Revisions that this server had met and that the database did not have then.", nil, nil)
+	refusedDesc     = prometheus.NewDesc("rowlock_store_refused_databases_total", "Connections that were refused as the database takes writes but is older than the one used before.", nil, nil)
 	bytesDesc       = prometheus.NewDesc("rowlock_store_bytes", "Size of the database, on disk or in memory; minutes old.", nil, nil)
 )
 
@@ -193,7 +198,7 @@ func (s *Store) Describe(ch chan<- *prometheus.Desc) {
 	for _, p := range s.parts() {
 		p.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, mostDesc, rowsDesc, bytesDesc, relaxedDesc, unsyncedDesc, unflushedDesc} {
+	for _, d := range []*prometheus.Desc{lagSecondsDesc, connectionsDesc, mostDesc, rowsDesc, bytesDesc, relaxedDesc, unsyncedDesc, unflushedDesc, wentBackDesc, lostDesc, refusedDesc} {
 		ch <- d
 	}
 }
@@ -218,6 +223,12 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(relaxedDesc, prometheus.CounterValue, float64(r.Writes))
 		ch <- prometheus.MustNewConstMetric(unflushedDesc, prometheus.CounterValue, float64(r.Failures))
 		gauge(unsyncedDesc, r.Unsynced.Seconds())
+	}
+	if s.Returns != nil {
+		r := s.Returns()
+		ch <- prometheus.MustNewConstMetric(wentBackDesc, prometheus.CounterValue, float64(r.Count))
+		ch <- prometheus.MustNewConstMetric(lostDesc, prometheus.CounterValue, float64(r.Lost))
+		ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(r.Others))
 	}
 	if stats, ok := s.counted(); ok {
 		gauge(rowsDesc, float64(stats.LiveRows), "live")

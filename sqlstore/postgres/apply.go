@@ -113,13 +113,17 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
 	}
 	defer conn.Release()
+	if d.line.suspect.Load() { // maybe since this very connection was made
+		d.marked = false
+		return nil, fmt.Errorf("writing a batch: the database is another one than before: %w", sqlstore.ErrBusy)
+	}
 	now = now.UTC().Truncate(time.Microsecond)
 	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, relaxed: relaxed, pid: conn.Conn().PgConn().PID()}
 	out := make([]sqlstore.Outcome, len(batch))
 	if err := d.send(ctx, conn.Conn(), p, out); err != nil {
 		if fenced(err) {
-			d.marked = false // somebody cleaned the marker away, or the database crashed: a new one is made
-			return nil, fmt.Errorf("writing a batch: its marker or kv_alive is gone: %w", sqlstore.ErrBusy)
+			d.marked = false // somebody cleaned the marker away, or the database crashed or went back: a new one is made
+			return nil, fmt.Errorf("writing a batch: its marker or kv_alive is gone, or the newest revision is lower than it was: %w", sqlstore.ErrBusy)
 		}
 		if refused(err) || errors.Is(err, errNotSent) {
 			return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
@@ -171,7 +175,7 @@ func (d *Driver) mark(ctx context.Context) error {
 	if d.marked {
 		return nil
 	}
-	if err := d.revive(ctx); err != nil {
+	if err := d.examine(ctx); err != nil {
 		return err
 	}
 	if _, err := d.pool.Exec(ctx, qNewMarker, d.marker(), strconv.FormatInt(d.seq+1, 10)); err != nil {
@@ -201,7 +205,7 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []s
 	b := &pgx.Batch{}
 	b.Queue(qBegin)
 	d.queueSettings(b)
-	b.Queue(qLockAlive)
+	b.Queue(qLockAlive, d.head.Load(), d.line.number.Load())
 	if p.relaxed {
 		b.Queue(qRelax, int64(p.ops()))
 	}

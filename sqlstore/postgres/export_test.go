@@ -52,7 +52,7 @@ func (d *Driver) Explain(ctx context.Context, query string, args int, before ...
 // Statements are the statements of queries.go that are planned, by name.
 var Statements = map[string]string{
 	"qNote": qNote, "qNewNote": qNewNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedBelow": qPackedBelow, "qPackedAll": qPackedAll, "qPackedResource": qPackedResource, "qPackedNamespace": qPackedNamespace, "qNextPacked": qNextPacked, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qInsertPacks": qInsertPacks, "qDropPack": qDropPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
-	"qBounds": qBounds, "qBoundsNow": qBoundsNow, "qLock": qLock, "qLockAlive": qLockAlive, "qAlive": qAlive, "qRevive": qRevive, "qReserve": qReserve, "qRelax": qRelax, "qFence": qFence, "qFlush": qFlush, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible,
+	"qBounds": qBounds, "qBoundsNow": qBoundsNow, "qLock": qLock, "qLockAlive": qLockAlive, "qAlive": qAlive, "qRevive": qRevive, "qPlace": qPlace, "qPlaceBare": qPlaceBare, "qSetLine": qSetLine, "qReserve": qReserve, "qRelax": qRelax, "qFence": qFence, "qFlush": qFlush, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible,
 	"qMarker": qMarker, "qSetMarker": qSetMarker, "qNewMarker": qNewMarker, "qDropMarker": qDropMarker,
 	"qEnd": qEnd, "qInsert": qInsert, "qWritten": qWritten,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
@@ -126,3 +126,15 @@ func (d *Driver) Setting(ctx context.Context, name string) (value string, err er
 	err = d.pool.QueryRow(ctx, "SELECT coalesce(current_setting($1, true), '')", name).Scan(&value)
 	return value, err
 }
+
+// Place is which database is used.
+func (d *Driver) Place() string { return d.line.known.identity.String() }
+
+// Reconnect gives up all connections.
+func (d *Driver) Reconnect() { d.pool.Reset() }
+
+// Synchronous says whether commits wait for a standby, as far as known.
+func (d *Driver) Synchronous() bool { return d.line.synchronous.Load() }
+
+// LookAround asks all hosts of the URL.
+func (d *Driver) LookAround(ctx context.Context) { d.lookAround(ctx) }

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,16 +35,14 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 		defer d.loops.Done()
 		defer close(hints)
 		defer cancel()
-		listening := make(chan struct{})
-		go func() {
-			defer close(listening)
-			if !d.cfg.Poll {
-				d.listen(ctx, hint)
-			}
-		}()
+		var beside sync.WaitGroup
+		if !d.cfg.Poll {
+			beside.Go(func() { d.listen(ctx, hint) })
+		}
+		beside.Go(func() { d.watchRivals(ctx) })
 		d.tick(ctx, hint)
 		cancel()
-		<-listening
+		beside.Wait()
 	}()
 	return hints
 }
@@ -103,6 +103,9 @@ func (d *Driver) listen(ctx context.Context, hint func()) {
 	}
 }
 
+// errMoved: the connection may be to an old primary.
+var errMoved = errors.New("the database has gone back, or another one is used")
+
 func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	conn, err := d.connect(ctx)
 	if err != nil {
@@ -118,7 +121,10 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	// What was committed before LISTEN took hold, or while nobody listened, is found
 	// by this look.
 	hint()
-	for {
+	for line := d.line.number.Load(); ; {
+		if d.line.number.Load() != line {
+			return errMoved
+		}
 		// A connection that went silent without an end would wait for ever.
 		waiting, cancel := context.WithTimeout(ctx, listenFor)
 		n, err := conn.WaitForNotification(waiting)

@@ -5,7 +5,7 @@
 // are taken from the URL, PG* variables or the password file and never appear in
 // an error.
 //
-// Goroutines: the listener and the notifier of Hints, which end with its context;
+// Goroutines: the listener, the notifier and the watcher of other hosts of Hints, which end with its context;
 // the heartbeat of each lead, which ends with the lead; who flushes relaxed commits. Close waits for all.
 package postgres
 
@@ -88,10 +88,11 @@ type Driver struct {
 	pool     *pgxpool.Pool
 	single   *pgx.ConnConfig // of connections beside the pool
 	hosts    *hosts
-	nonce    string // names this process in markers and leads
-	session  string // the application_name of its connections
-	seq      int64  // number of the last batch
-	marked   bool   // the marker's row is there, as far as known
+	accepts  pgconn.ValidateConnectFunc // whether a server takes writes
+	nonce    string                     // names this process in markers and leads
+	session  string                     // the application_name of its connections
+	seq      int64                      // number of the last batch
+	marked   bool                       // the marker's row is there, as far as known
 	far      int64
 	parts    int          // how many connections read everything
 	head     atomic.Int64 // a revision that is or was the newest, to choose how to read
@@ -99,6 +100,7 @@ type Driver struct {
 	trimmed  atomic.Int64 // no row that ended before it is left, as far as known
 	reset    atomic.Int64 // when the pool was reset last, in Unix nanoseconds
 	pending  *pendingBatch
+	line     line // which database this is
 	relaxed  *sqlstore.Relaxed
 	reserved int64      // revisions up to here may be given to relaxed commits; of who holds mu
 	mu       sync.Mutex // Apply and Resolve
@@ -127,14 +129,19 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
 	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
+	d.line.begin(d.head.Load, cfg.Log)
 	d.prepare(pc)
+	d.accepts = pc.ConnConfig.ValidateConnect
+	pc.ConnConfig.ValidateConnect = d.validate
 	d.single = pc.ConnConfig.Copy()
 	d.hosts = newHosts(from, &d.single.Config, cfg.Log, func() { d.pool.Reset() })
 	pc.BeforeConnect, pc.BeforeClose = d.hosts.choose, d.hosts.abandon
+	d.lookAround(ctx)
 	if d.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		d.hosts.close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))
 	}
+	d.line.use(d.pool.Reset)
 	if err := d.check(ctx); err != nil {
 		d.Close()
 		if errors.Is(err, errShared) && cfg.AnyPooler {

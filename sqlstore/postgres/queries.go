@@ -21,7 +21,8 @@ const (
 
 	// kv_meta by primary key.
 	qBounds    = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision')`
-	qBoundsNow = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision'), clock_timestamp(), EXISTS (SELECT FROM kv_alive WHERE one = 1)`
+	qBoundsNow = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision'), clock_timestamp(), EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0),` +
+		` current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`
 	// The lock of all writers: first in every writing transaction, in a statement of
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
@@ -31,9 +32,20 @@ const (
 	qSetRevision  = `UPDATE kv_meta SET number = $1 WHERE key = 'revision'`
 	qSetClusterID = `UPDATE kv_meta SET word = $1 WHERE key = 'cluster_id'`
 	// The same at the head of a batch, which ends (division by zero) if PostgreSQL has crashed
-	// since somebody looked: see revive. kv_meta and kv_alive by primary key.
-	qLockAlive = `SELECT number, 1 / (SELECT count(*) FROM kv_alive WHERE one = 1) FROM kv_meta WHERE key = 'revision' FOR UPDATE`
-	qAlive     = `SELECT EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'relaxed'), 0)`
+	// since somebody looked, or lacks a revision, $1, that was met, or has another line than $2: see examine. kv_meta and kv_alive by primary key.
+	qLockAlive = `SELECT number, 1 / (SELECT count(*) FROM kv_alive WHERE one = 1), 1 / (number >= $1::int8)::int, 1 / (SELECT count(*) FROM kv_meta WHERE key = 'line' AND number = $2) FROM kv_meta WHERE key = 'revision' FOR UPDATE`
+	// What else decides whether revisions are left out: what is set aside, whether commits wait for the disk, for how many
+	// seconds nothing was written, and the time in microseconds. kv_meta, kv_alive and kv by primary key.
+	qAlive = `SELECT EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'relaxed'), 0),` +
+		` current_setting('synchronous_commit') = 'off',` +
+		` coalesce(extract(epoch FROM clock_timestamp() - (SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1)), 0)::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8`
+	// Which database this is, and the row that says which one it was when servers used it: see line. The timeline is in the
+	// name of the file that PostgreSQL writes its log to. kv_meta by primary key, pg_database by name.
+	placeRest = `(SELECT oid FROM pg_database WHERE datname = current_database())::text, coalesce(to_regclass('kv')::oid::text, ''),` +
+		` coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0)::text, coalesce((SELECT word FROM kv_meta WHERE key = 'line'), '')`
+	qPlace     = `SELECT (SELECT system_identifier FROM pg_control_system())::text, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int::text, ` + placeRest
+	qPlaceBare = `SELECT '', '0', ` + placeRest
+	qSetLine   = `INSERT INTO kv_meta (key, number, word) VALUES ('line', $1, $2) ON CONFLICT (key) DO UPDATE SET number = excluded.number, word = excluded.word`
 	qRevive    = `INSERT INTO kv_alive (one) VALUES (1) ON CONFLICT (one) DO NOTHING`
 	// Revisions up to 'relaxed' are set aside for relaxed commits; kv_meta by primary key. A
 	// transaction of $1 operations relaxes only where that many are left.
@@ -41,11 +53,12 @@ const (
 		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
 	qRelax = `SELECT set_config('synchronous_commit', 'off', true) FROM kv_meta m, kv_meta r WHERE m.key = 'revision' AND r.key = 'relaxed' AND m.number + $1::int8 <= r.number`
 	// Keys of copies of values that lie elsewhere: of which table kv is, whether all triggers that drop them fire, since when
-	// this very database has been open without having gone back, what is stored, and whether the row is as a server wrote
+	// this very database has been open without having gone back (with the row of its line), what is stored, and whether the row is as a server wrote
 	// it. kv_meta by primary key.
 	ofTable = `SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || to_regclass('kv')::oid, (SELECT count(*) = 3 FROM pg_trigger` +
 		` WHERE tgrelid = to_regclass('kv') AND tgname IN ('kv_changed_in_place', 'kv_removed_live', 'kv_removed_all') AND tgenabled IN ('O', 'A')),` +
-		` (SELECT oid FROM pg_database WHERE datname = current_database()) || ' ' || extract(epoch FROM pg_postmaster_start_time())`
+		` (SELECT oid FROM pg_database WHERE datname = current_database()) || ' ' || extract(epoch FROM pg_postmaster_start_time())` +
+		` || ' ' || coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0)`
 	ofCopies    = `, m.word, m.number % 4294967296 = m.xmin::text::bigint FROM kv_meta m WHERE m.key = 'copies'`
 	qCopies     = ofTable + ofCopies
 	qLockCopies = qCopies + ` FOR UPDATE`

@@ -17,12 +17,19 @@ import (
 func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 	ctx, done := d.call(ctx, d.boundsTime())
 	defer done(&err)
-	var now time.Time
-	var asked time.Time
-	for alive := false; !alive; {
+	var now, asked time.Time
+	for well := false; !well; {
+		var alive, synchronous bool
+		var line int64
+		shown := d.head.Load() // by now: commits that the answer has may come meanwhile
 		asked = time.Now()
-		if err = d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now, &alive); err == nil && !alive {
-			err = d.revive(ctx)
+		err = d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now, &alive, &line, &synchronous)
+		well = alive && b.Head >= shown && line > 0 && line == d.line.number.Load() && !d.line.suspect.Load()
+		if well {
+			d.line.synchronous.Store(synchronous)
+		}
+		if err == nil && !well {
+			err = d.examine(ctx)
 		}
 		if err != nil {
 			return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)

@@ -14,7 +14,7 @@ import (
 //
 // A crash of PostgreSQL may lose them, while clients have seen their revisions. So they are
 // given revisions alone that were set aside before, durably; and where PostgreSQL has crashed, which the
-// row of kv_alive shows, whoever commits next goes on behind those.
+// row of kv_alive shows, the next server to commit goes on behind those: see examine.
 
 // relax says whether a batch may be sent as relaxed, and sees to it that revisions are set aside.
 func (d *Driver) relax(ctx context.Context, batch []sqlstore.Txn) bool {
@@ -51,30 +51,7 @@ func (d *Driver) flush() error {
 // RelaxedStats implements sqlstore.Relaxing.
 func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats() }
 
-// revive is called where kv_alive may be empty. If it is, revisions that may have been lost
-// are skipped: revision and floor of the log rise above them, so that clients which have seen one are told
-// to list again. Snapshots of the past stay, as far as they are kept.
-func (d *Driver) revive(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		var head, reserved int64
-		var alive bool
-		if err := tx.QueryRow(ctx, qLock).Scan(&head); err != nil {
-			return err
-		}
-		if err := tx.QueryRow(ctx, qAlive).Scan(&alive, &reserved); err != nil || alive {
-			return err
-		}
-		if reserved > head {
-			if err := skip(ctx, tx, head, reserved); err != nil {
-				return fmt.Errorf("skipping revisions that may have been lost: %w", err)
-			}
-			d.cfg.Log.Warn("the database has crashed, and commits that did not wait for its disk may be lost; revisions are left out, and clients list again", "from", head, "to", reserved)
-		}
-		_, err := tx.Exec(ctx, qRevive)
-		return err
-	})
-}
-
+// skip raises revision and floor of the log to a revision.
 func skip(ctx context.Context, tx pgx.Tx, head, to int64) error {
 	b, f, err := floors(ctx, tx)
 	if err != nil {

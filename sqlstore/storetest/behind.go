@@ -37,7 +37,7 @@ func (m *mirror) Apply(batch []sqlstore.Change) {
 }
 
 // Reload implements sqlstore.Reloader.
-func (m *mirror) Reload(ctx context.Context, s *sqlstore.Store) (int64, error) {
+func (m *mirror) Reload(ctx context.Context, s *sqlstore.Store, _ bool) (int64, error) {
 	head, err := s.Head(ctx)
 	if err != nil {
 		return 0, err

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// GoesBack takes a database back to a revision below two servers, again and again: with nobody writing, and with a
+// write that meets it. Each has then what the table has, and no revision that a sink was shown is given again. For
+// drivers that are Returning.
+func GoesBack(t *testing.T, db Database, back func(to int64)) {
+	one, two := db.Open(t), db.Open(t)
+	s1, m1 := mirrored(t, one, sqlstore.Config{})
+	s2, m2 := mirrored(t, two, sqlstore.Config{})
+	write := func(s *sqlstore.Store, name string) int64 {
+		t.Helper()
+		out, err := s.Write(t.Context(), create(pod(name), name).Ops...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Revisions[0]
+	}
+	for round, way := range []string{"looks", "writes"} {
+		kept := write(s1, fmt.Sprintf("kept%d", round))
+		var last int64
+		for i := range 9 {
+			last = write(s1, fmt.Sprintf("lost%d-%d", round, i))
+		}
+		waitFor(t, "both sinks have all", func() bool { return s1.Applied() == last && s2.Applied() == last })
+		back(kept)
+		if way == "writes" {
+			if next := write(s2, fmt.Sprintf("next%d", round)); next <= last {
+				t.Errorf("revision %d was shown, and is given again", next)
+			}
+		} else if _, err := s1.Head(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "both sinks are loaded anew", func() bool {
+			m1.mu.Lock()
+			defer m1.mu.Unlock()
+			m2.mu.Lock()
+			defer m2.mu.Unlock()
+			return m1.reloads > round && m2.reloads > round && !s1.WentBack() && !s2.WentBack()
+		})
+		b, err := one.Bounds(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "both sinks have the head", func() bool { return s1.Applied() >= b.Head && s2.Applied() >= b.Head })
+		m1.equals(t, one)
+		m2.equals(t, two)
+		for i, s := range []*sqlstore.Store{s1, s2} {
+			if r := s.Returns(); r.Count != int64(round)+1 || r.Lost != int64(round+1)*9 {
+				t.Errorf("server %d noticed %+v, after %d times", i+1, r, round+1)
+			}
+			var compacted *sqlstore.CompactedError
+			if _, err := s.Changes(t.Context(), last, 1, false); !errors.As(err, &compacted) {
+				t.Errorf("a watch from revision %d, which is lost, goes on: %v", last, err)
+			}
+		}
+		CheckTable(t, one)
+	}
+}
+
+// skipped leaves revisions out, for drivers that can.
+func skipped(t *testing.T, db Database) {
+	d := db.Open(t)
+	skipper, ok := d.(sqlstore.Skipper)
+	if !ok {
+		return
+	}
+	last := must(t, d, create(pod("a"), "a"))
+	s, m := mirrored(t, db.Open(t), sqlstore.Config{})
+	waitFor(t, "the sink has all", func() bool { return s.Applied() == last })
+	from, to, err := skipper.SkipRevisions(t.Context(), 1000)
+	if err != nil || from != last || to != last+1000 {
+		t.Fatalf("left out %d to %d, %v", from, to, err)
+	}
+	if next := must(t, d, create(pod("c"), "c")); next != to+1 {
+		t.Errorf("the next revision is %d, want %d", next, to+1)
+	}
+	waitFor(t, "the sink has the next", func() bool { return s.Applied() == to+1 })
+	m.equals(t, d)
+	if from, to, err = skipper.SkipRevisions(t.Context(), 0); err != nil || to < from+sqlstore.LeftOut(0) {
+		t.Errorf("without a number %d to %d are left out, %v", from, to, err)
+	}
+	CheckTable(t, d)
+}
