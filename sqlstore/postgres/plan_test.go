@@ -37,7 +37,7 @@ var indexes = map[string][]string{
 // Statements without a plan, and those that read whole tables for operators.
 var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
-	"qTerminate": true, "qOldMarkers": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true, "qDataChecksums": true,
+	"qTerminate": true, "qOldMarkers": true, "qHandRights": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true, "qDataChecksums": true,
 	"qWhole": true, "qOutline": true, "qWholeSettings": true, // see wholePlan
 	"qSurroundings": true, "qNoTimeouts": true,
 }

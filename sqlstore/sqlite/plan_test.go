@@ -55,7 +55,7 @@ var plans = map[string][]string{
 	"qChanges":             {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING COVERING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
 	"qChangesPrev":         {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
 	"qWrittenAt":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},
-	"qNewest":              {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>?)"},
+	"qNewestAt":            {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>?)"},
 	"qExpired":             {"SEARCH kv USING INDEX kv_expiring (expires_at>? AND expires_at<?)"},
 	"qNote":                {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qSetNote":             {},

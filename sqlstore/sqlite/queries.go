@@ -160,7 +160,7 @@ const (
 
 	// kv by primary key.
 	qWrittenAt = `SELECT written_at FROM kv WHERE revision = ?`
-	qNewest    = `SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1`
+	qNewestAt  = `SELECT written_at FROM kv WHERE revision > 0 ORDER BY revision DESC LIMIT 1`
 	// kv_expiring.
 	qExpired = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NULL AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?`
 	// kv_ended.

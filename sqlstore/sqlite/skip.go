@@ -18,7 +18,7 @@ func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64
 		}
 		if from = b.Head; count <= 0 {
 			var v [1]driver.Value
-			if _, err := w.one(v[:], qNewest); err != nil {
+			if _, err := w.one(v[:], qNewestAt); err != nil {
 				return err
 			}
 			since := time.Duration(0)
