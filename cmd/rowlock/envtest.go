@@ -18,6 +18,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
 // embedded may hold the program of cmd/etcd.
@@ -91,7 +93,8 @@ func quote(text string) string {
 }
 
 func envtestArchiveCommand() *cobra.Command {
-	return &cobra.Command{
+	var overwrite overwriting
+	cmd := &cobra.Command{
 		Use:   "archive [FILE]",
 		Short: "Write the archive of kube-apiserver, etcd and kubectl that setup-envtest takes",
 		Long: `Write the archive of kube-apiserver, etcd and, where one is in PATH, kubectl that
@@ -107,16 +110,14 @@ setup-envtest takes, to FILE or to the standard output:
 				}
 				return archiveAssets(out)
 			}
-			f, err := os.Create(args[0])
-			if err != nil {
+			if err := overwrite.replace(args[0]); err != nil {
 				return err
 			}
-			if err := errors.Join(archiveAssets(f), f.Close()); err != nil {
-				return errors.Join(err, os.Remove(args[0]))
-			}
-			return nil
+			return archive.WriteFile(args[0], archiveAssets)
 		},
 	}
+	overwrite.addTo(cmd.Flags())
+	return cmd
 }
 
 // exe is what a program's file is called.
@@ -222,7 +223,14 @@ func place(path string, build func(at string) error) error {
 	if err := build(part); err != nil {
 		return errors.Join(err, os.RemoveAll(part))
 	}
-	return os.Rename(part, path)
+	if err := os.Rename(part, path); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	// Renaming a file to another name of the same file does nothing, and leaves both names.
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // linkOrCopy makes a file of the same contents, which takes no place on the disk where

@@ -52,6 +52,7 @@ func (l *leaving) addTo(cmd *cobra.Command) {
 
 func exportEtcdCommand(o *storeOptions) *cobra.Command {
 	l := &leaving{storeOptions: o}
+	var overwrite overwriting
 	cmd := &cobra.Command{
 		Use:   "etcd-snapshot FILE",
 		Short: "Write all objects to a snapshot file that etcd restores",
@@ -61,12 +62,18 @@ serves what is in it: UIDs, revisions and managed fields stay, and later revisio
 go on above. Who watched here lists anew there. The values are not encrypted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !l.dryRun {
+				if err := overwrite.replace(args[0]); err != nil {
+					return err
+				}
+			}
 			return l.run(cmd.Context(), "etcd snapshot "+args[0], func(context.Context) (foreign.Sink, error) {
 				return etcd.CreateSnapshot(args[0], time.Now())
 			})
 		},
 	}
 	l.addTo(cmd)
+	overwrite.addTo(cmd.Flags())
 	return cmd
 }
 

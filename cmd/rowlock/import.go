@@ -102,7 +102,7 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	inUse := o.expectEmpty(ctx)
-	if inUse != nil && (!errors.Is(inUse, errInUse) || !o.mayBeDone()) {
+	if inUse != nil && (!errors.Is(inUse, errInUse) || !o.dryRun && !o.mayBeDone()) {
 		return inUse
 	}
 	source, err := o.openSource(ctx, name)
@@ -120,10 +120,10 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 		job.Options.Opener = keys
 	}
 	return o.sealed(ctx, job, func() error {
-		if inUse != nil {
+		if inUse != nil && !o.dryRun {
 			return o.done(ctx, job, files)
 		}
-		return o.move(ctx, job, files)
+		return o.move(ctx, job, files, inUse != nil)
 	})
 }
 
@@ -158,8 +158,8 @@ func hashes(paths ...string) (text string, err error) {
 	return text, nil
 }
 
-// move reads, and unless it is a trial writes.
-func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) error {
+// move reads, and unless it is a trial writes. A trial may find the database in use.
+func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, inUse bool) error {
 	began := time.Now()
 	if !o.dryRun {
 		if job.Spool = o.spoolPath(); o.spool == "" {
@@ -180,6 +180,7 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along) 
 		return explain(ctx, err, "the database is as empty as before; run it again to begin anew")
 	}
 	a := o.about(job, spooled, files)
+	a.InUse = inUse
 	if live, ok := job.Source.(*liveSource); ok {
 		a.ResourcesLeft = live.LeftOut
 		a.Warnings = append(a.Warnings, live.Notes...)
@@ -218,7 +219,7 @@ func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files
 	return spooled.Remove()
 }
 
-var errInUse = errors.New("--store: the database is in use: only an empty one can be filled")
+var errInUse = errors.New("--store: the database is not empty, and only an empty one can be filled: name a new one")
 
 // expectEmpty refuses a database that has content before hours are spent on reading. It
 // creates none.

@@ -18,6 +18,7 @@ type importAnswer struct {
 	SourceRevision  int64    `json:"sourceRevision"` // the newest of the source
 	Revision        int64    `json:"revision"`       // from which the new log goes on
 	Reused          bool     `json:"reused"`         // what an earlier run had read was used
+	InUse           bool     `json:"inUse"`          // of a dry run: the database is not empty, and an import would be refused
 	Done            bool     `json:"done"`           // an earlier run had filled the database, and ended before it could say so
 	Seconds         float64  `json:"seconds"`
 	TakenAlong      []string `json:"takenAlong"` // files in the data directory
@@ -65,6 +66,9 @@ func (a *importAnswer) table(w io.Writer) {
 		}
 		if a.Done {
 			fmt.Fprintln(w, "an earlier run had filled the database, and ended before it took away the file between: that is done now")
+		}
+		if a.InUse {
+			fmt.Fprintf(w, "the database %s is not empty: an import into it is refused; into an empty one, this is what happens\n", a.Store)
 		}
 		fmt.Fprintf(w, "%s %d objects and %d claims of addresses and ports from %s at revision %d; the new log begins at %d\n", verb, a.Objects, a.Claims, a.Source, a.SourceRevision, a.Revision)
 	}

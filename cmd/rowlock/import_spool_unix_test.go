@@ -22,7 +22,7 @@ func TestImportSpoolIsOurs(t *testing.T) {
 		{storeOptions: &storeOptions{dataDir: t.TempDir()}, spool: filepath.Join(dir, "import")},
 		{storeOptions: &storeOptions{dataDir: dir}},
 	} {
-		if err := o.move(t.Context(), &intake.Job{}, nil); err == nil || !strings.Contains(err.Error(), "--spool: everybody may write to the folder "+dir) {
+		if err := o.move(t.Context(), &intake.Job{}, nil, false); err == nil || !strings.Contains(err.Error(), "--spool: everybody may write to the folder "+dir) {
 			t.Errorf("a folder of everybody: %v", err)
 		}
 	}

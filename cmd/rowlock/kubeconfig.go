@@ -32,6 +32,7 @@ type kubeconfigOptions struct {
 	life                        time.Duration
 	tokenFile                   string
 	account, base, node         string
+	overwrite                   overwriting
 }
 
 func kubeconfigCommand() *cobra.Command {
@@ -61,6 +62,7 @@ certificate of the node when they are needed.`,
 	f.StringVar(&o.account, "service-account", "", "service account whose tokens the plugin fetches")
 	f.StringVar(&o.node, "node", "", "node whose certificate the plugin fetches")
 	f.StringVar(&o.base, "base-kubeconfig", "", "kubeconfig with which the plugin asks (default: the administrator's)")
+	o.overwrite.addTo(f)
 	return cmd
 }
 
@@ -84,6 +86,9 @@ func (o *kubeconfigOptions) run(out io.Writer) error {
 		return err
 	}
 	if o.output != "-" {
+		if err := o.overwrite.write(o.output); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
 		return source{"--output", o.output}.failed(os.WriteFile(o.output, data, 0o600))
 	}
 	_, err = out.Write(data)

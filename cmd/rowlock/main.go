@@ -74,7 +74,7 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), initCommand(), storeCommand(), importCommand(), outCommand(), copyCommand(), credentialCommand(), kubeconfigCommand(), etcdCommand(), envtestCommand(), convertCommand(), pluginParent(), versionCommand())
+	root.AddCommand(serveCommand(), initCommand(), storeCommand(), importCommand(), outCommand(), readyCommand(), copyCommand(), credentialCommand(), kubeconfigCommand(), etcdCommand(), envtestCommand(), convertCommand(), pluginParent(), versionCommand())
 	root.AddCommand(pastCommands()...)
 	for _, extra := range extras {
 		root.AddCommand(extra())

@@ -27,6 +27,7 @@ type historyOptions struct {
 	output, html string
 	form         shown.Form
 	query        revisions.Query
+	overwrite    overwriting
 }
 
 func historyCommand() *cobra.Command {
@@ -54,6 +55,7 @@ Times are ` + moments.Forms + `.`,
 	f.IntVar(&o.limit, "limit", 50, "writes of one object at most, the newest ones; 0: all that is kept")
 	f.StringVarP(&o.output, "output", "o", "", "json, yaml, or wide: a row for each write, with all that is known")
 	f.StringVar(&o.html, "html", "", "file to write a page to")
+	o.overwrite.addTo(f)
 	f.BoolVar(&o.form.Secrets, "show-secrets", false, "with --html: show the data of Secrets, which are hidden otherwise")
 	f.BoolVar(&o.form.ManagedFields, "show-managed-fields", false, "with --html: show managedFields")
 	return cmd
@@ -74,6 +76,9 @@ func (o *historyOptions) run(ctx context.Context, out io.Writer, args []string) 
 	case o.html != "" && o.output != "":
 		return errors.New("--html and --output: want one of them")
 	case o.html != "":
+		if err := o.overwrite.replace(o.html); err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
 		return o.page(ctx, out, args)
 	}
 	c, targets, err := o.targets(ctx, args)

@@ -47,11 +47,13 @@ func (a backupAnswer) table(verb string) func(io.Writer) {
 func backupCommand(o *storeOptions) *cobra.Command {
 	var history, following bool
 	var flags followOptions
+	var overwrite overwriting
 	cmd := &cobra.Command{
 		Use:   "backup (FILE | --follow DIR)",
 		Short: "Write all objects, as they are at one revision, to a file, or each commit to a folder",
 		Long: `Write all objects, as they are at one revision, to a file, while servers go on.
-The file appears when it is whole, and carries a checksum. It can be restored
+The file appears when it is whole, and carries a checksum. A file that exists is
+kept, and the command refused, unless --overwrite is given. A backup can be restored
 into either database. It holds secrets; what is encrypted in the database is
 encrypted in it, and of use only with the keys.
 
@@ -63,14 +65,20 @@ is deleted. See also serve --backup-dir.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if following {
 				if history {
-					return errors.New("--history: is of no use with --follow, which keeps each commit")
+					return errors.New("--history has no effect with --follow, which keeps each commit: leave it out")
+				}
+				if overwrite {
+					return errors.New("--overwrite has no effect with --follow, which adds to the folder: leave it out")
 				}
 				return o.follow(cmd.Context(), args[0], &flags)
 			}
 			for _, name := range []string{"keep", "base-every"} {
 				if cmd.Flags().Changed(name) {
-					return fmt.Errorf("--%s: is of use with --follow alone", name)
+					return fmt.Errorf("--%s has an effect with --follow only: leave it out, or add --follow", name)
 				}
+			}
+			if err := overwrite.replace(args[0]); err != nil {
+				return err
 			}
 			return o.with(cmd.Context(), asItIs, "no backup was made", func(d sqlstore.Driver) error {
 				p := o.progress("backing up")
@@ -87,6 +95,7 @@ is deleted. See also serve --backup-dir.`,
 	cmd.Flags().BoolVar(&history, "history", false, "with the writes that are still kept, so that watches go on after a restore")
 	cmd.Flags().BoolVar(&following, "follow", false, "write each commit to a folder, until told to stop")
 	flags.addTo(cmd.Flags(), "")
+	overwrite.addTo(cmd.Flags())
 	cmd.AddCommand(listCommand(o))
 	return cmd
 }
@@ -189,6 +198,7 @@ type exportAnswer struct {
 func exportCommand(o *storeOptions) *cobra.Command {
 	var sql, yaml bool
 	var opt archive.ExportOptions
+	var overwrite overwriting
 	cmd := &cobra.Command{
 		Use:   "export (--yaml | --sql) [FILE]",
 		Short: "Write objects, as they were at a revision, for people and other programs",
@@ -209,6 +219,11 @@ resources come first. With --sql they are a table for any SQL database.`,
 			if opt.Format = archive.YAML; sql {
 				opt.Format = archive.SQL
 			}
+			if len(args) == 1 && args[0] != "-" {
+				if err := overwrite.replace(args[0]); err != nil {
+					return err
+				}
+			}
 			return keysFor(cmd.Context(), o.encryption, o.log(), func(keys sqlstore.Sealer, _ bool) error {
 				opt.Open = func(row *sqlstore.Row) error { return decryptFor(cmd.Context(), keys, row) }
 				return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
@@ -223,6 +238,7 @@ resources come first. With --sql they are a table for any SQL database.`,
 	f.Int64Var(&opt.Revision, "revision", 0, "as it was at this revision (default: now)")
 	f.StringVar(&opt.Resource, "resource", "", "one resource alone: pods, deployments.apps")
 	f.StringVarP(&opt.Namespace, "namespace", "n", "", "one namespace alone")
+	overwrite.addTo(f)
 	f.BoolVar(&opt.AsStored, "as-stored", false, "YAML with all that is stored, and the resource version")
 	return cmd
 }

@@ -52,11 +52,15 @@ type Config struct {
 type Checks struct {
 	groups   map[string][]Check
 	boot     []Check
+	starting func(context.Context) bool // a boot check fails, which is no fault yet
 	log      *slog.Logger
 	draining atomic.Bool
 	slis     slis
 	failed   map[string]*ratelog.Line // for each check: strangers may ask for it
 }
+
+// startup is how long a server may take to start before the log has what is not ready.
+const startup = time.Minute
 
 // New makes Checks.
 func New(cfg Config) *Checks {
@@ -68,7 +72,10 @@ func New(cfg Config) *Checks {
 	}
 	c := &Checks{log: cfg.Log, boot: cfg.Boot, slis: newSLIs(), failed: map[string]*ratelog.Line{}}
 	live := append([]Check{{"ping", ok}, {"log", ok}}, cfg.Live...)
-	until := cfg.Clock().Add(cfg.Grace)
+	until, quiet := cfg.Clock().Add(cfg.Grace), cfg.Clock().Add(max(cfg.Grace, startup))
+	c.starting = func(ctx context.Context) bool {
+		return !cfg.Clock().After(quiet) && slices.ContainsFunc(cfg.Boot, func(k Check) bool { return k.Probe(ctx) != nil })
+	}
 	var patient []Check
 	for _, b := range cfg.Boot {
 		patient = append(patient, Check{b.Name, func(ctx context.Context) error {
@@ -180,11 +187,11 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 	text(w, lines.String())
 }
 
-// report logs what failed: now and then, and quietly where that is to be expected, as
-// the server starts or ends.
+// report logs what failed: now and then, and quietly where that is to be expected, as the
+// server ends, or starts.
 func (c *Checks) report(r *http.Request, group, check string, err error) {
 	args := []any{"group", group, "check", check, "error", strings.ReplaceAll(err.Error(), "\n", "; ")}
-	if c.draining.Load() || slices.ContainsFunc(c.boot, func(k Check) bool { return k.Name == check }) {
+	if c.draining.Load() || slices.ContainsFunc(c.boot, func(k Check) bool { return k.Name == check }) || c.starting(r.Context()) {
 		c.log.DebugContext(r.Context(), "health check failed", args...)
 		return
 	}
