@@ -58,7 +58,7 @@ It keeps its objects where the etcd that comes with rowlock says, whose address
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	etcd := etcdCommand() // for an etcd that is a script beside this file
 	etcd.Hidden = true
-	cmd.AddCommand(etcd)
+	cmd.AddCommand(etcd, gatesTopic())
 	f := cmd.Flags()
 	own.addTo(f)
 	o.controllers.list = nil

@@ -25,7 +25,7 @@ type backingOptions struct {
 const backupPrefix = "backup-"
 
 func (o *backingOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.dir, "backup-dir", "", "folder that each commit is backed up to within a second, as by `store backup --follow`; of several servers on a database one does so at a time, so that theirs should be the same folder")
+	f.StringVar(&o.dir, "backup-dir", "", "folder that each commit is backed up to within a second, as by store backup --follow; of several servers on a database one does so at a time, so that theirs should be the same folder")
 	o.followOptions.addTo(f, backupPrefix)
 }
 

@@ -1,13 +1,69 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
 	genericfeatures "k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
 )
+
+// gatesFlag switches feature gates.
+const gatesFlag = "feature-gates"
+
+// gatesTopic is a page of help, and no command.
+func gatesTopic() *cobra.Command {
+	topic := &cobra.Command{
+		Use:   "gates",
+		Short: "The feature gates that --" + gatesFlag + " of serve takes",
+	}
+	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		fmt.Fprintf(cmd.OutOrStdout(), "Feature gates are switched with --%s=GATE=true|false[,...] of rowlock serve. They are:\n\n  %s\n",
+			gatesFlag, strings.Join(gates.Help(), "\n  "))
+	})
+	return topic
+}
+
+// gatesError names the flag, and what was probably meant.
+func gatesError(pairs []string, err error) error {
+	known := map[string]bool{"AllAlpha": true, "AllBeta": true}
+	gates.New().All(func(gate gates.Gate, _ bool) { known[gate.Name] = true })
+	names := slices.Sorted(maps.Keys(known))
+	for _, pair := range pairs {
+		if name, _, _ := strings.Cut(strings.TrimSpace(pair), "="); !known[name] {
+			return fmt.Errorf("--%s: %w%s; \"rowlock help gates\" lists the gates", gatesFlag, err, usage.DidYouMean(name, names))
+		}
+	}
+	return fmt.Errorf("--%s: %w; want GATE=true or GATE=false", gatesFlag, err)
+}
+
+// enablementError is that of --runtime-config; nil where err is.
+func enablementError(all []*kinds.Resource, pairs []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	known := map[string]bool{"api/all": true, "api/ga": true, "api/beta": true, "api/alpha": true}
+	for _, r := range all {
+		known[r.GVR().GroupVersion().String()] = true
+	}
+	names := slices.Sorted(maps.Keys(known))
+	hint := ""
+	for key := range kinds.Asked(pairs) {
+		if !known[key] {
+			hint = usage.DidYouMean(key, names)
+		}
+	}
+	return fmt.Errorf("--runtime-config: %w%s; want KEY=true or KEY=false, with KEY one of api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE", err, hint)
+}
 
 // tellLibrary turns off in the libraries of expressions what is off here. They read their own
 // gates when the first expression is compiled.

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 )
 
 // version is set by the linker for releases.
@@ -30,6 +31,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := called(calledAs(os.Args[0]))
+	usage.Guide(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		if code := exitCode(0); errors.As(err, &code) {
 			stop()
@@ -76,6 +78,7 @@ func command() *cobra.Command {
 	}
 	root.AddCommand(serveCommand(), initCommand(), storeCommand(), importCommand(), outCommand(), readyCommand(), copyCommand(), credentialCommand(), kubeconfigCommand(), etcdCommand(), envtestCommand(), convertCommand(), pluginParent(), versionCommand())
 	root.AddCommand(pastCommands()...)
+	root.AddCommand(gatesTopic())
 	for _, extra := range extras {
 		root.AddCommand(extra())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowlock/rowlock/authx/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/egress"
@@ -99,53 +100,92 @@ kubeconfig in the data directory; later starts find them again.`,
 			return o.run(cmd.Context(), cmd.OutOrStdout(), log)
 		},
 	}
-	f := cmd.Flags()
+	f, s := cmd.Flags(), &usage.Sections{}
+	s.Put(mostUsed, mostUsedFlags...)
+	s.Add("generic", f, o.addGeneric)
+	s.Add("database", f, func(f *pflag.FlagSet) {
+		o.addStore(f)
+		o.database.addTo(f)
+		o.cacheFile.addTo(f)
+		o.encryption.addTo(f)
+	})
+	s.Add("history", f, o.addHistory)
+	s.Add("backup", f, o.backing.addTo)
+	s.Add("secure serving", f, o.serving.addTo)
+	s.Add("limits", f, func(f *pflag.FlagSet) {
+		o.serving.addLimits(f)
+		o.fairness.addTo(f)
+	})
+	s.Add("authentication", f, o.auth.addTo)
+	s.Add("authorization", f, o.authz.addTo)
+	s.Add("auditing", f, o.audit.addTo)
+	s.Add("API enablement", f, o.addEnablement)
+	s.Add("admission", f, o.admission.addTo)
+	s.Add("controllers", f, func(f *pflag.FlagSet) {
+		o.controllers.addTo(f)
+		o.elections.addTo(f)
+	})
+	s.Add("kubelet", f, o.kubelet.addTo)
+	s.Add("aggregation", f, o.aggregation.addTo)
+	s.Add("egress selector", f, o.egress.addTo)
+	s.Add("metrics", f, o.metrics.addTo)
+	s.Add("traces", f, o.tracing.addTo)
+	s.Add("logs", f, func(f *pflag.FlagSet) {
+		f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+		f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
+	})
+	s.Add("debugging", f, func(f *pflag.FlagSet) {
+		o.serving.addProfiling(f)
+		o.ways.addTo(f)
+	})
+	addIgnored(f)
+	f.SetNormalizeFunc(otherNames)
+	s.Help(cmd, map[string]string{gatesFlag: "Gate=true|false pairs; \"rowlock help gates\" lists the gates"},
+		"Feature gates: \"rowlock help gates\". Flags of kube-apiserver that have no effect here: docs/flags.md.")
+	return cmd
+}
+
+// mostUsed is the section of the flags that matter first.
+const mostUsed = "most used"
+
+var mostUsedFlags = []string{
+	"data-dir", "store", "in-memory", "bind-address", "secure-port", "advertise-address", "service-cluster-ip-range", "tls-san",
+	"history-retention", "backup-dir", encryptionFlag, "authorization-mode", "audit-policy-file", "audit-log-path", "controllers",
+}
+
+func (o *serveOptions) addGeneric(f *pflag.FlagSet) {
 	f.StringVar(&o.dataDir, "data-dir", defaultDataDir, "folder of keys, certificates and the embedded database")
-	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
-	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
-	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "let the keys of this data directory take the place of those that the PostgreSQL database knows of its servers, whose certificates and tokens are refused from then on")
-	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
 	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
 	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
 	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
 	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
-	o.retention.Rest = 5 * time.Minute
-	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
-	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "delete at once what a --history-retention that was lowered does not cover, and not after a day")
-	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
-	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
-	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
 	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")
 	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; false refuses them in every namespace, pod security admission in some")
 	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
 	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
-	f.StringSliceVar(&o.featureGates, "feature-gates", nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
+}
+
+func (o *serveOptions) addStore(f *pflag.FlagSet) {
+	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
+	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
+	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
+	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "let the keys of this data directory take the place of those that the PostgreSQL database knows of its servers, whose certificates and tokens are refused from then on")
+	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
+}
+
+func (o *serveOptions) addHistory(f *pflag.FlagSet) {
+	o.retention.Rest = 5 * time.Minute
+	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
+	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "delete at once what a --history-retention that was lowered does not cover, and not after a day")
+	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
+	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
+}
+
+func (o *serveOptions) addEnablement(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
 	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+release+", or kube="+release)
 	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
-	o.serving.addTo(f)
-	o.fairness.addTo(f)
-	o.elections.addTo(f)
-	o.auth.addTo(f)
-	o.authz.addTo(f)
-	o.admission.addTo(f)
-	o.kubelet.addTo(f)
-	o.database.addTo(f)
-	o.audit.addTo(f)
-	o.metrics.addTo(f)
-	o.ways.addTo(f)
-	o.controllers.addTo(f)
-	o.encryption.addTo(f)
-	o.aggregation.addTo(f)
-	o.tracing.addTo(f)
-	o.egress.addTo(f)
-	o.backing.addTo(f)
-	o.cacheFile.addTo(f)
-	addIgnored(f)
-	f.SetNormalizeFunc(otherNames)
-	return cmd
 }
 
 func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
@@ -179,7 +219,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	features, err := parse(o.featureGates)
 	if err != nil {
-		return err
+		return gatesError(o.featureGates, err)
 	}
 	if err := tellLibrary(features); err != nil {
 		return err
@@ -391,7 +431,7 @@ func (o *serveOptions) resources(n *network, feature func(gate string) bool, log
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}
-	return all, err
+	return all, enablementError(all, o.runtimeConfig, err)
 }
 
 // joins says whether machines are to join by bootstrap tokens: where these are asked for, and

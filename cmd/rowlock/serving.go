@@ -64,6 +64,10 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.watchDelivery, "watch-delivery", string(conns.Direct), "how events of watches are sent: direct, past the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails")
 	f.StringVar(&o.shortRequests, "short-requests", string(conns.Direct), "how writes and reads of single objects are served over HTTP/2: direct, beside the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails, and with --watch-delivery=standard")
 	f.IntVar(&o.restFrom, "rest-connections-from", 1000, "from how many HTTP/2 connections on new ones let go of what package http2 has for them, some 25 KB each, while only watches go on over them; 1 is for all, 0 for none")
+}
+
+// addLimits are the flags that say how much there may be at once, and for how long.
+func (o *servingOptions) addLimits(f *pflag.FlagSet) {
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
@@ -75,6 +79,9 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.IntVar(&o.limits.UserWatches, "max-watches-per-user", 5000, "most watches of one user at once; 0 is no limit")
 	f.IntVar(&o.limits.Connects, "max-connects", 10000, "most connections to pods, nodes and services, and followed logs, at once; 0 is no limit")
 	f.IntVar(&o.limits.UserConnects, "max-connects-per-user", 1000, "most connections to pods, nodes and services, and followed logs, of one user at once; 0 is no limit")
+}
+
+func (o *servingOptions) addProfiling(f *pflag.FlagSet) {
 	f.BoolVar(&o.profiling, "profiling", true, "serve profiles of the process under /debug/pprof to those who may read that path")
 	f.BoolVar(&o.contention, "contention-profiling", false, "measure where goroutines wait for one another, for /debug/pprof/block")
 }

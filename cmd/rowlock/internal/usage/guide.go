@@ -1,0 +1,123 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Guide makes errors about the command line say what was probably meant, what is valid, and
+// where help is, for a command and all below it.
+func Guide(root *cobra.Command) {
+	root.SetFlagErrorFunc(flagError)
+	guideArgs(root)
+}
+
+func guideArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err == nil {
+				return nil
+			}
+			if cmd.HasAvailableSubCommands() && len(args) > 0 {
+				names := make([]string, 0, len(cmd.Commands()))
+				for _, c := range cmd.Commands() {
+					if c.IsAvailableCommand() {
+						names = append(names, c.Name())
+					}
+				}
+				return fmt.Errorf("unknown command %q for %q%s; %s", args[0], cmd.CommandPath(), didYouMean(args[0], "", names), seeHelp(cmd))
+			}
+			return fmt.Errorf("%w: want %q; %s", err, cmd.UseLine(), seeHelp(cmd))
+		}
+	}
+	for _, c := range cmd.Commands() {
+		guideArgs(c)
+	}
+}
+
+func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see %q", cmd.CommandPath()+" --help") }
+
+// flagError says what a flag takes, or what flag may have been meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		return fmt.Errorf("%w%s; %s", err, didYouMean(unknown.GetSpecifiedName(), "--", names), seeHelp(cmd))
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		if wanted := takes(flag.Value.Type()); wanted != "" {
+			return fmt.Errorf("invalid argument %q for \"--%s\" flag: want %s; %s", invalid.GetValue(), flag.Name, wanted, seeHelp(cmd))
+		}
+	case errors.As(err, &missing):
+		if wanted := takes(missing.GetFlag().Value.Type()); wanted != "" {
+			return fmt.Errorf("%w: want %s; %s", err, wanted, seeHelp(cmd))
+		}
+	}
+	return fmt.Errorf("%w; %s", err, seeHelp(cmd))
+}
+
+// takes says which values flags of a type take; "" where the error of the value does.
+func takes(kind string) string {
+	switch kind {
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 30s, 5m or 1h30m (units: ms, s, m, h)"
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "uint", "uint32", "uint64":
+		return "a whole number, 0 or more"
+	case "float32", "float64":
+		return "a number"
+	case "stringToString":
+		return "NAME=VALUE[,NAME=VALUE...]"
+	}
+	return ""
+}
+
+// Most names that are suggested, and how many letters they may differ in.
+const (
+	mostNames    = 3
+	mostDistance = 3
+)
+
+// Nearest are the names that somebody who wrote text may have meant, the nearest only.
+func Nearest(text string, names []string) []string {
+	near := &cobra.Command{}
+	for _, name := range names {
+		near.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	for near.SuggestionsMinimumDistance = 1; near.SuggestionsMinimumDistance <= min(mostDistance, max(1, len(text)/2)); near.SuggestionsMinimumDistance++ {
+		if found := near.SuggestionsFor(text); len(found) > 0 {
+			return found[:min(len(found), mostNames)]
+		}
+	}
+	return nil
+}
+
+// DidYouMean is the end of an error about a name that is not known: "" where none is near.
+func DidYouMean(text string, names []string) string { return didYouMean(text, "", names) }
+
+func didYouMean(text, before string, names []string) string {
+	near := Nearest(text, names)
+	for i := range near {
+		near[i] = fmt.Sprintf("%q", before+near[i])
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return ": did you mean " + strings.Join(near, " or ") + "?"
+}
