@@ -196,18 +196,18 @@ func TestImportRefused(t *testing.T) {
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	for says, args := range map[string][]string{
-		"neither a SQLite database":      {filepath.Join(old, "note.txt")},
-		"server/db/state.db":             {old},
-		"no URL of a source":             {filepath.Join(old, "none")},
-		"want kine+sqlite:FILE":          {"redis://user:secret@host/0"},
-		"which is no authority":          {db, "--take-along", leaf},
-		"certificate that belongs to it": {db, "--take-along", filepath.Join(old, "other")},
-		"nothing is known by this name":  {db, "--take-along", filepath.Join(old, "note.txt")},
-		"holds no private key":           {db, "--service-account-key-file", filepath.Join(tlsDir, "client-ca.crt")},
-		"no file of at most 1048576":     {db, "--service-account-key-file", "/dev/zero"},
-		"it is no regular file":          {"etcd-snapshot:" + pipe},
-		"--skip-hash-check reads it":     {"etcd-snapshot:" + filepath.Join(old, "copied.db")},
-		"--encryption-provider-config: ": {db, "--encryption-provider-config", filepath.Join(old, "note.txt")},
+		"neither a SQLite database":            {filepath.Join(old, "note.txt")},
+		"server/db/state.db":                   {old},
+		"no URL of a source":                   {filepath.Join(old, "none")},
+		"want kine+sqlite:FILE":                {"redis://user:secret@host/0"},
+		"which is not a certificate authority": {db, "--take-along", leaf},
+		"certificate that belongs to it":       {db, "--take-along", filepath.Join(old, "other")},
+		"nothing is known by this name":        {db, "--take-along", filepath.Join(old, "note.txt")},
+		"holds no private key":                 {db, "--service-account-key-file", filepath.Join(tlsDir, "client-ca.crt")},
+		"no file of at most 1048576":           {db, "--service-account-key-file", "/dev/zero"},
+		"it is not a regular file":             {"etcd-snapshot:" + pipe},
+		"--skip-hash-check reads it":           {"etcd-snapshot:" + filepath.Join(old, "copied.db")},
+		"--encryption-provider-config: ":       {db, "--encryption-provider-config", filepath.Join(old, "note.txt")},
 	} {
 		_, errOut, err := importInto(t, append(args, "--data-dir", data)...)
 		if err == nil || !strings.Contains(errOut, says) || strings.Contains(errOut, "secret@") || strings.Count(errOut, "\n") != 1 {

@@ -133,7 +133,7 @@ func (p *past) looks(then string) {
 	p.wants(1, []string{"nothing is known of it"}, "history", "deploy/never", "-n", "shop")
 	p.wants(1, []string{"-      - image: nginx:1", "+      - image: nginx:2", "+  replicas: 3"}, "diff", "deploy/web", "-n", "shop", "--from", then)
 	p.wants(0, nil, "diff", "secret/pw", "-n", "shop", "--from", then)
-	p.wants(2, []string{`--from: "then" is no time`}, "diff", "deploy/web", "-n", "shop", "--from", "then")
+	p.wants(2, []string{`--from: "then" is not a time or revision`}, "diff", "deploy/web", "-n", "shop", "--from", "then")
 	for _, line := range strings.Split(p.wants(0, nil, "blame", "deploy/web", "-n", "shop"), "\n") {
 		for field, by := range map[string]string{"replicas: 3": "kubectl ", "- image: nginx:2": "kubectl-set ", "name: web": "kubectl-create "} {
 			if strings.HasSuffix(line, " "+field) && !strings.HasPrefix(line, by) {
@@ -155,7 +155,7 @@ func (p *past) undeletes() {
 	p.k.Run("delete", "-n", "shop", "deploy/web")
 	p.gone("pod/web-1-a")
 	p.wants(0, []string{"✕"}, "history", "deploy/web", "-n", "shop")
-	p.wants(1, []string{"+ create  deployment.apps/web", "nobody can be asked here"}, "undelete", "deploy/web", "-n", "shop", "--with-dependents")
+	p.wants(1, []string{"+ create  deployment.apps/web", "standard input is not a terminal", "--yes"}, "undelete", "deploy/web", "-n", "shop", "--with-dependents")
 	p.wants(0, []string{"3 to create", "3 done, 0 conflicts, 0 failed"}, "undelete", "deploy/web", "-n", "shop", "--with-dependents", "--yes")
 	p.wants(1, []string{"is there: nothing to bring back"}, "undelete", "deploy/web", "-n", "shop", "--yes")
 	time.Sleep(time.Second) // a collector that takes them for orphans would have taken them

@@ -69,7 +69,7 @@ func TestRefusesToStart(t *testing.T) {
 		{"not a database", []string{"--store", "sqlite:" + garbage}, "garbage.db"},
 		{"bad log format", []string{"--log-format", "xml"}, "xml"},
 		{"unknown feature gate", []string{"--feature-gates", "NoSuchGate=true"}, "unrecognized feature gate: NoSuchGate"},
-		{"unknown mode", []string{"--authorization-mode", "RBAC,Foo"}, `authorization-mode "Foo" is not a valid mode`},
+		{"unknown mode", []string{"--authorization-mode", "RBAC,Foo"}, `invalid argument "Foo" for "--authorization-mode" flag`},
 		{"bad policies", []string{"--authorization-mode", "ABAC", "--authorization-policy-file", garbage}, "invalid authorization config: --authorization-policy-file: error reading policy file " + garbage + ", line 1: couldn't get version/kind; json parse error"},
 		{"two ways to say who decides", []string{"--authorization-mode", "RBAC", "--authorization-config", garbage}, "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
 		{"unknown group", []string{"--runtime-config", "foo/v1=true"}, "unknown api groups foo"},

@@ -544,7 +544,7 @@ func TestStoreSchemaMessages(t *testing.T) {
 	path := filepath.Join(dir, "rowlock.db")
 	schema := createDB(t, pg, "schema")
 	for _, c := range []struct{ driver, url, source, absent string }{
-		{"sqlite", "sqlite:" + path, path, "there is no database"},
+		{"sqlite", "sqlite:" + path, path, "does not exist"},
 		{"pgx", schema, schema, "the database is empty"},
 	} {
 		for _, cmd := range []string{"status", "verify", "export --sql", "compact --keep 1h", "backup " + dir + "/none"} {

@@ -26,7 +26,7 @@ func ParseRetention(text string) (r Retention, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, age, ok := strings.Cut(part, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return r, fmt.Errorf("%q is no RESOURCE=DURATION", part)
+			return r, fmt.Errorf("%q is not of the form RESOURCE=DURATION, such as events=1h", part)
 		}
 		d, err := parseAge(strings.TrimSpace(age))
 		if err != nil {
@@ -39,7 +39,7 @@ func ParseRetention(text string) (r Retention, err error) {
 		case name == "*":
 			r.Rest = d
 		case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "":
-			return r, fmt.Errorf("%q is no resource: want its plural (leases) or RESOURCE.GROUP (leases.coordination.k8s.io)", name)
+			return r, fmt.Errorf("%q is not a resource: want its plural (leases) or RESOURCE.GROUP (leases.coordination.k8s.io)", name)
 		default:
 			if r.Of == nil {
 				r.Of = make(map[string]time.Duration)
@@ -60,7 +60,7 @@ func parseAge(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q is no duration: want such as 5m, 12h or 7d", text)
+		return 0, fmt.Errorf("%q is not a duration: want one such as 5m, 12h or 7d", text)
 	}
 	return d, nil
 }

@@ -55,7 +55,7 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	}
 	for _, alg := range a.algs {
 		if !slices.Contains(algorithms, alg) {
-			return nil, fmt.Errorf("oidc: unsupported signing alg: %q", alg)
+			return nil, fmt.Errorf("oidc: unsupported signing alg: %q: want %s", alg, strings.Join(algorithms, ", "))
 		}
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()

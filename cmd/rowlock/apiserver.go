@@ -137,7 +137,7 @@ func (own *apiserverOptions) prepare(ctx context.Context, o *serveOptions, n *ne
 		}
 	}
 	if o.inFolder() && (o.dataDir == "" || o.dataDir == defaultDataDir && !o.flags.Changed("data-dir")) {
-		return errors.New("--data-dir must be specified beside --store: a folder for keys and certificates")
+		return errors.New("--data-dir must be specified together with --store: a folder for keys and certificates")
 	}
 	if own.certDir == "" || o.serving.cert != "" || o.serving.key != "" {
 		return nil

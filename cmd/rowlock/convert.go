@@ -179,7 +179,7 @@ func readManifests(in io.Reader, do func(convert.Object) error) error {
 		for i, item := range items {
 			one, ok := item.(convert.Object)
 			if !ok {
-				return fmt.Errorf("items[%d] is no object", i)
+				return fmt.Errorf("items[%d] is not an object", i)
 			}
 			if one["kind"] == nil && kind != "List" { // items of a typed list need not say it
 				one["apiVersion"], one["kind"] = obj["apiVersion"], strings.TrimSuffix(kind, "List")

@@ -45,7 +45,7 @@ func (s source) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" {
-		return "", s.failed(errors.New("there is no token in it"))
+		return "", s.failed(errors.New("the file holds no token"))
 	}
 	return token, nil
 }

@@ -112,7 +112,7 @@ func (a along) read(to, path string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxAlong {
-		return fmt.Errorf("%s is no file of at most %d bytes, as keys and certificates are", path, maxAlong)
+		return fmt.Errorf("%s is not a file of at most %d bytes, as keys and certificates are", path, maxAlong)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func isAuthority(f alongFile) error {
 		return fmt.Errorf("--take-along: %s: %w", f.from, err)
 	}
 	if !cert.IsCA {
-		return fmt.Errorf("--take-along: %s is the certificate of %q, which is no authority", f.from, cert.Subject.CommonName)
+		return fmt.Errorf("--take-along: %s is the certificate of %q, which is not a certificate authority", f.from, cert.Subject.CommonName)
 	}
 	return nil
 }

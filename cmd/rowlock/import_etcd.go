@@ -40,7 +40,7 @@ func openEtcd(ctx context.Context, rest, _ string, o *importOptions) (foreign.So
 	if c.User != "" {
 		info, err := os.Stat(o.etcd.passwordFile)
 		if err == nil && (!info.Mode().IsRegular() || info.Size() > maxPassword) {
-			err = fmt.Errorf("%s is no file of at most %d bytes", o.etcd.passwordFile, maxPassword)
+			err = fmt.Errorf("%s is not a file of at most %d bytes", o.etcd.passwordFile, maxPassword)
 		}
 		var text []byte
 		if err == nil {

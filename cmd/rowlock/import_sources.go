@@ -85,11 +85,11 @@ func (o *importOptions) openSource(ctx context.Context, name string) (foreign.So
 		}
 		return nil, fmt.Errorf("%s is neither a SQLite database nor a snapshot of etcd", name)
 	case err == nil:
-		return nil, fmt.Errorf("%s is no file: k3s keeps its database in server/db/state.db", name)
+		return nil, fmt.Errorf("%s is not a file: k3s keeps its database in server/db/state.db", name)
 	case strings.Contains(name, "@") || strings.Contains(name, "://"): // it may hold a password
 		return nil, fmt.Errorf("SOURCE is of no kind that is known: want %s, or the path of a file", strings.Join(forms, ", "))
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%s is no file, and no URL of a source (%s)", name, strings.Join(forms, ", "))
+		return nil, fmt.Errorf("%s is neither a file nor the URL of a source (%s)", name, strings.Join(forms, ", "))
 	}
 	return nil, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -86,7 +87,18 @@ func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuratio
 		return nil, nil, err
 	}
 	c.JWT = []oidc.Provider{p}
-	return c, nil, oidc.Validate(c.JWT, taken).ToAggregate()
+	if err := oidc.Validate(c.JWT, taken).ToAggregate(); err != nil {
+		return c, nil, o.failed(err)
+	}
+	return c, nil, nil
+}
+
+// failed is an error about what the flags amount to, or the file does.
+func (o *issuerOptions) failed(err error) error {
+	if o.file != "" {
+		return source{"--authentication-config", o.file}.failed(err)
+	}
+	return fmt.Errorf("--oidc-issuer-url and the other --oidc flags: %w", err)
 }
 
 // provider is what the flags say.
@@ -145,7 +157,7 @@ func (o *issuerOptions) build(c accessConfig, a *access, taken []string) ([]auth
 		a.collectors = append(a.collectors, figures...)
 		p := &authnconfig.Providers{Audiences: a.tokens.Audiences, Taken: taken, Path: o.file, Log: c.log, Reloaded: reloaded}
 		if err := p.Start(cfg, text); err != nil {
-			return nil, nil, err
+			return nil, nil, o.failed(err)
 		}
 		a.loops = append(a.loops, server.Loop{Name: "token issuers", Run: p.Run})
 		chain = append(chain, p)

@@ -26,7 +26,7 @@ func serviceNetworks(text string) ([]netip.Prefix, error) {
 		prefix, err := netip.ParsePrefix(strings.TrimSpace(part))
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("%q is not a network: want one such as 10.96.0.0/16", part)
 		case prefix.Addr().BitLen()-prefix.Bits() < 3:
 			return nil, fmt.Errorf("%s is too small", prefix)
 		case len(list) == 2 || len(list) == 1 && list[0].Addr().Is4() == prefix.Addr().Is4():
@@ -40,11 +40,11 @@ func serviceNetworks(text string) ([]netip.Prefix, error) {
 func (o *serveOptions) network() (*network, error) {
 	n := &network{}
 	if o.securePort < 1 || o.securePort > 65535 {
-		return nil, fmt.Errorf("--secure-port %d: not a port", o.securePort)
+		return nil, fmt.Errorf("--secure-port %d: not a port: want 1 to 65535", o.securePort)
 	}
 	bind := net.ParseIP(o.bindAddress)
 	if bind == nil {
-		return nil, fmt.Errorf("--bind-address %q: not an IP address", o.bindAddress)
+		return nil, fmt.Errorf("--bind-address %q: not an IP address: want one such as 192.0.2.1", o.bindAddress)
 	}
 	var err error
 	if n.services, err = serviceNetworks(o.serviceRange); err != nil {
@@ -52,7 +52,7 @@ func (o *serveOptions) network() (*network, error) {
 	}
 	n.serviceIP = net.IP(n.services[0].Addr().Next().AsSlice())
 	if _, err := fmt.Sscanf(o.nodePortRange, "%d-%d", &n.firstPort, &n.lastPort); err != nil || n.firstPort < 1 || n.lastPort > 65535 || n.firstPort > n.lastPort {
-		return nil, fmt.Errorf("--service-node-port-range %q: want FIRST-LAST", o.nodePortRange)
+		return nil, fmt.Errorf("--service-node-port-range %q: want FIRST-LAST, two ports such as 30000-32767", o.nodePortRange)
 	}
 	host := o.bindAddress
 	if bind.IsUnspecified() {
@@ -61,7 +61,7 @@ func (o *serveOptions) network() (*network, error) {
 	n.local = net.JoinHostPort(host, strconv.Itoa(o.securePort))
 	if o.advertiseAddress != "" {
 		if n.advertise = net.ParseIP(o.advertiseAddress); n.advertise == nil {
-			return nil, fmt.Errorf("--advertise-address %q: not an IP address", o.advertiseAddress)
+			return nil, fmt.Errorf("--advertise-address %q: not an IP address: want one such as 192.0.2.1", o.advertiseAddress)
 		}
 		return n, nil
 	}

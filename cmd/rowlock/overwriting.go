@@ -40,7 +40,7 @@ func (o overwriting) replace(path string) error {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file: name a file, and use - for standard output where the command has that", path)
+		return fmt.Errorf("%s is not a regular file: name a file, and use - for standard output where the command has that", path)
 	}
 	return nil
 }

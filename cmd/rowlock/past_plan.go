@@ -72,7 +72,7 @@ func (o *planOptions) confirm() error {
 		return nil
 	}
 	if f, ok := o.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return errors.New("nothing was done: nobody can be asked here, and --yes was not given")
+		return errors.New("nothing was changed: standard input is not a terminal, so the plan cannot be confirmed there: add --yes to carry it out, or --dry-run to see it only")
 	}
 	fmt.Fprint(o.out, "Do it? [y/N] ")
 	line, err := bufio.NewReader(o.in).ReadString('\n')
@@ -80,7 +80,7 @@ func (o *planOptions) confirm() error {
 		return err
 	}
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was done")
+		return errors.New("nothing was changed: the answer was not yes")
 	}
 	return nil
 }

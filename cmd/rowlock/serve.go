@@ -91,6 +91,9 @@ The first start makes a certificate authority, certificates, keys and a
 kubeconfig in the data directory; later starts find them again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkValues(cmd.Flags()); err != nil {
+				return err
+			}
 			log, err := newLog(cmd.ErrOrStderr(), o.logFormat, o.verbosity)
 			if err != nil {
 				return err
@@ -109,6 +112,7 @@ kubeconfig in the data directory; later starts find them again.`,
 		o.cacheFile.addTo(f)
 		o.encryption.addTo(f)
 	})
+	s.Put("etcd", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "cert-dir") // of kube-apiserver by its name
 	s.Add("history", f, o.addHistory)
 	s.Add("backup", f, o.backing.addTo)
 	s.Add("secure serving", f, o.serving.addTo)

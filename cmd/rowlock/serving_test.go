@@ -32,6 +32,7 @@ func TestServingFlags(t *testing.T) {
 		o := &servingOptions{}
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		o.addTo(f)
+		o.addLimits(f)
 		if err := f.Parse(strings.Fields(flag)); err != nil {
 			t.Fatalf("%s: %v", flag, err)
 		}

@@ -131,12 +131,12 @@ database at the same revision. The exit code is 1 if anything is wrong.`,
 			folder := follow.IsFolder(args[0])
 			for _, name := range []string{"to", "skip-revisions", "scratch", "verify-latest"} {
 				if cmd.Flags().Changed(name) && !folder {
-					return fmt.Errorf("--%s: %s is no folder of backups", name, args[0])
+					return fmt.Errorf("--%s: %s is not a folder of backups, as store backup --follow writes", name, args[0])
 				}
 			}
 			switch {
 			case folder && check:
-				return errors.New("--check: is for files; see --verify-latest, and backup list")
+				return errors.New("--check is for backup files: for a folder use --verify-latest, or store backup list")
 			case latest:
 				return o.verifyLatest(cmd.Context(), args[0], &r, cmd.Flags().Changed("store"))
 			case folder:

@@ -153,7 +153,7 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 	}
 	if how == asItIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no database %s", path)
+			return nil, fmt.Errorf("the database file %s does not exist", path)
 		}
 	}
 	relaxed, err := o.relaxable()

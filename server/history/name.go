@@ -79,13 +79,13 @@ func ParseName(text string) (n Name, err error) {
 func ParseState(text string) (s State, err error) {
 	if moment, ok := strings.CutPrefix(text, at); ok {
 		if s.Time, err = time.Parse(time.RFC3339, moment); err != nil {
-			return s, fmt.Errorf("%w: %q is no time", ErrName, moment)
+			return s, fmt.Errorf("%w: %q is not a time in RFC 3339, such as 2026-01-31T14:05:00Z", ErrName, moment)
 		}
 		return s, nil
 	}
 	s.Revision, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || s.Revision <= 0 || text[0] == '+' || text[0] == '0' {
-		return State{}, fmt.Errorf("%w: %q is no revision", ErrName, text)
+		return State{}, fmt.Errorf("%w: %q is not a revision: want a whole number above 0", ErrName, text)
 	}
 	return s, nil
 }
@@ -96,7 +96,7 @@ func ParseResource(text string) (schema.GroupResource, error) {
 	gr := schema.ParseGroupResource(text)
 	if len(validation.IsDNS1035Label(gr.Resource)) > 0 || gr.Group == "" && strings.Contains(text, ".") ||
 		gr.Group != "" && len(validation.IsDNS1123Subdomain(gr.Group)) > 0 {
-		return schema.GroupResource{}, fmt.Errorf("%q is no resource", text)
+		return schema.GroupResource{}, fmt.Errorf("%q is not the name of a resource, such as pods or deployments.apps", text)
 	}
 	return gr, nil
 }

@@ -50,7 +50,7 @@ func Damages(ctx context.Context, d sqlstore.Driver, judge func(sqlstore.Row) er
 func Find(ctx context.Context, d sqlstore.Driver, text string, judge func(sqlstore.Row) error) (*Damage, error) {
 	resource, rest, ok := strings.Cut(text, "/")
 	if !ok || resource == "" {
-		return nil, fmt.Errorf("%q is no key: want RESOURCE/NAMESPACE/NAME, or RESOURCE/NAME where there is no namespace", text)
+		return nil, fmt.Errorf("%q is not a key: want RESOURCE/NAMESPACE/NAME, or RESOURCE/NAME where there is no namespace", text)
 	}
 	keys := []sqlstore.Key{{Resource: resource, Name: rest}}
 	if namespace, name, ok := strings.Cut(rest, "/"); ok {

@@ -238,7 +238,7 @@ func (v *verifier) change(c sqlstore.Change, want int64) {
 func decodeJSON(row sqlstore.Row) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(row.Value, &object); err != nil {
-		return fmt.Errorf("its value is no object: %w", err)
+		return fmt.Errorf("its value is not an object: %w", err)
 	}
 	return nil
 }

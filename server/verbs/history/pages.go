@@ -132,7 +132,7 @@ func moment(c *verbs.Call, name string) (t time.Time, err error) {
 		return t, nil
 	}
 	if t, err = time.Parse(time.RFC3339, text); err != nil {
-		err = apierrors.NewBadRequest(fmt.Sprintf("%s: %q is no time in RFC 3339, such as 2026-01-31T14:05:00Z", name, text))
+		err = apierrors.NewBadRequest(fmt.Sprintf("%s: %q is not a time in RFC 3339, such as 2026-01-31T14:05:00Z", name, text))
 	}
 	return t, err
 }

@@ -133,7 +133,7 @@ func stored(r *kinds.Resource, of schema.GroupResource) (*kinds.Resource, error)
 }
 
 func unserved(of schema.GroupResource) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%q is no resource of which this server keeps objects and serves them", of))
+	return apierrors.NewBadRequest(fmt.Sprintf("this server neither stores nor serves a resource %q", of))
 }
 
 // lookUp finds a resource that is served, in its preferred version; one that is another name for

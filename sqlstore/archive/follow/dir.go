@@ -242,7 +242,7 @@ func (s *Segment) readEnds(path string, newest bool) error {
 func openFile(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w: it is no regular file", filepath.Base(path), ErrDamaged)
+		err = fmt.Errorf("%s: %w: it is not a regular file", filepath.Base(path), ErrDamaged)
 	}
 	if err != nil {
 		return nil, err

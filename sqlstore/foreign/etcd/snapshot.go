@@ -75,7 +75,7 @@ func OpenSnapshot(ctx context.Context, path string, o SnapshotOptions) (*Snapsho
 func (s *Snapshot) open(ctx context.Context, o SnapshotOptions) error {
 	info, err := os.Stat(s.path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file") // to open a pipe waits for a writer
+		err = errors.New("it is not a regular file") // to open a pipe waits for a writer
 	}
 	if err != nil {
 		return err

@@ -131,9 +131,9 @@ func TestRefused(t *testing.T) {
 	}
 	for path, says := range map[string]string{
 		filepath.Join(dir, "none"): "no such file",
-		dir:                        "is no file",
-		write("text", "hello"):     "is no SQLite database",
-		write("void", ""):          "is no SQLite database",
+		dir:                        "is not a file",
+		write("text", "hello"):     "is not a SQLite database",
+		write("void", ""):          "is not a SQLite database",
 		write("broken", "SQLite format 3\x00"+strings.Repeat("\xff\x00", 500)): "broken",
 		other: "not one of kine",
 		empty: "has no rows",

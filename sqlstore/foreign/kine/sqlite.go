@@ -60,7 +60,7 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	}
 	head := headOf(path)
 	if head == nil {
-		return nil, fmt.Errorf("%s is no SQLite database", path)
+		return nil, fmt.Errorf("%s is not a SQLite database", path)
 	}
 	used, cleanup := path, func() error { return nil }
 	how := url.Values{"mode": {"ro"}}
@@ -127,7 +127,7 @@ func regular(path string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file", path)
+		return fmt.Errorf("%s is not a file", path)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func ParseNames(args []string) (Names, error) {
 		types := strings.Split(args[0], ",")
 		for _, word := range types {
 			if word == "" {
-				return n, fmt.Errorf("%q: a type is missing beside a comma", args[0])
+				return n, fmt.Errorf("%q: a type is missing before or after a comma", args[0])
 			}
 		}
 		if len(args) == 1 {

@@ -46,7 +46,7 @@ func Parse(text string, now time.Time) (Moment, error) {
 	}
 	t, err := parseTime(s, now)
 	if err != nil {
-		return Moment{}, fmt.Errorf("%q is no time: want %s", text, Forms)
+		return Moment{}, fmt.Errorf("%q is not a time or revision: want %s", text, Forms)
 	}
 	if t.After(now) {
 		return Moment{}, fmt.Errorf("%q is %s: %w", text, t.Format(time.RFC3339), ErrFuture)
@@ -103,14 +103,14 @@ func Duration(s string) (time.Duration, error) {
 		}
 		n, err := strconv.ParseUint(number, 10, 31)
 		if err != nil || time.Duration(n) > longest/unit.is {
-			return 0, fmt.Errorf("%q is no duration", s)
+			return 0, fmt.Errorf("%q is not a duration: want one such as 90s, 2h30m, 7d or 1w", s)
 		}
 		total, rest = total+time.Duration(n)*unit.is, after
 	}
 	if rest != "" || s == "" {
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < 0 || d > longest {
-			return 0, fmt.Errorf("%q is no duration", s)
+			return 0, fmt.Errorf("%q is not a duration: want one such as 90s, 2h30m, 7d or 1w", s)
 		}
 		total += d
 	}

@@ -126,7 +126,7 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 		return err
 	}
 	if s.Name != "" && !found {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s/%s was not there, and is not.", resource.Shown(), s.Name))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s/%s did not exist at that moment and does not exist now: there is nothing to restore.", resource.Shown(), s.Name))
 	}
 	for t, was := range then {
 		if !r.selects(was) || r.leaves(p, was) {

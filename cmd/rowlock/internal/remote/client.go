@@ -65,7 +65,7 @@ type Client struct {
 func New(cfg Config) (*Client, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, errors.New("the server's URL is none") // not repeated: it may have a password in it
+		return nil, errors.New("the server's URL cannot be parsed") // not repeated: it may have a password in it
 	}
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
 	cfg.QPS = cmp.Or(cfg.QPS, 50)

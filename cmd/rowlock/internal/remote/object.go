@@ -100,7 +100,7 @@ func members(raw []byte, i int, want map[string]func(at int) error) error {
 		return scan.Skip(raw, at), failed == nil
 	})
 	if failed == nil && end < 0 {
-		return errors.New("it, or its metadata, is no object")
+		return errors.New("the object, or its metadata, is not a JSON object")
 	}
 	return failed
 }

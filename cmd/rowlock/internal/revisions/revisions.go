@@ -163,7 +163,7 @@ func collection(t cluster.Target) string {
 // asked says what a refusal means where the server's words do not.
 func asked(t cluster.Target, err error) error {
 	if missing(err) {
-		return fmt.Errorf("the past of %s: the server has no %s: it is no rowlock, an older one, or runs with --history-api=false", t, Group)
+		return fmt.Errorf("the past of %s: the server does not serve %s: it is not rowlock, is an older release of it, or runs with --history-api=false", t, Group)
 	}
 	return fmt.Errorf("the past of %s: %w", t, err)
 }
@@ -193,7 +193,7 @@ func held(ctx context.Context, c *cluster.Client, name string) (int64, error) {
 	var h history.Moment
 	if err := c.Do(ctx, cluster.Request{Path: Root + "/moments/" + url.PathEscape(name)}, &h); err != nil {
 		if missing(err) {
-			return 0, fmt.Errorf("the server has no %s: it is no rowlock, an older one, or runs with --history-api=false; a revision instead of a time needs none", Group)
+			return 0, fmt.Errorf("the server does not serve %s: it is not rowlock, is an older release of it, or runs with --history-api=false; give a revision instead of a time, which needs no history API", Group)
 		}
 		return 0, fmt.Errorf("asking which revision held: %w", err)
 	}

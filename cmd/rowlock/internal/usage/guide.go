@@ -121,3 +121,11 @@ func didYouMean(text, before string, names []string) string {
 	}
 	return ": did you mean " + strings.Join(near, " or ") + "?"
 }
+
+// Or lists what is valid: "a, b or c".
+func Or(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}

@@ -44,7 +44,7 @@ func TestHostileSource(t *testing.T) {
 	}, copying.Options{})
 	wantTotal(t, "bad names", r, 2, 0, 0, 0, 0, 13)
 	wantTold(t, r, copying.Failed, "configmaps", "?", `no object can have the name "../../../nodes/x"`)
-	wantTold(t, r, copying.Failed, "configmaps", "?", "it is no JSON object")
+	wantTold(t, r, copying.Failed, "configmaps", "?", "the object is not a JSON object")
 	wantTold(t, r, copying.Failed, "configmaps", "UPPER case", "Invalid value")
 	wantTold(t, r, copying.Failed, "configmaps", "?", `no object can have the name "?[2J"`)
 	wantTold(t, r, copying.Failed, "configmaps", "real", "field not declared in schema")

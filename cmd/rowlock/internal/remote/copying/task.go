@@ -48,7 +48,7 @@ func newTask(resource string, data []byte) (*task, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // numbers stay as they are written
 	if err := dec.Decode(&t.object); err != nil || t.object == nil {
-		return t, errors.New("it is no JSON object")
+		return t, errors.New("the object is not a JSON object")
 	}
 	version, _ := t.object["apiVersion"].(string)
 	name, _ := t.field("metadata", "name").(string)
