@@ -96,7 +96,9 @@ func validateNodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 		named[name] = append(named[name], k)
 	}
 	for i := range was.Drivers {
-		for _, k := range named[was.Drivers[i].Name] { // names of what is stored are different ones
+		list := named[was.Drivers[i].Name]
+		delete(named, was.Drivers[i].Name) // names of what is stored are different ones
+		for _, k := range list {
 			if !rules.Same(was.Drivers[i], s.Drivers[k]) {
 				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver"), rules.Shown(s.Drivers[k]), apivalidation.FieldImmutableErrorMsg))
 			}
