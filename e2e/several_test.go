@@ -311,5 +311,5 @@ func TestServersShareKeys(t *testing.T) {
 			t.Errorf("%s answers the administrator of the first with %d", s.URL, resp.StatusCode)
 		}
 	}
-	harness.StartT(t, harness.Options{Store: url, Args: []string{"--replace-cluster-keys"}})
+	harness.StartT(t, harness.Options{Store: url, DataDir: filepath.Join(t.TempDir(), "other"), Args: []string{"--replace-cluster-keys"}})
 }

@@ -8,11 +8,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -79,6 +81,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			return nil, err
 		}
 		o.DataDir = filepath.Join(dir, "rowlock-data")
+		if err := shareKeys(ctx, bin, o.Store, o.DataDir); err != nil {
+			return nil, err
+		}
 	}
 	if o.Port == 0 {
 		if o.Port, err = FreePort(); err != nil {
@@ -114,6 +119,29 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("%w\n%s", err, s.log)
 	}
 	return s, nil
+}
+
+// firsts are the data directories that the first servers of databases began with.
+var firsts sync.Map
+
+// shareKeys has a new data directory begin with the keys of the first server of its PostgreSQL database, as
+// servers of one database must have the same.
+func shareKeys(ctx context.Context, bin, store, dir string) error {
+	if !strings.HasPrefix(store, "postgres") {
+		return nil
+	}
+	first, known := firsts.LoadOrStore(store, dir)
+	if !known {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(first.(string), "service-account.key")); errors.Is(err, fs.ErrNotExist) {
+		firsts.Store(store, dir) // it never began, or is gone with its test
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, bin, "init", "--data-dir", dir, "--from", first.(string)).CombinedOutput(); err != nil {
+		return fmt.Errorf("sharing keys: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // Again starts a server on the same folder, port and flags.

@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// standby is what a server says that has become one: another takes writes, or it will again.
-var standby = fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, sqlstore.ErrUnavailable)
+// errStandby is what a server says that has become one: another takes writes, or it will again.
+var errStandby = fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, sqlstore.ErrUnavailable)
 
 // damaged says that PostgreSQL found its files to be.
 var damaged = &sqlstore.CorruptError{Reason: "the database is damaged"}
@@ -34,7 +34,7 @@ var byCode = map[string]error{
 	"23":    nil,                     // a constraint that somebody added
 	"23505": sqlstore.ErrRefused,     // a revision or key that is there: the counter has gone back
 	"25":    sqlstore.ErrUnavailable, // a transaction that is not in the state it was left in, or timed out
-	"25006": standby,                 // read-only transaction: the server became a standby
+	"25006": errStandby,              // read-only transaction: the server became a standby
 	"26":    sqlstore.ErrUnavailable, // a prepared statement that somebody else removed: another session has it
 	"28":    sqlstore.ErrUnavailable, // a password that changed, a role that may not log in now
 	"3D000": sqlstore.ErrUnavailable, // a database that is being replaced
