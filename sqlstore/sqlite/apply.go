@@ -257,6 +257,8 @@ func (a *applier) check(op *sqlstore.Op) (failed, err error) {
 func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 	revision := a.next + 1
 	created = revision
+	var at any = revision // as an argument, which is memory of its own
+	since := at
 	var superseded, expires any
 	var deleted int64
 	if !op.ExpiresAt.IsZero() {
@@ -271,13 +273,18 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 		if !found {
 			return a.refused(op)
 		}
-		created, _ = v[0].(int64)
-		if err := a.w.exec(qSupersede, revision, op.Expect); err != nil {
+		var ok bool
+		if created, ok = v[0].(int64); ok {
+			since = v[0]
+		} else {
+			since = created
+		}
+		if err := a.w.exec(qSupersede, at, op.Expect); err != nil {
 			return 0, nil, err
 		}
 	}
 	if op.Verb == sqlstore.Delete {
-		superseded, deleted, expires = revision, 1, nil
+		superseded, deleted, expires = at, 1, nil
 	}
 	value := op.Value
 	if value == nil {
@@ -289,7 +296,7 @@ func (a *applier) write(op *sqlstore.Op) (created int64, failed, err error) {
 	}
 	k := &op.Key
 	sum := sqlstore.Placed(a.sums.Written(k.Resource, k.Namespace, k.Name, deleted != 0, value, until, a.at), revision, created)
-	err = a.w.exec(qInsert, revision, op.Key.Resource, op.Key.Namespace, op.Key.Name, created, superseded, deleted, value, expires, a.at, sum)
+	err = a.w.exec(qInsert, at, k.Resource, k.Namespace, k.Name, since, superseded, deleted, value, expires, a.at, sum)
 	if op.Verb == sqlstore.Create && isUnique(err) {
 		return a.refused(op)
 	}

@@ -71,7 +71,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
 	"qBounds": qBounds, "qRevision": qRevision, "qSetRevision": qSetRevision, "qSetBatch": qSetBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
-	"qCopies": qCopies, "qSetCopies": qSetCopies, "qOutline": qOutline, "qOutlineEnded": qOutlineEnded, "qWholeRow": qWholeRow, "qListed": qListed, "qNewest": qNewest,
+	"qCopies": qCopies, "qSetCopies": qSetCopies, "qOutline": qOutline, "qOutlineEnded": qOutlineEnded, "qWholeRow": qWholeRow, "qListed": qListed, "qListedBack": qListedBack, "qNewest": qNewest,
 	"qReserved": qReserved, "qReserve": qReserve, "qBoot": qBoot, "qFence": qFence, "qUnreserve": qUnreserve,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,

@@ -124,8 +124,10 @@ const (
 	qOutline = `SELECT revision FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL AND (resource, namespace, name) > (?1, ?2, ?3)` +
 		` AND (resource, namespace, name) <= (?4, ?5, ?6) AND revision <= ?7`
 	qOutlineEnded = `SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND revision <= ?1`
-	// kv_live, with the keys: what the index has, to hold the table to it. qOutlineEnded has the others.
-	qListed = `SELECT revision, resource, namespace, name FROM kv WHERE superseded_revision IS NULL AND resource > '' AND +revision <= ?1`
+	// kv_live, with the keys, from either end: what the index has, to compare the table with. qOutlineEnded has the others.
+	listed      = `SELECT revision, resource, namespace, name FROM kv WHERE superseded_revision IS NULL AND resource > '' AND +revision <= ?1`
+	qListed     = listed + ` ORDER BY resource, namespace, name`
+	qListedBack = listed + ` ORDER BY resource DESC, namespace DESC, name DESC`
 	// kv by primary key.
 	qNewest = `SELECT coalesce(max(revision), 0) FROM kv`
 	// kv by primary key.

@@ -34,8 +34,9 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 			defer all.end()
 			l := lent.New(take)
 			defer l.End()
+			a := adder{to: l, seen: listed.reader()}
 			for s, ok := all.next(); ok; s, ok = all.next() {
-				rows, rest, err := d.readSpan(within, s, revision, l, listed)
+				rows, rest, err := d.readSpan(within, s, revision, &a)
 				if err != nil {
 					return err
 				}
@@ -56,8 +57,7 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 
 // readSpan hands out what was there at a revision of the rows written within a span. rest is
 // what it left of it, as there were too many.
-func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lent.Pieces, listed *listing) (rows int, rest span, err error) {
-	a := adder{to: l, seen: listed.row}
+func (d *Driver) readSpan(ctx context.Context, s span, revision int64, a *adder) (rows int, rest span, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
 			return err
@@ -72,10 +72,10 @@ func (d *Driver) readSpan(ctx context.Context, s span, revision int64, l *lent.P
 		if err != nil {
 			return err
 		}
-		return l.Flush()
+		return a.to.Flush()
 	})
 	if rows == spanRows {
-		rest = span{l.Last, s.to}
+		rest = span{a.to.Last, s.to}
 	}
 	return rows, rest, err
 }
