@@ -140,7 +140,7 @@ func (o *authzOptions) build(c *cache.Cache, gate func(string) bool, id string, 
 	if err != nil {
 		return nil, err
 	}
-	usual, err := apiaccess.NewStandard(c)
+	usual, err := apiaccess.NewStandard(c, gate)
 	if err != nil {
 		return nil, err
 	}

@@ -40,25 +40,120 @@ const (
 var policyFile []byte
 
 // Policy is the roles and bindings that each cluster has from its start. All servers of a
-// process share one.
+// process without gates that change it share one.
 type Policy struct {
-	ClusterRoles        []rbacv1.ClusterRole        `json:"clusterRoles"`
-	ClusterRoleBindings []rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
-	Roles               []rbacv1.Role               `json:"roles"`
-	RoleBindings        []rbacv1.RoleBinding        `json:"roleBindings"`
+	ClusterRoles        []rbacv1.ClusterRole
+	ClusterRoleBindings []rbacv1.ClusterRoleBinding
+	Roles               []rbacv1.Role
+	RoleBindings        []rbacv1.RoleBinding
 
 	whole sync.Map // sqlstore.Key -> the sum of a stored object that lacked nothing
 }
 
-// DefaultPolicy is the built-in policy, which nobody may change.
-func DefaultPolicy() (*Policy, error) { return builtIn() }
+// DefaultPolicy is the built-in policy, which nobody may change, where some gates are on; nil:
+// none of those that bring roles or rules.
+func DefaultPolicy(on kinds.Feature) (*Policy, error) {
+	file, err := readPolicy()
+	if err != nil {
+		return nil, err
+	}
+	if on == nil || !slices.ContainsFunc(file.gates(), on) {
+		return builtIn()
+	}
+	return file.policy(on), nil
+}
 
-var builtIn = sync.OnceValues(readPolicy)
+var builtIn = sync.OnceValues(func() (*Policy, error) {
+	file, err := readPolicy()
+	if err != nil {
+		return nil, err
+	}
+	return file.policy(func(string) bool { return false }), nil
+})
 
-func readPolicy() (*Policy, error) {
-	p := &Policy{}
-	if err := json.Unmarshal(policyFile, p); err != nil {
+// policyDocument is policy.json: roles, rules and bindings that name a gate are there where it
+// is on.
+type policyDocument struct {
+	ClusterRoles        []gatedRole          `json:"clusterRoles"`
+	ClusterRoleBindings []gatedBinding       `json:"clusterRoleBindings"`
+	Roles               []rbacv1.Role        `json:"roles"`
+	RoleBindings        []rbacv1.RoleBinding `json:"roleBindings"`
+}
+
+type gatedRole struct {
+	rbacv1.ClusterRole
+	Gate  string      `json:"gate"`
+	Rules []gatedRule `json:"rules"`
+}
+
+type gatedRule struct {
+	rbacv1.PolicyRule
+	Gate string `json:"gate"`
+	// GatedURLs are more nonResourceURLs, by the gates that bring them.
+	GatedURLs map[string][]string `json:"gatedURLs"`
+}
+
+type gatedBinding struct {
+	rbacv1.ClusterRoleBinding
+	Gate string `json:"gate"`
+}
+
+var readPolicy = sync.OnceValues(func() (*policyDocument, error) {
+	d := &policyDocument{}
+	if err := json.Unmarshal(policyFile, d); err != nil {
 		return nil, fmt.Errorf("default policy: %w", err)
+	}
+	return d, nil
+})
+
+// gates are those that bring something.
+func (d *policyDocument) gates() []string {
+	var names []string
+	add := func(gate string) {
+		if gate != "" && !slices.Contains(names, gate) {
+			names = append(names, gate)
+		}
+	}
+	for i := range d.ClusterRoles {
+		add(d.ClusterRoles[i].Gate)
+		for j := range d.ClusterRoles[i].Rules {
+			add(d.ClusterRoles[i].Rules[j].Gate)
+			for gate := range d.ClusterRoles[i].Rules[j].GatedURLs {
+				add(gate)
+			}
+		}
+	}
+	for i := range d.ClusterRoleBindings {
+		add(d.ClusterRoleBindings[i].Gate)
+	}
+	return names
+}
+
+// policy is what the document says where gates are on.
+func (d *policyDocument) policy(on kinds.Feature) *Policy {
+	there := func(gate string) bool { return gate == "" || on(gate) }
+	p := &Policy{}
+	for i := range d.ClusterRoles {
+		if r := &d.ClusterRoles[i]; there(r.Gate) {
+			role := r.DeepCopy()
+			for j := range r.Rules {
+				if there(r.Rules[j].Gate) {
+					role.Rules = append(role.Rules, r.Rules[j].rule(on))
+				}
+			}
+			p.ClusterRoles = append(p.ClusterRoles, *role)
+		}
+	}
+	for i := range d.ClusterRoleBindings {
+		if b := &d.ClusterRoleBindings[i]; there(b.Gate) {
+			p.ClusterRoleBindings = append(p.ClusterRoleBindings, *b.DeepCopy())
+		}
+	}
+	for i := range d.Roles {
+		p.Roles = append(p.Roles, *d.Roles[i].DeepCopy())
+	}
+	for i := range d.RoleBindings {
+		p.RoleBindings = append(p.RoleBindings, *d.RoleBindings[i].DeepCopy())
 	}
 	for _, obj := range p.objects() {
 		labels := obj.want.GetLabels()
@@ -69,7 +164,20 @@ func readPolicy() (*Policy, error) {
 		obj.want.SetLabels(labels)
 		obj.want.SetAnnotations(map[string]string{autoUpdate: autoUpdateYes})
 	}
-	return p, nil
+	return p
+}
+
+func (r *gatedRule) rule(on kinds.Feature) rbacv1.PolicyRule {
+	rule := r.PolicyRule.DeepCopy()
+	for gate, urls := range r.GatedURLs {
+		if on(gate) {
+			rule.NonResourceURLs = append(rule.NonResourceURLs, urls...)
+		}
+	}
+	if len(r.GatedURLs) > 0 {
+		slices.Sort(rule.NonResourceURLs)
+	}
+	return *rule
 }
 
 // NodeRules are the rules of node agents, which hold for them whatever has become

@@ -110,7 +110,7 @@ func TestPolicyIsBroughtBack(t *testing.T) {
 	a := newAPI()
 	ensure := func() []string {
 		t.Helper()
-		policy, err := access.DefaultPolicy()
+		policy, err := access.DefaultPolicy(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestPolicyIsBroughtBack(t *testing.T) {
 // A role that is as it should be costs no request, by what the cache has.
 func TestPolicyTrustsTheCache(t *testing.T) {
 	l := newLog(t)
-	policy, err := access.DefaultPolicy()
+	policy, err := access.DefaultPolicy(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestPolicyTrustsTheCache(t *testing.T) {
 // What was whole once does not count for what has changed since, nor for what another server
 // stores.
 func TestPolicyLooksAgain(t *testing.T) {
-	policy, err := access.DefaultPolicy()
+	policy, err := access.DefaultPolicy(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestPolicyLooksAgain(t *testing.T) {
 }
 
 func TestPolicyFailure(t *testing.T) {
-	policy, err := access.DefaultPolicy()
+	policy, err := access.DefaultPolicy(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func (failing) Call(context.Context, string, string, string, string, any, any) e
 }
 
 func TestNodeRules(t *testing.T) {
-	policy, err := access.DefaultPolicy()
+	policy, err := access.DefaultPolicy(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +301,73 @@ func TestNodeRules(t *testing.T) {
 	for _, b := range policy.ClusterRoleBindings {
 		if b.Name == "system:node" && len(b.Subjects) > 0 {
 			t.Errorf("everybody's node role: %v", b.Subjects)
+		}
+	}
+}
+
+// TestPolicyOfGates: a gate brings the roles, rules and bindings of its feature, and no others.
+func TestPolicyOfGates(t *testing.T) {
+	all := func(on func(string) bool) map[string]string {
+		p, err := access.DefaultPolicy(on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, r := range p.ClusterRoles {
+			for _, rule := range r.Rules {
+				out[r.Name] += fmt.Sprintf("%s %s %s %s\n", rule.Verbs, rule.APIGroups, rule.Resources, rule.NonResourceURLs)
+			}
+			if r.Annotations["rbac.authorization.kubernetes.io/autoupdate"] != "true" || r.Labels["kubernetes.io/bootstrapping"] != "rbac-defaults" {
+				t.Errorf("%s is not marked as a default role", r.Name)
+			}
+		}
+		for _, b := range p.ClusterRoleBindings {
+			for _, s := range b.Subjects {
+				out["binding "+b.Name] += s.Kind + " " + s.Namespace + "/" + s.Name + " " + b.RoleRef.Name + "\n"
+			}
+		}
+		return out
+	}
+	plain := all(nil)
+	controller := func(name string) map[string]string {
+		full := "system:controller:" + name
+		return map[string]string{full: "", "binding " + full: "ServiceAccount kube-system/" + name + " " + full + "\n"}
+	}
+	for gate, want := range map[string][]map[string]string{
+		"none": {},
+		"DynamicResourceAllocation": {controller("resource-claim-controller"), {
+			"system:kube-scheduler": "[get list patch update watch] [resource.k8s.io] [resourceclaims/status] []\n[update] [] [pods/finalizers] []\n",
+			"system:node":           "[get] [resource.k8s.io] [resourceclaims] []\n[deletecollection] [resource.k8s.io] [resourceslices] []\n",
+		}},
+		"MultiCIDRServiceAllocator": {controller("service-cidrs-controller"), {
+			"system:node-proxier": "[list watch] [networking.k8s.io] [servicecidrs] []\n[list watch] [discovery.k8s.io] [endpointslices] []\n",
+		}},
+		"ClusterTrustBundle": {{
+			"system:node":                                   "[get list watch] [certificates.k8s.io] [clustertrustbundles] []\n",
+			"system:cluster-trust-bundle-discovery":         "[get list watch] [certificates.k8s.io] [clustertrustbundles] []\n",
+			"binding system:cluster-trust-bundle-discovery": "Group /system:serviceaccounts system:cluster-trust-bundle-discovery\n",
+		}},
+		"StorageVersionMigrator":  {controller("storage-version-migrator-controller")},
+		"SELinuxChangePolicy":     {controller("selinux-warning-controller")},
+		"VolumeAttributesClass":   {controller("volumeattributesclass-protection-controller")},
+		"KubeletFineGrainedAuthz": {{"system:kubelet-api-admin": "[*] [] [nodes/configz nodes/healthz nodes/pods] []\n"}},
+		"ComponentFlagz":          {{"system:monitoring": "[get] [] [] [/flagz /healthz "}},
+		"ComponentStatusz":        {{"system:monitoring": "/readyz /readyz/* /statusz]"}},
+	} {
+		got := all(func(name string) bool { return name == gate })
+		changed := map[string]string{}
+		for _, more := range want {
+			maps.Copy(changed, more)
+		}
+		for name, rules := range got {
+			part, ok := changed[name]
+			if ok != (rules != plain[name]) || !strings.Contains(rules, part) {
+				t.Errorf("%s: %s is %q, want %q in it", gate, name, rules, part)
+			}
+			delete(changed, name)
+		}
+		for name := range changed {
+			t.Errorf("%s: %s is missing", gate, name)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // Standard is authorization by the objects of a cluster as a server usually has it: by
@@ -21,9 +22,9 @@ type Standard struct {
 	follower *follow.Follower
 }
 
-// NewStandard follows the roles and bindings of a cache.
-func NewStandard(c *cache.Cache) (*Standard, error) {
-	policy, err := DefaultPolicy()
+// NewStandard follows the roles and bindings of a cache. on says which gates are on.
+func NewStandard(c *cache.Cache, on kinds.Feature) (*Standard, error) {
+	policy, err := DefaultPolicy(on)
 	if err != nil {
 		return nil, err
 	}

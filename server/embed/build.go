@@ -139,7 +139,7 @@ func (o *Options) version() version.Info {
 
 // authorize adds who decides on requests, and what follows from that.
 func (o *Options) authorize(cfg *server.Config) error {
-	usual, err := access.NewStandard(cfg.Cache)
+	usual, err := access.NewStandard(cfg.Cache, cfg.Feature)
 	if err != nil {
 		return err
 	}
