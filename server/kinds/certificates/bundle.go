@@ -4,11 +4,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"strings"
 	"time"
 
 	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -60,32 +58,15 @@ func validateBundle(b *certificatesv1alpha1.ClusterTrustBundle) field.ErrorList 
 	p := field.NewPath("metadata")
 	var errs field.ErrorList
 	if b.GenerateName != "" {
-		errs = append(errs, rules.Messages(p.Child("generateName"), b.GenerateName, bundleName(signer, b.GenerateName, true))...)
+		errs = append(errs, rules.Messages(p.Child("generateName"), b.GenerateName, rules.TrustBundleName(signer, b.GenerateName, true))...)
 	}
 	if b.Name != "" { // that there is none is said elsewhere
-		errs = append(errs, rules.Messages(p.Child("name"), b.Name, bundleName(signer, b.Name, false))...)
+		errs = append(errs, rules.Messages(p.Child("name"), b.Name, rules.TrustBundleName(signer, b.Name, false))...)
 	}
 	if signer != "" {
-		errs = append(errs, validateSigner(signer, field.NewPath("spec", "signerName"))...)
+		errs = append(errs, rules.SignerName(signer, field.NewPath("spec", "signerName"))...)
 	}
 	return errs
-}
-
-// bundleName says what is wrong with a name: the signer's, with colons for slashes, comes
-// before a free part, and nobody else's name looks like that.
-func bundleName(signer, name string, prefix bool) []string {
-	if signer == "" {
-		if strings.Contains(name, ":") {
-			return []string{`ClusterTrustBundle without signer name must not have ":" in its name`}
-		}
-		return apivalidation.NameIsDNSSubdomain(name, prefix)
-	}
-	before := strings.ReplaceAll(signer, "/", ":") + ":"
-	free, ok := strings.CutPrefix(name, before)
-	if !ok {
-		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, before)}
-	}
-	return apivalidation.NameIsDNSSubdomain(free, prefix)
 }
 
 // validateAnchors wants CA certificates, each once; text around them is left alone.

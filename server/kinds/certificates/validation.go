@@ -7,21 +7,17 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const (
-	legacySigner    = "kubernetes.io/legacy-unknown"
-	minExpiration   = 600 // seconds
-	maxSignerPath   = 571
-	maxSignerDomain = 253
+	legacySigner  = "kubernetes.io/legacy-unknown"
+	minExpiration = 600 // seconds
 )
 
 var usages = []certificatesv1.KeyUsage{
@@ -136,7 +132,7 @@ func validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) fiel
 	if r.Spec.SignerName == legacySigner && !l.legacySigner {
 		errs = append(errs, field.Invalid(p.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
 	} else {
-		errs = append(errs, validateSigner(r.Spec.SignerName, p.Child("signerName"))...)
+		errs = append(errs, rules.SignerName(r.Spec.SignerName, p.Child("signerName"))...)
 	}
 	if s := r.Spec.ExpirationSeconds; s != nil && *s < minExpiration {
 		errs = append(errs, field.Invalid(p.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
@@ -254,37 +250,4 @@ func certificateFault(text []byte) error {
 		return errors.New("must contain at least one CERTIFICATE PEM block")
 	}
 	return nil
-}
-
-// validateSigner checks "example.com/path"; the domain is of at least two labels.
-func validateSigner(name string, p *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(p, "")}
-	}
-	const form = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-	segments := strings.Split(name, "/")
-	if len(segments) != 2 {
-		return field.ErrorList{field.Invalid(p, name, form)}
-	}
-	domain, path := segments[0], segments[1]
-	var errs field.ErrorList
-	labels := strings.Split(domain, ".")
-	for _, label := range labels {
-		for _, m := range validation.IsDNS1123Label(label) {
-			errs = append(errs, field.Invalid(p, domain, fmt.Sprintf("validating label %q: %s", label, m)))
-		}
-	}
-	if len(labels) < 2 {
-		errs = append(errs, field.Invalid(p, domain, "should be a domain with at least two segments separated by dots"))
-	}
-	for _, m := range validation.IsDNS1123Subdomain(path) {
-		errs = append(errs, field.Invalid(p, path, fmt.Sprintf("validating label %q: %s", path, m)))
-	}
-	if len(name) > maxSignerPath {
-		errs = append(errs, field.TooLong(p, "", maxSignerPath))
-	}
-	if len(domain) > maxSignerDomain {
-		errs = append(errs, field.TooLong(p, "", maxSignerDomain))
-	}
-	return errs
 }

@@ -1,8 +1,12 @@
 package podspec
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // downwardFile checks a file that shows a field of the pod. Its errors name the
@@ -61,6 +65,15 @@ func (c *checker) projected(v *corev1.ProjectedVolumeSource, p *field.Path) {
 			n++
 			c.projectedToken(src.ServiceAccountToken, p, at.Child("serviceAccountToken"))
 		}
+		if src.ClusterTrustBundle != nil {
+			n++
+			c.projectedBundle(src.ClusterTrustBundle, at.Child("clusterTrustBundle"))
+			if path := src.ClusterTrustBundle.Path; paths.has(path) { // an empty one too
+				c.invalid(p, path, "conflicting duplicate paths")
+			} else {
+				paths.add(path)
+			}
+		}
 		if n > 1 {
 			c.forbidden(at, "may not specify more than 1 volume type per source")
 		}
@@ -92,4 +105,39 @@ func (c *checker) projectedToken(t *corev1.ServiceAccountTokenProjection, volume
 	} else if !c.o.AllowNonLocalProjectedTokenPath {
 		c.localPath(volume, "path", t.Path)
 	}
+}
+
+// projectedBundle checks which trust anchors are shown: those of one ClusterTrustBundle, or of
+// all that a signer has and a selector chooses.
+func (c *checker) projectedBundle(b *corev1.ClusterTrustBundleProjection, p *field.Path) {
+	switch {
+	case b.Name != nil && b.SignerName != nil:
+		c.invalid(p, rules.Shown(b), "only one of name and signerName may be used")
+	case b.Name != nil:
+		if *b.Name == "" {
+			c.required(p.Child("name"), "must be a valid object name")
+		}
+		signer := ""
+		if i := strings.LastIndexByte(*b.Name, ':'); i >= 0 {
+			signer = strings.ReplaceAll((*b.Name)[:i], ":", "/")
+		}
+		for _, m := range rules.TrustBundleName(signer, *b.Name, false) {
+			c.invalid(p.Child("name"), *b.Name, "not a valid clustertrustbundlename: "+m)
+		}
+		if b.LabelSelector != nil {
+			c.invalid(p.Child("labelSelector"), rules.Shown(b.LabelSelector), "labelSelector must be unset if name is specified")
+		}
+	case b.SignerName != nil:
+		if *b.SignerName == "" {
+			c.required(p.Child("signerName"), "must be a valid signer name")
+		}
+		c.add(rules.SignerName(*b.SignerName, p.Child("signerName"))...)
+		c.selector(b.LabelSelector, false, p, "labelSelector")
+	default:
+		c.required(p, "either name or signerName must be specified")
+	}
+	if b.Path == "" {
+		c.required(p.Child("path"), "")
+	}
+	c.localPath(p, "path", b.Path)
 }
