@@ -16,13 +16,17 @@ import (
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const annotation = "kubernetes.io/limit-ranger"
 
 // Ranger applies limit ranges.
-type Ranger struct{ Objects admission.Objects }
+type Ranger struct {
+	Objects      admission.Objects
+	PodResources bool // pods may have resources for all of their containers together
+}
 
 var (
 	_ admission.Mutator   = Ranger{}
@@ -58,7 +62,7 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 		if !created && !(a.Is("", "pods", "resize") && a.Operation == admission.Update) {
 			return nil
 		}
-		check = func(r *corev1.LimitRange) ([]error, error) { return checkPod(ctx, obj, r) }
+		check = func(r *corev1.LimitRange) ([]error, error) { return p.checkPod(ctx, obj, r) }
 	case *corev1.PersistentVolumeClaim:
 		if !a.Is("", "persistentvolumeclaims", "") {
 			return nil
@@ -174,7 +178,7 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, r *corev1.LimitRange) (errs
 	return errs
 }
 
-func checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) (errs []error, _ error) {
+func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) (errs []error, _ error) {
 	steps := kinds.Steps(ctx)
 	for i := range r.Spec.Limits {
 		item := &r.Spec.Limits[i]
@@ -200,8 +204,13 @@ func checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) (errs 
 				check(pod.Spec.InitContainers[j].Resources.Requests, pod.Spec.InitContainers[j].Resources.Limits)
 			}
 		case corev1.LimitTypePod:
-			check(sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }),
-				sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }))
+			requests := sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+			limits := sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+			if whole, ok := podspec.WholeResources(&pod.Spec); ok && p.PodResources {
+				podspec.Overrule(requests, whole.Requests)
+				podspec.Overrule(limits, whole.Limits)
+			}
+			check(requests, limits)
 		}
 	}
 	return errs, nil

@@ -126,3 +126,27 @@ func TestLimitsTimesContainers(t *testing.T) {
 		t.Errorf("filled in: %v", err)
 	}
 }
+
+// TestPodResources: what a pod has as a whole counts for it, where the gate is on; the other
+// resources are those of its containers.
+func TestPodResources(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{container("a", list("cpu", "1", "memory", "1"), list("cpu", "1", "memory", "1"))},
+		Resources:  &corev1.ResourceRequirements{Requests: list("cpu", "2"), Limits: list("cpu", "3")},
+	}}
+	for name, c := range map[string]struct {
+		item    corev1.LimitRangeItem
+		off, on string
+	}{
+		"limit":   {corev1.LimitRangeItem{Type: "Pod", Max: list("cpu", "2")}, "", "maximum cpu usage per Pod is 2, but limit is 3"},
+		"request": {corev1.LimitRangeItem{Type: "Pod", Min: list("cpu", "2")}, "minimum cpu usage per Pod is 2, but request is 1", ""},
+		"memory":  {corev1.LimitRangeItem{Type: "Pod", Min: list("memory", "2")}, "minimum memory usage per Pod is 2, but request is 1", "minimum memory usage per Pod is 2, but request is 1"},
+	} {
+		for gate, want := range map[bool]string{false: c.off, true: c.on} {
+			err := limits.Ranger{Objects: ranges{c.item}, PodResources: gate}.Validate(t.Context(), creating(pod))
+			if (err == nil) != (want == "") || err != nil && !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s, with the gate %t: %v, want %q", name, gate, err, want)
+			}
+		}
+	}
+}

@@ -109,7 +109,9 @@ var all = []entry{
 		return admission.NamespaceExists{Namespaces: s.reader}
 	})},
 	{name: "LimitPodHardAntiAffinityTopology", build: plain(func(*shared) admission.Plugin { return pods.HostAntiAffinity{} })},
-	{name: "LimitRanger", on: true, build: plain(func(s *shared) admission.Plugin { return limits.Ranger{Objects: s.reader} })},
+	{name: "LimitRanger", on: true, build: plain(func(s *shared) admission.Plugin {
+		return limits.Ranger{Objects: s.reader, PodResources: s.Feature("PodLevelResources")}
+	})},
 	{name: "ServiceAccount", on: true, build: plain(func(s *shared) admission.Plugin { return pods.ServiceAccount{Objects: s.reader} })},
 	{name: "NodeRestriction", build: plain(func(s *shared) admission.Plugin {
 		return nodes.Restriction{
@@ -125,7 +127,7 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return podsecurity.New(s.reader, c)
+		return podsecurity.New(s.reader, c, s.Feature("UserNamespacesPodSecurityStandards"))
 	}},
 	{name: "PodNodeSelector", build: func(s *shared, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseNodeSelectors(config)
@@ -141,7 +143,7 @@ var all = []entry{
 	})},
 	{name: "PodTolerationRestriction", build: func(s *shared, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseTolerationLimits(config)
-		p.Objects = s.reader
+		p.Objects, p.PodResources = s.reader, s.Feature("PodLevelResources")
 		return p, err
 	}},
 	{name: "EventRateLimit", build: func(s *shared, config []byte) (admission.Plugin, error) {
@@ -190,7 +192,7 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return quota.New(quotas{s.reader, s.API}, limited, s.Clock), nil
+		return quota.New(quotas{s.reader, s.API}, limited, s.Feature("PodLevelResources"), s.Clock), nil
 	}},
 	{name: "AlwaysDeny", build: plain(func(*shared) admission.Plugin { return admission.AlwaysDeny{} })},
 }

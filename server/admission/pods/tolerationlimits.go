@@ -19,7 +19,8 @@ import (
 // TolerationLimits gives pods the tolerations that their namespace has for them, and
 // refuses those that it does not allow.
 type TolerationLimits struct {
-	Objects admission.Objects
+	Objects      admission.Objects
+	PodResources bool // pods may have resources for all of their containers together
 	// Default and Allowed are for namespaces that do not say by annotations.
 	Default, Allowed []corev1.Toleration
 }
@@ -80,7 +81,7 @@ func (p TolerationLimits) Admit(ctx context.Context, a *admission.Attributes) er
 			more = slices.Clone(p.Default)
 		}
 	}
-	if kindpods.QOS(pod) != corev1.PodQOSBestEffort {
+	if kindpods.QOS(pod, p.PodResources) != corev1.PodQOSBestEffort {
 		more = append(more, corev1.Toleration{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if len(more) > 0 {

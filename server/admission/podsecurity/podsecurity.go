@@ -35,16 +35,50 @@ type Plugin struct {
 var _ admission.Validator = (*Plugin)(nil)
 
 // evaluator knows the standards of all releases. It never changes, so all servers of a
-// process share one.
-var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks()) })
+// process share one; those that relax them for user namespaces share another.
+var (
+	evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks()) })
+	relaxed   = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(relaxedChecks()) })
+)
 
-// New makes the plugin.
-func New(objects admission.Objects, c Config) (*Plugin, error) {
+// isolated are the checks that pods in a user namespace of their own pass where the standards
+// are relaxed for them: root, and all of /proc, are those of the namespace.
+var isolated = []policy.CheckID{"procMount", "runAsNonRoot", "runAsUser"}
+
+// relaxedChecks are the checks of the standards as the gate UserNamespacesPodSecurityStandards
+// has them. The library has a switch for that, which is one for all servers of a process.
+func relaxedChecks() []policy.Check {
+	checks := policy.DefaultChecks()
+	for i := range checks {
+		if !slices.Contains(isolated, checks[i].ID) {
+			continue
+		}
+		checks[i].Versions = slices.Clone(checks[i].Versions)
+		for j := range checks[i].Versions {
+			v := &checks[i].Versions[j]
+			strict := v.CheckPod
+			v.CheckPod = func(meta *metav1.ObjectMeta, spec *corev1.PodSpec) policy.CheckResult {
+				if spec != nil && spec.HostUsers != nil && !*spec.HostUsers {
+					return policy.CheckResult{Allowed: true}
+				}
+				return strict(meta, spec)
+			}
+		}
+	}
+	return checks
+}
+
+// New makes the plugin. userNamespaces says that the standards are relaxed for pods in user
+// namespaces.
+func New(objects admission.Objects, c Config, userNamespaces bool) (*Plugin, error) {
 	defaults, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
 	standards, err := evaluator()
+	if userNamespaces {
+		standards, err = relaxed()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("pod security standards: %w", err)
 	}

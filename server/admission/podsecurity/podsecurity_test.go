@@ -71,7 +71,7 @@ func labels(pairs ...string) map[string]string {
 
 func plugin(t *testing.T, c cluster, config podsecurity.Config) *podsecurity.Plugin {
 	t.Helper()
-	p, err := podsecurity.New(c, config)
+	p, err := podsecurity.New(c, config, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,6 +282,49 @@ func TestConfig(t *testing.T) {
 	} {
 		if _, err := podsecurity.ParseConfig([]byte(text)); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestUserNamespaces: where the gate is on, pods in a user namespace may be root in it, and see
+// all of its /proc; nothing else is relaxed, and no other pods and servers.
+func TestUserNamespaces(t *testing.T) {
+	root, unmasked, yes, no := int64(0), corev1.UnmaskedProcMount, true, false
+	isolated := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := plain("x")
+		p.Spec.HostUsers = &no
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
+		change(p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		level   string
+		change  func(*corev1.Pod)
+		off, on string // part of the refusal
+	}{
+		"no user is named":  {"restricted", func(*corev1.Pod) {}, "runAsNonRoot != true", ""},
+		"root":              {"restricted", func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = &root }, "runAsUser=0", ""},
+		"all of proc":       {"baseline", func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext.ProcMount = &unmasked }, "procMount", ""},
+		"privileged":        {"baseline", func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext.Privileged = &yes }, "privileged", "privileged"},
+		"the node's users":  {"restricted", func(p *corev1.Pod) { p.Spec.HostUsers = &yes }, "runAsNonRoot != true", "runAsNonRoot != true"},
+		"users are unknown": {"restricted", func(p *corev1.Pod) { p.Spec.HostUsers = nil }, "runAsNonRoot != true", "runAsNonRoot != true"},
+	} {
+		for gate, want := range map[bool]string{false: c.off, true: c.on} {
+			p, err := podsecurity.New(cluster{labels: labels("enforce", c.level)}, podsecurity.Config{}, gate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var one call
+			got := ""
+			if err := p.Validate(t.Context(), one.of(admission.Create, "pods", "", isolated(c.change), nil)); err != nil {
+				got = err.Error()
+			}
+			if (got == "") != (want == "") || !strings.Contains(got, want) {
+				t.Errorf("%s, gate %t: %q, want %q", name, gate, got, want)
+			}
 		}
 	}
 }

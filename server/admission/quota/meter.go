@@ -122,7 +122,10 @@ func count(r schema.GroupResource) corev1.ResourceName {
 }
 
 // meters knows the meters of all resources.
-type meters struct{ now func() time.Time }
+type meters struct {
+	now   func() time.Time
+	whole bool // pods may have resources as a whole
+}
 
 func (p meters) meter(r schema.GroupResource) *meter {
 	if uncounted[r] {
@@ -130,7 +133,7 @@ func (p meters) meter(r schema.GroupResource) *meter {
 	}
 	switch r {
 	case schema.GroupResource{Resource: "pods"}:
-		return &meter{resizes: true, counts: countsPods, use: p.usePod, requires: requirePod, inScope: podInScope}
+		return &meter{resizes: true, counts: countsPods, use: p.usePod, requires: requirePod, inScope: p.podInScope}
 	case schema.GroupResource{Resource: "services"}:
 		return &meter{updates: true, counts: countsServices, use: useService}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:

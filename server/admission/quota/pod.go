@@ -53,7 +53,11 @@ func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 		return l
 	}
 	l[corev1.ResourcePods] = number(1)
-	named(l, podDemand(pod, requestsOf, true), podDemand(pod, limitsOf, false))
+	var whole corev1.ResourceRequirements
+	if r, ok := podspec.WholeResources(&pod.Spec); ok && p.whole {
+		whole = *r
+	}
+	named(l, podDemand(pod, requestsOf, whole.Requests, true), podDemand(pod, limitsOf, whole.Limits, false))
 	return l
 }
 
@@ -89,8 +93,9 @@ func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Li
 
 // podDemand is what a pod needs at most at one time: its containers beside the init
 // containers that go on, or one of the other init containers beside those before it
-// that go on. The overhead of its runtime is added; to limits only where there are any.
-func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, always bool) corev1.ResourceList {
+// that go on. What the pod names as a whole counts instead. The overhead of its runtime is
+// added; to limits only where there are any.
+func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, whole corev1.ResourceList, always bool) corev1.ResourceList {
 	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.Containers {
 		sum(total, of(&pod.Spec.Containers[i]))
@@ -116,6 +121,7 @@ func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, 
 			total[name] = q
 		}
 	}
+	podspec.Overrule(total, whole)
 	for name, q := range pod.Spec.Overhead {
 		if _, ok := total[name]; ok || always {
 			sum(total, corev1.ResourceList{name: q})
@@ -174,7 +180,7 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 	return fmt.Errorf("must specify %s", strings.Join(texts, "; "))
 }
 
-func podInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error) {
+func (p meters) podInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return false, nil
@@ -186,9 +192,9 @@ func podInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) 
 	case corev1.ResourceQuotaScopeNotTerminating:
 		return deadline == nil || *deadline < 0, nil
 	case corev1.ResourceQuotaScopeBestEffort:
-		return pods.QOS(pod) == corev1.PodQOSBestEffort, nil
+		return pods.QOS(pod, p.whole) == corev1.PodQOSBestEffort, nil
 	case corev1.ResourceQuotaScopeNotBestEffort:
-		return pods.QOS(pod) != corev1.PodQOSBestEffort, nil
+		return pods.QOS(pod, p.whole) != corev1.PodQOSBestEffort, nil
 	case corev1.ResourceQuotaScopePriorityClass:
 		return classSelected(s, pod.Spec.PriorityClassName)
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:

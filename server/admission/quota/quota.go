@@ -45,9 +45,10 @@ type Plugin struct {
 
 var _ admission.Validator = (*Plugin)(nil)
 
-// New makes the plugin. What limited names needs a quota that covers it.
-func New(store Store, limited []Limited, now func() time.Time) *Plugin {
-	return &Plugin{store: store, limited: limited, meters: meters{now}}
+// New makes the plugin. What limited names needs a quota that covers it. whole says that pods
+// may have resources for all of their containers together.
+func New(store Store, limited []Limited, whole bool, now func() time.Time) *Plugin {
+	return &Plugin{store: store, limited: limited, meters: meters{now: now, whole: whole}}
 }
 
 // Name implements admission.Plugin.

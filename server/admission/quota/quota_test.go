@@ -232,7 +232,7 @@ func TestCharges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storeOf(c.quota)
-			p := quota.New(s, nil, time.Now)
+			p := quota.New(s, nil, false, time.Now)
 			err := p.Validate(t.Context(), c.write)
 			if got := fmt.Sprint(err); c.err == "" && err != nil || c.err != "" && got != c.err {
 				t.Errorf("error %q, want %q", got, c.err)
@@ -248,7 +248,7 @@ func TestCharges(t *testing.T) {
 
 func TestDryRunsAreNotRecorded(t *testing.T) {
 	s := storeOf(limit("q", "pods", "1"))
-	p := quota.New(s, nil, time.Now)
+	p := quota.New(s, nil, false, time.Now)
 	a := write(admission.Create, "", "pods", pod(), nil)
 	a.DryRun = true
 	if err := p.Validate(t.Context(), a); err != nil || s.writes != 0 {
@@ -258,7 +258,7 @@ func TestDryRunsAreNotRecorded(t *testing.T) {
 
 func TestPodsThatEndedUseNothing(t *testing.T) {
 	now := time.Now()
-	p := quota.New(storeOf(limit("q", "pods", "0")), nil, func() time.Time { return now })
+	p := quota.New(storeOf(limit("q", "pods", "0")), nil, false, func() time.Time { return now })
 	gone := pod()
 	grace := int64(30)
 	gone.DeletionTimestamp, gone.DeletionGracePeriodSeconds = &metav1.Time{Time: now.Add(-31 * time.Second)}, &grace
@@ -274,7 +274,7 @@ func TestPodsThatEndedUseNothing(t *testing.T) {
 // TestManyWriters has two servers share a quota that is enough for some of the writes.
 func TestManyWriters(t *testing.T) {
 	s := storeOf(limit("a", "pods", "50"), limit("b", "pods", "70", "requests.cpu", "100"))
-	servers := []*quota.Plugin{quota.New(s, nil, time.Now), quota.New(s, nil, time.Now)}
+	servers := []*quota.Plugin{quota.New(s, nil, false, time.Now), quota.New(s, nil, false, time.Now)}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	passed := 0
@@ -302,7 +302,7 @@ func TestManyWriters(t *testing.T) {
 func TestConflictsAreTriedAgain(t *testing.T) {
 	s := storeOf(limit("q", "pods", "1"))
 	s.lose = 3
-	p := quota.New(s, nil, time.Now)
+	p := quota.New(s, nil, false, time.Now)
 	if err := p.Validate(t.Context(), write(admission.Create, "", "pods", pod(), nil)); err != nil || s.used("q", "pods") != "1" {
 		t.Errorf("%v, used %s", err, s.used("q", "pods"))
 	}
@@ -316,7 +316,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 // TestWaitingEnds: who gives up is not counted and holds nobody up.
 func TestWaitingEnds(t *testing.T) {
 	s := storeOf(limit("q", "pods", "5"))
-	p := quota.New(s, nil, time.Now)
+	p := quota.New(s, nil, false, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 { // a free turn and an end are equally good reasons to go on
@@ -350,7 +350,7 @@ limitedResources:
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: corev1.PersistentVolumeClaimSpec{
 		StorageClassName: &gold, Resources: corev1.VolumeResourceRequirements{Requests: list("storage", "1Gi")},
 	}}
-	p := quota.New(storeOf(), limited, time.Now)
+	p := quota.New(storeOf(), limited, false, time.Now)
 	want := forbidden("persistentvolumeclaims", "c", "insufficient quota to consume: gold.storageclass.storage.k8s.io/requests.storage")
 	if err := p.Validate(t.Context(), write(admission.Create, "", "persistentvolumeclaims", claim, nil)); fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
@@ -363,7 +363,7 @@ limitedResources:
 	}
 	covering := limit("q", "pods", "5")
 	covering.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: limited[1].MatchScopes}
-	p = quota.New(storeOf(covering, limit("r", "gold.storageclass.storage.k8s.io/requests.storage", "2Gi")), limited, time.Now)
+	p = quota.New(storeOf(covering, limit("r", "gold.storageclass.storage.k8s.io/requests.storage", "2Gi")), limited, false, time.Now)
 	for plural, obj := range map[string]runtime.Object{"pods": important, "persistentvolumeclaims": claim} {
 		if err := p.Validate(t.Context(), write(admission.Create, "", plural, obj, nil)); err != nil {
 			t.Error(err)
@@ -372,6 +372,39 @@ limitedResources:
 	for _, bad := range []string{"kind: X", "apiVersion: apiserver.config.k8s.io/v1\nkind: ResourceQuotaConfiguration\nother: 1", "apiVersion: apiserver.config.k8s.io/v1\nkind: ResourceQuotaConfiguration\nlimitedResources: [{}]"} {
 		if _, err := quota.ParseLimited([]byte(bad)); err == nil {
 			t.Errorf("%s is taken", bad)
+		}
+	}
+}
+
+// TestPodResources: a pod uses what it asks for as a whole, where the gate is on, and the
+// resources of its containers that it says nothing of.
+func TestPodResources(t *testing.T) {
+	whole := pod(container("c", list("cpu", "100m", "memory", "1Gi"), list("cpu", "100m")))
+	whole.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "1"), Limits: list("cpu", "2")}
+	alone := pod(corev1.Container{Name: "c"})
+	alone.Spec.Resources = whole.Spec.Resources
+	for gate, want := range map[bool]map[string]string{
+		false: {"requests.cpu": "100m", "limits.cpu": "100m", "requests.memory": "1Gi", "best": "1"},
+		true:  {"requests.cpu": "1", "limits.cpu": "2", "requests.memory": "1Gi", "best": "0"},
+	} {
+		best := limit("best", "pods", "9")
+		best.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
+		s := storeOf(limit("q", "requests.cpu", "9", "limits.cpu", "9", "requests.memory", "9Gi"))
+		if err := quota.New(s, nil, gate, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", whole, nil)); err != nil {
+			t.Fatal(err)
+		}
+		scoped := storeOf(best)
+		if err := quota.New(scoped, nil, gate, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", alone, nil)); err != nil {
+			t.Fatal(err)
+		}
+		for name, amount := range want {
+			got := scoped.used("best", "pods")
+			if name != "best" {
+				got = s.used("q", name)
+			}
+			if got != amount {
+				t.Errorf("with the gate %t: %s is %s, want %s", gate, name, got, amount)
+			}
 		}
 	}
 }

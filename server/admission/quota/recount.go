@@ -53,7 +53,7 @@ func Resources(names corev1.ResourceList) []schema.GroupResource {
 // It takes time for each name of a quota, and for each object of which more is counted than
 // that it is there, times the quotas that are about such objects.
 func Recount(quotas []*corev1.ResourceQuota, objects Objects, now time.Time) []corev1.ResourceQuotaStatus {
-	m := meters{func() time.Time { return now }}
+	m := meters{now: func() time.Time { return now }, whole: true} // stored pods have what they may
 	all := corev1.ResourceList{}
 	out := make([]corev1.ResourceQuotaStatus, len(quotas))
 	holders := map[corev1.ResourceName][]int{} // which quotas limit a name

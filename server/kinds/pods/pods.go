@@ -20,6 +20,7 @@ import (
 type podRules struct {
 	spec   podspec.Rules
 	resize bool
+	whole  bool // pods may have resources as a whole
 }
 
 // Resource describes pods as core/v1 serves them.
@@ -27,7 +28,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 	get, create, connect := []string{"get"}, []string{"create"}, []string{"create", "get"}
 	part := func() []string { return []string{"get", "patch", "update"} }
 	proxy := []string{"create", "delete", "get", "patch", "update"}
-	r := podRules{spec: podspec.For(on), resize: on("InPlacePodVerticalScaling")}
+	r := podRules{spec: podspec.For(on), resize: on("InPlacePodVerticalScaling"), whole: on("PodLevelResources")}
 	var resize []kinds.Subresource
 	if r.resize {
 		resize = []kinds.Subresource{{Name: "resize", Kind: "Pod", Verbs: part(), Update: r.resizeStrategy(), NoTable: true}}

@@ -3,29 +3,29 @@ package pods
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
 // QOS is the quality of service a pod gets: Guaranteed if every container has
-// equal requests and limits of CPU and memory, BestEffort if none has any. A class
-// that the status names already stays.
-func QOS(pod *corev1.Pod) corev1.PodQOSClass {
+// equal requests and limits of CPU and memory, BestEffort if none has any. What the pod
+// asks for as a whole counts instead where whole is true. A class that the status names
+// already stays.
+func QOS(pod *corev1.Pod, whole bool) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
-	return quality(&pod.Spec)
+	return qosOf(&pod.Spec, whole)
 }
 
 // qos is the quality of service that a pod gets by what it asks for, also as a whole.
-func (r podRules) qos(pod *corev1.Pod) corev1.PodQOSClass {
-	if pod.Status.QOSClass != "" {
-		return pod.Status.QOSClass
-	}
-	return r.qosOf(&pod.Spec)
-}
+func (r podRules) qos(pod *corev1.Pod) corev1.PodQOSClass { return QOS(pod, r.whole) }
 
-func (r podRules) qosOf(s *corev1.PodSpec) corev1.PodQOSClass {
-	if whole, ok := r.spec.PodResources(s); ok {
-		return quality(&corev1.PodSpec{Containers: []corev1.Container{{Resources: *whole}}})
+func qosOf(s *corev1.PodSpec, whole bool) corev1.PodQOSClass {
+	if whole {
+		if r, ok := podspec.WholeResources(s); ok {
+			return quality(&corev1.PodSpec{Containers: []corev1.Container{{Resources: *r}}})
+		}
 	}
 	return quality(s)
 }

@@ -76,6 +76,8 @@ func (podRules) proposes(list, old []corev1.Container) bool {
 func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	_, mirror := was.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {
+	case sizedAsWhole(pod), sizedAsWhole(was):
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "pods with pod-level resources cannot be resized")}
 	case mirror:
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	case was.Spec.OS != nil && was.Spec.OS.Name == corev1.Windows:
@@ -83,7 +85,7 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	}
 	p := field.NewPath("spec")
 	errs := podspec.ValidatePod(pod, r.spec.PodOptions(pod, was))
-	if r.qos(was) != r.qosOf(&pod.Spec) {
+	if r.qos(was) != qosOf(&pod.Spec, r.whole) {
 		errs = append(errs, field.Invalid(p, was.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
 	}
 	if !canResize(was) {
@@ -96,6 +98,12 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(p, "only cpu and memory resources are mutable\n"+changed(rest, &was.Spec, "spec")))
 	}
 	return errs
+}
+
+// sizedAsWhole says whether a pod has resources for all of its containers together.
+func sizedAsWhole(pod *corev1.Pod) bool {
+	r := pod.Spec.Resources
+	return r != nil && len(r.Requests)+len(r.Limits) > 0
 }
 
 // canResize says whether the agent of a pod's node tells what its containers have, which

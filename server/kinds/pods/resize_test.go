@@ -44,11 +44,17 @@ func TestResize(t *testing.T) {
 		"other things": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("1")
 		}, "only cpu and memory resources are mutable", ""},
+		"as a whole": {func(p *corev1.Pod) {
+			p.Spec.Containers[1].Resources.Requests["cpu"] = resource.MustParse("2")
+		}, "pods with pod-level resources cannot be resized", ""},
 		"best effort": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources, p.Spec.Containers[1].Resources = corev1.ResourceRequirements{}, corev1.ResourceRequirements{}
 		}, "Pod QOS Class may not change as a result of resizing", ""},
 	} {
-		pod := old.DeepCopy()
+		old, pod := old.DeepCopy(), old.DeepCopy()
+		if name == "as a whole" {
+			old.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("4")}}
+		}
 		c.change(pod)
 		s.PrepareForUpdate(context.Background(), pod, old)
 		errs := s.ValidateUpdate(context.Background(), pod, old)

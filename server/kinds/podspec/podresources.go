@@ -11,10 +11,9 @@ import (
 // podLevelResources are those that a pod can have for all of its containers together.
 var podLevelResources = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)}
 
-// PodResources are the resources of a pod as a whole, where the gate is on and there are
-// any; ok is false where those of its containers count.
-func (r Rules) PodResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, ok bool) {
-	if !r.podResources || s.Resources == nil {
+// WholeResources are the resources of a pod as a whole; ok is false where there are none.
+func WholeResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, ok bool) {
+	if s.Resources == nil {
 		return nil, false
 	}
 	for _, list := range []corev1.ResourceList{s.Resources.Requests, s.Resources.Limits} {
@@ -25,6 +24,16 @@ func (r Rules) PodResources(s *corev1.PodSpec) (resources *corev1.ResourceRequir
 		}
 	}
 	return nil, false
+}
+
+// Overrule puts the amounts of a pod as a whole in the place of those that its containers add
+// up to.
+func Overrule(sum, whole corev1.ResourceList) {
+	for name, q := range whole {
+		if contains(podLevelResources, string(name)) {
+			sum[name] = q.DeepCopy()
+		}
+	}
 }
 
 // DefaultPodRequests fills in what a Pod requests as a whole, where it has limits as a

@@ -63,7 +63,7 @@ func TestDefaultPodRequests(t *testing.T) {
 			if got := words(one.Resources.Requests); got != want {
 				t.Errorf("%s, with the gate %v: %q, want %q", name, gate, got, want)
 			}
-			if _, ok := rules.PodResources(one); ok != (gate && (tc.limits != "" || tc.requests != "")) {
+			if _, ok := podspec.WholeResources(one); ok != (tc.limits != "" || tc.requests != "") {
 				t.Errorf("%s, with the gate %v: the pod has resources: %v", name, gate, ok)
 			}
 		}
