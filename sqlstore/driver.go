@@ -77,6 +77,11 @@ type Driver interface {
 	// called for few rows at a time, with long rests.
 	TrimsBeside() bool
 
+	// ChecksRows tells whether each row has a checksum that is compared whenever the row is read, and ReadAll, which such
+	// a driver has, compares the table with its indexes: what is not as it was written has Row.Damaged, also where the
+	// table has lost it. Where it is false, the database itself has to notice damage.
+	ChecksRows() bool
+
 	// RevisionAt returns the newest revision written at or before t (0: none; the floor
 	// where all that is kept is newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)

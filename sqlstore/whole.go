@@ -11,18 +11,8 @@ type WholeReader interface {
 	ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) error
 }
 
-// RowChecker is a WholeReader that holds each row to its checksum, and the table to its indexes, while it reads
-// everything: what is not as it was written has Row.Damaged, also where the table has lost it.
-type RowChecker interface {
-	WholeReader
-	ChecksRows()
-}
-
-// ChecksRows says that ReadAll finds what is not as it was written: the driver is a RowChecker.
-func (s *Store) ChecksRows() bool {
-	_, ok := s.driver.(RowChecker)
-	return ok
-}
+// ChecksRows is that of the driver: ReadAll finds what is not as it was written.
+func (s *Store) ChecksRows() bool { return s.driver.ChecksRows() }
 
 // ReadAll hands out every row of the snapshot at a revision once, in any order, in
 // pieces; of each row the key, the revisions it was written and created at, and the

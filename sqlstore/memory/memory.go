@@ -156,6 +156,9 @@ func (d *Driver) Now() time.Time { return time.Now() }
 // TrimsBeside implements sqlstore.Driver: rows are deleted by who writes.
 func (d *Driver) TrimsBeside() bool { return false }
 
+// ChecksRows implements sqlstore.Driver: nobody but drivers can change a row.
+func (d *Driver) ChecksRows() bool { return false }
+
 // Hints implements sqlstore.Driver. Writes of this driver need none: the store has them.
 // Those of others are told by who commits them.
 func (d *Driver) Hints(ctx context.Context) <-chan struct{} {

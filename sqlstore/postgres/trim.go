@@ -63,6 +63,9 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 // TrimsBeside implements sqlstore.Driver.
 func (d *Driver) TrimsBeside() bool { return true }
 
+// ChecksRows implements sqlstore.Driver: PostgreSQL has checksums of pages, and a warning is logged where they are off.
+func (d *Driver) ChecksRows() bool { return false }
+
 // Stats implements sqlstore.Driver.
 func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
 	s.Driver = "postgres"

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,6 +66,12 @@ func (f file) Exec(t testing.TB, query string) {
 	if _, err := db.Exec(query); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
+}
+
+// Damage implements storetest.Damager.
+func (f file) Damage(t testing.TB, k sqlstore.Key) {
+	t.Helper()
+	f.Exec(t, fmt.Sprintf(`UPDATE kv SET value = CAST(value AS TEXT) || ' ' WHERE superseded_revision IS NULL AND resource = '%s' AND namespace = '%s' AND name = '%s'`, k.Resource, k.Namespace, k.Name))
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }

@@ -20,10 +20,8 @@ import (
 // other pages and have each row, so reading everything compares the table with them. It costs a walk over kv_live, which
 // has the keys of the live rows, and 16 bytes of memory for each of them while it lasts.
 
-var _ sqlstore.RowChecker = (*Driver)(nil)
-
-// ChecksRows implements sqlstore.RowChecker.
-func (d *Driver) ChecksRows() {}
+// ChecksRows implements sqlstore.Driver.
+func (d *Driver) ChecksRows() bool { return true }
 
 // listing is what the indexes say is there at a revision, in the order of revisions.
 type listing struct{ rows []listedRow }

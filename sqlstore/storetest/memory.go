@@ -347,6 +347,8 @@ func (m *Memory) Exclusive() uint64 { return 0 }
 
 func (m *Memory) TrimsBeside() bool { return false }
 
+func (m *Memory) ChecksRows() bool { return false }
+
 func (m *Memory) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, nil, false, err

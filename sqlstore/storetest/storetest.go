@@ -24,6 +24,12 @@ type Database interface {
 	Exec(t testing.TB, sql string)
 }
 
+// Damager is a Database of a driver that checks rows.
+type Damager interface {
+	// Damage changes the stored bytes of an object's live row behind the driver's back.
+	Damage(t testing.TB, key sqlstore.Key)
+}
+
 // Sessions is a Database whose server may still be at work for a process that has died.
 type Sessions interface {
 	// Ended waits until nobody is connected.
@@ -36,7 +42,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Database, only ...string) {
 		name  string
 		tests map[string]func(*testing.T, Database)
 	}{
-		{"Apply", applyTests}, {"Read", readTests}, {"Past", pastTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests}, {"Clocks", clockTests}, {"Sealed", sealedTests},
+		{"Apply", applyTests}, {"Read", readTests}, {"Past", pastTests}, {"Trim", trimTests}, {"Several", severalTests}, {"Store", storeTests}, {"Faults", faultTests}, {"Clocks", clockTests}, {"Sealed", sealedTests}, {"Damage", damageTests},
 	}
 	for _, g := range groups {
 		if len(only) > 0 && !slices.Contains(only, g.name) {

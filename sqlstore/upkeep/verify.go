@@ -92,12 +92,15 @@ type verifier struct {
 
 // whole holds the table to its checksums and indexes, where the driver can: a row that the table has lost is in no list.
 func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
-	checker, ok := d.(sqlstore.RowChecker)
-	if !ok || v.To == 0 {
+	if !d.ChecksRows() || v.To == 0 {
 		return nil
 	}
+	whole, ok := d.(sqlstore.WholeReader)
+	if !ok {
+		return fmt.Errorf("the driver %T checks rows and cannot read all of them", d)
+	}
 	var mu sync.Mutex
-	return checker.ReadAll(ctx, v.To, func(rows []sqlstore.Row) error {
+	return whole.ReadAll(ctx, v.To, func(rows []sqlstore.Row) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range rows {

@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+var damageTests = map[string]func(*testing.T, Database){
+	// A driver says whether it checks rows, and its tests show that it does.
+	"a changed row": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		damager, ok := db.(Damager)
+		if ok != d.ChecksRows() {
+			t.Fatalf("ChecksRows gives %v; the test's database can damage a row: %v", d.ChecksRows(), ok)
+		}
+		must(t, d, create(pod("a"), `{"n":1}`))
+		must(t, d, create(pod("b"), `{"n":2}`))
+		must(t, d, create(pod("c"), `{"n":3}`))
+		for way, found := range damaged(t, d) {
+			if len(found) > 0 {
+				t.Errorf("%s: %v before anything was damaged", way, found)
+			}
+		}
+		if !d.ChecksRows() {
+			return
+		}
+		damager.Damage(t, pod("b"))
+		for way, found := range damaged(t, d) {
+			if fmt.Sprint(found) != "[2]" {
+				t.Errorf("%s: %v, want revision 2 alone", way, found)
+			}
+		}
+		must(t, d, update(pod("b"), 2, `{"n":4}`)) // mends it
+		if found := damaged(t, d)["load"]; len(found) > 0 {
+			t.Errorf("load: %v after the row was replaced", found)
+		}
+	},
+}
+
+// damaged lists the revisions of rows that are not as they were written, by the ways in which they are read.
+func damaged(t *testing.T, d sqlstore.Driver) map[string][]int64 {
+	t.Helper()
+	ctx := t.Context()
+	b, err := d.Bounds(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]int64{}
+	var mu sync.Mutex
+	look := func(way string) func([]sqlstore.Row) error {
+		mu.Lock()
+		defer mu.Unlock()
+		found[way] = nil
+		return func(rows []sqlstore.Row) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range rows {
+				if isA[*sqlstore.DamageError](rows[i].Damaged) {
+					found[way] = append(found[way], rows[i].Revision)
+				}
+			}
+			return nil
+		}
+	}
+	s := sqlstore.New(d, sqlstore.Config{})
+	errs := []error{s.ReadAll(ctx, b.Head, look("load"))}
+	if c, ok := d.(sqlstore.Copier); ok {
+		var revisions []int64
+		err := c.Outline(ctx, b.Head, nil, func(some []int64) error {
+			mu.Lock()
+			defer mu.Unlock()
+			revisions = append(revisions, some...)
+			return nil
+		})
+		errs = append(errs, err, c.ReadRows(ctx, revisions, look("rows of a copy")))
+	}
+	rows, err := d.Scan(ctx, sqlstore.ScanRequest{Limit: 10})
+	errs = append(errs, err, look("pages")(rows))
+	read := look("reads")
+	for i := range rows {
+		row, err := d.Read(ctx, rows[i].Key, 0)
+		errs = append(errs, err, read([]sqlstore.Row{row}))
+	}
+	log, err := d.Changes(ctx, b.Floor, int(b.Head), true)
+	errs = append(errs, err)
+	changed := look("changes")
+	for i := range log {
+		errs = append(errs, changed([]sqlstore.Row{log[i].Row}))
+	}
+	report, err := upkeep.Verify(ctx, d, func(sqlstore.Row) error { return nil })
+	if err := errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	found["verify"] = nil
+	for _, p := range report.Problems {
+		found["verify"] = append(found["verify"], p.Revision)
+	}
+	return found
+}
