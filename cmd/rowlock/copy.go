@@ -142,9 +142,10 @@ func (o *copyOptions) run(ctx context.Context) error {
 		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})
 	}
 	p := o.progress("copying")
-	o.opt.Progress = p.show
+	p.Total(from.objects)
+	o.opt.Progress = p.Show
 	report, err := copying.Run(ctx, to, copying.FromSpool(from.Spool), o.opt)
-	p.end()
+	p.End()
 	err = errors.Join(err, from.Close())
 	if ctx.Err() != nil {
 		err = errors.New("interrupted: what was copied stays, and the same command goes on")

@@ -16,6 +16,7 @@ import (
 
 // copySource is what copy reads, as it was at one moment.
 type copySource struct {
+	objects int64 // that were read
 	*remote.Spool
 	name    string // for people
 	leftOut []remote.LeftOut
@@ -49,17 +50,21 @@ func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
 		return nil, err
 	}
 	defer c.Close()
+	read := int64(0)
 	p := o.progress("reading " + c.Host())
 	all, err := c.Collect(ctx, remote.Options{
 		SkipForbidden: o.skipForbidden,
 		Want:          func(r remote.Resource) bool { return o.opt.Picks(r.String()) },
-		Progress:      func(_ remote.Resource, objects int64) { p.show(objects) },
+		Progress: func(_ remote.Resource, objects int64) {
+			read = objects
+			p.Show(objects)
+		},
 	})
-	p.end()
+	p.End()
 	if err != nil {
 		return nil, fmt.Errorf("--from-kubeconfig: %w", err)
 	}
-	return &copySource{Spool: all.Spool, name: c.Host(), leftOut: all.LeftOut}, nil
+	return &copySource{Spool: all.Spool, name: c.Host(), leftOut: all.LeftOut, objects: read}, nil
 }
 
 func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
@@ -68,14 +73,19 @@ func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
 		return nil, err
 	}
 	s := &copySource{Spool: spool, name: publicURL(o.url()), leftOut: []remote.LeftOut{}}
-	p := o.progress("reading the database")
 	err = keysFor(ctx, o.encryption, o.log(), func(keys sqlstore.Sealer, _ bool) error {
 		return o.with(ctx, asItIs, "nothing was copied", func(d sqlstore.Driver) error {
-			r := &rowReader{spool: spool, picks: o.opt.Picks, open: func(row *sqlstore.Row) error { return decryptFor(ctx, keys, row) }, progress: p.show}
-			return tooSlow(r.all(ctx, d))
+			p, err := o.rows(ctx, d, "reading the database", false)
+			if err != nil {
+				return err
+			}
+			defer p.End()
+			r := &rowReader{spool: spool, picks: o.opt.Picks, open: func(row *sqlstore.Row) error { return decryptFor(ctx, keys, row) }, progress: p.Show}
+			err = r.all(ctx, d)
+			s.objects = r.objects
+			return tooSlow(err)
 		})
 	})
-	p.end()
 	if err != nil {
 		return nil, errors.Join(err, spool.Close())
 	}

@@ -160,15 +160,19 @@ func (l *leaving) fill(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sea
 	if a.Revision = l.revision; a.Revision == 0 {
 		a.Revision = window.Head
 	}
-	w, p := transfer.NewWriter(l.prefix), l.progress("exporting")
-	defer p.end()
+	w := transfer.NewWriter(l.prefix)
+	p, err := l.rows(ctx, d, "exporting", false)
+	if err != nil {
+		return err
+	}
+	defer p.End()
 	err = upkeep.Snapshot(ctx, d, a.Revision, func(rows []sqlstore.Row) error {
 		for i := range rows {
 			if err := a.put(ctx, w, keys, sink, &rows[i]); err != nil {
 				return err
 			}
 		}
-		p.show(a.Objects)
+		p.Show(a.Objects)
 		return nil
 	})
 	if err != nil || a.Undecodable > 0 && !l.skipDamaged {

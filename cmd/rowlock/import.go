@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/transfer/intake"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/encryption"
+	"github.com/rowlock/rowlock/sqlstore/foreign"
 	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
 )
 
@@ -172,9 +173,16 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, 
 		}
 	}
 	p := o.progress("reading")
-	job.Progress = p.show
+	if source, ok := job.Source.(foreign.Counter); ok {
+		n, err := source.Count(ctx)
+		if err != nil {
+			return explain(ctx, err, "nothing was imported")
+		}
+		p.Total(n)
+	}
+	job.Progress = p.Show
 	spooled, err := job.Read(ctx)
-	p.end()
+	p.End()
 	var undecodable *intake.UndecodableError
 	if err != nil && !errors.As(err, &undecodable) {
 		return explain(ctx, err, "the database is as empty as before; run it again to begin anew")
@@ -207,8 +215,9 @@ func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files
 	}
 	err := o.with(ctx, bringUp, "the database is as empty as before; run it again, and what was read is not read anew", func(d sqlstore.Driver) error {
 		p := o.progress("writing")
-		defer p.end()
-		return spooled.Load(ctx, d, p.show)
+		p.Total(spooled.Report.Objects + spooled.Report.Claims)
+		defer p.End()
+		return spooled.Load(ctx, d, p.Show)
 	})
 	if errors.Is(err, sqlstore.ErrNotEmpty) {
 		return errors.Join(errInUse, spooled.Remove())

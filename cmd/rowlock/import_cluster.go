@@ -71,9 +71,9 @@ func (o *importOptions) openCluster(ctx context.Context) (*liveSource, error) {
 	p := o.progress("reading " + c.Host())
 	s.Collected, err = c.Collect(ctx, remote.Options{
 		Dir: dir, SkipForbidden: o.live.skipForbidden, Refuse: s.refuse, Version: s.version,
-		Progress: func(_ remote.Resource, objects int64) { p.show(objects) },
+		Progress: func(_ remote.Resource, objects int64) { p.Show(objects) },
 	})
-	p.end()
+	p.End()
 	if err != nil {
 		return nil, fmt.Errorf("--from-cluster: %w", err)
 	}

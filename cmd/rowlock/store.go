@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -111,34 +111,34 @@ func (o *storeOptions) answer(out io.Writer, v any, table func(w io.Writer)) err
 	return w.Flush()
 }
 
-// progress is a line on a terminal that counts; nothing where standard error is none.
-type progress struct {
-	out  io.Writer // nil: nobody looks
-	what string
-	last time.Time
+// progress shows how far work on rows is.
+func (o *storeOptions) progress(what string) *progress.Line {
+	return progress.New(o.errOut, what, "rows")
 }
 
-func (o *storeOptions) progress(what string) *progress {
-	p := &progress{what: what}
-	if f, ok := o.errOut.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.out = f
+// rows is the progress of work on the rows of a store, of which there are about as many as it
+// says: those of history too where they are wanted.
+func (o *storeOptions) rows(ctx context.Context, d sqlstore.Driver, what string, history bool) (*progress.Line, error) {
+	stats, err := d.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	total := stats.LiveRows
+	if history {
+		total += stats.HistoryRows + stats.PackedRows
+	}
+	p := o.progress(what)
+	p.Total(total)
+	return p, nil
+}
+
+// file is the progress of reading a file.
+func (o *storeOptions) file(what string, f *os.File) *progress.Line {
+	p := progress.New(o.errOut, what, "bytes")
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		p.Total(info.Size())
 	}
 	return p
-}
-
-func (p *progress) show(n int64) {
-	if p.out == nil || time.Since(p.last) < 100*time.Millisecond {
-		return
-	}
-	p.last = time.Now()
-	fmt.Fprintf(p.out, "\r\x1b[K%s: %d rows", p.what, n)
-}
-
-// end takes the line away.
-func (p *progress) end() {
-	if p.out != nil && !p.last.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
 }
 
 // size is bytes for people.

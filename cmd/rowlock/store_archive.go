@@ -82,8 +82,8 @@ is deleted. See also serve --backup-dir.`,
 			}
 			return o.with(cmd.Context(), asItIs, "no backup was made", func(d sqlstore.Driver) error {
 				p := o.progress("backing up")
-				h, t, err := archive.BackupFile(cmd.Context(), d, args[0], archive.Options{History: history, Progress: p.show})
-				p.end()
+				h, t, err := archive.BackupFile(cmd.Context(), d, args[0], archive.Options{History: history, Progress: p.Of})
+				p.End()
 				if err != nil {
 					return tooSlow(err)
 				}
@@ -151,9 +151,9 @@ database at the same revision. The exit code is 1 if anything is wrong.`,
 			}
 			defer f.Close()
 			return o.with(cmd.Context(), bringUp, "the database is as empty as before", func(d sqlstore.Driver) error {
-				p := o.progress("restoring")
-				h, t, err := archive.Restore(cmd.Context(), d, f, p.show)
-				p.end()
+				p := o.file("restoring", f)
+				h, t, err := archive.Restore(cmd.Context(), d, p.Bytes(f), nil)
+				p.End()
 				if errors.Is(err, sqlstore.ErrNotEmpty) {
 					return errors.New("--store: the database is in use: a backup is restored into an empty one")
 				}
@@ -259,8 +259,11 @@ func decryptFor(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) er
 func (o *storeOptions) export(ctx context.Context, d sqlstore.Driver, args []string, opt archive.ExportOptions) error {
 	a := exportAnswer{File: "-", Format: string(opt.Format)}
 	out, tell := o.out, o.errOut
-	p := o.progress("exporting")
-	opt.Progress = p.show
+	p, err := o.rows(ctx, d, "exporting", false)
+	if err != nil {
+		return err
+	}
+	opt.Progress = p.Show
 	write := func() (err error) {
 		a.Objects, a.Revision, err = archive.Export(ctx, d, out, opt)
 		return err
@@ -272,8 +275,8 @@ func (o *storeOptions) export(ctx context.Context, d sqlstore.Driver, args []str
 			return err
 		}
 	}
-	err := write()
-	p.end()
+	err = write()
+	p.End()
 	if err != nil {
 		return tooSlow(err)
 	}

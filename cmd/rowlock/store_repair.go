@@ -90,9 +90,12 @@ standard error.`,
 
 func (r *repairOptions) listed(ctx context.Context, o *storeOptions, decode decoder) error {
 	return o.with(ctx, asItIs, "nothing was changed", func(d sqlstore.Driver) error {
-		p := o.progress("looking")
-		found, err := upkeep.Damages(ctx, d, decode.readable, p.show)
-		p.end()
+		p, err := o.rows(ctx, d, "looking", false)
+		if err != nil {
+			return err
+		}
+		found, err := upkeep.Damages(ctx, d, decode.readable, p.Show)
+		p.End()
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
@@ -51,9 +52,9 @@ func (o *storeOptions) restoreFolder(ctx context.Context, dir string, r *folderO
 		return err
 	}
 	return o.with(ctx, bringUp, "the database is as empty as before", func(d sqlstore.Driver) error {
-		p := o.progress("restoring")
-		done, err := follow.Restore(ctx, d, plan, follow.Options{Skip: r.skip, Scratch: r.scratch, Progress: p.show})
-		p.end()
+		p := progress.New(o.errOut, "restoring", "bytes")
+		done, err := follow.Restore(ctx, d, plan, follow.Options{Skip: r.skip, Scratch: r.scratch, Progress: p.Of})
+		p.End()
 		if errors.Is(err, sqlstore.ErrNotEmpty) {
 			return errors.New("--store: the database is in use: a backup is restored into an empty one")
 		}
@@ -137,14 +138,14 @@ func (o *storeOptions) verifyLatest(ctx context.Context, dir string, r *folderOp
 		return err
 	}
 	defer d.Close()
-	p := o.progress("restoring")
-	a.Restored, err = follow.Restore(ctx, d, plan, follow.Options{Scratch: scratch, Progress: p.show})
-	p.end()
+	p := progress.New(o.errOut, "restoring", "bytes")
+	a.Restored, err = follow.Restore(ctx, d, plan, follow.Options{Scratch: scratch, Progress: p.Of})
+	p.End()
 	if err != nil {
 		return explain(ctx, fmt.Errorf("restoring %s: %w", dir, err), "nothing was changed")
 	}
 	err = o.decrypting(ctx, func(decode decoder) error {
-		a.Verified, err = upkeep.Verify(ctx, d, decode.row)
+		a.Verified, err = o.verified(ctx, d, decode)
 		return err
 	})
 	if err != nil {

@@ -74,13 +74,17 @@ func (r *rewriteOptions) run(ctx context.Context, o *storeOptions) error {
 			for _, problem := range forms.unread {
 				fmt.Fprintf(o.errOut, "the objects of a definition that cannot be read stay in their version: %s\n", problem)
 			}
-			p, began := o.progress("rewriting"), time.Now()
+			p, err := o.rows(ctx, d, "rewriting", true)
+			if err != nil {
+				return err
+			}
+			began := time.Now()
 			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: func(row *sqlstore.Row) ([]byte, error) { return forms.form(ctx, row) }, Progress: func(done upkeep.Rewritten) {
-				p.what = fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written+done.PastWritten, float64(done.Written+done.PastWritten)/max(time.Since(began).Seconds(), 0.001))
-				p.show(done.Objects + done.Past)
+				p.What(fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written+done.PastWritten, float64(done.Written+done.PastWritten)/max(time.Since(began).Seconds(), 0.001)))
+				p.Show(done.Objects + done.Past)
 			}}
 			done, err := job.Run(ctx, d)
-			p.end()
+			p.End()
 			if err != nil {
 				return err
 			}

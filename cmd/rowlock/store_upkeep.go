@@ -100,10 +100,13 @@ their --history-retention.`,
 						return err
 					}
 				}
-				p := o.progress("compacting")
+				p, err := o.rows(ctx, d, "compacting, at most", true)
+				if err != nil {
+					return err
+				}
 				var a compactAnswer
-				a.CompactedRevision, a.DeletedRows, err = upkeep.Compact(ctx, d, to, p.show)
-				p.end()
+				a.CompactedRevision, a.DeletedRows, err = upkeep.Compact(ctx, d, to, p.Show)
+				p.End()
 				if err != nil {
 					return err
 				}
@@ -132,14 +135,7 @@ looked into without it. The exit code is 1 if a problem was found.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.decrypting(cmd.Context(), func(decode decoder) error {
 				return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
-					p := o.progress("verifying")
-					var rows int64
-					report, err := upkeep.Verify(cmd.Context(), d, func(row sqlstore.Row) error {
-						rows++
-						p.show(rows)
-						return decode.row(row)
-					})
-					p.end()
+					report, err := o.verified(cmd.Context(), d, decode)
 					if err != nil {
 						return err
 					}
@@ -157,6 +153,21 @@ looked into without it. The exit code is 1 if a problem was found.`,
 			})
 		},
 	}
+}
+
+// verified checks a store, and shows how far that is.
+func (o *storeOptions) verified(ctx context.Context, d sqlstore.Driver, decode decoder) (*upkeep.Report, error) {
+	p, err := o.rows(ctx, d, "verifying", true)
+	if err != nil {
+		return nil, err
+	}
+	defer p.End()
+	var rows int64
+	return upkeep.Verify(ctx, d, func(row sqlstore.Row) error {
+		rows++
+		p.Show(rows)
+		return decode.row(row)
+	})
 }
 
 func verifyTable(w io.Writer, r *upkeep.Report) {

@@ -23,7 +23,7 @@ type Options struct {
 	// after a restore. Beside a running server it reaches back half as far as
 	// that keeps it: the rest may be compacted while it is read.
 	History  bool
-	Progress func(rows int64) // called now and then; may be nil
+	Progress func(rows, total int64) // called now and then, with about how many there are; may be nil
 }
 
 const (
@@ -111,8 +111,12 @@ func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) 
 			h.Past = sqlstore.Floors{Log: h.Floor, Past: f.Past}.Text()
 		}
 	}
+	about := stats.LiveRows
+	if opt.History {
+		about += stats.HistoryRows + stats.PackedRows
+	}
 	zip := gzip.NewWriter(out)
-	w := &writer{out: zip, sum: newSum(), progress: opt.Progress}
+	w := &writer{out: zip, sum: newSum(), about: about, progress: opt.Progress}
 	if err := w.all(ctx, d, h); err != nil {
 		return h, Trailer{}, err
 	}
@@ -127,7 +131,8 @@ type writer struct {
 	sum      hash.Hash
 	rows     int64
 	total    string
-	progress func(int64)
+	about    int64 // rows that there are
+	progress func(rows, total int64)
 }
 
 func (w *writer) line(v any) error {
@@ -206,7 +211,7 @@ func (w *writer) page(rows []sqlstore.Row, h Header) error {
 		w.rows++
 	}
 	if w.progress != nil {
-		w.progress(w.rows)
+		w.progress(w.rows, w.about)
 	}
 	return nil
 }

@@ -52,6 +52,12 @@ type Source interface {
 	Close() error
 }
 
+// Counter is a Source that says how much there is to read, for those who wait.
+type Counter interface {
+	// Count is how many entries there are at most.
+	Count(ctx context.Context) (int64, error)
+}
+
 // Sink is filled with the live keys of a store. Nothing appears under its name
 // until Commit, and nothing remains of it after Abort.
 type Sink interface {

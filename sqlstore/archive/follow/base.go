@@ -117,7 +117,7 @@ func (s *session) took(ctx context.Context, err error) {
 // at most, unless that took too long.
 func (s *session) takeBase(ctx context.Context, run int, hurry bool) error {
 	began := time.Now()
-	opt := archive.Options{Progress: func(int64) {
+	opt := archive.Options{Progress: func(int64, int64) {
 		if !hurry {
 			rest(ctx, min(baseRests*time.Since(began), mostRest))
 		}

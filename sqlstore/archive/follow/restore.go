@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"path/filepath"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -26,8 +27,39 @@ type Options struct {
 	// Skip is how many revisions the database leaves out, so that those that clients know
 	// from after the restored state do not come again with other content.
 	Skip     int64
-	Scratch  string           // folder for a temporary one; empty: the system's
-	Progress func(rows int64) // called now and then; may be nil
+	Scratch  string                 // folder for a temporary one; empty: the system's
+	Progress func(read, size int64) // bytes of the files of the plan; called as they are read; may be nil
+}
+
+// reading counts what is read of the files of a plan.
+type reading struct {
+	read, size int64
+	tell       func(read, size int64)
+}
+
+func (p *Plan) reading(tell func(read, size int64)) *reading {
+	r := &reading{tell: tell}
+	for _, name := range append([]string{p.Base}, p.Segments...) {
+		if info, err := os.Stat(filepath.Join(p.dir, name)); err == nil { // who opens it says what is wrong
+			r.size += info.Size()
+		}
+	}
+	return r
+}
+
+func (r *reading) of(in io.Reader) io.Reader { return &counting{in, r} }
+
+type counting struct {
+	in io.Reader
+	of *reading
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if c.of.read += int64(n); c.of.tell != nil {
+		c.of.tell(c.of.read, c.of.size)
+	}
+	return n, err
 }
 
 // Restore fills an empty database with a state, in one transaction: an interrupted restore,
@@ -51,7 +83,8 @@ func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Re
 	}()
 	pile := &pile{dir: dir}
 	defer pile.close()
-	if r.Commits, err = p.read(ctx, pile, opt.Progress); err != nil {
+	files := p.reading(opt.Progress)
+	if r.Commits, err = p.read(ctx, pile, files); err != nil {
 		return r, err
 	}
 	f, err := openFile(filepath.Join(p.dir, p.Base))
@@ -59,18 +92,18 @@ func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Re
 		return r, err
 	}
 	defer f.Close()
-	h, base, err := archive.Rows(f)
+	h, base, err := archive.Rows(files.of(f))
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", p.Base, err)
 	}
 	r.ClusterID, r.Floor = h.ClusterID, p.Revision+opt.Skip
-	rows := counted(live(named(p.Base, base), pile), &r.Objects, opt.Progress)
+	rows := counted(live(named(p.Base, base), pile), &r.Objects)
 	err = loader.Load(ctx, sqlstore.Content{Bounds: sqlstore.Bounds{Floor: r.Floor, Head: r.Floor}, ClusterID: h.ClusterID, Rows: rows})
 	return r, err
 }
 
 // read takes the commits of a plan onto a pile. All that it reads is checked.
-func (p *Plan) read(ctx context.Context, pile *pile, progress func(int64)) (commits int64, err error) {
+func (p *Plan) read(ctx context.Context, pile *pile, files *reading) (commits int64, err error) {
 	unpack, err := newUnpacker()
 	if err != nil {
 		return 0, err
@@ -78,7 +111,7 @@ func (p *Plan) read(ctx context.Context, pile *pile, progress func(int64)) (comm
 	defer unpack.close()
 	var before *segmentReader
 	for _, name := range p.Segments {
-		in, err := p.segment(ctx, name, before, func(one *frame) error {
+		in, err := p.segment(ctx, name, files, before, func(one *frame) error {
 			if one.kind != kindRows || one.last() <= p.From {
 				return nil
 			}
@@ -86,9 +119,7 @@ func (p *Plan) read(ctx context.Context, pile *pile, progress func(int64)) (comm
 				if c.Revision <= p.From || c.Revision > p.Revision {
 					return nil
 				}
-				if commits++; progress != nil && commits%1000 == 0 {
-					progress(commits)
-				}
+				commits++
 				return pile.add(&c.Row)
 			})
 		})
@@ -104,13 +135,13 @@ func (p *Plan) read(ctx context.Context, pile *pile, progress func(int64)) (comm
 }
 
 // segment reads one segment up to the revision that is restored.
-func (p *Plan) segment(ctx context.Context, name string, before *segmentReader, each func(*frame) error) (*segmentReader, error) {
+func (p *Plan) segment(ctx context.Context, name string, files *reading, before *segmentReader, each func(*frame) error) (*segmentReader, error) {
 	f, err := openFile(filepath.Join(p.dir, name))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	in, err := newSegmentReader(name, f)
+	in, err := newSegmentReader(name, files.of(f))
 	if err != nil {
 		return nil, err
 	}
@@ -154,14 +185,11 @@ func named(name string, rows iter.Seq2[sqlstore.Row, error]) iter.Seq2[sqlstore.
 	}
 }
 
-func counted(rows iter.Seq2[sqlstore.Row, error], n *int64, progress func(int64)) iter.Seq2[sqlstore.Row, error] {
+func counted(rows iter.Seq2[sqlstore.Row, error], n *int64) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
 		for row, err := range rows {
 			if err == nil {
 				*n++
-			}
-			if progress != nil && *n%1000 == 0 {
-				progress(*n)
 			}
 			if !yield(row, err) {
 				return

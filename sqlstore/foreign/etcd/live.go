@@ -104,6 +104,9 @@ func (l *Live) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	}
 }
 
+// Count implements foreign.Counter.
+func (l *Live) Count(context.Context) (int64, error) { return l.count, nil }
+
 func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) error {
 	leases := make(map[int64]time.Time)
 	last, n := "", int64(0)

@@ -226,6 +226,9 @@ func (s *Snapshot) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] 
 	}
 }
 
+// Count implements foreign.Counter.
+func (s *Snapshot) Count(context.Context) (int64, error) { return int64(len(s.newest.Keys())), nil }
+
 func (s *Snapshot) entry(bucket *bbolt.Bucket, r *record, key string) (foreign.Entry, error) {
 	at := s.newest.At(key)
 	kv, err := r.read(at, bucket.Get(at.bytes()))

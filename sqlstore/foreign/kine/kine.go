@@ -137,6 +137,14 @@ func (s *Source) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	}
 }
 
+// Count implements foreign.Counter. Names of what was deleted are among them.
+func (s *Source) Count(ctx context.Context) (n int64, err error) {
+	if err := s.tx.QueryRowContext(ctx, qNames).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting %s: %w", s.dialect.describe, err)
+	}
+	return n, nil
+}
+
 func (s *Source) entries(ctx context.Context, yield func(foreign.Entry) bool) error {
 	rows, err := s.tx.QueryContext(ctx, s.dialect.live, s.dialect.limit)
 	if err != nil {

@@ -95,3 +95,6 @@ const (
 	// qSQLiteLog makes a file one for writers with a write-ahead log, for whoever opens it.
 	qSQLiteLog = `PRAGMA journal_mode = wal`
 )
+
+// qNames counts the names that there are or were, by the index of names.
+const qNames = `SELECT COUNT(DISTINCT name) FROM kine`

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// terminal is a terminal, and what is written to it until it is closed.
+func terminal(t *testing.T) (tty *os.File, written func() string) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	all := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(master) // it ends with EIO when the other side is closed
+		all <- string(text)
+	}()
+	return tty, func() string {
+		_ = tty.Close()
+		text := <-all
+		_ = master.Close()
+		return text
+	}
+}
+
+// TestProgress: long work shows on a terminal how much of how much is done, in one line that is
+// taken away at the end.
+func TestProgress(t *testing.T) {
+	folder := t.TempDir()
+	file, backup := filepath.Join(folder, "rowlock.db"), filepath.Join(folder, "backup")
+	d, err := openStore(t.Context(), "sqlite:"+file, bringUp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch, again []sqlstore.Txn
+	for i := range 1500 {
+		key := sqlstore.Key{Resource: "configmaps", Namespace: "default", Name: fmt.Sprint("c", i)}
+		value := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default","uid":"u%d"}}`, key.Name, i)
+		batch = append(batch, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Create, Key: key, Value: []byte(value)}}})
+		again = append(again, sqlstore.Txn{Ops: []sqlstore.Op{{Verb: sqlstore.Update, Key: key, Value: []byte(value), Expect: int64(i + 1)}}})
+	}
+	_, err = d.Apply(t.Context(), batch, time.Now())
+	if err == nil {
+		_, err = d.Apply(t.Context(), again, time.Now())
+	}
+	if e := d.Close(); err != nil || e != nil {
+		t.Fatal(err, e)
+	}
+	snapshot := filepath.Join(folder, "snapshot")
+	store := "--store=sqlite:" + file
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`backing up: \d+ of 1500 rows \(\d+ %\)`, []string{"store", "backup", backup, store}},
+		{`verifying: \d+ of 3000 rows \(\d+ %\)`, []string{"store", "verify", store}},
+		{`rewriting: .* looked at: \d+ of 3000 rows \(\d+ %\)`, []string{"store", "rewrite", "--all", store}},
+		{`looking: \d+ of 1500 rows \(\d+ %\)`, []string{"store", "repair", "--list", store}},
+		{`exporting: \d+ of 1500 rows \(\d+ %\)`, []string{"store", "export", "--yaml", filepath.Join(folder, "yaml"), store}},
+		{`exporting: \d+ of 1500 rows \(\d+ %\)`, []string{"export", "etcd-snapshot", snapshot, store}},
+		{`restoring: \d+ of \d{3,} bytes \(\d+ %\)`, []string{"store", "restore", backup, "--store=sqlite:" + filepath.Join(folder, "restored.db")}},
+		{`reading: \d+ of 1500 rows \(\d+ %\)`, []string{"import", "etcd-snapshot:" + snapshot, "--data-dir=" + filepath.Join(folder, "data"), "--store=sqlite:" + filepath.Join(folder, "imported.db")}},
+		{`compacting, at most: \d+ of \d{4,} rows \(\d+ %\)`, []string{"store", "compact", "--to=2900", store}},
+	} {
+		tty, written := terminal(t)
+		cmd := command()
+		cmd.SetArgs(c.args)
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(tty)
+		err := cmd.ExecuteContext(t.Context())
+		text := written()
+		if err != nil {
+			t.Errorf("%q: %v\n%s", c.args, err, text)
+			continue
+		}
+		if !regexp.MustCompile(c.want).MatchString(text) {
+			t.Errorf("%q: want %s on the terminal:\n%q", c.args, c.want, text)
+		}
+		lines := strings.SplitAfter(text, "\r\x1b[K")
+		for _, line := range lines[:max(0, len(lines)-1)] {
+			if strings.Contains(line, "\n") {
+				t.Errorf("%q: progress is more than one line:\n%q", c.args, text)
+			}
+		}
+	}
+}
