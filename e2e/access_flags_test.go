@@ -53,9 +53,9 @@ func TestRefusesAccessFlags(t *testing.T) {
 		{[]string{"--feature-gates", "StructuredAuthenticationConfiguration=false", "--authentication-config", config}, "set --feature-gates=StructuredAuthenticationConfiguration=true to use authentication-config file"},
 		{[]string{"--feature-gates", "AnonymousAuthConfigurableEndpoints=false", "--authentication-config", config}, "anonymous: Forbidden"},
 		{[]string{"--authentication-config", write("empty.yaml", "")}, "empty config data"},
-		{[]string{"--authentication-token-webhook-config-file", config, "--authentication-token-webhook-version", "v3"}, `unsupported authentication webhook version "v3", supported versions are "v1", "v1beta1"`},
+		{[]string{"--authentication-token-webhook-config-file", config, "--authentication-token-webhook-version", "v3"}, `invalid argument "v3" for "--authentication-token-webhook-version" flag`},
 		{[]string{"--audit-policy-file", write("none.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\n")}, "loaded illegal policy with 0 rules: from file "},
-		{[]string{"--audit-policy-file", policy, "--audit-log-path", "-", "--audit-log-mode", "loud"}, "invalid audit log mode loud"},
+		{[]string{"--audit-policy-file", policy, "--audit-log-path", "-", "--audit-log-mode", "loud"}, `invalid argument "loud" for "--audit-log-mode" flag`},
 		{[]string{"--audit-policy-file", policy, "--audit-webhook-config-file", config, "--audit-webhook-truncate-enabled", "--audit-webhook-truncate-max-event-size", "0"}, "invalid audit truncate webhook max event size 0, must be a positive number"},
 		{[]string{"--audit-policy-file", policy, "--audit-log-path", "-", "--audit-log-truncate-enabled", "--audit-log-truncate-max-batch-size", "10"}, "must be greater than max event size"},
 	} {

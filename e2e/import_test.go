@@ -32,7 +32,7 @@ import (
 // importAnswer is what import prints with --output json, as far as it is looked at.
 type importAnswer struct {
 	SourceRevision, Revision, Objects, Claims, Undecodable int64
-	Reused, DryRun, Refused, Done                          bool
+	Reused, DryRun, Refused, Done, InUse                   bool
 	Left                                                   []struct {
 		Why  string
 		Keys int64
@@ -276,6 +276,9 @@ func TestImport(t *testing.T) {
 			}
 			if _, errOut, err := importInto(t, args...); err == nil || !strings.Contains(errOut, "only an empty one can be filled") {
 				t.Fatalf("again: %v, %s", err, errOut)
+			}
+			if a, errOut, err := importInto(t, append(args, "--dry-run")...); err != nil || !a.DryRun || !a.InUse || a.Objects != int64(len(objects)+others+1) {
+				t.Fatalf("trial into a database in use: %v, %+v, %s", err, a, errOut)
 			}
 			if left, err := filepath.Glob(filepath.Join(data, "import*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %q, %v", left, err)

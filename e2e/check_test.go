@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// text is what a process writes.
+type text struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (w *text) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.Write(p)
+}
+
+func (w *text) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
+// TestCheckEnds: the check says beforehand what it does, and when it is interrupted all that it
+// has started ends, whatever process group it is in and whether it listens to signals or not.
+func TestCheckEnds(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			pids, temporary := filepath.Join(dir, "pids"), filepath.Join(dir, "tmp")
+			if err := os.Mkdir(temporary, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			// go vet stands for tests: it starts what listens to nothing, in the group of its
+			// parent and in one of its own, as databases are.
+			script := fmt.Sprintf(`#!/bin/sh
+[ "$1" = vet ] || exit 0
+deaf='trap "" TERM INT HUP; echo $$ >>%[1]s; while :; do sleep 1; done'
+sh -c "$deaf" &
+set -m
+sh -c "$deaf" &
+wait
+`, pids)
+			for name, content := range map[string]string{"go": script, "gofmt": "#!/bin/sh\n", "apt-get": "#!/bin/sh\n", "sudo": "#!/bin/sh\n"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command("sh", "test.sh")
+			for _, v := range os.Environ() {
+				if !strings.HasPrefix(v, "ROWLOCK_CHECK_") {
+					cmd.Env = append(cmd.Env, v)
+				}
+			}
+			cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+temporary)
+			var out text
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			started := func() []int {
+				content, err := os.ReadFile(pids)
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+				var list []int
+				for _, word := range strings.Fields(string(content)) {
+					pid, err := strconv.Atoi(word)
+					if err != nil {
+						t.Fatal(err)
+					}
+					list = append(list, pid)
+				}
+				return list
+			}
+			for begun := time.Now(); len(started()) < 2; time.Sleep(20 * time.Millisecond) {
+				if time.Since(begun) > 2*time.Minute {
+					t.Fatalf("nothing is started:\n%s", &out)
+				}
+			}
+			for _, want := range []string{"about 15 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q is not said beforehand:\n%s", want, &out)
+				}
+			}
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case err := <-ended:
+				if code := cmd.ProcessState.ExitCode(); code != 128+int(signal) {
+					t.Errorf("it ends with %v, code %d, want %d\n%s", err, code, 128+int(signal), &out)
+				}
+			case <-time.After(2 * time.Minute):
+				_ = cmd.Process.Kill()
+				t.Errorf("it does not end:\n%s", &out)
+			}
+			for _, pid := range started() {
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				if err == nil && !bytes.Contains(stat, []byte(") Z ")) { // one that ended, and that nobody has asked about
+					t.Errorf("process %d is left: %s", pid, stat)
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
