@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -230,6 +231,11 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 		settle(batch, ErrUncertain)
 		return err
 	}
+	if f.lost(f.changes[len(f.changes)-1].Revision) {
+		clear(f.changes)
+		settle(batch, fmt.Errorf("%w: %w", ErrUncertain, ErrWentBack))
+		return nil
+	}
 	// What a look has read from the table already is not repeated.
 	if done := f.applied.Load() - f.changes[0].Revision + 1; done < int64(len(f.changes)) {
 		f.deliver(f.changes[done:])
@@ -237,6 +243,16 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 	clear(f.changes)
 	settle(batch, nil)
 	return nil
+}
+
+// lost reports whether the database went back after it committed a revision and no longer has it. Such a write
+// is neither shown nor acknowledged.
+func (f *feed) lost(revision int64) bool {
+	if f.returning == nil || f.returning.Returned() == 0 {
+		return false
+	}
+	last := f.returning.Returns().Last
+	return last.Found < revision && revision <= last.GoesOn
 }
 
 func (f *feed) deliver(changes []Change) {

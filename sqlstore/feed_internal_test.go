@@ -109,3 +109,46 @@ func TestFeedBehindASlowCommit(t *testing.T) {
 		}
 	})
 }
+
+// returnedDriver is a database that went back.
+type returnedDriver struct {
+	Driver
+	returns Returns
+}
+
+func (d *returnedDriver) Returned() int64          { return d.returns.Count }
+func (d *returnedDriver) Returns() Returns         { return d.returns }
+func (d *returnedDriver) Noticed() <-chan struct{} { return nil }
+
+// countingSink counts what it is given.
+type countingSink struct{ changes int }
+
+func (s *countingSink) Apply(changes []Change) { s.changes += len(changes) }
+
+// TestLostCommitsAreNotAcknowledged: a commit that the feed has not shown yet when the database loses it ends with an
+// unknown outcome and is not shown. Commits that the database still has, and those after it went back, are acknowledged.
+func TestLostCommitsAreNotAcknowledged(t *testing.T) {
+	for _, c := range []struct {
+		revision, applied int64
+		lost              bool
+	}{
+		{revision: 11, applied: 10, lost: true},
+		{revision: 11, applied: 1000, lost: true}, // loaded anew meanwhile
+		{revision: 1000, applied: 1000, lost: true},
+		{revision: 5, applied: 1000},
+		{revision: 1001, applied: 1000},
+	} {
+		d, sink := &returnedDriver{}, &countingSink{}
+		f := &feed{Store: New(d, Config{Clock: time.Now}), sink: sink}
+		f.applied.Store(c.applied)
+		d.returns = Returns{Count: 1, Last: Return{Shown: 11, Found: 5, GoesOn: 1000}}
+		w := &write{txn: Txn{Ops: []Op{{Verb: Create, Key: Key{Resource: "pods", Name: "a"}}}}, done: make(chan struct{})}
+		w.out = Outcome{Revisions: []int64{c.revision}, Created: []int64{c.revision}}
+		if err := f.take(t.Context(), []*write{w}); err != nil {
+			t.Fatal(err)
+		}
+		if !w.finished() || errors.Is(w.out.Err, ErrUncertain) != c.lost || c.lost && sink.changes != 0 {
+			t.Errorf("revision %d behind %d: %v, and %d changes were shown; lost: %t", c.revision, c.applied, w.out.Err, sink.changes, c.lost)
+		}
+	}
+}

@@ -90,8 +90,11 @@ func (k *clusterKeys) agree(ctx context.Context, d sqlstore.Driver, dir string, 
 		}
 		var known clusterKeys
 		if was != "" {
-			if err := json.Unmarshal([]byte(was), &known); err != nil {
-				return fmt.Errorf("kv_meta has a note on the keys of the cluster that cannot be read: %w", err)
+			if err := json.Unmarshal([]byte(was), &known); err != nil && !replace {
+				return fmt.Errorf("the row note:keys of kv_meta, which has the fingerprints of the cluster's keys, cannot be read: %w; to store those of this server in its place, start once with --replace-cluster-keys", err)
+			} else if err != nil {
+				known = clusterKeys{}
+				log.Warn("the row note:keys of kv_meta cannot be read: the fingerprints of this server's keys take its place", "error", err)
 			}
 		}
 		if differs := k.differs(&known); differs != "" {

@@ -47,4 +47,21 @@ func TestClusterKeys(t *testing.T) {
 			t.Errorf("no command mends %q", err)
 		}
 	}
+
+	// A row that cannot be read is replaced where that is asked for.
+	was, err := d.Note(t.Context(), keysNote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := d.SetNote(t.Context(), keysNote, was, "{"); !ok || err != nil {
+		t.Fatalf("damaging the note: %t, %v", ok, err)
+	}
+	if err := keys("c", "x").agree(t.Context(), d, "/data", false, log); err == nil || !strings.Contains(err.Error(), "--replace-cluster-keys") {
+		t.Errorf("a note that cannot be read: %v", err)
+	}
+	for _, replace := range []bool{true, false} {
+		if err := keys("c", "x").agree(t.Context(), d, "/data", replace, log); err != nil {
+			t.Errorf("replacing a note that cannot be read: %v", err)
+		}
+	}
 }

@@ -276,12 +276,11 @@ func (h *hosts) look(c *pgconn.Config, before server) (server, error) {
 				return
 			}
 			a.mu.Lock()
-			a.silent += len(found)
+			a.silent += len(found) - 1 // in place of the name
 			a.mu.Unlock()
 			for _, s := range found {
 				asked.Go(func() { a.ask(ctx, s) })
 			}
-			a.no(place, nil)
 		})
 	}
 	asked.Wait()
@@ -290,9 +289,7 @@ func (h *hosts) look(c *pgconn.Config, before server) (server, error) {
 	}
 	e := &noServerError{}
 	for s, err := range a.reasons {
-		if err != nil {
-			e.reasons = append(e.reasons, fmt.Errorf("%s: %w", s, err))
-		}
+		e.reasons = append(e.reasons, fmt.Errorf("%s: %w", s, err))
 	}
 	slices.SortFunc(e.reasons, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return server{}, e

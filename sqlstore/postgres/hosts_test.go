@@ -191,3 +191,19 @@ func fillBacklog(t *testing.T, p *pgtest.Proxy) {
 	}
 	t.Fatal("the system accepts all that comes")
 }
+
+// TestSocketsThatRefuse: where all hosts are folders of sockets and each refuses, the search ends with the last refusal and
+// not with connect_timeout.
+func TestSocketsThatRefuse(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	one, two := t.TempDir(), t.TempDir()
+	d, err := postgres.Open(ctx, "postgres:///one?host="+one+","+two+"&user=postgres&connect_timeout=600&sslmode=disable", postgres.Config{})
+	if err == nil {
+		d.Close()
+	}
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), one) || !strings.Contains(err.Error(), two) {
+		t.Errorf("the error is %v", err)
+	}
+}

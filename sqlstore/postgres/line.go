@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -296,13 +297,32 @@ func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok boo
 			return p, false, errors.New("the database does not say which one it is")
 		case !errors.As(err, &pg) || c.IsClosed():
 			return p, false, err
-		case pg.Code == "42P01": // kv_meta is not there
-			return p, false, nil
-		case bare:
+		case pg.Code == "42P01": // kv_meta is not there yet
+			return p, false, d.tellsCluster(ctx, c)
+		case bare || passing(pg):
 			return p, false, fmt.Errorf("asking which database it is: %w", err)
 		}
 	}
 	return p, false, nil
+}
+
+// tellsCluster finds out whether the service tells cluster and timeline, for the queries on this connection once the
+// tables are there.
+func (d *Driver) tellsCluster(ctx context.Context, c *pgconn.PgConn) error {
+	_, err := c.Exec(ctx, qCluster).ReadAll()
+	var pg *pgconn.PgError
+	bare := errors.As(err, &pg) && !passing(pg)
+	if err != nil && !bare {
+		return fmt.Errorf("asking which database it is: %w", err)
+	}
+	d.line.bare.Store(bare)
+	return nil
+}
+
+// passing reports whether an error is about the server's state at the moment: a timeout, a shutdown, a lack of memory.
+// It does not show that a service hides which cluster it is.
+func passing(pg *pgconn.PgError) bool {
+	return pg.Code == "55P03" || len(pg.Code) == 5 && slices.Contains([]string{"08", "40", "53", "57", "58", "XX"}, pg.Code[:2])
 }
 
 func placeQuery(bare bool) string {

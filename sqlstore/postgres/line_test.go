@@ -286,3 +286,28 @@ func TestCrashLosesNothing(t *testing.T) {
 		t.Errorf("the next write has revision %d, %+v", next, d.Returns())
 	}
 }
+
+// TestClusterIsNotTold: where a service does not tell which cluster it is, the store goes without, in an empty database too.
+// A passing error of that query refuses the connection: the row would name no cluster from then on.
+func TestClusterIsNotTold(t *testing.T) {
+	for code, bare := range map[string]bool{"42501": true, "57014": false} {
+		for _, used := range []bool{false, true} {
+			db := newDatabase(t, postgres.Config{})
+			if used {
+				db.Open(t).Close()
+			}
+			db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.pg_control_system(OUT system_identifier bigint) LANGUAGE plpgsql AS $$BEGIN RAISE 'not now' USING ERRCODE = '%s'; END$$`, code))
+			d, err := postgres.Open(t.Context(), db.url+"&search_path=public,pg_catalog", db.cfg)
+			if (err == nil) != bare {
+				t.Errorf("%s, used %t: the error is %v", code, used, err)
+			}
+			if err != nil {
+				continue
+			}
+			if _, err := d.Bounds(t.Context()); err != nil || !strings.Contains(d.Place(), "cluster ?") {
+				t.Errorf("%s, used %t: the database is %s, %v", code, used, d.Place(), err)
+			}
+			d.Close()
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 // The index that each statement must use on kv; "" for those that read kv_meta or
 // kv_lead alone, which have a handful of rows.
 var indexes = map[string][]string{
-	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
+	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qCluster": nil, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
 	"qCopies": nil, "qLockCopies": nil, "qCopiesRow": nil, "qSetCopies": nil, "qWholeRows": {"kv_pkey"},
 	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qLeader": nil, "qUnlead": nil,
 	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},

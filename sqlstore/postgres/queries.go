@@ -43,7 +43,8 @@ const (
 	// name of the file that PostgreSQL writes its log to. kv_meta by primary key, pg_database by name.
 	placeRest = `(SELECT oid FROM pg_database WHERE datname = current_database())::text, coalesce(to_regclass('kv')::oid::text, ''),` +
 		` coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0)::text, coalesce((SELECT word FROM kv_meta WHERE key = 'line'), '')`
-	qPlace     = `SELECT (SELECT system_identifier FROM pg_control_system())::text, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int::text, ` + placeRest
+	qCluster   = `SELECT (SELECT system_identifier FROM pg_control_system())::text, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int::text`
+	qPlace     = qCluster + `, ` + placeRest
 	qPlaceBare = `SELECT '', '0', ` + placeRest
 	qSetLine   = `INSERT INTO kv_meta (key, number, word) VALUES ('line', $1, $2) ON CONFLICT (key) DO UPDATE SET number = excluded.number, word = excluded.word`
 	qRevive    = `INSERT INTO kv_alive (one) VALUES (1) ON CONFLICT (one) DO NOTHING`

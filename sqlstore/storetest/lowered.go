@@ -130,5 +130,9 @@ func loweredRetention(t *testing.T, db Database) {
 		}
 		keeps("168h0m0s", 0)
 	})
+	// A machine that has lost the time does not know how old history is.
+	wall.Add(-int64(30 * 24 * time.Hour))
+	run("5m", false, func(s *server) { keeps("168h0m0s", sqlstore.LowerAfter) })
+	wall.Add(int64(30 * 24 * time.Hour))
 	run("5m", true, func(s *server) { keeps("5m0s", 0) })
 }
