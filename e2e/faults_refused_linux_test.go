@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,15 +33,23 @@ func refused(t *testing.T, s *harness.Server, words string, begin, end func()) {
 		t.Fatalf("before: %d %s", code, body)
 	}
 	begin()
+	var posts sync.WaitGroup
 	for range 3 {
-		code, header, body := post()
-		if code != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
-			t.Errorf("while it lasts: %d %v %s", code, header, body)
-		}
-		if strings.Contains(string(body), words) {
-			t.Errorf("a client is told the database's words: %s", body)
-		}
+		posts.Go(func() {
+			code, header, body, err := a.send(context.Background(), http.MethodPost, configMaps, "application/json", `{"metadata":{"generateName":"refused-"}}`)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if code != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+				t.Errorf("while it lasts: %d %v %s", code, header, body)
+			}
+			if strings.Contains(string(body), words) {
+				t.Errorf("a client is told the database's words: %s", body)
+			}
+		})
 	}
+	posts.Wait()
 	if check := string(want(t, a, 500, http.MethodGet, "/readyz/store-writes", "", "")); !strings.Contains(check, words) {
 		t.Errorf("the check says %q", check)
 	}
@@ -53,7 +62,11 @@ func refused(t *testing.T, s *harness.Server, words string, begin, end func()) {
 	logged(t, s, words)
 	end()
 	eventually(t, "writes go on", func() bool { code, _, _ := post(); return code == http.StatusCreated })
-	want(t, a, 200, http.MethodGet, "/readyz/store-writes", "", "")
+	// Upkeep that was refused too says so until it is done.
+	eventually(t, "the check is well again", func() bool {
+		code, _, err := a.do(t.Context(), http.MethodGet, "/readyz/store-writes", "", "")
+		return err == nil && code == http.StatusOK
+	})
 	logged(t, s, "the store takes writes again")
 	if n := strings.Count(s.Log(), "the store takes no writes"); n != 1 {
 		t.Errorf("%d lines say that it began", n)
