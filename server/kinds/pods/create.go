@@ -32,11 +32,6 @@ func (r podRules) setDefaults(pod *corev1.Pod) {
 		for i := range s.Containers {
 			defaultResizePolicy(&s.Containers[i])
 		}
-		for i := range s.InitContainers {
-			if podspec.Restartable(&s.InitContainers[i]) {
-				defaultResizePolicy(&s.InitContainers[i])
-			}
-		}
 	}
 	if s.EnableServiceLinks == nil {
 		links := corev1.DefaultEnableServiceLinks

@@ -29,41 +29,29 @@ func defaultResizePolicy(c *corev1.Container) {
 }
 
 // prepareResize takes the resources of containers from the new pod, by their names, and
-// nothing else. Lists of other lengths are left for validation to refuse.
+// nothing else: containers that come, go or change places are those that there were. In
+// release 1.32 init containers cannot be resized, sidecars neither.
 func (r podRules) prepareResize(pod, was *corev1.Pod) {
-	sent := pod.Spec
+	sent := pod.Spec.Containers
 	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
 	pod.Spec, pod.Status = *was.Spec.DeepCopy(), was.Status
-	pod.Spec.Containers = resized(sent.Containers, pod.Spec.Containers, func(*corev1.Container) bool { return true })
-	pod.Spec.InitContainers = resized(sent.InitContainers, pod.Spec.InitContainers, podspec.Restartable)
-	if r.proposes(pod.Spec.Containers, was.Spec.Containers) || r.proposes(pod.Spec.InitContainers, was.Spec.InitContainers) {
+	places := make(map[string]int, len(pod.Spec.Containers))
+	for i := range pod.Spec.Containers {
+		places[pod.Spec.Containers[i].Name] = i
+	}
+	for i := range sent {
+		if at, ok := places[sent[i].Name]; ok {
+			pod.Spec.Containers[at].Resources, pod.Spec.Containers[at].ResizePolicy = sent[i].Resources, sent[i].ResizePolicy
+		}
+	}
+	if proposes(pod.Spec.Containers, was.Spec.Containers) {
 		pod.Status.Resize = corev1.PodResizeStatusProposed
 	}
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
-// resized are containers, which may be changed, with the resources of those that were sent.
-func resized(sent, containers []corev1.Container, may func(*corev1.Container) bool) []corev1.Container {
-	if len(sent) != len(containers) {
-		return sent
-	}
-	places := make(map[string]int, len(containers))
-	for i := range containers {
-		places[containers[i].Name] = i
-	}
-	for i := range sent {
-		if at, ok := places[sent[i].Name]; ok && may(&containers[at]) {
-			containers[at].Resources, containers[at].ResizePolicy = sent[i].Resources, sent[i].ResizePolicy
-		}
-	}
-	return containers
-}
-
 // proposes says whether containers ask for other resources than they did.
-func (podRules) proposes(list, old []corev1.Container) bool {
-	if len(list) != len(old) {
-		return false
-	}
+func proposes(list, old []corev1.Container) bool {
 	for i := range list {
 		if list[i].Resources.Requests != nil && !equality.Semantic.DeepEqual(list[i].Resources, old[i].Resources) {
 			return true
@@ -93,7 +81,6 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	}
 	rest := pod.Spec.DeepCopy()
 	keepSize(rest.Containers, was.Spec.Containers)
-	keepSize(rest.InitContainers, was.Spec.InitContainers)
 	if !equality.Semantic.DeepEqual(*rest, was.Spec) {
 		errs = append(errs, field.Forbidden(p, "only cpu and memory resources are mutable\n"+changed(rest, &was.Spec, "spec")))
 	}
@@ -120,9 +107,6 @@ func canResize(pod *corev1.Pod) bool {
 // keepSize gives containers back what may change: CPU, memory, and how they are resized.
 func keepSize(list, old []corev1.Container) {
 	for i := range list {
-		if i >= len(old) {
-			return
-		}
 		list[i].ResizePolicy = old[i].ResizePolicy
 		restore(&list[i].Resources.Requests, old[i].Resources.Requests)
 		restore(&list[i].Resources.Limits, old[i].Resources.Limits)

@@ -25,7 +25,7 @@ func TestResize(t *testing.T) {
 			s = *sub.Update
 		}
 	}
-	old := stored(t, `{"metadata": {"name": "p"}, "spec": {"containers": [
+	old := stored(t, `{"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "s", "image": "i:1", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}], "containers": [
 		{"name": "a", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}, {"name": "b", "image": "i:1", "resources": {"requests": {"cpu": "1"}}}]}}`)
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
@@ -40,7 +40,9 @@ func TestResize(t *testing.T) {
 			l[0].Resources.Requests["cpu"] = resource.MustParse("3")
 		}, "", "1 3"},
 		"another image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image, p.Labels = "x", map[string]string{"a": "b"} }, "", "1 1"},
-		"one more":      {func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0]) }, "only cpu and memory resources are mutable", ""},
+		"one more":      {func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "new"}) }, "", "1 1"},
+		"one less":      {func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, "", "1 1"},
+		"a sidecar":     {func(p *corev1.Pod) { p.Spec.InitContainers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, "", "1 1"},
 		"other things": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("1")
 		}, "only cpu and memory resources are mutable", ""},
@@ -52,6 +54,9 @@ func TestResize(t *testing.T) {
 		}, "Pod QOS Class may not change as a result of resizing", ""},
 	} {
 		old, pod := old.DeepCopy(), old.DeepCopy()
+		if name == "best effort" {
+			old.Spec.InitContainers, pod.Spec.InitContainers = nil, nil
+		}
 		if name == "as a whole" {
 			old.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("4")}}
 		}
@@ -66,7 +71,7 @@ func TestResize(t *testing.T) {
 		}
 		l := pod.Spec.Containers
 		got := l[0].Resources.Requests.Cpu().String() + " " + l[1].Resources.Requests.Cpu().String()
-		if len(errs) > 0 || got != c.cpu || l[0].Name != "a" || l[0].Image != "i:1" || len(pod.Labels) > 0 {
+		if len(errs) > 0 || got != c.cpu || pod.Spec.InitContainers[0].Resources.Requests.Cpu().String() != "1" || len(pod.Spec.InitContainers[0].ResizePolicy) > 0 || l[0].Name != "a" || l[0].Image != "i:1" || len(pod.Labels) > 0 {
 			t.Errorf("%s: %v, %s, %s", name, errs, got, l[0].Image)
 		}
 	}

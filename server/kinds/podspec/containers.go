@@ -78,7 +78,7 @@ func (c *checker) initContainers(s *podScope, p *field.Path) {
 		} else {
 			c.noLifecycle(ctr, path)
 		}
-		if len(ctr.ResizePolicy) > 0 && !(c.o.AllowSidecarResize && Restartable(ctr)) {
+		if len(ctr.ResizePolicy) > 0 {
 			c.invalid(path.Child("resizePolicy"), rules.Shown(ctr.ResizePolicy), "must not be set for init containers")
 		}
 	}

@@ -28,7 +28,6 @@ type Options struct {
 	AllowLooseSearches               bool // search paths of DNS with underscores, and "."
 	AllowLooseEnv                    bool // names of variables that shells cannot have
 	AllowMountOption                 bool // volumes are labelled for SELinux as they are mounted
-	AllowSidecarResize               bool // init containers that keep running may say how they are resized
 	PodResources                     bool // the spec has resources of its own
 	NoPrivileged                     bool // containers may not be privileged
 }
@@ -63,7 +62,6 @@ func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	o.AllowLooseSearches = r.looseSearches || old != nil && hasLooseSearch(old)
 	o.AllowLooseEnv = r.looseEnv || old != nil && hasLooseEnv(old)
 	o.AllowMountOption = r.seLinuxMount || old != nil && mountsWithLabel(old)
-	o.AllowSidecarResize = r.resize
 	o.PodResources = r.podResources
 	o.NoPrivileged = r.noPrivileged
 	return o
