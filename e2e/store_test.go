@@ -267,7 +267,7 @@ func TestStoreStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown, err := exec.Command("script", "-qec", fmt.Sprintf("'%s' store verify --data-dir '%s'", bin, s.DataDir), os.DevNull).CombinedOutput()
-	if text := string(shown); err != nil || !strings.HasPrefix(text, "\r\x1b[Kverifying: ") || !strings.Contains(text, " rows\r\x1b[Klooked at ") {
+	if text := string(shown); err != nil || !strings.HasPrefix(text, "\r\x1b[Kverifying: ") || !strings.Contains(text, " rows (") || !strings.Contains(text, "%)\r\x1b[Klooked at ") {
 		t.Errorf("on a terminal: %v %q", err, text)
 	}
 	if err := s.Stop(); err != nil {

@@ -101,15 +101,15 @@ func TestBoundsOfDiscovery(t *testing.T) {
 // TestHeads: what an object says of itself is said once, and can be a key and a path.
 func TestHeads(t *testing.T) {
 	for want, item := range map[string]string{
-		"it says its metadata twice":     `{"metadata":{"name":"x","namespace":"a"},"metadata":{"name":"y","namespace":"a"}}`,
-		"it says its name twice":         `{"metadata":{"name":"x","namespace":"a","n\u0061me":"y"}}`,
-		"it says its kind twice":         `{"kind":"ConfigMap","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`,
-		`no object can have the name ""`: `{"Metadata":{"name":"x","namespace":"a"}}`,
-		`the name "a?b"`:                 `{"metadata":{"name":"a\u0000b","namespace":"a"}}`,
-		`in namespace "a b"`:             `{"metadata":{"name":"x","namespace":"a\nb"}}`,
-		`the name "nnnnnnnn`:             `{"metadata":{"name":"` + strings.Repeat("n", 3000) + `","namespace":"a"}}`,
-		"name: json:":                    `{"metadata":{"name":7,"namespace":"a"}}`,
-		"or its metadata, is no object":  `{"metadata":[]}`,
+		"it says its metadata twice":            `{"metadata":{"name":"x","namespace":"a"},"metadata":{"name":"y","namespace":"a"}}`,
+		"it says its name twice":                `{"metadata":{"name":"x","namespace":"a","n\u0061me":"y"}}`,
+		"it says its kind twice":                `{"kind":"ConfigMap","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}`,
+		`no object can have the name ""`:        `{"Metadata":{"name":"x","namespace":"a"}}`,
+		`the name "a?b"`:                        `{"metadata":{"name":"a\u0000b","namespace":"a"}}`,
+		`in namespace "a b"`:                    `{"metadata":{"name":"x","namespace":"a\nb"}}`,
+		`the name "nnnnnnnn`:                    `{"metadata":{"name":"` + strings.Repeat("n", 3000) + `","namespace":"a"}}`,
+		"name: json:":                           `{"metadata":{"name":7,"namespace":"a"}}`,
+		"or its metadata, is not a JSON object": `{"metadata":[]}`,
 	} {
 		f := newFake(t)
 		f.serve(maps, text(`{"metadata":{"resourceVersion":"1"},"items":[`+item+`]}`))
