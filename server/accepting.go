@@ -52,7 +52,7 @@ func (a *accepting) tell(err error) {
 		a.count++
 		if !a.logged && (a.said.IsZero() || now.Sub(a.said) >= sayAccept) {
 			a.logged, a.said = true, now
-			a.log.Error("connections cannot be accepted; clients wait, and it is tried again", "error", err, "do", advice(err))
+			a.log.Error("connections cannot be accepted: clients wait, and the server tries again", "error", err, "do", advice(err))
 		}
 	case a.err != nil:
 		if a.logged {

@@ -84,7 +84,7 @@ var refusedBecause = map[sqlstore.Kind]string{
 	sqlstore.KindDamaged:     "the database is damaged",
 	sqlstore.KindRefused:     "the database refuses what the server needs to do",
 	sqlstore.KindUncertain:   "what became of a commit cannot be found out",
-	sqlstore.KindBusy:        "somebody else holds a lock in the database",
+	sqlstore.KindBusy:        "another program holds a lock in the database",
 	sqlstore.KindUnavailable: "the database does not answer, or reports an error of its disk or memory",
 }
 

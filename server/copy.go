@@ -200,7 +200,7 @@ func (k *copies) check(ctx context.Context, revision int64) {
 		k.s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
 	}
 	if err != nil && ctx.Err() == nil {
-		k.s.cfg.Log.Error("the table could not be held to its checksums and indexes; run `rowlock store verify`", "error", err)
+		k.s.cfg.Log.Error("the table could not be compared with its checksums and indexes; run `rowlock store verify`", "error", err)
 	}
 }
 

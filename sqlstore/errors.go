@@ -14,7 +14,7 @@ var (
 	ErrFull        = errors.New("store full")      // disk or quota: writes refused, reads go on
 	ErrReadOnly    = errors.New("store read-only") // a standby, or a read-only file
 	ErrGone        = errors.New("store gone")      // the database is not where it was opened, or a sync of it failed: writes refused, reads go on
-	ErrRefused     = errors.New("store refuses")   // the database answers, and does not do what it is asked: a right or a table that lacks, a limit that an administrator has to lift
+	ErrRefused     = errors.New("store refuses")   // the database answers, and does not do what it is asked: a missing right or table, a limit that an administrator has to lift
 	ErrTooLarge    = errors.New("value too large")
 )
 

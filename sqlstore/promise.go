@@ -8,7 +8,7 @@ import (
 )
 
 // LowerAfter is for how long servers keep to the longer of two retentions after it was lowered, so that a start
-// without a flag deletes nothing that somebody counts on.
+// without the flag does not delete history that is still wanted.
 const LowerAfter = 24 * time.Hour
 
 // promiseEvery is how often the time that has passed since is stored.
@@ -136,7 +136,7 @@ func (k *keeper) wait(ctx context.Context, asked, kept Retention, now time.Durat
 	}
 	if k.told != next.Lower {
 		k.told = next.Lower
-		k.cfg.Log.Warn("history is kept for longer than --history-retention says, as it was lowered: what it does not cover any more is deleted after a day; give the longer one to keep it, or --history-retention-lower-now to delete it at once",
+		k.cfg.Log.Warn("history is kept for longer than --history-retention asks, because the retention was lowered: what the lower one does not cover is deleted after a day; set the longer one to keep that history, or --history-retention-lower-now to delete it at once",
 			"kept", kept.String(), "retention", asked.String(), "deleted-in", left.Round(time.Minute).String())
 	}
 	both := asked.longest(kept)
@@ -147,7 +147,7 @@ func (k *keeper) wait(ctx context.Context, asked, kept Retention, now time.Durat
 	return both, k.note(ctx, next, now)
 }
 
-// note stores a promise unless it stands there. Where somebody else was faster, the next round sees what they stored.
+// note stores a promise unless it is stored already. If another server stored one meanwhile, the next round reads that.
 func (k *keeper) note(ctx context.Context, p promise, now time.Duration) error {
 	b, err := json.Marshal(p)
 	if err != nil || string(b) == k.text {

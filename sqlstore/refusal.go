@@ -116,7 +116,7 @@ type refusal struct {
 
 const (
 	// refusedFor is how long a refusal counts after the last call that met it: where
-	// nobody writes, nobody finds out that there is room again.
+	// no write is tried, nothing shows that there is room again.
 	refusedFor = 30 * time.Second
 	sayEvery   = time.Minute
 )
@@ -228,7 +228,7 @@ func began(operation string, kind Kind) string {
 	case operation == OpWrite:
 		return "the store takes no writes"
 	case operation == "lead":
-		return "the store gives no leads: compaction, expiry and controllers do not run"
+		return "the store grants no leadership: compaction, expiry and controllers do not run"
 	case slices.Contains(upkeep, operation):
 		return "the store cannot be compacted"
 	}
@@ -240,7 +240,7 @@ func ended(operation string) string {
 	case operation == OpWrite:
 		return "the store takes writes again"
 	case operation == "lead":
-		return "the store gives leads again"
+		return "the store grants leadership again"
 	case slices.Contains(upkeep, operation):
 		return "the store can be compacted again"
 	}

@@ -105,7 +105,7 @@ func (k *clusterKeys) agree(ctx context.Context, d sqlstore.Driver, dir string, 
 		}
 		ok, err := d.SetNote(ctx, keysNote, was, string(is))
 		if err != nil && ctx.Err() == nil { // a database that takes no writes now is no reason not to serve reads
-			log.Warn("the database does not know the keys of this server, and other servers cannot be compared with it", "error", err)
+			log.Warn("the fingerprints of this server's keys could not be stored: a server with other keys will not be noticed", "error", err)
 			return nil
 		}
 		if err != nil || ok {

@@ -72,7 +72,7 @@ func (c *Cache) CheckRows(ctx context.Context, s Source, share float64) (found [
 	return found, err
 }
 
-// mostNoted bounds what CheckRows takes note of: each is looked up whenever somebody asks.
+// mostNoted bounds what CheckRows remembers: Corrupt looks each of them up.
 const mostNoted = 1000
 
 func (c *Cache) note(found []CorruptItem) { c.damaged.Store(&found) }

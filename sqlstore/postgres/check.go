@@ -24,7 +24,7 @@ type surroundings struct {
 }
 
 // errShared says that sessions are not the driver's own.
-var errShared = errors.New("a pooler that gives a session to another client after each transaction stands before PostgreSQL (PgBouncer in transaction mode):" +
+var errShared = errors.New("a pooler in transaction mode (such as PgBouncer) is in front of PostgreSQL, and sessions are shared with other clients:" +
 	" LISTEN and prepared statements do not work there; start with --postgres-feed=poll, or connect to a pool in session mode or to PostgreSQL itself")
 
 // check refuses a database that cannot hold a store, and warns of settings that will be in the way later.
@@ -54,9 +54,9 @@ func (d *Driver) check(ctx context.Context) (err error) {
 		}
 	}
 	if ms, err := strconv.ParseInt(s.idle, 10, 64); err == nil && ms > 0 {
-		const what = "PostgreSQL ends sessions that rest for idle_session_timeout"
+		const what = "PostgreSQL ends sessions that are idle for idle_session_timeout"
 		if d.cfg.Poll {
-			d.cfg.Log.Warn(what+": have it leave those of rowlock alone (ALTER ROLE ... SET idle_session_timeout = 0)", "role", s.role, "milliseconds", ms)
+			d.cfg.Log.Warn(what+": turn that off for rowlock's role (ALTER ROLE ... SET idle_session_timeout = 0)", "role", s.role, "milliseconds", ms)
 		} else {
 			d.cfg.Log.Info(what+": rowlock turns it off for its own sessions", "role", s.role, "milliseconds", ms)
 		}

@@ -122,7 +122,8 @@ func TestSettingsOfTheRole(t *testing.T) {
 			t.Errorf("no %s in the log:\n%s", words, log.String())
 		}
 	}
-	if n := strings.Count(log.String(), "\n"); n != len(want)-4 {
+	// Where the server of the tests has no checksums of pages, another line says so.
+	if n := strings.Count(log.String(), "\n") - strings.Count(log.String(), "data_checksums = off"); n != len(want)-4 {
 		t.Errorf("%d lines for %d settings:\n%s", n, len(want)-4, log.String())
 	}
 	must(t, d, createTxn("first", "x"))

@@ -100,7 +100,7 @@ func (d *Driver) translate(ctx context.Context, err error) error {
 
 // suspect gives up all connections after an error that came from the network, from
 // a server that goes down, or from one that takes no writes any more: the next ones
-// find the server that does. Once a second is enough. Where no connection was had none is
+// find the server that does. Once a second is enough. After a failed attempt to connect no connection is
 // given up: those that are being made would be closed as soon as they are, again and again.
 func (d *Driver) suspect(err error) {
 	if isNoServer(err) {

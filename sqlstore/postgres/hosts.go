@@ -257,7 +257,7 @@ type asking struct {
 }
 
 // look asks all servers at the same time. It ends with the first that takes writes, when all have said
-// no, or when the time is over; who said no is asked again while others are silent, as
+// no, or when the time is over. A server that said no is asked again while others are silent, as
 // it may have been promoted since.
 func (h *hosts) look(c *pgconn.Config, before server) (server, error) {
 	ctx, cancel := context.WithTimeout(h.life, h.within)
@@ -376,7 +376,7 @@ func (h *hosts) watch() {
 	}
 }
 
-// quiet is a server from which somebody has waited for an answer for long, if there are others to ask.
+// quiet is a server that has not answered a connection for longer than silence, if there are others to ask.
 func (h *hosts) quiet(alive map[server]time.Time) (server, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -402,7 +402,7 @@ func (h *hosts) giveUp(quiet, instead server) {
 	h.mu.Unlock()
 	h.log.Warn("a database server does not answer, and another one takes writes: giving up the connections to the first", "silent", quiet, "server", instead, "connections", len(cut))
 	for _, l := range cut {
-		l.Conn.Close() // whoever reads from it is told, and closes it too
+		l.Conn.Close() // its reader gets an error, and closes it too
 	}
 	h.moved()
 }
@@ -513,7 +513,7 @@ func (h *hosts) abandon(c *pgx.Conn) {
 	}
 }
 
-// isNoServer says that no connection was had.
+// isNoServer says that an error is a failed attempt to connect.
 func isNoServer(err error) bool {
 	var none *noServerError
 	var connect *pgconn.ConnectError

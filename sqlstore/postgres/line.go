@@ -117,7 +117,7 @@ type line struct {
 
 	number atomic.Int64 // of known
 	// synchronous says that commits waited for a standby when the bounds were read last: one that is promoted then
-	// lacks nothing that anybody was shown.
+	// has every revision that a client was shown.
 	synchronous atomic.Bool
 	suspect     atomic.Bool  // known is another database than its row says
 	count       atomic.Int64 // returns.Count
@@ -130,7 +130,7 @@ func (l *line) judge(p *place) standing {
 	k := l.known
 	switch {
 	case k == nil && p.number == 0:
-		return theSame // nobody has used it, or older versions alone
+		return theSame // no server has used it, or older versions alone
 	case k == nil && p.own():
 		return theSame
 	case k == nil:
@@ -249,7 +249,7 @@ func (l *line) learn(p *place, shown int64) {
 func (l *line) moved(p *place) {
 	l.keep(p)
 	l.suspect.Store(false)
-	l.log.Info("another database is used from here on, which has all that was shown: a synchronous standby was promoted", "database", p.identity.String(), "newest revision", p.to)
+	l.log.Info("a synchronous standby was promoted and is used from now on: it has every revision that this server has shown", "database", p.identity.String(), "newest revision", p.to)
 	if l.reset != nil {
 		l.reset()
 	}
@@ -280,7 +280,7 @@ func (d *Driver) validate(ctx context.Context, c *pgconn.PgConn) error {
 	return d.line.meet(p)
 }
 
-// placeOf reads what a database says of itself; not ok: it is nobody's yet.
+// placeOf reads what a database says of itself; not ok: it has no tables yet.
 func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok bool, err error) {
 	for _, bare := range []bool{false, true} {
 		var column [columnsOfPlace]string
@@ -395,7 +395,7 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 		case head < shown:
 			r.Reason, to = "its newest revision is below one that was met here before", most
 		case stand == another && was == nil && !p.in.branchedBefore(p.identity):
-			copied = true // before anybody here has met more than it has
+			copied = true // and this process has met no more than it has
 		case stand == another && was != nil && was.branchedBefore(p.identity) && p.number == was.number && reserved <= head && l.synchronous.Load():
 			promoted = true
 		case stand == another:
@@ -429,7 +429,7 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.number.Load() >= p.number && to == head: // somebody else was faster
+	case l.number.Load() >= p.number && to == head: // a concurrent call has taken it
 	case to > head:
 		l.found(&p, r)
 		d.wake()

@@ -73,7 +73,7 @@ func (d *Driver) migrateUp(ctx context.Context) error {
 		return d.translate(ctx, err)
 	}
 	if err := execute(ctx, worker, qHandRights); err != nil { // the owner's own work goes on without
-		d.cfg.Log.Warn("cannot give the roles that have rights on the table kv the same on those that migrations have added; give them yourself (docs/postgres.md, Roles and grants)", "error", err)
+		d.cfg.Log.Warn("cannot grant the roles that have rights on the table kv the same rights on tables that migrations added; grant them yourself (docs/postgres.md, Roles and grants)", "error", err)
 	}
 	return nil
 }

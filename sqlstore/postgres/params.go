@@ -154,7 +154,7 @@ func dialer(given map[string]string) (pgconn.DialFunc, error) {
 	keep.Count = int(count / time.Second)
 	unheard, wrong := strconv.ParseUint(cmp.Or(given["tcp_user_timeout"], "0"), 10, 31)
 	if wrong != nil {
-		err = errors.Join(err, fmt.Errorf("tcp_user_timeout: %q is no number of milliseconds", given["tcp_user_timeout"]))
+		err = errors.Join(err, fmt.Errorf("tcp_user_timeout: %q is not a number of milliseconds", given["tcp_user_timeout"]))
 	}
 	if unheard == 0 {
 		unheard = uint64(unheardTime / time.Millisecond)

@@ -291,8 +291,8 @@ WHERE kv_lead.holder = excluded.holder OR kv_lead.holder = $4 AND kv_lead.until 
   (SELECT word FROM kv_meta WHERE key = 'cluster_id')`
 	qPacks  = `SELECT count(*), coalesce(sum(count), 0), min(written_at) FROM kv_packed`
 	qCounts = `SELECT resource, count(*), sum(length(value)) FROM kv WHERE superseded_revision IS NULL GROUP BY resource ORDER BY resource`
-	// After a migration: a role that has rights on kv, and none at all on a table beside it that its owner made, is given the same
-	// there, so that who serves need not be who owns. Few rows of the catalogue.
+	// After a migration: a role that has rights on kv, and none at all on another table of its owner in that schema, is granted the same
+	// there, so that the role that serves need not own the tables. Few rows of the catalogue.
 	qHandRights = `DO $$
 DECLARE missing record;
 BEGIN

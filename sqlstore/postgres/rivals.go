@@ -69,8 +69,8 @@ func (d *Driver) lookAround(ctx context.Context) {
 	}
 }
 
-// meetRival is meet, for a database that nobody is about to use: one that is no newer than the one that is known, and not
-// older, stays alone.
+// meetRival is meet for a database of which it is not decided that it will be used: one that is neither newer nor older than
+// the known one is ignored.
 func (l *line) meetRival(p *place) {
 	l.mu.Lock()
 	known := l.known

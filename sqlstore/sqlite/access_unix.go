@@ -21,8 +21,8 @@ const (
 	maySearch = 1
 )
 
-// denied says which permission this process lacks on a database, on what is beside it or on their folder, and whose they are; ""
-// where it lacks none.
+// denied describes the permissions that this process lacks on a database, on the files that SQLite keeps for it and on
+// their folder, and who owns those; "" where it lacks none.
 func denied(path string) string {
 	var lacks []string
 	folder := filepath.Dir(path)

@@ -80,15 +80,15 @@ func (a *adder) damage(row cells, revision, created int64, resource, namespace, 
 	}
 	stored, ok := row.number(9)
 	if !ok {
-		return &sqlstore.DamageError{Reason: "its checksum is no number"}
+		return &sqlstore.DamageError{Reason: "its checksum is not a number"}
 	}
 	if !row.isText(1) || !row.isText(2) || !row.isText(3) {
-		return &sqlstore.DamageError{Reason: "its key is no text"}
+		return &sqlstore.DamageError{Reason: "its key is not text"}
 	}
 	deleted, _ := row.number(6)
 	written, ok := row.number(8)
 	if !ok {
-		return &sqlstore.DamageError{Reason: "its time is no number"}
+		return &sqlstore.DamageError{Reason: "its time is not a number"}
 	}
 	var expires *int64
 	if at, ok := row.number(7); ok {

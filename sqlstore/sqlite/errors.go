@@ -50,7 +50,7 @@ func kindOf(code int) error {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH:
 		return nil
 	}
-	return sqlstore.ErrRefused // a table that was renamed, a right that lacks
+	return sqlstore.ErrRefused // a table that was renamed, a missing right
 }
 
 // errDamaged says that SQLite found its file to be.

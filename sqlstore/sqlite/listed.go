@@ -180,7 +180,7 @@ func (d *Driver) missing(ctx context.Context, l *listing, revision int64, take f
 	if len(lost) == 0 {
 		return nil
 	}
-	reason := &sqlstore.DamageError{Reason: "an index has the row, and the table has it not"}
+	reason := &sqlstore.DamageError{Reason: "an index has the row, but the table does not"}
 	var rows []sqlstore.Row
 	err := d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error { // kv_live has the keys
 		return c.lend(func(row cells) error {

@@ -351,11 +351,11 @@ func (d *decoder) damage(r *sqlstore.Row, v []driver.Value) error {
 	case int64:
 		stored = sum
 	default:
-		return &sqlstore.DamageError{Reason: "its checksum is no number"}
+		return &sqlstore.DamageError{Reason: "its checksum is not a number"}
 	}
 	for _, name := range v[1:4] {
 		if _, ok := name.(string); !ok {
-			return &sqlstore.DamageError{Reason: "its key is no text"}
+			return &sqlstore.DamageError{Reason: "its key is not text"}
 		}
 	}
 	if computed := d.sums.Row(r); computed != stored {
