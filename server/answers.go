@@ -15,7 +15,9 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
+	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/codecs/protobuf"
+	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -26,26 +28,21 @@ func answersObjects(i *request.Info) bool {
 	return !i.Remote && (i.IsResource || discovery.Serves(i.Path) && !strings.HasPrefix(i.Path, "/version"))
 }
 
-// auditedAnswer turns an answer that is no JSON into JSON for an audit event.
-func (s *Server) auditedAnswer(mediaType string, body []byte) []byte {
-	var out []byte
-	var err error
+// auditedAnswer turns an answer that is no JSON into JSON for an audit event; nil for other media types.
+func (s *Server) auditedAnswer(mediaType string, body []byte) ([]byte, error) {
 	switch mediaType {
 	case codecs.YAML:
-		out, err = yamljson.YAMLToJSON(body)
+		return yamljson.YAMLToJSON(body)
 	case codecs.CBOR:
 		u := &unstructured.Unstructured{Object: map[string]any{}}
-		if _, err = (cbor.Codec{}).Decode(body, u, codecs.Ignore); err == nil {
-			out, err = json.Marshal(u.Object)
+		if _, err := (cbor.Codec{}).Decode(body, u, codecs.Ignore); err != nil {
+			return nil, err
 		}
+		return json.Marshal(u.Object)
 	case codecs.Protobuf:
-		out, err = s.fromProtobuf(body)
+		return s.fromProtobuf(body)
 	}
-	if err != nil {
-		s.cfg.Log.Warn("an audit event lacks its response object, which could not be turned into JSON", "type", mediaType, "error", err)
-		return nil
-	}
-	return out
+	return nil, nil
 }
 
 // fromProtobuf turns an object, or a list, in Protobuf into JSON.
@@ -69,19 +66,32 @@ func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 	if !isList || s.emptyOf(kind.GroupVersion().WithKind(item)) == nil {
 		return nil, fmt.Errorf("the kind %s is not known", kind)
 	}
-	metadata, items, err := protobuf.List(body, func() runtime.Object { return s.emptyOf(kind.GroupVersion().WithKind(item)) })
+	items := []byte("[")
+	newItem := func() runtime.Object { return s.emptyOf(kind.GroupVersion().WithKind(item)) }
+	metadata, err := protobuf.List(body, newItem, func(obj runtime.Object) error {
+		text, err := json.Marshal(obj)
+		if err != nil {
+			return err
+		}
+		if len(items) > 1 {
+			items = append(items, ',')
+		}
+		if items = append(items, text...); len(items) > audit.MaxObject {
+			return framing.ErrTooLong
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	list := listOf{TypeMeta: metav1.TypeMeta{Kind: kind.Kind, APIVersion: kind.GroupVersion().String()}, ListMeta: metadata, Items: items}
-	return json.Marshal(&list)
+	return json.Marshal(&listOf{TypeMeta: metav1.TypeMeta{Kind: kind.Kind, APIVersion: kind.GroupVersion().String()}, ListMeta: metadata, Items: append(items, ']')})
 }
 
 // listOf is a list of any kind.
 type listOf struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
-	Items           []runtime.Object `json:"items"`
+	Items           json.RawMessage `json:"items"`
 }
 
 // emptyOf makes an object of a kind that is answered with; nil where the kind has no type.

@@ -3,6 +3,7 @@ package rbac_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -323,16 +324,22 @@ func TestRulesOfManyParts(t *testing.T) {
 	}
 	huge := []rbacv1.PolicyRule{{Verbs: many, APIGroups: many, Resources: many, ResourceNames: many}}
 	wide := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: many}}
+	// Rules alike in all but the last string that is compared.
+	alike := func(n int, name string) []rbacv1.PolicyRule {
+		return slices.Repeat([]rbacv1.PolicyRule{{Verbs: many[:32], APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: []string{name}}}, n)
+	}
 	for name, c := range map[string]struct {
 		held, want []rbacv1.PolicyRule
 		err        error
 	}{
-		"of everything, for one who may do everything": {[]rbacv1.PolicyRule{rule("* * *")}, huge, nil},
-		"of everything, for one who may do nothing":    {nil, huge, rbac.ErrTooMany},
-		"of everything, for one who may do much":       {huge, huge, rbac.ErrTooMany},
-		"of many resources, against many":              {wide, wide, rbac.ErrTooMany},
-		"of many resources, against few":               {[]rbacv1.PolicyRule{rule("get core x1")}, wide, nil},
-		"of paths":                                     {nil, []rbacv1.PolicyRule{{Verbs: many, NonResourceURLs: many}}, rbac.ErrTooMany},
+		"of everything, for one who may do everything":        {[]rbacv1.PolicyRule{rule("* * *")}, huge, nil},
+		"of everything, for one who may do nothing":           {nil, huge, rbac.ErrTooMany},
+		"of everything, for one who may do much":              {huge, huge, rbac.ErrTooMany},
+		"of many resources, against many":                     {wide, wide, rbac.ErrTooMany},
+		"of many resources, against few":                      {[]rbacv1.PolicyRule{rule("get core x1")}, wide, nil},
+		"of many rules, against more that grant them at last": {slices.Concat(alike(1500, "a"), alike(1, "b")), alike(1500, "b"), rbac.ErrTooMany},
+		"of many rules, against those that grant them":        {slices.Concat(alike(200, "a"), alike(1, "b")), alike(200, "b"), nil},
+		"of paths": {nil, []rbacv1.PolicyRule{{Verbs: many, NonResourceURLs: many}}, rbac.ErrTooMany},
 	} {
 		if _, err := rbac.Uncovered(c.held, c.want); err != c.err {
 			t.Errorf("%s: %v", name, err)

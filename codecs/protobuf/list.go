@@ -8,13 +8,13 @@ import (
 )
 
 // List reads a list of any kind in its envelope: in every one the first field is the metadata, and
-// the second holds the items. newItem makes an empty item.
-func List(data []byte, newItem func() runtime.Object) (metadata metav1.ListMeta, items []runtime.Object, err error) {
+// the second holds the items. newItem makes an empty item, and take gets each in its turn, until it fails: many short
+// items take far more memory as objects than as bytes, so only one of them is an object at a time.
+func List(data []byte, newItem func() runtime.Object, take func(runtime.Object) error) (metadata metav1.ListMeta, err error) {
 	env, err := open(data)
 	if err != nil {
-		return metadata, nil, err
+		return metadata, err
 	}
-	items = []runtime.Object{}
 	eachField(env.raw, func(number uint64, field []byte, _ bool) {
 		switch {
 		case err != nil:
@@ -29,9 +29,10 @@ func List(data []byte, newItem func() runtime.Object) (metadata metav1.ListMeta,
 				err = fmt.Errorf("the items of a %s have no Protobuf form", env.kind)
 				return
 			}
-			err = item.Unmarshal(field)
-			items = append(items, item)
+			if err = item.Unmarshal(field); err == nil {
+				err = take(item)
+			}
 		}
 	})
-	return metadata, items, err
+	return metadata, err
 }

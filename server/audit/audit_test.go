@@ -112,6 +112,11 @@ func TestStagesAndFields(t *testing.T) {
 	if strings.Contains(got, "managedFields") || !strings.Contains(got, `"name":"a"`) {
 		t.Error(got)
 	}
+	// What lies deeper in an object is the user's own, and is not gone through level by level.
+	const deep = `{"items":[{"items":[{"metadata":{"managedFields":[]}}],"metadata":{"managedFields":[]}}]}`
+	if got := string(audit.WithoutManagedFields([]byte(deep))); got != `{"items":[{"items":[{"metadata":{"managedFields":[]}}],"metadata":{}}]}` {
+		t.Error(got)
+	}
 	// Revisions of the past hold whole objects; what is called so elsewhere is the user's own.
 	one := `{"metadata":{"name":"r"},"content":{"kind":"Pod","metadata":{"name":"p","managedFields":[{"manager":"m"}]}}}`
 	of := func(version string) string { return `{"apiVersion":"` + version + `","items":[` + one + `]}` }

@@ -55,25 +55,41 @@ func micro(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t.UTC()) }
 
 // WithoutManagedFields drops metadata.managedFields from an object, from each item of a list, from
 // the object of each row of a table, and from an object of the past that stands in a revision. What
-// is no object comes back as it is.
-func WithoutManagedFields(data []byte) []byte { return withoutManagedFields(data, "") }
+// is no object comes back as it is. Fields of those names deeper in an object are its own: they stay, and are
+// not read, so the cost is linear however deep a client nests them.
+func WithoutManagedFields(data []byte) []byte {
+	return without(data, func(obj map[string]json.RawMessage) bool {
+		var version string
+		_ = json.Unmarshal(obj["apiVersion"], &version)
+		item := func(one json.RawMessage) json.RawMessage { return withoutOwn(one, version) }
+		changed := stripOwn(obj, version)
+		changed = stripEach(obj, "items", item) || changed
+		if string(obj["kind"]) == `"Table"` && strings.HasPrefix(version, "meta.k8s.io/") {
+			changed = stripEach(obj, "rows", func(row json.RawMessage) json.RawMessage { return stripIn(row, "object") }) || changed
+		}
+		return changed
+	})
+}
 
-// withoutManagedFields is for an item of a list of an API version, too, which need not say its own.
-func withoutManagedFields(data []byte, version string) []byte {
-	var obj map[string]json.RawMessage
-	if json.Unmarshal(data, &obj) != nil {
-		return data
-	}
-	_ = json.Unmarshal(obj["apiVersion"], &version) // an item without one is of that of its list
-	changed := strip(obj)
+// withoutOwn drops the managed fields of one object. version is the API version of the list that it stands in:
+// an item need not have one of its own.
+func withoutOwn(data []byte, version string) []byte {
+	return without(data, func(obj map[string]json.RawMessage) bool { return stripOwn(obj, version) })
+}
+
+func stripOwn(obj map[string]json.RawMessage, version string) (changed bool) {
+	_ = json.Unmarshal(obj["apiVersion"], &version)
+	changed = strip(obj)
 	if content, ok := obj["content"]; ok && version == past {
-		obj["content"], changed = withoutManagedFields(content, ""), true
+		obj["content"], changed = without(content, strip), true
 	}
-	changed = stripEach(obj, "items", func(item json.RawMessage) json.RawMessage { return withoutManagedFields(item, version) }) || changed
-	if string(obj["kind"]) == `"Table"` && strings.HasPrefix(version, "meta.k8s.io/") {
-		changed = stripEach(obj, "rows", func(row json.RawMessage) json.RawMessage { return stripIn(row, "object") }) || changed
-	}
-	if !changed {
+	return changed
+}
+
+// without is an object after a change; what is no object comes back as it is.
+func without(data []byte, change func(map[string]json.RawMessage) bool) []byte {
+	var obj map[string]json.RawMessage
+	if json.Unmarshal(data, &obj) != nil || !change(obj) {
 		return data
 	}
 	out, err := json.Marshal(obj)
@@ -86,14 +102,14 @@ func withoutManagedFields(data []byte, version string) []byte {
 // past is the API version of revisions, which hold whole objects.
 const past = "history.rowlock.dev/v1"
 
-// stripEach puts what without makes of each element of a list in its place.
-func stripEach(obj map[string]json.RawMessage, name string, without func(json.RawMessage) json.RawMessage) (changed bool) {
+// stripEach puts what shorter makes of each element of a list in its place.
+func stripEach(obj map[string]json.RawMessage, name string, shorter func(json.RawMessage) json.RawMessage) (changed bool) {
 	var list []json.RawMessage
 	if raw, ok := obj[name]; !ok || json.Unmarshal(raw, &list) != nil {
 		return false
 	}
 	for i := range list {
-		list[i] = without(list[i])
+		list[i] = shorter(list[i])
 	}
 	out, err := json.Marshal(list)
 	if err != nil {
@@ -105,16 +121,13 @@ func stripEach(obj map[string]json.RawMessage, name string, without func(json.Ra
 
 // stripIn is outer, in which the object of a name has no managed fields.
 func stripIn(outer json.RawMessage, name string) json.RawMessage {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(outer, &fields) != nil || fields[name] == nil {
-		return outer
-	}
-	fields[name] = withoutManagedFields(fields[name], "")
-	out, err := json.Marshal(fields)
-	if err != nil {
-		return outer
-	}
-	return out
+	return without(outer, func(fields map[string]json.RawMessage) bool {
+		inner, ok := fields[name]
+		if ok {
+			fields[name] = withoutOwn(inner, "")
+		}
+		return ok
+	})
 }
 
 func strip(obj map[string]json.RawMessage) bool {

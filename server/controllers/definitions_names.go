@@ -7,7 +7,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -70,15 +69,14 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 		var errs []error
 		had := rules.In(accepted.ShortNames)
 		for _, short := range asked.ShortNames {
-			if !had.Has(short) {
-				errs = append(errs, claim(short, "", all.resources))
+			if had.Has(short) {
+				continue
+			}
+			if err := claim(short, "", all.resources); err != nil {
+				errs = append(errs, err)
 			}
 		}
-		var err error
-		if joined := utilerrors.NewAggregate(errs); joined != nil {
-			err = joined
-		}
-		if !refuse("ShortNamesConflict", err) {
+		if !refuse("ShortNamesConflict", rules.Together(errs)) {
 			accepted.ShortNames = asked.ShortNames
 		}
 	}

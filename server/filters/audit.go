@@ -26,9 +26,13 @@ type Audited struct {
 	// Objects says whether the answers to a request are objects that this server has made. Those of
 	// other servers, of pods, and texts are in no event.
 	Objects func(*request.Info) bool
-	// JSON turns an answer of a media type into JSON; nil where it cannot.
-	JSON func(mediaType string, body []byte) []byte
+	// JSON turns an answer of a media type into JSON; nil for a media type that holds no objects. The error
+	// wraps framing.ErrTooLong where the JSON is longer than an event may hold.
+	JSON func(mediaType string, body []byte) ([]byte, error)
 }
+
+// lines are what the log says of events, whose number clients choose.
+type lines struct{ kept, lacks ratelog.Line }
 
 // trail is what is known of a request for its audit event.
 type trail struct {
@@ -38,7 +42,7 @@ type trail struct {
 	record  *audit.Record  // nil until somebody is authenticated
 	status  *metav1.Status // an answer that came before that
 	log     *slog.Logger
-	kept    *ratelog.Line // of annotations that were to change
+	lines   *lines
 
 	body    []byte // of the answer, as it was sent; the auditor has been asked for the room
 	tooLong bool
@@ -79,7 +83,7 @@ func (t *trail) Kept(annotation string) {
 	if t.record != nil && t.record.Level() == audit.None {
 		return
 	}
-	t.kept.Log(context.Background(), t.log, slog.LevelWarn, "an audit annotation keeps its first value: another one was to replace it",
+	t.lines.kept.Log(context.Background(), t.log, slog.LevelWarn, "an audit annotation keeps its first value: another one was to replace it",
 		"annotation", annotation, "audit-id", t.scope.ID)
 }
 
@@ -133,14 +137,14 @@ func (t *trail) reach(s audit.Stage, code int) {
 // Audit records requests, from before anybody is authenticated, so that failures
 // of that are recorded too. Without an auditor it costs nothing.
 func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
-	kept := &ratelog.Line{} // clients may have it happen as often as they like
+	said := &lines{}
 	return func(next http.Handler) http.Handler {
 		if a == nil {
 			return next
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s := request.From(r.Context())
-			t := &trail{auditor: a, forms: forms, scope: s, log: log, kept: kept}
+			t := &trail{auditor: a, forms: forms, scope: s, log: log, lines: said}
 			s.Audit = t
 			rec := recorderOf(w)
 			defer func() {
@@ -234,7 +238,15 @@ func (t *trail) answered(h http.Header) {
 	case mediaType == codecs.JSON:
 		t.record.ResponseObject(body)
 	case t.forms.JSON != nil:
-		t.record.ResponseObject(t.forms.JSON(mediaType, body))
+		switch data, err := t.forms.JSON(mediaType, body); {
+		case errors.Is(err, framing.ErrTooLong):
+			t.record.Truncated()
+		case err != nil:
+			t.lines.lacks.Log(context.Background(), t.log, slog.LevelWarn, "an audit event lacks its response object, which could not be turned into JSON",
+				"type", mediaType, "audit-id", t.scope.ID, "error", err)
+		default:
+			t.record.ResponseObject(data)
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -77,7 +76,7 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 			return err
 		}
 		if len(errs) > 0 {
-			return a.Forbid(utilerrors.NewAggregate(errs))
+			return a.Forbid(rules.Together(errs))
 		}
 		return nil
 	})
@@ -182,14 +181,14 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 	steps := kinds.Steps(ctx)
 	for i := range r.Spec.Limits {
 		item := &r.Spec.Limits[i]
-		// Each item is held against each container.
+		// Each item is compared with each container.
 		if err := steps.Spend(ctx, containers(pod)*(1+len(item.Min)+len(item.Max)+len(item.MaxLimitRequestRatio))); err != nil {
 			return nil, err
 		}
-		if len(errs) > rules.Enough {
-			break
-		}
 		check := func(requests, limits corev1.ResourceList) {
+			if len(errs) > rules.Enough {
+				return
+			}
 			b := bound{item.Type, requests, limits, &errs}
 			b.each(item.Min, b.least)
 			b.each(item.Max, b.most)

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // ranges are the limit ranges of every namespace.
@@ -100,7 +101,38 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestLimitsTimesContainers: each item of a limit range is held against each container, and each
+// TestLimitErrors: a pod whose containers all break all limits of one item is told of no more errors than
+// anybody reads, and no more are made.
+func TestLimitErrors(t *testing.T) {
+	least := corev1.ResourceList{}
+	for i := range 50 {
+		least[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = resource.MustParse("1k")
+	}
+	pod := &corev1.Pod{}
+	for i := range 300 {
+		requests := corev1.ResourceList{}
+		for name := range least {
+			requests[name] = *resource.NewQuantity(int64(i), resource.DecimalSI) // equal texts would be told once
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i), Resources: corev1.ResourceRequirements{Requests: requests}})
+	}
+	err := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypeContainer, Min: least}}}.Validate(t.Context(), creating(pod))
+	if err == nil {
+		t.Fatal("the pod is allowed")
+	}
+	text := err.Error()
+	told, more := strings.Count(text, "minimum example.com/"), 0
+	if at := strings.LastIndex(text, ", "); at >= 0 {
+		if _, err := fmt.Sscanf(text[at:], ", %d more errors]", &more); err != nil {
+			t.Fatalf("%v: %s", err, text[at:])
+		}
+	}
+	if n := told + more; n < rules.Enough || n > rules.Enough+2*len(least) || len(text) > 300<<10 {
+		t.Errorf("%d errors are made, and %d of them told in %d bytes", n, told, len(text))
+	}
+}
+
+// TestLimitsTimesContainers: each item of a limit range is compared with each container, and each
 // default filled into each: two clients choose how many that are, and the steps of the write end it.
 func TestLimitsTimesContainers(t *testing.T) {
 	pod := &corev1.Pod{}

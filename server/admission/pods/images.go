@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -96,7 +96,7 @@ func (AlwaysPullImages) Validate(_ context.Context, a *admission.Attributes) err
 		}
 	}
 	if len(errs) > 0 {
-		return status.Plain(utilerrors.NewAggregate(errs).Error())
+		return status.Plain(rules.Together(errs).Error())
 	}
 	return nil
 }

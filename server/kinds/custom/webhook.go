@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // conversionFor is how long a webhook may take to convert objects.
@@ -211,7 +213,7 @@ func replaceTexts(kept, now map[string]any, name string, validate func(map[strin
 	}
 	if changed {
 		if errs := validate(all); len(errs) > 0 {
-			return errs.ToAggregate()
+			return rules.Together(errs)
 		}
 	}
 	kept[name] = texts

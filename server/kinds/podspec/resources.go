@@ -192,7 +192,10 @@ func (c *checker) requestWithinLimit(n corev1.ResourceName, q resource.Quantity,
 
 // claimRefs checks that what a container claims is declared by its pod, once.
 func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims *claimNames, p *field.Path) {
-	seen := claimed{all: make(map[string]bool), below: make(map[string]int)}
+	seen := claimed{all: make(map[string]bool, len(refs)), below: make(map[string]int, len(refs))}
+	for _, ref := range refs {
+		seen.below[ref.Name] = 0
+	}
 	for i, ref := range refs {
 		if ref.Name == "" {
 			c.required(p.Index(i), "")
@@ -210,7 +213,7 @@ func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims *claimNames, p *
 // claimed is what a container claims: claims and, after a slash, requests of them.
 type claimed struct {
 	all   map[string]bool
-	below map[string]int // how many are requests of a claim
+	below map[string]int // of each claim that the container names: how many are requests of it
 }
 
 // longestClaim is how much of a name is looked through for slashes; longer ones are no names.
@@ -219,8 +222,11 @@ const longestClaim = 253
 func (s claimed) add(key string) {
 	s.all[key] = true
 	for i := range min(len(key), longestClaim) {
-		if key[i] == '/' {
-			s.below[key[:i]]++
+		if key[i] != '/' {
+			continue
+		}
+		if n, ok := s.below[key[:i]]; ok {
+			s.below[key[:i]] = n + 1
 		}
 	}
 }

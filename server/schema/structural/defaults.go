@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // ValidateDefaults holds the defaults of a schema at p against that schema. With pruned
@@ -129,7 +130,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		if err := objectmeta.Coerce(nil, obj, at.resource, true, false); err != nil {
 			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", err))}
 		} else if wrong := objectmeta.Validate(nil, obj, at.resource, true); len(wrong) > 0 {
-			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", wrong.ToAggregate()))}
+			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", rules.Together(wrong)))}
 		}
 	} else {
 		if d.pruned {

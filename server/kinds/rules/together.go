@@ -1,0 +1,45 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostWords is how many bytes of errors Together tells, and one error more.
+const mostWords = 256 << 10
+
+// Together makes one error of several, in the words of NewAggregate of k8s.io/apimachinery: each text once, in brackets
+// where several differ; nil of none. Unlike the text of that one, whose cost grows with the square of
+// their number, this one is made in one pass, and says how many errors follow where they would be more than
+// a client reads.
+func Together[E error](errs []E) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	seen := Seen[string]{}
+	for i, err := range errs {
+		if text.Len() > mostWords {
+			fmt.Fprintf(&text, ", %d more errors", len(errs)-i)
+			break
+		}
+		one := err.Error()
+		if seen.Again(one) {
+			continue
+		}
+		if len(seen) > 1 {
+			text.WriteString(", ")
+		}
+		text.WriteString(one)
+	}
+	if len(seen) == 1 {
+		return together(text.String())
+	}
+	return together("[" + text.String() + "]")
+}
+
+// together is the text of several errors.
+type together string
+
+// Error implements error.
+func (t together) Error() string { return string(t) }
