@@ -76,8 +76,8 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return err
 }
 
-// refusedBecause is what all who may ask for the health of the server are told of a kind of refusal; those who
-// may read the single check are told the database's words.
+// refusedBecause is what health checks show of each kind of refusal to every client. The database's own words are
+// in the log, and in the answer of the single check.
 var refusedBecause = map[sqlstore.Kind]string{
 	sqlstore.KindFull:        "the store is full",
 	sqlstore.KindReadOnly:    "the store is read-only",
@@ -88,7 +88,7 @@ var refusedBecause = map[sqlstore.Kind]string{
 	sqlstore.KindUnavailable: "the database does not answer, or reports an error of its disk or memory",
 }
 
-// probeWrites tells that the store refuses writes. While its disk is full or it is
+// probeWrites says that the store refuses writes. While its disk is full or it is
 // read-only, reads go on on this server as on any other; a database that is not where
 // it was makes what this server shows a dead end.
 func (s *Server) probeWrites(context.Context) error {
@@ -99,7 +99,7 @@ func (s *Server) probeWrites(context.Context) error {
 	return &health.Remark{Shown: "writes are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
 }
 
-// probeReads tells that reads of the database fail, while memory goes on to serve what it has.
+// probeReads says that reads of the database fail, while memory goes on to serve what it has.
 func (s *Server) probeReads(context.Context) error {
 	err := s.cfg.Store.Readable()
 	if err == nil {
@@ -108,7 +108,7 @@ func (s *Server) probeReads(context.Context) error {
 	return &health.Remark{Shown: "reads of the store are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
 }
 
-// probeConnections tells that nobody new is let in. Those who have a connection hear of it.
+// probeConnections fails while the server cannot accept connections. Clients that have one can see that.
 func (s *Server) probeConnections(context.Context) error {
 	if s.accepting == nil {
 		return nil
@@ -116,14 +116,14 @@ func (s *Server) probeConnections(context.Context) error {
 	return s.accepting.stuck()
 }
 
-// For how long a database that went back, and one that is refused, are remarked on.
+// For how long readyz mentions a database that went back, and one that is refused.
 const (
 	returnShown  = time.Hour
 	refusalShown = time.Minute
 )
 
-// probeReturns tells that the database went back to an older state. Until memory has been loaded anew nothing is
-// answered; afterwards an operator should know what happened.
+// probeReturns fails while the database has gone back to an older state and its objects are loaded anew. Afterwards it
+// mentions what happened, for the operator.
 func (s *Server) probeReturns(context.Context) error {
 	if s.cfg.Store.WentBack() {
 		return fmt.Errorf("%w: all objects are loaded anew", sqlstore.ErrWentBack)

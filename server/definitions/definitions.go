@@ -240,7 +240,7 @@ func (f *Follower) take(item *cache.Item) {
 	}
 }
 
-// largeDefinition is how many bytes a definition has whose schemas are compiled before anybody asks for that.
+// largeDefinition is from how many bytes on the schemas of a definition are compiled before a request needs them.
 const largeDefinition = 16 << 10
 
 // storedAlike says whether objects of two states of a definition are stored alike, so that what

@@ -181,7 +181,7 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource, hashes bo
 	return list
 }
 
-// verbsOf are the verbs that clients are told. What makes something new is left out once a resource is on its
+// verbsOf are the verbs that discovery names. What makes something new is left out once a resource is on its
 // way out, and so is a list that needs a selector.
 func verbsOf(r *kinds.Resource) []string {
 	if !r.Ending && !r.OfOne {

@@ -50,7 +50,7 @@ type trail struct {
 	stated  bool // the answer is a Status, and in the record
 	started bool
 
-	hijacked bool // the answer is a change of protocols, which nobody sees written
+	hijacked bool // the answer is a change of protocols, which the handler writes to the connection itself
 }
 
 var _ request.Auditor = (*trail)(nil)
@@ -93,7 +93,7 @@ func (t *trail) Shows(at *authx.Attributes) {
 	t.hidden = t.hidden || t.auditor.Policy.For(at).Level != audit.RequestResponse
 }
 
-// keep takes a piece of the answer, as long as there is room.
+// keep takes a piece of the answer, while there is room.
 func (t *trail) keep(p []byte) {
 	if t.stated || t.hidden || t.tooLong {
 		return
@@ -213,6 +213,9 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 	t.reach(audit.ResponseComplete, code)
 }
 
+// valueWeight is how many bytes the values take that are read from a byte of YAML or CBOR.
+const valueWeight = 16
+
 // answered records the object that was answered with. Making JSON of other forms takes memory, for
 // which there has to be room.
 func (t *trail) answered(h http.Header) {
@@ -238,6 +241,13 @@ func (t *trail) answered(h http.Header) {
 	case mediaType == codecs.JSON:
 		t.record.ResponseObject(body)
 	case t.forms.JSON != nil:
+		if mediaType != codecs.Protobuf {
+			if !t.auditor.Hold(valueWeight * len(body)) {
+				t.record.Truncated()
+				return
+			}
+			defer t.auditor.Release(valueWeight * len(body))
+		}
 		switch data, err := t.forms.JSON(mediaType, body); {
 		case errors.Is(err, framing.ErrTooLong):
 			t.record.Truncated()

@@ -1,10 +1,12 @@
 package filters_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/request"
@@ -120,6 +123,47 @@ func TestAuditShows(t *testing.T) {
 		w := serve(httptest.NewRequest("GET", "/apis/g/v1/things/x", nil), answer, filters.Audit(a, filters.Audited{Objects: func(i *request.Info) bool { return i.IsResource }}, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
 		if !strings.Contains(w.Body.String(), "hidden") || !strings.Contains(sink.all, "ResponseComplete") || strings.Contains(sink.all, "hidden") != want {
 			t.Errorf("%s: %s %s", level, w.Body, sink.all)
+		}
+	}
+}
+
+// TestAuditConversion: what the values of an answer take while it is turned into JSON counts against what all answers
+// under way may take; one that is too long as JSON is left out of its event, and one that cannot be read is told in the log once.
+func TestAuditConversion(t *testing.T) {
+	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse, omitStages: [RequestReceived]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		err          error
+		event, lacks string
+		logged       int
+	}{
+		"an object": {nil, `"responseObject":{"as":"json"}`, "truncated", 0},
+		"too long":  {fmt.Errorf("a list: %w", framing.ErrTooLong), `"audit.k8s.io/truncated":"true"`, "responseObject", 0},
+		"no object": {errors.New("the kind is not known"), `"stage":"ResponseComplete"`, "responseObject", 1},
+	} {
+		sink, logged := &lines{}, &bytes.Buffer{}
+		a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
+		const size = 1 << 20
+		forms := filters.Audited{Objects: func(*request.Info) bool { return true }, JSON: func(_ string, body []byte) ([]byte, error) {
+			if len(body) != size || a.Hold(audit.MaxHeld-16*size) {
+				t.Errorf("%s: %d bytes are read, and their values do not count", name, len(body))
+			}
+			return []byte(`{"as":"json"}`), tc.err
+		}}
+		filter := filters.Audit(a, forms, slog.New(slog.NewTextHandler(logged, nil)))
+		for range 2 {
+			serve(httptest.NewRequest("GET", "/api/v1/pods", nil), func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/yaml")
+				_, _ = w.Write(make([]byte, size))
+			}, filter, filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+		}
+		if strings.Count(sink.all, tc.event) != 2 || strings.Contains(sink.all, tc.lacks) || strings.Count(logged.String(), "lacks its response object") != tc.logged {
+			t.Errorf("%s: %s\n%s", name, sink.all, logged)
+		}
+		if !a.Hold(audit.MaxHeld) {
+			t.Errorf("%s: room is not given back", name)
 		}
 	}
 }

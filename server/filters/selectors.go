@@ -21,7 +21,7 @@ import (
 // users together. More is refused with 429.
 type Selectors struct {
 	fail Fail
-	// Refused is told of each refusal. May be nil.
+	// Refused is called for each refusal. May be nil.
 	Refused func(mutating bool)
 
 	mu      sync.Mutex

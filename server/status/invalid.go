@@ -15,8 +15,8 @@ import (
 // repeat the value that they are about, and a long list can have one for every item.
 const mostWords = 256 << 10
 
-// mostText bounds the message of every Status, and the texts of its causes together, whoever
-// made it: three times what Invalid tells.
+// mostText bounds the message of every Status, and the texts of its causes together, wherever
+// they come from: three times what Invalid allows.
 const mostText = 3 * mostWords
 
 // mostCauses bounds how many there are.

@@ -11,18 +11,18 @@ import (
 const (
 	// compilersAtOnce is how many schemas are compiled at a time for requests.
 	compilersAtOnce = 2
-	// answerBefore is how long before its deadline a request that waits for a schema is told to come again,
-	// or a quarter of the time that it has, if that is less.
+	// answerBefore is how long before its deadline a request that waits for a schema is answered 429, so that the
+	// client repeats it; or a quarter of the time that it has, if that is less.
 	answerBefore = 5 * time.Second
-	// mostAhead is how many versions are compiled before anybody asks, the newest, once no definition
-	// has come for quiet.
+	// mostAhead is how many versions, the newest, are compiled before a request needs them, once no definition
+	// has been written for quiet.
 	mostAhead = 16
 	quiet     = time.Second
 )
 
 // compiling is what Run does for requests. Kept.mu guards what has no lock of its own.
 type compiling struct {
-	on      bool                       // Run is there
+	on      bool                       // Run is running
 	queue   []*Version                 // in the order in which they were asked for
 	pending map[*Version]chan struct{} // in the queue or compiled now; closed when that is over
 	ahead   []*Version
@@ -40,7 +40,7 @@ func (k *Kept) open() {
 	k.on = true
 }
 
-// close lets those who wait compile what they need by themselves.
+// close ends the waiting: each request compiles what it needs by itself.
 func (k *Kept) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,8 +52,8 @@ func (k *Kept) close() {
 	k.queue = nil
 }
 
-// ask has a version compiled, once for all who ask meanwhile. What it returns is closed afterwards; nil: nobody
-// compiles here.
+// ask has a version compiled, once for all requests that ask meanwhile. The channel that it returns is closed afterwards;
+// nil: Run is not running.
 func (k *Kept) ask(v *Version) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,8 +103,8 @@ func (k *Kept) compileAll(ctx context.Context) {
 	}
 }
 
-// Ahead has versions compiled though nobody asked for them yet: who has written a definition is about to write objects.
-// Those of definitions that come one after the other wait until that is over.
+// Ahead has versions compiled before a request needs them: a client that has written a definition is about to write objects.
+// While definitions are written one after the other, it waits.
 func (k *Kept) Ahead(versions ...*Version) {
 	k.mu.Lock()
 	k.ahead = append(k.ahead, versions...)
@@ -153,15 +153,16 @@ func (k *Kept) compileAhead(ctx context.Context) {
 
 // compileWhole makes all that writes may need of the version.
 func (v *Version) compileWhole() {
-	defer func() { _ = recover() }() // a request that meets it by itself is answered, and it is logged
+	defer func() { _ = recover() }() // the request that needs the version panics too: there it is answered and logged
 	m := v.use()
 	m.schema.Compile()
-	_, _ = m.merging() // who needs it is told what is wrong with it
+	_, _ = m.merging() // the error is kept, for the request that needs it
 	m.whole.Store(true)
 }
 
 // Ready implements kinds.Schema. It waits until what a write needs of the schema is compiled, which is done once for
-// all who wait, and goes on though they end. Shortly before the request ends its client is told to come again.
+// all requests that wait, and goes on when they end. Shortly before the deadline of the request the error is a 429 that
+// has the client try again.
 func (v *Version) Ready(ctx context.Context) error {
 	if m := v.made.Load(); v.kept == nil || m != nil && m.whole.Load() {
 		return nil

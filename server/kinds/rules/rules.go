@@ -226,18 +226,18 @@ func (s Seen[T]) Again(value T) bool {
 	return false
 }
 
-// Enough errors are more than a client is told about one object: where a list stands for as many
-// as there are pairs in it, no more are made.
+// Enough errors are more than an answer holds about one object: where a list has one for each pair of
+// its items, no more are made.
 const Enough = 10_000
 
-// Among tells which values are in a list that a client sized: each question costs the same,
+// Among finds values in a list whose length a client chose: each search costs the same,
 // however long the list is.
 type Among[T comparable] struct {
 	list []T
-	set  map[T]struct{} // of a long list, made at the first question
+	set  map[T]struct{} // of a long list, made at the first search
 }
 
-// few is how many values are looked through faster than a set of them is made.
+// few is how many values are searched faster one by one than in a set, which has to be made.
 const few = 16
 
 // In makes an Among of a list, which must stay as it is.
