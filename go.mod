@@ -43,7 +43,6 @@ require (
 	k8s.io/apimachinery v0.32.13
 	k8s.io/apiserver v0.32.13
 	k8s.io/client-go v0.32.13
-	k8s.io/dynamic-resource-allocation v0.32.13
 	k8s.io/externaljwt v0.32.13
 	k8s.io/kms v0.32.13
 	k8s.io/kube-aggregator v0.32.13

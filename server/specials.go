@@ -35,7 +35,7 @@ func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	if len(c.Components) > 0 {
 		all[components.Key] = components.Handler(c.Components...)
 	}
-	maps.Copy(all, history.Handlers(history.Config{Authorizer: c.Authorizer, Typed: s.Schemas.ObjectToTyped}))
+	maps.Copy(all, history.Handlers(history.Config{Authorizer: c.Authorizer, Merging: s.Schemas.Merging}))
 	maps.Copy(all, c.Special)
 	return all
 }

@@ -24,7 +24,7 @@ import (
 
 // compilers are an environment without bounds, and the same with them; v is anything.
 var compilers = sync.OnceValues(func() (plain, metered *cel.Env) {
-	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 32), true).Extend(environment.VersionedOptions{
+	set, err := meter.Environment(version.MajorMinor(1, 32)).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: []cel.EnvOption{cel.Variable("v", cel.DynType)},
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ var environments = sync.OnceValues(func() (map[string]*cel.Env, error) {
 		claimsVariable: apiservercel.NewMapType(text, apiservercel.AnyType, -1),
 		userVariable:   apiservercel.NewObjectType("kubernetes.UserInfo", fields),
 	} {
-		base, err := meter.Extend(environment.MustBaseEnvSet(version.MajorMinor(1, 32), true))
+		base, err := meter.Extend(meter.Environment(version.MajorMinor(1, 32)))
 		if err != nil {
 			return nil, err
 		}

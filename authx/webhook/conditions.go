@@ -61,7 +61,7 @@ var environments = map[bool]func() (*cel.Env, error){
 
 func environmentOf(selectors bool) (*cel.Env, error) {
 	request := requestType(selectors)
-	base, err := meter.Extend(environment.MustBaseEnvSet(version.MajorMinor(1, 32), true))
+	base, err := meter.Extend(meter.Environment(version.MajorMinor(1, 32)))
 	if err != nil {
 		return nil, err
 	}

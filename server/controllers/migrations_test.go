@@ -17,13 +17,12 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 
-	storagemigrationv1alpha1 "k8s.io/api/storagemigration/v1alpha1"
-
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
+	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"

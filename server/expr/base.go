@@ -41,7 +41,7 @@ var (
 // Base is the environment that all expressions share: the language and its
 // libraries, without variables. It is made when first asked for.
 var Base = sync.OnceValues(func() (*environment.EnvSet, error) {
-	set, err := environment.MustBaseEnvSet(compatible, true).Extend(environment.VersionedOptions{
+	set, err := meter.Environment(compatible).Extend(environment.VersionedOptions{
 		IntroducedVersion: always,
 		EnvOptions:        []cel.EnvOption{signOfQuantity()},
 	})

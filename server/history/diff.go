@@ -111,7 +111,8 @@ func (c *comparison) objects(s Schema, path fieldpath.Path, from, to map[string]
 		}
 		before, had := from[name]
 		after, has := to[name]
-		c.either(s.field(name), append(path, fieldElement(name)), before, after, had, has)
+		field, _ := s.Field(name)
+		c.either(field, append(path, fieldElement(name)), before, after, had, has)
 	}
 }
 
@@ -130,7 +131,7 @@ func (c *comparison) either(s Schema, path fieldpath.Path, from, to any, had, ha
 // lists compares items by what tells them apart, and where that is not known, or does not tell
 // all of them apart, by their places.
 func (c *comparison) lists(s Schema, path fieldpath.Path, from, to []any) {
-	item, keys, set := s.items()
+	item, keys, set := s.Items()
 	element := func(v any) (fieldpath.PathElement, bool) { return keyElement(v, keys) }
 	if set {
 		element = valueElement

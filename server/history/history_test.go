@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/typed"
 
 	"github.com/rowlock/rowlock/server/history"
+	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
 func TestParseName(t *testing.T) {
@@ -85,7 +86,7 @@ func lists(t testing.TB) history.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return history.SchemaOf(v)
+	return merging.SchemaOf(v)
 }
 
 func TestCompare(t *testing.T) {

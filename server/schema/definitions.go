@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/removed"
 )
 
 // What is embedded is compressed: the texts beside these are for whoever reads the source.
@@ -113,7 +114,7 @@ func newNames(resources []*kinds.Resource) *names {
 				n.custom = append(n.custom, r.APIVersion())
 			}
 		default:
-			n.packages[r.APIVersion()] = packageName(r.GoType().PkgPath())
+			n.packages[r.APIVersion()] = packageName(removed.PackagePath(r.GoType().PkgPath()))
 		}
 	}
 	return n

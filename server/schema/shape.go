@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/rowlock/rowlock/server/removed"
 )
 
 // Form says what a value is to a merge.
@@ -32,7 +34,7 @@ type Shape struct {
 	Fields []Field      // of a Struct: sorted by name, inlined ones in place
 	Elem   *Shape       // of a Map or a List
 	Keys   []string     // of a List that is not Atomic: the key fields, sorted; none for a set
-	smd    string       // name among the structured-merge-diff types; "" for what is written in place
+	model  string       // of a Struct: its name among the models
 }
 
 // Field is one JSON field of a Struct.
@@ -150,7 +152,7 @@ func (s *shapes) shape(t reflect.Type, rule []string) (*Shape, error) {
 }
 
 func (s *shapes) fill(out *Shape, t reflect.Type, rule []string) error {
-	name := t.PkgPath() + "." + t.Name()
+	name := removed.PackagePath(t.PkgPath()) + "." + t.Name()
 	if self, ok := selfEncoded[name]; ok {
 		out.Form, out.Atomic, out.Self = self.Form, self.Atomic, true
 		return nil
@@ -180,9 +182,9 @@ func (s *shapes) fill(out *Shape, t reflect.Type, rule []string) error {
 		out.Elem, err = s.shape(t.Elem(), nil)
 	case reflect.Struct:
 		out.Form = Struct
-		out.smd = name
+		out.model = name
 		if len(rule) > 0 {
-			out.smd += " " + rule[0]
+			out.model += " " + rule[0]
 		}
 		if out.Fields, err = s.fields(t, name, nil); err == nil {
 			slices.SortFunc(out.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })

@@ -32,7 +32,7 @@ func TestMergeTypesEqualClientGo(t *testing.T) {
 		if err != nil || want.TypeRef().NamedType == nil || strings.HasPrefix(*want.TypeRef().NamedType, "__untyped") {
 			continue // kinds that cannot be applied
 		}
-		got, err := schemas.ObjectToTyped(obj)
+		got, err := schemas.Converter().ObjectToTyped(obj)
 		if err != nil {
 			t.Errorf("%v: %v", r.GVK(), err)
 			continue

@@ -8,15 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/codecs/quantities"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
 )
-
-// The library asks the schemas to turn objects into typed values.
-var _ managedfields.TypeConverter = (*schema.Schemas)(nil)
 
 // converter is what else the library must be told of kinds: it makes objects, and converts
 // them between the versions of their kinds.

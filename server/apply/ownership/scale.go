@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
 // A write through a scale subresource is a write of a Scale: the owners of the object's
@@ -92,20 +91,20 @@ func (m *FieldManager) ApplyScale(r *kinds.Resource, sub string, live kinds.Obje
 
 // scaleHandler maps entries between an object and its Scale, in every version.
 func (m *FieldManager) scaleHandler(r *kinds.Resource, entries []metav1.ManagedFieldsEntry) *managedfields.ScaleHandler {
-	paths := managedfields.ResourcePathMappings{}
+	paths := map[string][]string{}
 	for _, other := range m.schemas.Catalogue().All() {
 		if other.Storage == nil || other.Storage.Key != r.Storage.Key {
 			continue
 		}
-		var path fieldpath.Path
+		var path []string
 		for i := range other.Subresources {
 			if mapping := other.Subresources[i].Scale; mapping != nil {
-				path = append(path, fieldPath(mapping.ReplicasPath)...)
+				path = append(path, mapping.ReplicasPath...)
 			}
 		}
 		paths[other.APIVersion()] = path
 	}
-	return managedfields.NewScaleHandler(entries, r.GVK().GroupVersion(), paths)
+	return managedfields.NewScaleHandler(entries, r.GVK().GroupVersion(), merging.Paths(paths))
 }
 
 // scaleOf is the Scale of an object, with the entries that are about its replicas.
@@ -127,19 +126,14 @@ func scaleOf(entries *managedfields.ScaleHandler, mapping *kinds.ScaleMapping, o
 // scaleManager is the field manager of the library for a Scale.
 func (m *FieldManager) scaleManager() (*managedfields.FieldManager, error) {
 	t := scaleTypes{m.schemas}
-	return managedfields.NewDefaultFieldManager(t, t, t, t, scaleKind, scaleKind.GroupVersion(), "scale", nil)
+	return merging.NewFieldManager(merging.Kind{
+		Converter: m.schemas.ConverterAs(reflect.TypeFor[autoscalingv1.Scale]()), Convertor: t, Defaulter: t, Creater: t,
+		Kind: scaleKind, Subresource: "scale",
+	})
 }
 
 // scaleTypes is what the merge library must know of the one version of Scale.
 type scaleTypes struct{ schemas *schema.Schemas }
-
-func (t scaleTypes) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	return t.schemas.Typed(reflect.TypeFor[autoscalingv1.Scale](), obj, opts...)
-}
-
-func (t scaleTypes) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
-	return t.schemas.TypedToObject(v)
-}
 
 func (t scaleTypes) New(apischema.GroupVersionKind) (runtime.Object, error) {
 	s := &autoscalingv1.Scale{}

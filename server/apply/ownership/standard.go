@@ -8,10 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
+	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
 // standard is the tracker that asks the field managers of apimachinery, which turn objects
@@ -67,20 +67,15 @@ func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldM
 	if m, ok := s.managers.Load(key); ok {
 		return m.(*managedfields.FieldManager), nil
 	}
-	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
-	if paths := resetFields(r, sub); len(paths) > 0 {
-		set := fieldpath.NewSet()
-		for _, p := range paths {
-			set.Insert(fieldPath(strings.Split(p, ".")))
-		}
-		reset[fieldpath.APIVersion(r.APIVersion())] = fieldpath.NewExcludeSetFilter(set)
-	}
-	build := managedfields.NewDefaultFieldManager
-	if !r.HasGoType() {
-		build = managedfields.NewDefaultCRDFieldManager
+	var reset [][]string
+	for _, p := range resetFields(r, sub) {
+		reset = append(reset, strings.Split(p, "."))
 	}
 	c := converter{s.schemas}
-	m, err := build(s.schemas, c, c, c, r.GVK(), r.GVK().GroupVersion(), sub, reset)
+	m, err := merging.NewFieldManager(merging.Kind{
+		Converter: s.schemas.Converter(), Convertor: c, Defaulter: c, Creater: c,
+		Kind: r.GVK(), Subresource: sub, ResetFields: reset, Custom: !r.HasGoType(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %v: %w", r.GVK(), err)
 	}
@@ -88,13 +83,4 @@ func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldM
 		s.managers.Store(key, m) // other resources come and go
 	}
 	return m, nil
-}
-
-// fieldPath is a path through fields of these names.
-func fieldPath(names []string) fieldpath.Path {
-	var out fieldpath.Path
-	for i := range names {
-		out = append(out, fieldpath.PathElement{FieldName: &names[i]})
-	}
-	return out
 }

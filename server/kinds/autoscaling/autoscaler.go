@@ -8,7 +8,6 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	autoscalingv2beta1 "k8s.io/api/autoscaling/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -80,13 +79,19 @@ var HorizontalPodAutoscalerColumns = columns.Of(
 		}
 	},
 	columns.Name(),
-	columns.Text("Reference", autoscalingv2beta1.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["scaleTargetRef"]),
-	columns.Text("Targets", autoscalingv2beta1.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["metrics"]),
-	columns.Text("MinPods", autoscalingv2beta1.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["minReplicas"]),
-	columns.Text("MaxPods", autoscalingv2beta1.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["maxReplicas"]),
-	columns.Text("Replicas", autoscalingv2beta1.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
+	columns.Text("Reference", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["scaleTargetRef"]),
+	columns.Text("Targets", textOfMetrics()),
+	columns.Text("MinPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["minReplicas"]),
+	columns.Text("MaxPods", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["maxReplicas"]),
+	columns.Text("Replicas", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
 	columns.Age(),
 )
+
+// textOfMetrics describes the metrics as v2beta1 did, which knew no default.
+func textOfMetrics() string {
+	text, _, _ := strings.Cut(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()["metrics"], " If not set,")
+	return text
+}
 
 // targets shows the first two metrics as current/target.
 func targets(h *autoscalingv2.HorizontalPodAutoscaler) string {

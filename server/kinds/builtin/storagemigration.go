@@ -1,10 +1,9 @@
 package builtin
 
 import (
-	storagemigrationv1alpha1 "k8s.io/api/storagemigration/v1alpha1"
-
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/storagemigration"
+	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 )
 
 func storagemigrationV1alpha1() []*kinds.Resource {

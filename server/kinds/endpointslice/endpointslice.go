@@ -151,6 +151,16 @@ func validateEndpoints(list []discoveryv1.Endpoint, t discoveryv1.AddressType, p
 	return errs
 }
 
+// validateFamily checks that an address is one of a family, IPv4 or IPv6. An IPv4 address written as
+// an IPv6 one is of the family IPv4.
+func validateFamily(address, family string, p *field.Path) field.ErrorList {
+	ip := netutils.ParseIPSloppy(address)
+	if ip == nil || (ip.To4() != nil) != (family == "IPv4") {
+		return field.ErrorList{field.Invalid(p, address, "must be a valid "+family+" address")}
+	}
+	return nil
+}
+
 func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := p.Child("addresses")
@@ -163,10 +173,10 @@ func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *fie
 	for i, a := range e.Addresses {
 		switch t {
 		case discoveryv1.AddressTypeIPv4:
-			errs = append(errs, validation.IsValidIPv4Address(at.Index(i), a)...)
+			errs = append(errs, validateFamily(a, "IPv4", at.Index(i))...)
 			errs = append(errs, validateEndpointIP(a, at.Index(i))...)
 		case discoveryv1.AddressTypeIPv6:
-			errs = append(errs, validation.IsValidIPv6Address(at.Index(i), a)...)
+			errs = append(errs, validateFamily(a, "IPv6", at.Index(i))...)
 			errs = append(errs, validateEndpointIP(a, at.Index(i))...)
 		case discoveryv1.AddressTypeFQDN:
 			errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(i), a)...)

@@ -28,6 +28,9 @@ func defaultResizePolicy(c *corev1.Container) {
 	}
 }
 
+// resizeProposed is corev1.PodResizeStatusProposed, which newer releases of k8s.io/api do not have.
+const resizeProposed corev1.PodResizeStatus = "Proposed"
+
 // prepareResize takes the resources of containers from the new pod, by their names, and
 // nothing else: containers that come, go or change places are those that there were. In
 // release 1.32 init containers cannot be resized, sidecars neither.
@@ -45,7 +48,7 @@ func (r podRules) prepareResize(pod, was *corev1.Pod) {
 		}
 	}
 	if proposes(pod.Spec.Containers, was.Spec.Containers) {
-		pod.Status.Resize = corev1.PodResizeStatusProposed
+		pod.Status.Resize = resizeProposed
 	}
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }

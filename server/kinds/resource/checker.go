@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celtypes "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/kinds/rules"
@@ -81,18 +80,20 @@ func (c *checker) compile(e expression) *field.Error {
 	if e.stored {
 		kind = environment.StoredExpressions
 	}
-	result := cel.GetCompiler().CompileCELExpression(e.text, cel.Options{EnvType: &kind})
-	switch {
-	case result.Error == nil && result.MaxCost > resourcev1beta1.CELSelectorExpressionMaxCost:
-		return field.Forbidden(nil, "too complex, exceeds cost limit")
-	case result.Error == nil:
-		return nil
-	case result.Error.Type == celtypes.ErrorTypeInvalid:
-		return field.Invalid(nil, e.text, result.Error.Detail)
-	case result.Error.Type == celtypes.ErrorTypeRequired:
-		return field.Required(nil, result.Error.Detail)
+	known, err := deviceSelectors()
+	if err != nil {
+		return field.InternalError(nil, err)
 	}
-	return field.InternalError(nil, result.Error)
+	cost, fault := known.compile(e.text, kind)
+	switch {
+	case fault == nil && cost > resourcev1beta1.CELSelectorExpressionMaxCost:
+		return field.Forbidden(nil, "too complex, exceeds cost limit")
+	case fault == nil:
+		return nil
+	case fault.Type == celtypes.ErrorTypeInvalid:
+		return field.Invalid(nil, e.text, fault.Detail)
+	}
+	return field.InternalError(nil, fault)
 }
 
 // configuration checks what is passed on to a driver.

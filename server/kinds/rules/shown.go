@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"sort"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/removed"
 )
 
 // shown spells a value when an error is printed: of many about one list, few are.
@@ -165,7 +167,7 @@ func writeMap(b *strings.Builder, v reflect.Value, depth int) {
 // place of their versions: "core.PodSpec" for k8s.io/api/core/v1.
 func typeName(t reflect.Type) string {
 	if t.Name() != "" {
-		group, ok := strings.CutPrefix(t.PkgPath(), "k8s.io/api/")
+		group, ok := strings.CutPrefix(removed.PackagePath(t.PkgPath()), "k8s.io/api/")
 		if !ok {
 			return t.String()
 		}

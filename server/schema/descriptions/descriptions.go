@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/removed"
 )
 
 // Library holds the descriptions by Go type.
@@ -52,8 +54,8 @@ func newLibrary(types map[string]reflect.Type, published map[string]described) *
 	return l
 }
 
-// Name is what the library calls a type: its package's path, a dot, its own name.
-func Name(t reflect.Type) string { return t.PkgPath() + "." + t.Name() }
+// Name is what the library calls a type: the path that Kubernetes gave to its package, a dot, its own name.
+func Name(t reflect.Type) string { return removed.PackagePath(t.PkgPath()) + "." + t.Name() }
 
 // Type describes a type, or returns "".
 func (l *Library) Type(name string) string {

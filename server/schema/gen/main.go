@@ -49,7 +49,7 @@ var packages = []string{
 	"k8s.io/api/storage/v1",
 	"k8s.io/api/storage/v1alpha1",
 	"k8s.io/api/storage/v1beta1",
-	"k8s.io/api/storagemigration/v1alpha1",
+	"github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
 	"k8s.io/apimachinery/pkg/api/resource",
 	"k8s.io/apimachinery/pkg/apis/meta/v1",

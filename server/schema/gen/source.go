@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/removed"
 )
 
 // source is the parsed packages.
@@ -93,7 +95,7 @@ func load(paths []string) (*source, error) {
 		if err := dec.Decode(&listed); err != nil {
 			return nil, err
 		}
-		if err := s.parse(listed.Dir, listed.ImportPath, listed.GoFiles); err != nil {
+		if err := s.parse(listed.Dir, removed.PackagePath(listed.ImportPath), listed.GoFiles); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/history"
@@ -34,9 +33,9 @@ import (
 // Config is what the handlers need besides what every verb has.
 type Config struct {
 	Authorizer authx.Authorizer
-	// Typed gives an object its merge type, which knows what tells the items of its lists
+	// Merging gives what a merge knows of an object, which tells what tells the items of its lists
 	// apart; nil: nothing is known of lists.
-	Typed func(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error)
+	Merging func(obj runtime.Object) (history.Schema, error)
 }
 
 // Handlers are the specials for verbs.Handler.Special. They answer for resources that are in the

@@ -147,13 +147,13 @@ func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func
 
 // schema is what merges know of the object.
 func (o *object) schema(tree map[string]any) history.Schema {
-	if o.merged || o.Typed == nil {
+	if o.merged || o.Merging == nil {
 		return o.merge
 	}
 	o.merged = true
 	bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": tree["apiVersion"], "kind": tree["kind"]}}
-	if v, err := o.Typed(bare); err == nil {
-		o.merge = history.SchemaOf(v)
+	if known, err := o.Merging(bare); err == nil {
+		o.merge = known
 	}
 	return o.merge
 }

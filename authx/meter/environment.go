@@ -1,0 +1,22 @@
+package meter
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// Environment is the environment of the library in which expressions compile that also work on the
+// release compatible, with the costs of a strict count. Newer releases of the library have no other
+// count, and no parameter for it: whichever a program was built with is called.
+func Environment(compatible *version.Version) *environment.EnvSet {
+	switch base := any(environment.MustBaseEnvSet).(type) {
+	case func(*version.Version, bool) *environment.EnvSet:
+		return base(compatible, true)
+	case func(*version.Version) *environment.EnvSet:
+		return base(compatible)
+	default:
+		panic(fmt.Sprintf("k8s.io/apiserver/pkg/cel/environment: MustBaseEnvSet is a %T", base))
+	}
+}

@@ -1,0 +1,138 @@
+package resource
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	celchecker "github.com/google/cel-go/checker"
+	"github.com/google/cel-go/ext"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"k8s.io/apimachinery/pkg/util/version"
+	limits "k8s.io/apiserver/pkg/apis/cel"
+	celtypes "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/rowlock/rowlock/authx/meter"
+)
+
+// Expressions that select devices, as the module dynamic-resource-allocation of release 1.32 compiles
+// them. That module compiles beside the other modules of its own release alone, which a program that
+// requires rowlock need not have.
+
+// selectors are the environment of these expressions, and the type of their variable.
+type selectors struct {
+	environment *environment.EnvSet
+	device      *celtypes.DeclType
+	attribute   *celtypes.DeclType // of the value of an attribute, of whatever type that is
+}
+
+// deviceSelectors are made when the first expression is compiled.
+var deviceSelectors = sync.OnceValues(func() (*selectors, error) {
+	s := &selectors{attribute: sized(celtypes.AnyType, resourcev1beta1.DeviceAttributeMaxValueLength)}
+	domain := sized(celtypes.StringType, resourcev1beta1.DeviceMaxDomainLength)
+	id := sized(celtypes.StringType, resourcev1beta1.DeviceMaxIDLength)
+	byDomain := func(value *celtypes.DeclType) *celtypes.DeclType {
+		const most = resourcev1beta1.ResourceSliceMaxAttributesAndCapacitiesPerDevice
+		return celtypes.NewMapType(domain, celtypes.NewMapType(id, value, most), most)
+	}
+	fields := map[string]*celtypes.DeclField{}
+	for name, of := range map[string]*celtypes.DeclType{
+		"driver":     sized(celtypes.StringType, resourcev1beta1.DriverNameMaxLength),
+		"attributes": byDomain(s.attribute),
+		"capacity":   byDomain(celtypes.QuantityDeclType),
+	} {
+		fields[name] = celtypes.NewDeclField(name, of, true, nil, nil)
+	}
+	s.device = celtypes.NewObjectType("kubernetes.DRADevice", fields)
+	var err error
+	s.environment, err = meter.Environment(version.MajorMinor(1, 31)).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 31),
+		EnvOptions: []cel.EnvOption{
+			cel.Variable("device", s.device.CelType()),
+			library.SemverLib(),
+			ext.Bindings(ext.BindingsVersion(0)),
+		},
+		DeclTypes: []*celtypes.DeclType{s.device},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the environment of selectors: %w", err)
+	}
+	return s, nil
+})
+
+// sized is a type of values of at most so many elements.
+func sized(t *celtypes.DeclType, most int64) *celtypes.DeclType {
+	out := *t
+	out.MaxElements = most
+	return &out
+}
+
+// compile tells the cost of an expression at worst, or what is wrong with it.
+func (s *selectors) compile(text string, kind environment.Type) (cost uint64, fault *celtypes.Error) {
+	failed := func(t celtypes.ErrorType, format string, args ...any) (uint64, *celtypes.Error) {
+		return math.MaxUint64, &celtypes.Error{Type: t, Detail: fmt.Sprintf(format, args...)}
+	}
+	env, err := s.environment.Env(kind)
+	if err != nil {
+		return failed(celtypes.ErrorTypeInternal, "unexpected error loading CEL environment: %v", err)
+	}
+	ast, issues := env.Compile(text)
+	if issues != nil {
+		return failed(celtypes.ErrorTypeInvalid, "compilation failed: %v", issues)
+	}
+	if t := ast.OutputType(); t != cel.BoolType && t != cel.AnyType {
+		return failed(celtypes.ErrorTypeInvalid, "must evaluate to %v or the unknown type, not %v", cel.BoolType, t)
+	}
+	_, err = env.Program(ast,
+		cel.CostLimit(resourcev1beta1.CELSelectorExpressionMaxCost),
+		cel.InterruptCheckFrequency(limits.CheckFrequency),
+	)
+	if err != nil {
+		return failed(celtypes.ErrorTypeInternal, "program instantiation failed: %v", err)
+	}
+	estimate, err := env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: s})
+	if err != nil {
+		return failed(celtypes.ErrorTypeInternal, "cost estimation failed: %v", err)
+	}
+	return estimate.Max, nil
+}
+
+// EstimateSize tells the estimate how large a part of the device can be.
+func (s *selectors) EstimateSize(element celchecker.AstNode) *celchecker.SizeEstimate {
+	path := element.Path()
+	if len(path) == 0 || path[0] != "device" {
+		return nil
+	}
+	t := s.device
+	for _, name := range path[1:] {
+		if t = s.below(t, name); t == nil {
+			return nil
+		}
+	}
+	return &celchecker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
+}
+
+// below is the type of what a step of a path leads to, or nil.
+func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType {
+	switch name {
+	case "@items", "@values":
+		return t.ElemType
+	case "@keys":
+		return t.KeyType
+	}
+	if f, ok := t.Fields[name]; ok {
+		return f.Type
+	}
+	if t.ElemType == s.attribute { // whatever the attribute is called
+		return s.attribute
+	}
+	return nil
+}
+
+// EstimateCallCost leaves calls to the library.
+func (s *selectors) EstimateCallCost(string, string, *celchecker.AstNode, []celchecker.AstNode) *celchecker.CallEstimate {
+	return nil
+}

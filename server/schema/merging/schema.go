@@ -1,0 +1,93 @@
+package merging
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// atomic is the relationship of what one manager owns as a whole, and associative that of
+// lists whose items are told apart.
+const (
+	atomic      = "atomic"
+	associative = "associative"
+)
+
+// Schema is what a merge knows of a value: above all, which fields tell the items of a list
+// apart. The zero Schema knows nothing: items are told apart by their places.
+type Schema struct {
+	types, ref reflect.Value // the library's *schema.Schema and schema.TypeRef
+}
+
+// SchemaOf is the schema of a typed value of the library, whatever its version.
+func SchemaOf[S, R any](v described[S, R]) Schema {
+	return Schema{reflect.ValueOf(v.Schema()), reflect.ValueOf(v.TypeRef())}
+}
+
+// SchemaFor is the schema of an object.
+func SchemaFor(c Converter, obj runtime.Object) (Schema, error) { return schemaFor(c, obj) }
+
+type described[S, R any] interface {
+	Schema() S
+	TypeRef() R
+}
+
+func schemaFor[C convertor[V, O], V described[S, R], O, S, R any](c C, obj runtime.Object) (Schema, error) {
+	v, err := c.ObjectToTyped(obj)
+	if err != nil {
+		return Schema{}, err
+	}
+	return SchemaOf[S, R](v), nil
+}
+
+// part is what the library knows of a value if it is a Map, or a List; ok is false where it is none.
+func (s Schema) part(name string) (part reflect.Value, ok bool) {
+	if !s.types.IsValid() {
+		return part, false
+	}
+	out := s.types.MethodByName("Resolve").Call([]reflect.Value{s.ref})
+	if !out[1].Bool() {
+		return part, false
+	}
+	part = out[0].FieldByName(name)
+	return part, !part.IsNil()
+}
+
+// Field is the schema of a field of an object; known is false for one that has the schema of any.
+func (s Schema) Field(name string) (field Schema, known bool) {
+	m, ok := s.part("Map")
+	if !ok {
+		return Schema{}, false
+	}
+	if out := m.MethodByName("FindField").Call([]reflect.Value{reflect.ValueOf(name)}); out[1].Bool() {
+		return Schema{s.types, out[0].FieldByName("Type")}, true
+	}
+	return Schema{s.types, m.Elem().FieldByName("ElementType")}, false
+}
+
+// Items is the schema of the items of a list, and what tells them apart: some of their fields,
+// or, in a set, what they are.
+func (s Schema) Items() (item Schema, keys []string, set bool) {
+	l, ok := s.part("List")
+	if !ok {
+		return Schema{}, nil, false
+	}
+	keys, _ = l.Elem().FieldByName("Keys").Interface().([]string)
+	return Schema{s.types, l.Elem().FieldByName("ElementType")}, keys, relationship(l) == associative && len(keys) == 0
+}
+
+// WholeMap says that an object has one owner, and is replaced as a whole.
+func (s Schema) WholeMap() bool {
+	m, ok := s.part("Map")
+	return ok && relationship(m) == atomic
+}
+
+// WholeList says that a list has one owner, and is replaced as a whole.
+func (s Schema) WholeList() bool {
+	l, ok := s.part("List")
+	return ok && relationship(l) == atomic
+}
+
+func relationship(part reflect.Value) string {
+	return part.Elem().FieldByName("ElementRelationship").String()
+}
