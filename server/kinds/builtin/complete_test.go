@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/removed"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -92,7 +93,7 @@ func hasField(t reflect.Type, name string) bool {
 
 // defined says whether there is an OpenAPI definition of a Go type.
 func defined(t reflect.Type) bool {
-	host, path, _ := strings.Cut(t.PkgPath(), "/")
+	host, path, _ := strings.Cut(removed.PackagePath(t.PkgPath()), "/")
 	parts := strings.Split(host, ".")
 	slices.Reverse(parts)
 	name := strings.Join(parts, ".") + "." + strings.ReplaceAll(path, "/", ".") + "." + t.Name()

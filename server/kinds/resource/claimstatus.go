@@ -7,6 +7,7 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -171,13 +172,26 @@ func validateDeviceStatus(s *resourcev1beta1.AllocatedDeviceStatus, devices map[
 		errs = append(errs, field.TooMany(p.Child("conditions"), len(s.Conditions), maxConditions))
 	}
 	errs = append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)
-	if len(s.Data.Raw) > 0 {
-		errs = append(errs, jsonObject(s.Data, p.Child("data"), false)...)
+	if data := dataOf(s); len(data.Raw) > 0 {
+		errs = append(errs, jsonObject(data, p.Child("data"), false)...)
 	}
 	if s.NetworkData != nil {
 		errs = append(errs, validateNetwork(s.NetworkData, p.Child("networkData"))...)
 	}
 	return errs
+}
+
+// dataOf is what a driver says of a device: a struct, or in newer releases of k8s.io/api a pointer to it.
+func dataOf(s *resourcev1beta1.AllocatedDeviceStatus) runtime.RawExtension {
+	switch data := any(s.Data).(type) {
+	case runtime.RawExtension:
+		return data
+	case *runtime.RawExtension:
+		if data != nil {
+			return *data
+		}
+	}
+	return runtime.RawExtension{}
 }
 
 func validateNetwork(n *resourcev1beta1.NetworkDeviceData, p *field.Path) field.ErrorList {

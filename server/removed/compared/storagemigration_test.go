@@ -21,6 +21,7 @@ type message interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 	Unmarshal([]byte) error
+	Marshal() ([]byte, error)
 }
 
 func encoded(t *testing.T, m message) []byte {
@@ -29,6 +30,9 @@ func encoded(t *testing.T, m message) []byte {
 	n, err := m.MarshalToSizedBuffer(data)
 	if err != nil || n != m.Size() {
 		t.Fatalf("%T: %d bytes of %d, %v", m, n, m.Size(), err)
+	}
+	if all, err := m.Marshal(); err != nil || !bytes.Equal(all, data[3:]) {
+		t.Fatalf("%T marshals into %x, and %x in a buffer, %v", m, all, data[3:], err)
 	}
 	return data[3:]
 }

@@ -96,6 +96,12 @@ func unmarshal(data []byte, name string, find func(number protowire.Number) (fie
 	return nil
 }
 
+func whole(m message) ([]byte, error) {
+	data := make([]byte, m.Size())
+	n, err := m.MarshalToSizedBuffer(data)
+	return data[len(data)-n:], err
+}
+
 func broken(name string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
@@ -119,6 +125,9 @@ func (m *StorageVersionMigration) fields() []field {
 
 // Size is the length of m as Protobuf.
 func (m *StorageVersionMigration) Size() int { return size(m.fields()...) }
+
+// Marshal is m as Protobuf.
+func (m *StorageVersionMigration) Marshal() ([]byte, error) { return whole(m) }
 
 // MarshalToSizedBuffer writes m to the end of data.
 func (m *StorageVersionMigration) MarshalToSizedBuffer(data []byte) (int, error) {
@@ -219,6 +228,9 @@ func (l *StorageVersionMigrationList) Size() int {
 	}
 	return n
 }
+
+// Marshal is l as Protobuf.
+func (l *StorageVersionMigrationList) Marshal() ([]byte, error) { return whole(l) }
 
 // MarshalToSizedBuffer writes l to the end of data.
 func (l *StorageVersionMigrationList) MarshalToSizedBuffer(data []byte) (int, error) {
