@@ -279,10 +279,10 @@ func TestEnvtestRefuses(t *testing.T) {
 	real := httptest.NewServer(http.NotFoundHandler())
 	defer real.Close()
 	for want, args := range map[string][]string{
-		"this is a real etcd":              {"--etcd-servers=" + real.URL},
-		"--etcd-servers must be specified": nil,
-		"--data-dir must be specified":     {"--store=sqlite:" + filepath.Join(t.TempDir(), "a.db")},
-		"for \"--controllers\" flag; want": {"--controllers=nobody", "--etcd-servers=" + real.URL, "--store=sqlite:" + filepath.Join(t.TempDir(), "b.db"), "--data-dir=" + t.TempDir()},
+		"this is a real etcd":                           {"--etcd-servers=" + real.URL},
+		"--etcd-servers must be specified":              nil,
+		"--data-dir must be specified":                  {"--store=sqlite:" + filepath.Join(t.TempDir(), "a.db")},
+		"is not in the list of known controllers; want": {"--controllers=nobody", "--etcd-servers=" + real.URL, "--store=sqlite:" + filepath.Join(t.TempDir(), "b.db"), "--data-dir=" + t.TempDir()},
 	} {
 		port, err := harness.FreePort()
 		if err != nil {

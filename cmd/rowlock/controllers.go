@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/controllers/garbage"
@@ -46,10 +47,24 @@ func (o *controllerOptions) addTo(f *pflag.FlagSet) {
 // build makes what the flags say; authority is the file that namespaces are told of.
 // Without the admission plugin that gives pods a service account, none is made by default
 // either.
+// unknown adds to an error of Select which names there are, and which one may be meant.
+func (o *controllerOptions) unknown(err error) error {
+	byDefault, named := controllers.Switches()
+	valid := slices.Concat(byDefault, named)
+	hint := ""
+	for _, text := range o.list {
+		if _, wrong := controllers.Select([]string{text}); wrong != nil {
+			hint = usage.DidYouMean(strings.TrimLeft(text, " -"), valid)
+			break
+		}
+	}
+	return fmt.Errorf("--controllers: %w%s; want *, %s, or one of these with - before it", err, hint, strings.Join(valid, ", "))
+}
+
 func (o *controllerOptions) build(dir *datadir.Dir, authority string, admitted plugins.Config) (controllers.Config, error) {
 	s, err := controllers.Select(o.list)
 	if err != nil {
-		return controllers.Config{}, fmt.Errorf("--controllers: %w", err)
+		return controllers.Config{}, o.unknown(err)
 	}
 	if slices.Contains(admitted.Disable, "ServiceAccount") {
 		s = s.Without("serviceaccount")

@@ -116,7 +116,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{serve("--audit-log-version=v1"), []string{"--audit-log-version", "audit.k8s.io/v1"}},
 		{serve("--enable-admission-plugins=NamespaceLifecylce"), []string{"--enable-admission-plugins", `did you mean "NamespaceLifecycle"?`}},
 		{serve("--disable-admission-plugins=x"), []string{"--disable-admission-plugins", "NamespaceLifecycle"}},
-		{serve("--controllers=*,-garbagecollectr"), []string{`"-garbagecollectr" for "--controllers"`, "did you mean"}},
+		{serve("--controllers=*,-garbagecollectr"), []string{`--controllers: "-garbagecollectr" is not in the list of known controllers`, `did you mean "garbagecollector"?`}},
 		{serve("--postgres-feed=listen"), []string{"--postgres-feed", "notify or poll"}},
 		{serve("--kubelet-preferred-address-types=IP"), []string{"--kubelet-preferred-address-types", "InternalIP"}},
 		{serve("--sqlite-checkpoint=x"), []string{"--sqlite-checkpoint", "auto", "off"}},

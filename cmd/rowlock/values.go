@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,13 +12,11 @@ import (
 	"github.com/rowlock/rowlock/authx/authzconfig"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server/admission/plugins"
-	"github.com/rowlock/rowlock/server/controllers"
 )
 
 // choices are the flags of serve that take certain words only.
 func choices() map[string][]string {
 	plugs, _ := plugins.Names()
-	byDefault, named := controllers.Switches()
 	var suites []string
 	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 		suites = append(suites, s.Name)
@@ -42,7 +39,6 @@ func choices() map[string][]string {
 		"enable-admission-plugins":             plugs,
 		"disable-admission-plugins":            plugs,
 		"admission-control":                    plugs,
-		"controllers":                          slices.Concat(byDefault, named),
 		"postgres-feed":                        {"notify", "poll"},
 		"kubelet-preferred-address-types": {
 			string(corev1.NodeHostName), string(corev1.NodeInternalDNS), string(corev1.NodeInternalIP), string(corev1.NodeExternalDNS), string(corev1.NodeExternalIP),
@@ -82,12 +78,8 @@ func checkWords(flag *pflag.Flag, valid []string) error {
 		given = list.GetSlice()
 	}
 	for _, word := range given {
-		name := word
-		if flag.Name == "controllers" {
-			name = strings.TrimPrefix(strings.TrimPrefix(word, "-"), "*")
-		}
-		if name != "" && !slices.Contains(valid, name) {
-			return fmt.Errorf("invalid argument %q for \"--%s\" flag%s; want %s", word, flag.Name, usage.DidYouMean(name, valid), usage.Or(valid))
+		if word != "" && !slices.Contains(valid, word) {
+			return fmt.Errorf("invalid argument %q for \"--%s\" flag%s; want %s", word, flag.Name, usage.DidYouMean(word, valid), usage.Or(valid))
 		}
 	}
 	return nil
