@@ -180,6 +180,9 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, r *corev1.LimitRange) (errs
 func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) (errs []error, _ error) {
 	steps := kinds.Steps(ctx)
 	for i := range r.Spec.Limits {
+		if len(errs) > rules.Enough {
+			break
+		}
 		item := &r.Spec.Limits[i]
 		// Each item is compared with each container.
 		if err := steps.Spend(ctx, containers(pod)*(1+len(item.Min)+len(item.Max)+len(item.MaxLimitRequestRatio))); err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/limits"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -139,10 +140,13 @@ func TestLimitsTimesContainers(t *testing.T) {
 	for range 8000 {
 		pod.Spec.Containers = append(pod.Spec.Containers, container("c", nil, nil))
 	}
-	items := make(ranges, 8000)
-	for i := range items {
-		items[i] = corev1.LimitRangeItem{Type: corev1.LimitTypeContainer}
+	// Both together are just more than all steps of a write.
+	short, long := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range budget.Work/8000 - 1 {
+		long[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = resource.MustParse("1")
 	}
+	short["example.com/r0"] = resource.MustParse("1")
+	items := ranges{{Type: corev1.LimitTypeContainer, Max: short}, {Type: corev1.LimitTypeContainer, Min: long}}
 	defaults := corev1.ResourceList{}
 	for i := range 100 {
 		defaults[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = resource.MustParse("1")
@@ -151,6 +155,10 @@ func TestLimitsTimesContainers(t *testing.T) {
 	const want = "Request entity too large: the write needs too much work"
 	if err := (limits.Ranger{Objects: items}).Validate(ctx, creating(pod)); err == nil || err.Error() != want {
 		t.Errorf("checked: %v", err)
+	}
+	ctx = kinds.WithRequested(t.Context(), &kinds.Resource{})
+	if err := (limits.Ranger{Objects: items[1:]}).Validate(ctx, creating(pod)); err == nil || !strings.Contains(err.Error(), "minimum example.com/r0 usage") {
+		t.Errorf("checked against the longer one alone: %.300v", err)
 	}
 	ctx = kinds.WithRequested(t.Context(), &kinds.Resource{})
 	err := limits.Ranger{Objects: ranges{{Type: corev1.LimitTypeContainer, Default: defaults}}}.Admit(ctx, creating(pod))
