@@ -328,6 +328,7 @@ func (e *events) Take(line []byte) error {
 func TestUnknownPast(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits for seconds to pass
 			d := open(t)
 			s := servertest.Start(t, servertest.Plain(nil), served, servertest.On(d, sqlstore.Config{Retention: 240 * time.Hour}))
 			s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
