@@ -28,6 +28,8 @@ import (
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
 // acquaintance is who everybody is.
@@ -84,6 +86,7 @@ func filtered(t *testing.T) (*Server, *told) {
 	t.Cleanup(func() { _ = tracer.Close() })
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	s := &Server{cfg: Config{
+		Store:     sqlstore.New(memory.New(memory.Config{}).Open(), sqlstore.Config{}),
 		Catalogue: catalogue, Clock: time.Now, Authorizer: authx.AlwaysAllow{}, Tracer: tracer, RequestTimeout: time.Minute,
 		Log:    slog.New(slog.NewTextHandler(&to.line, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Audit:  &audit.Auditor{Policy: policy, Sinks: []audit.Sink{to}, Metrics: audit.NewMetrics(), Clock: time.Now},
@@ -134,7 +137,7 @@ func longWatch() *http.Request {
 // nothing to do.
 func TestFiltersEndWithTheAnswer(t *testing.T) {
 	want := map[string]int{"metrics": 1, "trace": 1, "access log": 1, "recover": 1, "drain": 1, "audit": 1, "long selectors": 1, "in flight": 1}
-	for _, name := range []string{"scope", "remote", "leaving", "strict transport", "goaway", "deadline", "starting", "authenticate", "audit received", "impersonate", "authorize"} {
+	for _, name := range []string{"scope", "remote", "leaving", "strict transport", "goaway", "deadline", "starting", "went back", "authenticate", "audit received", "impersonate", "authorize"} {
 		want[name] = 0
 	}
 	s, to := filtered(t)

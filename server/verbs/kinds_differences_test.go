@@ -190,7 +190,7 @@ func TestUnparsableVersions(t *testing.T) {
 	const bad = `resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`
 	for query, want := range map[string]int{
 		"": 500, "&limit=0": 500, "&limit=-1": 500, "&resourceVersionMatch=NotOlderThan": 500, "&watch=1": 500,
-		"&limit=2": 400, "&resourceVersionMatch=Exact": 400, "&limit=2&resourceVersionMatch=NotOlderThan": 400, "&limit=2&resourceVersionMatch=Exact": 400,
+		"&limit=2": 400, "&resourceVersionMatch=Exact": 400, "&limit=2&resourceVersionMatch=NotOlderThan": 500, "&limit=2&resourceVersionMatch=Exact": 400,
 		"&limit=2&fieldSelector=metadata.name%3Dx": 400,
 	} {
 		got := f.want(want, "GET", configmaps+"?resourceVersion=x"+query, "")
