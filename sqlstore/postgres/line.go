@@ -128,6 +128,9 @@ type line struct {
 // judge says how a database stands to the one that is known. The caller holds mu.
 func (l *line) judge(p *place) standing {
 	k := l.known
+	// A connection to the promoted standby may have been made before another server wrote its row: then the
+	// standby is known already, and before is what it was promoted from.
+	promoted := k != nil && (k.identity.branchedBefore(p.identity) || l.before != nil && k.identity.is(p.identity) && l.before.branchedBefore(p.identity))
 	switch {
 	case k == nil && p.number == 0:
 		return theSame // no server has used it, or older versions alone
@@ -137,7 +140,7 @@ func (l *line) judge(p *place) standing {
 		return another
 	case p.number < k.number && p.own(), p.number <= k.number && p.identity.branchedBefore(k.identity):
 		return older
-	case p.number > k.number && p.own() && (p.from < p.to && p.to > l.shown() || p.from == p.to && l.shown() <= p.from && k.identity.branchedBefore(p.identity)):
+	case p.number > k.number && p.own() && (p.from < p.to && p.to > l.shown() || p.from == p.to && l.shown() <= p.from && promoted):
 		return newer
 	case p.number == k.number && p.own() && p.identity.is(k.identity):
 		return theSame

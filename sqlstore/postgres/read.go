@@ -41,11 +41,15 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 }
 
 // saw remembers the newest revision met. Sessions keep the plans that they made when
-// the table was smaller, where any index seemed as good as another: when it has
-// grown a lot they are replaced.
+// the table was smaller, where any index seemed as good as another: see grown.
 func (d *Driver) saw(head int64) {
 	for old := d.head.Load(); head > old && !d.head.CompareAndSwap(old, head); old = d.head.Load() {
 	}
+	d.grown(head)
+}
+
+// grown replaces the sessions when the table has grown a lot.
+func (d *Driver) grown(head int64) {
 	planned := d.planned.Load()
 	if head >= firstPlans && head >= growth*planned && d.planned.CompareAndSwap(planned, head) {
 		d.pool.Reset()
@@ -141,7 +145,7 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 	if err != nil {
 		return nil, err
 	}
-	d.saw(b.Head)
+	d.grown(b.Head) // of a connection whose row was not compared: its head proves nothing
 	if err := check(b, past, req.Resource, req.Revision); err != nil {
 		return nil, err
 	}

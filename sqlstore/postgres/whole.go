@@ -71,7 +71,7 @@ func (d *Driver) whole(ctx context.Context, revision int64, read func(tx pgx.Tx,
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return err
 		}
-		d.saw(b.Head)
+		d.grown(b.Head)
 		if err := b.Check(revision); err != nil {
 			return err
 		}
