@@ -125,7 +125,8 @@ func TestPostgresRefused(t *testing.T) {
 	refused(t, s, "does not exist (SQLSTATE 42P01)", run("ALTER TABLE kv RENAME TO kv_away"), run("ALTER TABLE kv_away RENAME TO kv"))
 }
 
-// TestDescriptorsUsedUp: who connects waits, those who are connected are told why, and all goes on once there are descriptors.
+// TestDescriptorsUsedUp: new connections wait, clients that are connected learn the reason from the health checks, and both go on
+// once the server has file descriptors again.
 func TestDescriptorsUsedUp(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Guide makes errors about the command line say what was probably meant, what is valid, and
+// Guide makes errors about the command line name what was probably meant, what is valid, and
 // where help is, for a command and all below it.
 func Guide(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
