@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// terminal is a terminal, and what is written to it until it is closed.
+// terminal opens a pseudo-terminal; written returns the text that was written to it until it was closed.
 func terminal(t *testing.T) (tty *os.File, written func() string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

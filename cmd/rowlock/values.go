@@ -53,8 +53,8 @@ var smallest = map[string]int64{
 	"default-not-ready-toleration-seconds": 0, "default-unreachable-toleration-seconds": 0, "min-request-timeout": 0,
 }
 
-// checkValues finds values of flags that no server can start with. What is empty is for those to
-// judge who read it.
+// checkValues finds values of flags that no server can start with. It passes empty values, which the code that
+// reads the flag judges.
 func checkValues(f *pflag.FlagSet) error {
 	words := choices()
 	var err error

@@ -267,7 +267,7 @@ func (w *world) same(method, path, contentType string, body any) bool {
 	dryCode, dry := w.do(method, path+question+"dryRun=All", contentType, body, asJSON)
 	code, text := w.do(method, path, contentType, body, asJSON)
 	w.figures.writes++
-	if a, b := incidental.ReplaceAllString(string(dry), ""), incidental.ReplaceAllString(string(text), ""); dryCode != code || code < 300 && a != b { // what is wrong with an object is told in no order
+	if a, b := incidental.ReplaceAllString(string(dry), ""), incidental.ReplaceAllString(string(text), ""); dryCode != code || code < 300 && a != b { // errors of an object come in no fixed order
 		w.Errorf("%s %s: the dry run is answered\n%d %.2000s\nand the write\n%d %.2000s", method, path, dryCode, a, code, b)
 	}
 	if code < 300 {
@@ -276,7 +276,7 @@ func (w *world) same(method, path, contentType string, body any) bool {
 	return code < 300
 }
 
-// try writes the samples of a kind in each version, and looks at what is shown of it.
+// try writes the samples of a kind in each version, and checks its tables, OpenAPI schema and explain output.
 func (w *world) try(k *kind) {
 	w.Helper()
 	for _, version := range k.served {
@@ -318,7 +318,7 @@ func (w *world) try(k *kind) {
 	}
 }
 
-// unchanged has kubectl say that what is there is what would be there if the samples were applied.
+// unchanged checks that kubectl diff shows no difference between the stored samples and the applied ones.
 func (w *world) unchanged(k *kind, version string, there []object) {
 	w.Helper()
 	if len(there) == 0 {

@@ -39,7 +39,7 @@ func New(out io.Writer, what, unit string) *Line {
 // Total says how much there is to do, as far as it is known beforehand; 0: it is not.
 func (l *Line) Total(n int64) { l.total = n }
 
-// What says more about what is done.
+// What names the step that the work is at.
 func (l *Line) What(text string) { l.what = text }
 
 // Show says how much is done. It may be called as often as one likes.

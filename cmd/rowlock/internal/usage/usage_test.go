@@ -25,8 +25,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestSections: a flag is in the section that it was put into first, one of nobody in the last,
-// and a hidden one in none; what is below the command has its own help.
+// TestSections: help lists a flag in the first section that claims it, an unclaimed flag in the last section and
+// a hidden flag in none; subcommands have help of their own.
 func TestSections(t *testing.T) {
 	cmd := &cobra.Command{Use: "serve", Long: "Serve.", Run: func(*cobra.Command, []string) {}}
 	below := &cobra.Command{Use: "below", Long: "Below.", Run: func(*cobra.Command, []string) {}}
