@@ -13,13 +13,11 @@
 // stacks that they grew at their beginning. A minute after a load there is one more collection, for what
 // was kept until it had not been used for a while and was dropped since: no figure of the runtime shows that. What a start leaves behind goes back as soon as Run
 // begins, beside the first requests. GOGC in the environment switches all this off.
-// Once the start is over, and whenever nothing happens for a while, the pages of the program
-// that nobody needs leave the resident set.
 //
 // All this is the process's: Run is for a program whose only purpose is one server, once in it,
 // from when that has read what it stores. A program that embeds servers has a garbage collector of its own.
 //
-// Goroutines: that of Start, ended by Startup.Run or its context; those of Expect end before it returns; Run is for the program to start.
+// Goroutines: that of Start, ended by Startup.Run or its context; Run is for the program to start.
 package heap
 
 import (
@@ -44,8 +42,6 @@ const (
 	// What is made for use is kept for up to a minute after it (compiled schemas, documents of OpenAPI), and
 	// nothing tells of it when it is dropped.
 	settledAfter = 65 // looks since a collection, after which there is one more for what was dropped meanwhile
-
-	leaveEvery = 15 // looks with next to nothing allocated between two times that pages are left
 
 	headroom = 32 << 20  // bytes of garbage that load may always make
 	most     = 256 << 20 // and the most that there may be of it, however much lives: more would be collected less often
@@ -84,7 +80,6 @@ type Startup struct {
 	stop   context.CancelFunc // nil: everything is left to GOGC
 	over   <-chan struct{}
 	expect chan uint64
-	taken  span // what was taken from the system at once; valid when over
 }
 
 // Start keeps garbage small from here on until Run is called, or ctx ends. It is for a program
@@ -103,19 +98,15 @@ func Start(ctx context.Context) *Startup {
 	return s
 }
 
-// Expect says that what is read will take about so many bytes: nothing is collected before it is there, as
-// next to nothing of it would be garbage, and most of the memory is taken from the system at once, in huge pages
-// where there are some. It may be called once, and returns when the memory is there.
+// Expect says that the objects about to be read will take about so many bytes. The collector does not run before
+// the heap has reached that size, as next to nothing of it would be garbage. It may be called once.
 func (s *Startup) Expect(bytes int64) {
 	if s.stop == nil || bytes < expectFrom {
 		return
 	}
-	for range 2 { // the second is received when the first has been seen to
-		select {
-		case s.expect <- uint64(bytes):
-		case <-s.over:
-			return
-		}
+	select {
+	case s.expect <- uint64(bytes):
+	case <-s.over:
 	}
 }
 
@@ -124,7 +115,6 @@ func (s *Startup) Run(ctx context.Context) error {
 	if s.stop != nil {
 		s.stop()
 		<-s.over
-		s.taken.settle()
 	}
 	return Run(ctx)
 }
@@ -146,13 +136,7 @@ func (s *Startup) starting(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case bytes := <-s.expect:
-			if expected != 0 {
-				continue
-			}
-			expected = bytes
-			set(startPercent(measure().live, expected)) // before: or the runtime gives back what it does not expect to need
-			s.taken = take(int64(expected / 8 * 7))
+		case expected = <-s.expect:
 			set(startPercent(measure().live, expected))
 		case <-tick.C:
 			if want := startPercent(measure().live, expected); want < now*9/10 {
@@ -227,7 +211,6 @@ func Run(ctx context.Context) error {
 	calm := calmAfter
 	var t tidy
 	var load load
-	leaves := leaving{do: leaveProgram}
 	for {
 		want := Percent(u.live, u.scanned, calm < calmAfter)
 		if want < now*9/10 || want > now*11/10 {
@@ -252,7 +235,6 @@ func Run(ctx context.Context) error {
 			u = measure()
 			before = u
 		}
-		leaves.look(t.quiet)
 	}
 }
 
@@ -268,24 +250,6 @@ func (l *load) felt(cycles uint64, spent float64, still bool) bool {
 	l.since = 0
 	// Load that is felt at a roomy setting is load at a narrow one too.
 	return cycles >= busyFrom || spent >= busyTime*float64(since) || still
-}
-
-// leaving gives back what of the program nobody needs: when the start is over, as far as can be
-// told, and as long as nothing happens, again and again. The kernel maps the neighbours of each
-// page that is touched, so that the little that an idle server runs maps twenty megabytes in
-// half a minute; and what served the last client is of no use either. It costs the process half a
-// millisecond, and as much again for what it needs still.
-type leaving struct {
-	do      func() error
-	started bool
-}
-
-func (l *leaving) look(quiet int) {
-	if l.started && (quiet < tidyAfter || (quiet-tidyAfter)%leaveEvery != 0) {
-		return
-	}
-	l.started = true
-	_ = l.do() // where it fails, some megabytes more are resident
 }
 
 // tidy tells when nothing happens and there is something to collect, or to give back.
