@@ -179,6 +179,7 @@ func TestMetrics(t *testing.T) {
 		{"rowlock_store_unsynced_seconds", "gauge", ""},
 		{"go_goroutines", "gauge", ""},
 		{"process_resident_memory_bytes", "gauge", ""},
+		{"rowlock_process_anonymous_memory_bytes", "gauge", ""},
 		{"process_start_time_seconds", "gauge", ""},
 	} {
 		got := all[want.name]

@@ -18,8 +18,8 @@ func mapped() uint64 {
 	return free[0].Value.Uint64() + free[1].Value.Uint64() + free[2].Value.Uint64()
 }
 
-// TestExpect: what is expected is there before it is needed, and nothing is collected meanwhile; what was not needed
-// goes back to the system when the start is over.
+// TestExpect: the collector does not run before the expected memory is in use; free memory goes back to the system
+// when the start is over.
 func TestExpect(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -27,9 +27,6 @@ func TestExpect(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	startup := heap.Start(ctx)
 	startup.Expect(expected)
-	if there := mapped(); runtime.GOOS == "linux" && there < expected/4*3 {
-		t.Errorf("%d bytes are there", there)
-	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var held [][]byte
@@ -40,9 +37,6 @@ func TestExpect(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if after.NumGC != before.NumGC {
 		t.Errorf("collected %d times", after.NumGC-before.NumGC)
-	}
-	if grown := after.HeapSys - before.HeapSys; runtime.GOOS == "linux" && grown > expected/8 {
-		t.Errorf("%d bytes more were taken from the system", grown)
 	}
 	done := make(chan error)
 	go func() { done <- startup.Run(ctx) }()
@@ -57,17 +51,17 @@ func TestExpect(t *testing.T) {
 	startup.Expect(expected) // nobody waits for it any more
 }
 
-// TestExpectLittle: of little nothing is made, and where GOGC is set nothing at all.
-func TestExpectLittle(t *testing.T) {
-	before := mapped()
+// TestExpectWithoutRoom: of little, and where GOGC is set, the collector is left as it is.
+func TestExpectWithoutRoom(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	t.Setenv("GOGC", "77")
 	heap.Start(t.Context()).Expect(1 << 30)
 	t.Setenv("GOGC", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	startup := heap.Start(ctx)
 	startup.Expect(1 << 20)
-	if there := mapped(); there > before+(32<<20) {
-		t.Errorf("%d bytes are there, %d were", there, before)
+	if now := debug.SetGCPercent(100); now != 100 {
+		t.Errorf("GOGC is %d", now)
 	}
 	cancel()
 	if err := startup.Run(ctx); err != nil {

@@ -43,14 +43,6 @@ var metadataPath = field.NewPath("metadata")
 // writes it, or nil.
 func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList {
 	rules := r.metaRules(sub)
-	if soundMeta(obj, r.Namespaced) && soundName(obj, r.nameRule()) && (rules.AnyFinalizer || len(finalizerNames(obj)) == 0) {
-		return nil
-	}
-	return r.faultsOfNewMeta(rules, obj)
-}
-
-// faultsOfNewMeta are the faults that ValidateNewMeta finds, all of them.
-func (r *Resource) faultsOfNewMeta(rules MetaRules, obj Object) field.ErrorList {
 	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
 	if !rules.AnyFinalizer {
 		errs = append(errs, finalizerNames(obj)...)
@@ -61,15 +53,6 @@ func (r *Resource) faultsOfNewMeta(rules MetaRules, obj Object) field.ErrorList 
 // ValidateMeta checks the metadata of an update.
 func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorList {
 	rules := r.metaRules(sub)
-	if soundMeta(obj, r.Namespaced) && soundChange(obj, old) && soundName(obj, segmentName) &&
-		(rules.Wholes == 0 || soundName(obj, r.nameRule())) && (rules.AnyFinalizer || len(finalizerNames(obj)) == 0) {
-		return nil
-	}
-	return r.faultsOfMeta(rules, obj, old)
-}
-
-// faultsOfMeta are the faults that ValidateMeta finds, all of them.
-func (r *Resource) faultsOfMeta(rules MetaRules, obj, old Object) field.ErrorList {
 	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, segmentName, metadataPath)
 	update := genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
 	errs = append(errs, update...)

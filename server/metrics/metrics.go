@@ -163,7 +163,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes, m.unaccepted,
 		m.slis, m.own, m.aborts, m.terminated, m.deprecated,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newAnonymousMemory())
 	return m
 }
 
