@@ -3,6 +3,7 @@ package framing
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -58,20 +59,38 @@ func Packed(data []byte) ([]byte, error) {
 // ErrTooLong says that data has more bytes than it may.
 var ErrTooLong = errors.New("compressed data is too long")
 
-// Unpacked is what was compressed, most bytes of it at most; ErrTooLong where it has more.
-func Unpacked(data []byte, most int) ([]byte, error) {
+// Unpacked is what was compressed, most bytes of it at most. The error wraps ErrTooLong where it has more, and
+// where room, which is asked for bytes before they are taken, has none.
+func Unpacked(data []byte, most int, room func(bytes int) bool) ([]byte, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("reading compressed data: %w", err)
 	}
-	out, err := io.ReadAll(io.LimitReader(zip, int64(most)+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading compressed data: %w", err)
+	// The end of the data says how long its last member is: mostly there is only one. A byte
+	// more, so that the end is found without another piece.
+	size := int(min(int64(binary.LittleEndian.Uint32(data[len(data)-4:])), int64(most))) + 1
+	var out []byte
+	for {
+		if !room(size) {
+			return nil, fmt.Errorf("there is no room for it: %w", ErrTooLong)
+		}
+		grown := make([]byte, len(out), len(out)+size)
+		copy(grown, out)
+		out = grown
+		for len(out) < cap(out) {
+			n, err := zip.Read(out[len(out):cap(out)])
+			out = out[:len(out)+n]
+			switch {
+			case len(out) > most:
+				return nil, ErrTooLong
+			case err == io.EOF:
+				return out, nil
+			case err != nil:
+				return nil, fmt.Errorf("reading compressed data: %w", err)
+			}
+		}
+		size = min(max(len(out), 4<<10), most+1-len(out))
 	}
-	if len(out) > most {
-		return nil, ErrTooLong
-	}
-	return out, nil
 }
 
 // Body writes one answer. It compresses if more than CompressFrom bytes come and

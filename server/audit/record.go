@@ -159,6 +159,10 @@ func (r *Record) ResponseStatus(st *metav1.Status) {
 	}
 }
 
+// Copies says whether the event holds another text than the object that was answered with: one without
+// managed fields.
+func (r *Record) Copies() bool { return r.WantsResponse() && r.verdict.OmitManagedFields }
+
 // ResponseObject takes the answer, as JSON.
 func (r *Record) ResponseObject(data []byte) {
 	if r.WantsResponse() && json.Valid(data) {

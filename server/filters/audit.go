@@ -45,6 +45,7 @@ type trail struct {
 	lines   *lines
 
 	body    []byte // of the answer, as it was sent; the auditor has been asked for the room
+	made    int    // bytes that were made of it, for which the auditor has been asked too
 	tooLong bool
 	hidden  bool // the answer is of a kind that is not recorded
 	stated  bool // the answer is a Status, and in the record
@@ -106,10 +107,10 @@ func (t *trail) keep(p []byte) {
 	t.body = append(t.body, p...)
 }
 
-// drop forgets what was kept of the answer.
+// drop forgets what was kept of the answer, and what was made of it.
 func (t *trail) drop() {
-	t.auditor.Release(len(t.body))
-	t.body = nil
+	t.auditor.Release(len(t.body) + t.made)
+	t.body, t.made = nil, 0
 }
 
 // begin asks the policy about the request.
@@ -213,51 +214,73 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 	t.reach(audit.ResponseComplete, code)
 }
 
-// valueWeight is how many bytes the values take that are read from a byte of YAML or CBOR.
-const valueWeight = 16
+const (
+	// valueWeight is how many bytes the values take that are read from a byte of YAML or CBOR.
+	valueWeight = 16
+	// textWeight is how many bytes of JSON are made of a byte in another form, at most as a rule. An object is
+	// no longer than audit.MaxObject; what is longer than expected is counted when it is known.
+	textWeight = 16
+)
 
-// answered records the object that was answered with. Making JSON of other forms takes memory, for
-// which there has to be room.
-func (t *trail) answered(h http.Header) {
-	if !t.auditor.Hold(audit.MaxObject) {
+// room asks for room for n bytes more that are made of the answer; drop gives it back. Without
+// room the event goes without the object, and says so.
+func (t *trail) room(n int) bool {
+	if !t.auditor.Hold(n) {
 		t.record.Truncated()
-		return
+		return false
 	}
-	defer t.auditor.Release(audit.MaxObject)
+	t.made += n
+	return true
+}
+
+// answered records the object that was answered with. JSON is recorded as it was sent and takes no more room
+// than it has; what is made of an answer in another form needs room of its own.
+func (t *trail) answered(h http.Header) {
 	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
 		return
 	}
 	body := t.body
 	if h.Get("Content-Encoding") == "gzip" {
-		if body, err = framing.Unpacked(body, audit.MaxObject); errors.Is(err, framing.ErrTooLong) {
+		if body, err = framing.Unpacked(body, audit.MaxObject, t.room); errors.Is(err, framing.ErrTooLong) {
 			t.record.Truncated()
 			return
 		} else if err != nil {
 			return // the answer was broken off
 		}
 	}
-	switch {
-	case mediaType == codecs.JSON:
-		t.record.ResponseObject(body)
-	case t.forms.JSON != nil:
-		if mediaType != codecs.Protobuf {
-			if !t.auditor.Hold(valueWeight * len(body)) {
-				t.record.Truncated()
-				return
-			}
-			defer t.auditor.Release(valueWeight * len(body))
-		}
-		switch data, err := t.forms.JSON(mediaType, body); {
-		case errors.Is(err, framing.ErrTooLong):
-			t.record.Truncated()
-		case err != nil:
-			t.lines.lacks.Log(context.Background(), t.log, slog.LevelWarn, "an audit event lacks its response object, which could not be turned into JSON",
-				"type", mediaType, "audit-id", t.scope.ID, "error", err)
-		default:
-			t.record.ResponseObject(data)
-		}
+	if mediaType != codecs.JSON {
+		body = t.converted(mediaType, body)
 	}
+	if len(body) == 0 || t.record.Copies() && !t.room(len(body)) {
+		return
+	}
+	t.record.ResponseObject(body)
+}
+
+// converted makes JSON of an answer in another form; nil where it cannot be recorded.
+func (t *trail) converted(mediaType string, body []byte) []byte {
+	if t.forms.JSON == nil {
+		return nil
+	}
+	text := min(audit.MaxObject, textWeight*len(body))
+	values := 0
+	if mediaType != codecs.Protobuf {
+		values = valueWeight * len(body)
+	}
+	if !t.room(text + values) {
+		return nil
+	}
+	switch data, err := t.forms.JSON(mediaType, body); {
+	case errors.Is(err, framing.ErrTooLong):
+		t.record.Truncated()
+	case err != nil:
+		t.lines.lacks.Log(context.Background(), t.log, slog.LevelWarn, "an audit event lacks its response object, which could not be turned into JSON",
+			"type", mediaType, "audit-id", t.scope.ID, "error", err)
+	case len(data) <= text || t.room(len(data)-text):
+		return data
+	}
+	return nil
 }
 
 // start records that a long answer has begun, once.

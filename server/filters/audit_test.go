@@ -2,6 +2,7 @@ package filters_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,6 +165,59 @@ func TestAuditConversion(t *testing.T) {
 		}
 		if !a.Hold(audit.MaxHeld) {
 			t.Errorf("%s: room is not given back", name)
+		}
+	}
+}
+
+// TestAuditRoom: an answer takes as much of the room for answers as it has bytes, and what is made of it as much as
+// that has. Nothing is made of one that is JSON already.
+func TestAuditRoom(t *testing.T) {
+	var zipped bytes.Buffer
+	text := `{"a":"` + strings.Repeat("word ", 10_000) + `"}`
+	for _, part := range []string{text[:20_000], text[20_000:]} { // as lists are put together
+		zip := gzip.NewWriter(&zipped)
+		_, _ = io.WriteString(zip, part)
+		if err := zip.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		rule, mediaType, encoding, body string
+		room                            int // from which on the object is recorded
+	}{
+		"JSON":                   {"", "application/json", "", text, len(text)},
+		"without managed fields": {"omitManagedFields: true, ", "application/json", "", text, 2 * len(text)},
+		"compressed in parts":    {"", "application/json", "gzip", zipped.String(), zipped.Len() + 2*(len(text)-20_000+1)},
+		"Protobuf":               {"", "application/vnd.kubernetes.protobuf", "", "k8s", 3 + 16*3},
+		"Protobuf of long names": {"", "application/vnd.kubernetes.protobuf", "", "k", 1 + len(`{"as":"json from another form"}`)},
+		"YAML":                   {"", "application/yaml", "", "as: json", 8 + 32*8},
+	} {
+		policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {" + tc.rule + "level: RequestResponse, omitStages: [RequestReceived]}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, short := range []int{0, 1} {
+			sink := &lines{}
+			a := &audit.Auditor{Policy: policy, Sinks: []audit.Sink{sink}, Metrics: audit.NewMetrics(), Clock: time.Now}
+			forms := filters.Audited{Objects: func(*request.Info) bool { return true }, JSON: func(string, []byte) ([]byte, error) {
+				return []byte(`{"as":"json from another form"}`), nil
+			}}
+			taken := audit.MaxHeld - tc.room + short
+			if !a.Hold(taken) {
+				t.Fatal("there is no room to begin with")
+			}
+			serve(httptest.NewRequest("GET", "/api/v1/pods", nil), func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", tc.mediaType)
+				w.Header().Set("Content-Encoding", tc.encoding)
+				_, _ = io.WriteString(w, tc.body)
+			}, filters.Audit(a, forms, quiet), filters.Authenticate(known{}, quiet, fail), filters.AuditReceived(a))
+			recorded, marked := strings.Contains(sink.all, `"responseObject":{"a`), strings.Contains(sink.all, `"audit.k8s.io/truncated":"true"`)
+			if recorded != (short == 0) || marked != (short == 1) {
+				t.Errorf("%s with room for %d bytes but %d: recorded %t, truncated %t", name, tc.room, short, recorded, marked)
+			}
+			if !a.Hold(audit.MaxHeld-taken) || a.Hold(1) {
+				t.Errorf("%s: the room that it took is not given back", name)
+			}
 		}
 	}
 }
