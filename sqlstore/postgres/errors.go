@@ -62,11 +62,17 @@ var byCode = map[string]error{
 // is too large. The code alone does not say.
 var sizes = []string{"indextuple.c", "nbtutils.c", "nbtdedup.c", "hio.c", "heaptuple.c", "stringinfo.c", "mcxt.c", "arrayfuncs.c", "arrayutils.c", "varlena.c"}
 
+// growing are the functions of PostgreSQL that make the file of a table larger. Only a full disk has a code of its own
+// there (53100): a quota that is used up and, since release 16, a limit of the size of files are internal errors.
+var growing = []string{"mdextend", "mdzeroextend"}
+
 // kindOf is the store error that an answer of PostgreSQL is.
 func kindOf(pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "54000" && (pg.TableName != "" || slices.Contains(sizes, filepath.Base(pg.File))):
 		return sqlstore.ErrTooLarge // else a limit of the database, as its stop against wraparound
+	case pg.Code == "XX000" && filepath.Base(pg.File) == "md.c" && slices.Contains(growing, pg.Routine):
+		return sqlstore.ErrFull
 	case pg.Code == "0A000" && pg.Routine == "RevalidateCachedQuery":
 		return sqlstore.ErrBusy // the table was changed; the statement is prepared anew
 	}

@@ -118,6 +118,12 @@ func TestStates(t *testing.T) {
 			}
 		}
 	}
+	for routine, kind := range map[string]sqlstore.Kind{"mdextend": sqlstore.KindFull, "mdzeroextend": sqlstore.KindFull, "mdread": sqlstore.KindRefused} {
+		err := postgres.ErrorOf(&pgconn.PgError{Code: "XX000", File: "md.c", Routine: routine, Message: "could not extend file: Disk quota exceeded"})
+		if got := sqlstore.KindOf(err); got != kind {
+			t.Errorf("XX000 of %s is %q, want %q", routine, got, kind)
+		}
+	}
 	if err := postgres.ErrorOf(&pgconn.PgError{Code: "25006"}); !errors.Is(err, sqlstore.ErrUnavailable) {
 		t.Errorf("a standby does not have another server looked for: %v", err)
 	}

@@ -362,7 +362,7 @@ func varied(first map[string]any, t reflect.Type, i int) map[string]any {
 		switch v := v.(type) {
 		case string:
 			if f.Name() == "string" || f.Name() == "UID" {
-				out[k] = fmt.Sprintf("%s-%d", v, i)
+				out[k] = fmt.Sprintf("%s-%03d", v, i) // all of one length: names have a longest one
 			}
 		case float64:
 			out[k] = int(v) + i
