@@ -19,7 +19,7 @@ func TestDefaultPriorityClass(t *testing.T) {
 	const classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
 	created, path := 0, "/api/v1/namespaces/default/pods"
 	s.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"default"}}`)
-	s.Must("POST", accounts, `{"metadata":{"name":"default"}}`)
+	s.Must("POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"default"}}`)
 	class := func() (name string, decoded int64) {
 		created++
 		before := s.Cache.JSON().Taken(jsoncodec.Decode, jsoncodec.Own)

@@ -59,26 +59,15 @@ func NewGate() *Gate {
 // room until leave is called, once. What is small does not wait. The error is that of the
 // context. A nil Gate is always open.
 func (g *Gate) Enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
-	return g.EnterTelling(ctx, user, weight, func() {})
-}
-
-// EnterTelling is Enter, and calls waits before it waits, if it has to.
-func (g *Gate) EnterTelling(ctx context.Context, user string, weight int64, waits func()) (leave func(), err error) {
 	if g == nil || weight < Small {
 		return func() {}, nil
 	}
-	return g.enter(ctx, user, min(weight, Share), waits)
+	return g.enter(ctx, user, min(weight, Share))
 }
 
 // wait comes and waits until it is let in.
-func (g *Gate) wait(ctx context.Context, user string, weight int64, waits func()) (*entry, error) {
+func (g *Gate) wait(ctx context.Context, user string, weight int64) (*entry, error) {
 	e := g.come(user, weight)
-	select {
-	case <-e.in:
-		return e, nil
-	default:
-		waits()
-	}
 	select {
 	case <-e.in:
 	case <-ctx.Done():
@@ -89,8 +78,8 @@ func (g *Gate) wait(ctx context.Context, user string, weight int64, waits func()
 	return e, nil
 }
 
-func (g *Gate) enter(ctx context.Context, user string, weight int64, waits func()) (leave func(), err error) {
-	e, err := g.wait(ctx, user, weight, waits)
+func (g *Gate) enter(ctx context.Context, user string, weight int64) (leave func(), err error) {
+	e, err := g.wait(ctx, user, weight)
 	if err != nil {
 		return nil, err
 	}

@@ -159,19 +159,3 @@ func TestGateGivenUp(t *testing.T) {
 		c.empty()
 	})
 }
-
-// TestGateTells: who has to wait is told before, and nobody else.
-func TestGateTells(t *testing.T) {
-	g := NewGate()
-	g.atOnce = 1
-	leave, err := g.EnterTelling(t.Context(), "a", Small, func() { t.Error("the first has to wait") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	told := 0
-	if _, err := g.EnterTelling(ctx, "b", Small, func() { told++; cancel() }); err == nil || told != 1 {
-		t.Errorf("the second is told %d times, %v", told, err)
-	}
-	leave()
-}

@@ -82,7 +82,7 @@ func (l *Line) Enter(ctx context.Context, user string) (Place, error) {
 	if l == nil {
 		return Place{}, nil
 	}
-	e, err := l.gate.wait(ctx, user, 0, func() {})
+	e, err := l.gate.wait(ctx, user, 0)
 	if err != nil {
 		return Place{}, err
 	}

@@ -43,12 +43,8 @@ type Attributes struct {
 	Object      runtime.Object // nil on delete; plugins that mutate change it in place
 	Old         runtime.Object // nil on create; read-only
 	Options     runtime.Object // *metav1.CreateOptions and so on
-	// Fill gives Object and Old what the write goes without, as it leaves that alone (kinds.Aside). Nil:
-	// they are whole. Who looks at more than metadata of objects of any kind calls Whole first, as
-	// package criteria does.
-	Fill   func() error
-	DryRun bool
-	User   *authx.Identity
+	DryRun      bool
+	User        *authx.Identity
 
 	// Warn sends a Warning header, Annotate adds to the audit event. Never nil.
 	Warn     func(text string)
@@ -59,14 +55,6 @@ type Attributes struct {
 
 	memory         map[string]any
 	repeat, second bool
-}
-
-// Whole makes sure that nothing is left out of the objects.
-func (a *Attributes) Whole() error {
-	if a.Fill == nil {
-		return nil
-	}
-	return a.Fill()
 }
 
 // Repeat asks for a second run of all plugins that mutate, as the object has become

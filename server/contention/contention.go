@@ -96,20 +96,6 @@ func (w *Writer) Try(ctx context.Context, pinned bool) error {
 	return nil
 }
 
-// Yield ends the turn of a writer that is about to wait for something else than the write. It goes on
-// without, and has its place in the queue if it loses.
-func (w *Writer) Yield() {
-	if w.ready == nil {
-		return
-	}
-	w.queues.mu.Lock()
-	defer w.queues.mu.Unlock()
-	if l := w.queues.queues[w.key]; l != nil && l.turn == w {
-		w.timer.Stop()
-		w.queues.next(w.key, l)
-	}
-}
-
 // Lost says that another write was faster.
 func (w *Writer) Lost() {
 	w.lost++

@@ -239,33 +239,3 @@ func TestRests(t *testing.T) {
 		}
 	})
 }
-
-// TestYield: who yields its turn goes on without, and when it has lost goes before who came later.
-func TestYield(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l contention.Queues
-		a, b := loser(&l), loser(&l)
-		goes(t, try(t.Context(), a, false))
-		second := try(t.Context(), b, false)
-		waits(t, second)
-		a.Yield()
-		goes(t, second)
-		a.Yield() // it has none
-		a.Lost()
-		again := try(t.Context(), a, false)
-		waits(t, again)
-		late := l.Writer(key, "ann")
-		late.Yield() // it waits in no queue
-		third := try(t.Context(), &late, false)
-		waits(t, third)
-		b.Done()
-		goes(t, again)
-		waits(t, third)
-		a.Done()
-		goes(t, third)
-		if late.Yield(); l.Waiting(key) != 0 {
-			t.Error("somebody has a turn still")
-		}
-		late.Done()
-	})
-}

@@ -62,9 +62,6 @@ func run(ctx context.Context, rule func(context.Context, *Write) error, a *admis
 	if rule == nil {
 		return nil
 	}
-	if err := a.Whole(); err != nil {
-		return err
-	}
 	gv := schema.GroupVersion{Group: a.Resource.Group, Version: a.Resource.Version}
 	err := rule(ctx, &Write{
 		Operation: string(a.Operation), Resource: gv.WithResource(a.Resource.Plural), Kind: gv.WithKind(a.Resource.Kind), Subresource: a.Subresource,

@@ -238,29 +238,12 @@ type Subresource struct {
 	// ephemeralcontainers, resize, approval, finalize). Its PrepareForUpdate copies from old what
 	// the endpoint may not change.
 	Update *Strategy
-	// Aside: patches of the parent that name nothing but its status leave this alone. Nil for nothing.
-	Aside *Aside
 	// NoTable says that the parent is not answered as a Table here.
 	NoTable bool
 	// Scale maps autoscaling/v1 Scale to the parent.
 	Scale *ScaleMapping
 	// Everything else (binding, eviction, token, log, exec, proxy ...) is a handler that
 	// server/verbs knows by "resource/subresource".
-}
-
-// Aside is what is large in an object and not looked at by writes through a subresource, which keep it as
-// it is: it is neither decoded nor encoded for them, but by whoever looks at objects of any kind.
-type Aside struct {
-	// Cut is the text of a stored object without it, but with something in its place.
-	Cut func(stored []byte) []byte
-	// Join puts what stored has of it into the text of an object that was made of what Cut left; false
-	// for texts that do not fit.
-	Join func(cut, stored []byte) (whole []byte, fit bool)
-	// Fill gives what whole has of it to objects that were made of what Cut left.
-	Fill func(whole Object, into ...Object)
-	// Looks says that the rules of the kind look at it all the same, or that clients are shown the
-	// object as it was, by what a write makes of an object that was made of what Cut left. Nil: never.
-	Looks func(obj, old Object) bool
 }
 
 // ScaleMapping reads and writes replicas.

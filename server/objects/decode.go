@@ -47,14 +47,6 @@ func (s *Store) read(r *kinds.Resource, item *cache.Item, text []byte) (kinds.Ob
 	return obj, nil
 }
 
-// DecodeCut is Decode for a built-in resource without what a write leaves alone.
-func (s *Store) DecodeCut(r *kinds.Resource, item *cache.Item, aside *kinds.Aside) (kinds.Object, error) {
-	if item.Corrupt != nil {
-		return nil, Corrupt(r, item)
-	}
-	return s.read(r, item, aside.Cut(item.JSON()))
-}
-
 // decodeServed decodes an item in the version of r.
 func (s *Store) decodeServed(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := s.Decode(ctx, r, item)

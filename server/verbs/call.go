@@ -87,7 +87,7 @@ func (h *Handler) weigh(c *Call, from codecs.Codec, body []byte, obj runtime.Obj
 	if err != nil {
 		return err
 	}
-	return h.hold(c, h.labour(c, body, weight), func() {})
+	return h.hold(c, h.labour(c, body, weight))
 }
 
 // labour is the weight of a body for those that weigh little and make much work: a definition of
@@ -115,14 +115,14 @@ func (h *Handler) standing(c *Call) int {
 	return it.Size()
 }
 
-// hold lets a call have so much of the gate's room. waits is called before it waits for that.
-func (h *Handler) hold(c *Call, weight int64, waits func()) error {
+// hold lets a call have so much of the gate's room.
+func (h *Handler) hold(c *Call, weight int64) error {
 	if weight <= c.held {
 		return nil
 	}
 	c.Done() // never wait for room while holding some: others might do the same
 	c.held = 0
-	leave, err := h.Gate.EnterTelling(c.R.Context(), visitor(c), weight, waits)
+	leave, err := h.Gate.Enter(c.R.Context(), visitor(c), weight)
 	if err == nil {
 		c.held, c.Release = weight, leave
 	}

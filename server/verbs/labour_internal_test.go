@@ -1,15 +1,11 @@
 package verbs
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
@@ -69,43 +65,5 @@ func TestLabour(t *testing.T) {
 		if got := h.labour(call, make([]byte, c.bytes), c.weight); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
-		if c.at != "patch large status" {
-			continue
-		}
-		for query, heavy := range map[string]bool{"": false, "dryRun=": false, "dryRun=All": true} {
-			call.R = httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/?"+query, nil)
-			call.Info.Query = call.R.URL.Query()
-			if err := h.weighPatch(call, codecs.PatchMerge, []byte(`{"status":{}}`)); err != nil {
-				t.Fatal(err)
-			}
-			if got := call.held >= budget.Small; got != heavy {
-				t.Errorf("a patch of nothing but the status, with %q: heavy: %v", query, got)
-			}
-			call.Done()
-			call.held = 0
-		}
-	}
-}
-
-// TestHoldTells: a call that has to wait for room is told before, and one that has it already is not.
-func TestHoldTells(t *testing.T) {
-	h := &Handler{Gate: budget.NewGate()}
-	call := func() *Call {
-		c := &Call{}
-		c.R = httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/", nil)
-		return c
-	}
-	has := call()
-	defer has.Done()
-	for range 2 {
-		if err := h.hold(has, budget.Together, func() { t.Error("it waits for room that nobody has") }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waits := call()
-	ctx, cancel := context.WithCancel(t.Context())
-	waits.R = waits.R.WithContext(ctx)
-	if err := h.hold(waits, budget.Small, cancel); err == nil || ctx.Err() == nil {
-		t.Errorf("it is let in, or not told: %v", err)
 	}
 }

@@ -26,9 +26,7 @@ func (h *Handler) patch(c *Call) error {
 			out, err = h.Writes.Apply(c.R.Context(), p.request(c), applied)
 		}
 	} else {
-		req := p.request(c)
-		req.Turn = func(waits func()) error { return h.hold(c, h.labour(c, p.body, c.held), waits) }
-		out, err = h.Writes.Patch(c.R.Context(), req, p.change(h, coerced(h.Answers.Forms.JSON, c.Resource)))
+		out, err = h.Writes.Patch(c.R.Context(), p.request(c), p.change(h, coerced(h.Answers.Forms.JSON, c.Resource)))
 	}
 	if err != nil {
 		return err
@@ -86,7 +84,7 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	if p.body, err = h.Body(c); err != nil {
 		return
 	}
-	if err = h.weighPatch(c, p.contentType, p.body); err != nil {
+	if err = h.weigh(c, h.patchCodec(p.contentType), p.body, patched(c)); err != nil {
 		return
 	}
 	if c.Scope.Audit != nil && c.Scope.Audit.WantsRequest() {
@@ -94,19 +92,6 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	}
 	p.options, err = patchOptions(c, p.contentType)
 	return
-}
-
-// weighPatch is weigh for a patch. One that spares what is large is no labour, but for a dry run, which
-// makes all of the object to show it, and where it turns out that somebody looks at all of it.
-func (h *Handler) weighPatch(c *Call, patchType string, body []byte) error {
-	weight, err := codecs.Weigh(h.patchCodec(patchType), body, patched(c))
-	if err != nil {
-		return err
-	}
-	if !writes.Sparing(c.Sub, patchType, body) || len(dryRun(c.Info.Query)) > 0 {
-		weight = h.labour(c, body, weight)
-	}
-	return h.hold(c, weight, func() {})
 }
 
 // patchCodec is the form that a patch is written in.

@@ -16,8 +16,8 @@ type attempts struct {
 }
 
 // run calls try, and again after each write that was faster. Who lost once waits for its
-// turn among the writers of the key. try may yield that, before it waits for something else.
-func (a attempts) run(ctx context.Context, w *Writer, try func(yield func()) error) error {
+// turn among the writers of the key.
+func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 	turn := w.queues.Writer(a.key, a.user)
 	defer turn.Done()
 	for {
@@ -26,7 +26,7 @@ func (a attempts) run(ctx context.Context, w *Writer, try func(yield func()) err
 				return err
 			}
 		}
-		err := try(turn.Yield)
+		err := try()
 		if err == nil {
 			return nil
 		}

@@ -203,7 +203,7 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 		return w.unstored(at, 0, sent, value), nil
 	}
 	if err == nil {
-		value, err = w.fit(ctx, req, c.obj, value, nil)
+		value, err = w.fit(ctx, req, c.obj, value)
 	}
 	if err != nil {
 		return nil, err
@@ -233,13 +233,13 @@ func (w *Writer) release(item *cache.Item, value []byte) {
 
 // fit gives the value to store for obj, whose encoded form is value. One that is too
 // large goes without the record of who owns its fields, unless that was the point.
-func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte, p *part) ([]byte, error) {
+func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte) ([]byte, error) {
 	err := objects.CheckSize(value)
 	if err == nil || req.applies || len(obj.GetManagedFields()) == 0 {
 		return value, err
 	}
 	obj.SetManagedFields(nil)
-	if value, err = w.encoded(ctx, req, obj, p); err != nil {
+	if value, err = w.Objects.Encode(ctx, req.Resource, obj); err != nil {
 		return nil, err
 	}
 	return value, objects.CheckSize(value)

@@ -68,7 +68,7 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 		pinned: d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil,
 	}
 	var out *Outcome
-	err := all.run(ctx, w, func(func()) (err error) {
+	err := all.run(ctx, w, func() (err error) {
 		out, err = w.tryDelete(ctx, req, d)
 		return err
 	})

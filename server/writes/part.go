@@ -40,7 +40,7 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: at.Key(), user: req.User.Name, dry: req.DryRun}
 	var obj kinds.Object
-	err := all.run(ctx, w, func(func()) (err error) {
+	err := all.run(ctx, w, func() (err error) {
 		obj, err = w.tryRewrite(ctx, req, at, fn)
 		return err
 	})

@@ -19,7 +19,7 @@ import (
 // Patch changes an object that is there with a JSON, merge or strategic merge patch.
 func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outcome, error) {
 	r := req.Resource
-	return w.Update(ctx, req, &Change{sparing: Sparing(req.Sub, p.Type, p.Body), Compute: func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
+	return w.Update(ctx, req, &Change{Compute: func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
 		current, encoded, err := w.patchable(r, old, item)
 		if err != nil {
 			return nil, err

@@ -33,12 +33,6 @@ type Request struct {
 	Annotate func(key, value string) // adds to the audit event
 	Recorded bool                    // the audit event holds what admission changes
 
-	// Turn waits for the turn of a write that has turned out to be much work: it was to leave most of a
-	// large object alone, all of which is looked at now. It waits until the request ends at most, and calls
-	// waits before: a write that lost to another has a turn among the writers of the object too, which others
-	// are to have meanwhile, as one of them may have what is waited for. nil: there are no turns.
-	Turn func(waits func()) error
-
 	applies bool // a server-side apply, which is about who owns what
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
@@ -32,11 +33,8 @@ type Change struct {
 
 	// own records ownership; nil takes what differs for the manager.
 	own func(obj, old kinds.Object) error
-	// sparing says that the change leaves alone what the subresource has aside (Sparing).
-	sparing bool
 	// unadmitted is for writes that admission does not see.
 	unadmitted bool
-	yield      func()         // its turn among those who write the object, for as long as it waits
 	creates    permits.Permit // to make the object, once that was asked for
 }
 
@@ -50,8 +48,7 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	all := attempts{key: req.key(req.Name), user: req.User.Name, dry: req.DryRun, pinned: ch.Pinned}
 	var out *Outcome
 	tries := 0
-	err := all.run(ctx, w, func(yield func()) (err error) {
-		ch.yield = yield
+	err := all.run(ctx, w, func() (err error) {
 		tries++
 		out, err = w.tryUpdate(ctx, req, ch)
 		var stale *staleError
@@ -88,7 +85,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	if item == nil {
 		return w.createByUpdate(ctx, req, ch)
 	}
-	old, p, err := w.decode(ctx, req, ch, item)
+	old, err := w.Objects.Decode(ctx, req.Resource, item)
 	if err != nil {
 		return nil, err
 	}
@@ -96,21 +93,10 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return nil, err
 	}
 	obj, err := ch.Compute(old, item)
-	if err != nil && p != nil { // it may tell of the whole object
-		if err := req.turn(ch.yield); err != nil {
-			return nil, err
-		}
-		all := *ch
-		all.sparing = false
-		return w.tryUpdate(ctx, req, &all)
-	}
 	if err != nil {
 		return nil, err
 	}
-	if err := w.show(ctx, req, obj, p); err != nil {
-		return nil, err
-	}
-	if err := w.admitUpdate(ctx, req, ch, obj, old, p); err != nil {
+	if err := w.admitUpdate(ctx, req, ch, obj, old); err != nil {
 		return nil, err
 	}
 	if err := matchRevision(req, obj, item); err != nil {
@@ -126,15 +112,15 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return nil, err
 	}
 	if !ch.unadmitted {
-		if err := w.validate(ctx, w.attributesOf(ctx, req, obj, old, p)); err != nil {
+		if err := w.validate(ctx, req.attributes(admission.Update, obj, old)); err != nil {
 			return nil, err
 		}
 	}
-	return w.replace(ctx, req, item, obj, old, p, extra)
+	return w.replace(ctx, req, item, obj, old, extra)
 }
 
 // admitUpdate records ownership and lets admission change the object.
-func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj, old kinds.Object, p *part) error {
+func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj, old kinds.Object) error {
 	own := ch.own
 	if own == nil {
 		own = func(obj, old kinds.Object) error { return w.ownUpdated(req, obj, old) }
@@ -143,7 +129,7 @@ func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj,
 		return err
 	}
 	if !ch.unadmitted {
-		if err := w.admit(ctx, w.attributesOf(ctx, req, obj, old, p)); err != nil {
+		if err := w.admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
 			return err
 		}
 		warnAdmittedOwners(req, obj)
@@ -188,7 +174,7 @@ func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) err
 
 // replace commits an update with what was planned for it. Nothing is written that is
 // there already, and an object that only waited for its last finalizer goes.
-func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, p *part, extra []sqlstore.Op) (*Outcome, error) {
+func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
 	st, at := req.Resource.Storage, req.place(req.Name)
 	gone := emptied(st, obj, old)
 	if gone {
@@ -200,7 +186,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	var value []byte
 	var err error
 	if !gone {
-		if value, err = w.encode(ctx, req, item, obj, old, p); err != nil {
+		if value, err = w.encode(ctx, req, item, obj, old); err != nil {
 			return nil, err
 		}
 	}
@@ -220,10 +206,10 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		w.drop(p, value)
+		w.Objects.Release(value)
 		return &Outcome{Item: item, Object: obj}, nil
 	}
-	if value, err = w.fit(ctx, req, obj, value, p); err != nil {
+	if value, err = w.fit(ctx, req, obj, value); err != nil {
 		return nil, err
 	}
 	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
@@ -233,26 +219,26 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return nil, err
 	}
 	if next.Corrupt == nil { // then readers have an item with memory of its own
-		w.drop(p, value)
+		w.Objects.Release(value)
 	}
 	return &Outcome{Item: next, Object: obj}, nil
 }
 
 // encode makes the bytes to store. Where they would be those that are stored but for the times
 // of managed fields, the times stay as well.
-func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, p *part) ([]byte, error) {
-	value, err := w.encoded(ctx, req, obj, p)
+func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
+	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
 	if err != nil || !onlyTimesDiffer(was, fields) || len(value)+len(`"resourceVersion":"",`)+len(strconv.FormatInt(item.Revision, 10)) != item.Size() || !alikeAround(item.JSON(), value) {
 		return value, err
 	}
 	obj.SetManagedFields(was)
-	same, err := w.encoded(ctx, req, obj, p)
+	same, err := w.Objects.Encode(ctx, req.Resource, obj)
 	if err != nil || objects.Unchanged(item, same) {
-		w.drop(p, value)
+		w.Objects.Release(value)
 		return same, err
 	}
-	w.drop(p, same)
+	w.Objects.Release(same)
 	obj.SetManagedFields(fields)
 	return value, nil
 }

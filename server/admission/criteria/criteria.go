@@ -79,8 +79,7 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// Match says whether a write is meant, and then as which resource. The objects of one that is meant
-// are whole then.
+// Match says whether a write is meant, and then as which resource.
 func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluster) (Target, bool, error) {
 	chosen, nsErr := c.namespace(ctx, a, in.Namespaces)
 	if !chosen && nsErr == nil {
@@ -105,9 +104,6 @@ func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluste
 		return Target{}, false, nsErr
 	case c.fault != nil:
 		return Target{}, false, apierrors.NewInternalError(c.fault)
-	}
-	if err := a.Whole(); err != nil {
-		return Target{}, false, apierrors.NewInternalError(err)
 	}
 	return Target{Resource: as, Kind: Kind(as, a.Subresource)}, true, nil
 }

@@ -110,12 +110,6 @@ func part(name, kind string, s kinds.Strategy) kinds.Subresource {
 
 func status(kind string, s kinds.Strategy) kinds.Subresource { return part("status", kind, s) }
 
-// aside is a subresource whose writes leave something alone.
-func aside(s kinds.Subresource, what *kinds.Aside) kinds.Subresource {
-	s.Aside = what
-	return s
-}
-
 // noTable is a subresource that is not answered as a Table.
 func noTable(s kinds.Subresource) kinds.Subresource {
 	s.NoTable = true

@@ -56,7 +56,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: connect},
 			{Name: "proxy", Kind: "PodProxyOptions", Verbs: proxy},
 		}, resize, []kinds.Subresource{
-			{Name: "status", Kind: "Pod", Verbs: part(), Update: r.statusStrategy(), Aside: specAside},
+			{Name: "status", Kind: "Pod", Verbs: part(), Update: r.statusStrategy()},
 		}),
 		Columns: tableColumns(),
 	}

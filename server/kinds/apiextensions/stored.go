@@ -1,14 +1,6 @@
 package apiextensions
 
-import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/rowlock/rowlock/codecs/json/scan"
-	"github.com/rowlock/rowlock/server/kinds"
-)
-
-// SchemasAside has writes of the status leave the schemas alone, which are nearly all of a definition.
-var SchemasAside = &kinds.Aside{Cut: func(stored []byte) []byte { return CutSchemas(stored, nil) }, Join: joinSchemas, Fill: fillSchemas}
+import "github.com/rowlock/rowlock/codecs/json/scan"
 
 // CutSchemas is the text of a stored definition with an empty object for the schema of each version. It
 // shows what it leaves out, unless each is nil.
@@ -25,45 +17,6 @@ func CutSchemas(text []byte, each func(v *Stored)) []byte {
 		last = v.at + len(v.Schema)
 	})
 	return append(small, text[last:]...)
-}
-
-// joinSchemas puts the schemas of a stored definition where CutSchemas had left them out of it.
-func joinSchemas(cut, stored []byte) ([]byte, bool) {
-	var all []Stored
-	size := len(cut)
-	EachVersion(stored, func(v *Stored) {
-		if v.Schema != nil {
-			size += len(v.Schema) - len("{}")
-		}
-		all = append(all, *v)
-	})
-	out, last, n := make([]byte, 0, size), 0, 0
-	EachVersion(cut, func(v *Stored) {
-		if n < 0 || n == len(all) || string(v.Name) != string(all[n].Name) || (v.Schema != nil) != (all[n].Schema != nil) {
-			n = -1
-			return
-		}
-		if v.Schema != nil {
-			out = append(append(out, cut[last:v.at]...), all[n].Schema...)
-			last = v.at + len(v.Schema)
-		}
-		n++
-	})
-	out = append(out, cut[last:]...)
-	return out, n == len(all) && len(out) == size
-}
-
-// fillSchemas gives definitions that were made without the schemas of whole.
-func fillSchemas(whole kinds.Object, into ...kinds.Object) {
-	versions := whole.(*apiextensionsv1.CustomResourceDefinition).Spec.Versions
-	for _, obj := range into {
-		d := obj.(*apiextensionsv1.CustomResourceDefinition)
-		for i := range d.Spec.Versions {
-			if i < len(versions) && versions[i].Name == d.Spec.Versions[i].Name {
-				d.Spec.Versions[i].Schema = versions[i].Schema.DeepCopy()
-			}
-		}
-	}
 }
 
 // Stored is a version as it stands in the text of a stored definition. Name and Schema are parts of
