@@ -109,10 +109,9 @@ type Config struct {
 	// Bootstrap says what the first start writes.
 	Bootstrap Bootstrap
 
-	// StandardOwnership and StandardMerge leave the owners of fields, and strategic merge
-	// patches, to the libraries alone. The same for reading and writing JSON is a setting of the
-	// codec of the Cache.
-	StandardOwnership, StandardMerge bool
+	// StandardOwnership leaves the owners of fields to the library alone. The same for reading and
+	// writing JSON is a setting of the codec of the Cache.
+	StandardOwnership bool
 	// Memory is that of what writes read and store; default objects.ReusedMemory.
 	Memory objects.Memory
 	// DeletesApart is for how long watchers see a Pod that has no grace period be deleted,

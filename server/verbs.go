@@ -10,7 +10,6 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/answers"
-	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
@@ -36,7 +35,6 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		Writes: &writes.Writer{
 			Objects:   s.objects,
 			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, JSON: s.objects.Codec(), StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
-			Patcher:   apply.New(apply.Config{StandardOnly: c.StandardMerge, Count: s.Metrics.StrategicMerge, Log: c.Log}),
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(), Apart: c.DeletesApart,
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},

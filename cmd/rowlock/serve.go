@@ -99,6 +99,7 @@ kubeconfig in the data directory; later starts find them again.`,
 				return err
 			}
 			reportIgnored(cmd.Flags(), log)
+			reportRemoved(cmd.Flags(), log)
 			o.flags = cmd.Flags()
 			return o.run(cmd.Context(), cmd.OutOrStdout(), log)
 		},
@@ -143,6 +144,7 @@ kubeconfig in the data directory; later starts find them again.`,
 		o.ways.addTo(f)
 	})
 	addIgnored(f)
+	addRemoved(f)
 	f.SetNormalizeFunc(otherNames)
 	s.Help(cmd, map[string]string{gatesFlag: "Gate=true|false pairs; \"rowlock help gates\" lists the gates"},
 		"Feature gates: \"rowlock help gates\". Flags of kube-apiserver that have no effect here: docs/flags.md.")

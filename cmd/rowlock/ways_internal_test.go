@@ -13,19 +13,18 @@ import (
 func TestWays(t *testing.T) {
 	for _, tc := range []struct {
 		args                   []string
-		ownership, merge, json bool // the standard way
+		ownership, json bool // the standard way
 		memory                 objects.Memory
 		err                    string
 	}{
-		{nil, false, false, false, "reused", ""},
-		{[]string{"--apply-ownership=standard"}, true, false, false, "reused", ""},
-		{[]string{"--strategic-merge=standard", "--apply-ownership=planned"}, false, true, false, "reused", ""},
-		{[]string{"--json-codec=standard"}, false, false, true, "reused", ""},
-		{[]string{"--json-codec=fast"}, false, false, false, "", `--json-codec "fast": use own or standard`},
-		{[]string{"--strategic-merge=planned"}, false, false, false, "", `--strategic-merge "planned": use own or standard`},
-		{[]string{"--apply-ownership="}, false, false, false, "", `--apply-ownership "": use planned or standard`},
-		{[]string{"--write-memory=standard"}, false, false, false, "standard", ""},
-		{[]string{"--write-memory=scrubbed"}, false, false, false, "scrubbed", `--write-memory "scrubbed": use reused or standard`},
+		{nil, false, false, "reused", ""},
+		{[]string{"--apply-ownership=standard"}, true, false, "reused", ""},
+		{[]string{"--apply-ownership=planned"}, false, false, "reused", ""},
+		{[]string{"--json-codec=standard"}, false, true, "reused", ""},
+		{[]string{"--json-codec=fast"}, false, false, "", `--json-codec "fast": use own or standard`},
+		{[]string{"--apply-ownership="}, false, false, "", `--apply-ownership "": use planned or standard`},
+		{[]string{"--write-memory=standard"}, false, false, "standard", ""},
+		{[]string{"--write-memory=scrubbed"}, false, false, "scrubbed", `--write-memory "scrubbed": use reused or standard`},
 	} {
 		var o waysOptions
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -44,8 +43,8 @@ func TestWays(t *testing.T) {
 		} else if codec.DecodeClean([]byte(`{}`), &metav1.Status{}) == tc.json {
 			t.Errorf("%q: the other codec", tc.args)
 		}
-		if got != tc.err || cfg.StandardOwnership != tc.ownership || cfg.StandardMerge != tc.merge || cfg.Memory != tc.memory {
-			t.Errorf("%q: %v %v %q %q", tc.args, cfg.StandardOwnership, cfg.StandardMerge, cfg.Memory, got)
+		if got != tc.err || cfg.StandardOwnership != tc.ownership || cfg.Memory != tc.memory {
+			t.Errorf("%q: %v %q %q", tc.args, cfg.StandardOwnership, cfg.Memory, got)
 		}
 	}
 }

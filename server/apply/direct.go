@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -14,10 +15,17 @@ import (
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
-// changeDirectly applies a merge patch, strategic or not, to a copy of current, as its text is
-// read: no tree is made of either. What it does is what changeByTree does; it reports false for
-// more than that does (see direct.suits), and for all that is unusual in lists.
+// elementOrder begins the name of a directive: in which order the items of a list shall be.
+const elementOrder = "$setElementOrder/"
+
+// changeDirectly applies a merge patch, strategic or not, to a copy of current as it reads the text of
+// the patch: it makes a tree of neither. The result is that of changeTree or changeDocument. It reports
+// false for a patch that needs those: one with an error, an unknown or repeated field, another directive
+// than an order of items, a number that is not small and whole (see direct.suits), or an unusual list.
 func changeDirectly(patch *Patch, current runtime.Object) (runtime.Object, bool) {
+	if _, custom := current.(*unstructured.Unstructured); custom || keepsSpelling(reflect.TypeOf(current).Elem()) {
+		return nil, false
+	}
 	d := direct{body: bytes.TrimSpace(patch.Body), strategic: patch.Type == codecs.PatchStrategic}
 	if !d.suits() {
 		return nil, false
@@ -88,7 +96,7 @@ func (d *direct) suits() bool {
 
 func (d *direct) suitsString(text []byte, has scan.Text) bool {
 	if has&scan.Escaped != 0 {
-		if d.escapes = true; bytes.Contains(text, []byte(`\u`)) {
+		if d.escapes = true; !onlyMarkup(text) {
 			return false
 		}
 	}
@@ -96,6 +104,21 @@ func (d *direct) suitsString(text []byte, has scan.Text) bool {
 		return false
 	}
 	return len(text) == 0 || text[0] != '$' || d.strategic && bytes.HasPrefix(text, []byte(elementOrder))
+}
+
+// onlyMarkup says that a string has no escapes of code points but those that package encoding/json, and so
+// most clients in Go, writes for <, > and &.
+func onlyMarkup(text []byte) bool {
+	for {
+		_, rest, found := bytes.Cut(text, []byte(`\u`))
+		if !found {
+			return true
+		}
+		if len(rest) < 4 || string(rest[:4]) != "003c" && string(rest[:4]) != "003e" && string(rest[:4]) != "0026" {
+			return false
+		}
+		text = rest[4:]
+	}
 }
 
 // object patches a struct. fresh says that the live object has none there, and that what the

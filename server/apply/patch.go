@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 	"strings"
@@ -23,6 +24,28 @@ type Patch struct {
 	JSON       codecs.Codec // reads the patched document
 	// Known is that of codecs.Expected, for patches that make an object one of another kind.
 	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
+}
+
+// Change makes the patched object, neither defaulted nor validated. kind is the
+// kind that current is an object of, encoded its JSON form in that version; nil
+// makes Change encode it. current is not changed. The warnings are unknown and
+// duplicate fields under codecs.Warn; under codecs.Strict they are an error.
+//
+// Errors: 400 for a body that is no patch, 413 for too many operations, 422 for a
+// patch that does not fit the object or makes it something else; plain errors for
+// bad strategic directives, which a stock server answers with 500; 413 for more work than
+// there is a budget for, and the error of ctx once that has ended.
+func (p *Patch) Change(ctx context.Context, kind schema.GroupVersionKind, current runtime.Object, encoded []byte) (runtime.Object, []string, error) {
+	if p.Type == codecs.PatchMerge || p.Type == codecs.PatchStrategic {
+		if out, ok := changeDirectly(p, current); ok {
+			out.GetObjectKind().SetGroupVersionKind(kind)
+			return out, nil, nil
+		}
+	}
+	if p.Type == codecs.PatchStrategic {
+		return p.changeTree(ctx, kind, current)
+	}
+	return p.changeDocument(ctx, kind, current, encoded)
 }
 
 // judge turns unknown and duplicate fields into what the client asked for.

@@ -28,8 +28,6 @@ func service() *corev1.Service {
 	return s
 }
 
-var patcher = apply.New(apply.Config{})
-
 // secrets knows one kind.
 func secrets(kind schema.GroupVersionKind) (runtime.Object, bool) {
 	return &corev1.Secret{}, kind == corev1.SchemeGroupVersion.WithKind("Secret")
@@ -80,7 +78,7 @@ func TestPatch(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := apply.Patch{Type: test.typ, Body: []byte(test.body), Strictness: test.strictness, JSON: codecjson.Codec{}, Known: secrets}
 			current := service()
-			obj, warnings, err := patcher.Change(context.Background(), &p, serviceKind, current, nil)
+			obj, warnings, err := p.Change(context.Background(), serviceKind, current, nil)
 			got := ""
 			if err != nil {
 				var status apierrors.APIStatus
@@ -109,7 +107,7 @@ func TestPatch(t *testing.T) {
 
 func TestPatchWithoutVersion(t *testing.T) {
 	p := apply.Patch{Type: codecs.PatchMerge, Body: []byte(`{"apiVersion":null,"kind":null}`), Strictness: codecs.Warn, JSON: codecjson.Codec{}}
-	obj, warnings, err := patcher.Change(context.Background(), &p, serviceKind, service(), nil)
+	obj, warnings, err := p.Change(context.Background(), serviceKind, service(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +126,7 @@ func FuzzPatch(f *testing.F) {
 	types := []string{codecs.PatchJSON, codecs.PatchMerge, codecs.PatchStrategic}
 	f.Fuzz(func(t *testing.T, typ int, body string) {
 		p := apply.Patch{Type: types[uint(typ)%3], Body: []byte(body), Strictness: codecs.Warn, JSON: codecjson.Codec{}}
-		obj, _, err := patcher.Change(context.Background(), &p, serviceKind, service(), nil)
+		obj, _, err := p.Change(context.Background(), serviceKind, service(), nil)
 		if (obj == nil) == (err == nil) {
 			t.Errorf("object %v, error %v", obj, err)
 		}
@@ -146,16 +144,11 @@ func benchmarkPatch(b *testing.B, typ, body string) {
 		b.Fatal(err)
 	}
 	p := apply.Patch{Type: typ, Body: []byte(body), Strictness: codecs.Warn, JSON: codecjson.Codec{}}
-	for way, cfg := range map[string]apply.Config{apply.Own: {}, apply.Standard: {StandardOnly: true}} {
-		patcher := apply.New(cfg)
-		b.Run(way, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := patcher.Change(context.Background(), &p, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, pod, []byte(podText)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := p.Change(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, pod, []byte(podText)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -183,7 +176,7 @@ func TestPatchThatGrows(t *testing.T) {
 	}
 	p := apply.Patch{Type: codecs.PatchJSON, Body: []byte("[" + strings.Join(ops, ",") + "]"), JSON: codecjson.Codec{}}
 	current := &corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("x", 1000)}}
-	_, _, err := patcher.Change(context.Background(), &p, corev1.SchemeGroupVersion.WithKind("ConfigMap"), current, nil)
+	_, _, err := p.Change(context.Background(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), current, nil)
 	var st *apierrors.StatusError
 	if !errors.As(err, &st) || st.ErrStatus.Code != 422 {
 		t.Errorf("a patch that doubles the object forty times: %v", err)

@@ -19,11 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server/apply/strategic"
 )
 
-// strategicWork names the work in the error of its budget.
-const strategicWork = "the strategic merge patch"
-
 // changeTree applies a strategic merge patch to the whole object as a tree.
-func (p *Patch) changeTree(ctx context.Context, merger StrategicMerger, kind schema.GroupVersionKind, current runtime.Object) (runtime.Object, []string, error) {
+func (p *Patch) changeTree(ctx context.Context, kind schema.GroupVersionKind, current runtime.Object) (runtime.Object, []string, error) {
 	if _, custom := current.(*unstructured.Unstructured); custom {
 		return nil, nil, unprocessable(errors.New("strategic merge patch is not supported for custom resources"))
 	}
@@ -44,7 +41,7 @@ func (p *Patch) changeTree(ctx context.Context, merger StrategicMerger, kind sch
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	merged, err := merger.Merge(budget.New(ctx, strategicWork), tree, patch, reflect.TypeOf(current).Elem())
+	merged, err := strategic.Merge(budget.New(ctx, "the strategic merge patch"), tree, patch, reflect.TypeOf(current).Elem())
 	if err != nil {
 		return nil, nil, strategicError(err)
 	}

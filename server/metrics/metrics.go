@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -50,7 +49,7 @@ type Metrics struct {
 	terminated  *prometheus.CounterVec
 	deprecated  *prometheus.GaugeVec
 
-	ownership, merges ways
+	ownership ways
 
 	watches   *watches
 	decisions *decisions
@@ -151,14 +150,11 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 			Name: "apiserver_panics_total", Help: "Requests that ended in a panic.",
 		}),
 	}
-	var ownershipTotal, mergeTotal prometheus.Collector
+	var ownershipTotal prometheus.Collector
 	ownershipTotal, m.ownership = newWays("rowlock_apply_ownership_total",
 		"Computations of the managed fields of an object, by the way they took: planned, standard; failed where a panic led from the one to the other.",
 		ownership.Planned, ownership.Standard, ownership.Failed)
-	mergeTotal, m.merges = newWays("rowlock_apply_strategic_merge_total",
-		"Strategic merge patches, by the way they took: own, standard; failed where a panic led from the one to the other.",
-		apply.Own, apply.Standard, apply.Failed)
-	m.Registry.MustRegister(ownershipTotal, mergeTotal, newCensus(m))
+	m.Registry.MustRegister(ownershipTotal, newCensus(m))
 	m.reading, m.writing = m.inFlight.WithLabelValues("readOnly"), m.inFlight.WithLabelValues("mutating")
 	m.Registry.MustRegister(append(append(m.watches.parts(), m.decisions.parts()...), m.Delivery.parts()...)...)
 	m.Registry.MustRegister(m.requests, m.durations, m.sizes, m.inFlight, m.longRunning, m.refused, m.limited, m.panics, m.handshakes, m.unaccepted,

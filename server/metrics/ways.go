@@ -24,6 +24,3 @@ func (w ways) took(way string) {
 
 // Ownership is the Count of an ownership.Config.
 func (m *Metrics) Ownership(way string) { m.ownership.took(way) }
-
-// StrategicMerge is the Count of an apply.Config.
-func (m *Metrics) StrategicMerge(way string) { m.merges.took(way) }

@@ -24,7 +24,7 @@ func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outc
 		if err != nil {
 			return nil, err
 		}
-		patched, problems, err := w.Patcher.Change(ctx, p, r.GVK(), current, encoded)
+		patched, problems, err := p.Change(ctx, r.GVK(), current, encoded)
 		if err != nil {
 			return nil, status.Show(err)
 		}

@@ -58,7 +58,7 @@ func (w *Writer) UpdateScale(ctx context.Context, req *Request, sent *autoscalin
 // PatchScale patches the Scale of an object, and returns what it is then.
 func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (*autoscalingv1.Scale, error) {
 	return w.scale(ctx, req, &scaling{edit: func(before *autoscalingv1.Scale, _ kinds.Object) (*autoscalingv1.Scale, error) {
-		patched, problems, err := w.Patcher.Change(ctx, p, ScaleKind, before, nil)
+		patched, problems, err := p.Change(ctx, ScaleKind, before, nil)
 		if err != nil {
 			return nil, status.Show(err)
 		}

@@ -37,7 +37,6 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/apply"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -49,7 +48,6 @@ import (
 type Writer struct {
 	Objects    *objects.Store
 	Owner      Owner            // nil: no field ownership is kept, and there is no apply
-	Patcher    *apply.Patcher   // nil: one with the usual settings
 	Admission  Admission        // nil: everything is admitted
 	Authorizer authx.Authorizer // of creates by update and of deletes unread; nil: nobody may
 	Clock      func() time.Time // nil: time.Now

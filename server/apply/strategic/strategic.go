@@ -1,15 +1,12 @@
 // Package strategic merges strategic merge patches into objects in the form of JSON trees.
 //
-//	apply.Patcher -> Own.Merge       ours: time grows with the size of object and patch
-//	              -> Standard.Merge  the library: strategicpatch of apimachinery, which
-//	                                 compares each item of a list with each; weighed before
-//
-// Own promises what the library makes of the same patch, its errors included, and an error
-// where that panics. Two corners differ: items that no list gives an order stay in theirs,
-// and an item that one patch deletes and adds again counts as new.
+// Merge returns what strategicpatch of apimachinery makes of the same patch, its errors included, and an
+// error where that panics. Two corners differ: items that no list gives an order keep theirs, and an item
+// that one patch deletes and adds again counts as new. The library compares each item of a list with
+// each other one; here the time grows with the size of the object and the patch.
 //
 // How a field is merged (its strategy, and the key of a list's items) stands in the tags of
-// the Go types. Both ways ask the library for it; Own keeps the answers, in fields.go.
+// the Go types. The library reads them, and fields.go keeps the answers.
 // There are no goroutines and no locks but that of these answers.
 package strategic
 
@@ -30,16 +27,13 @@ const (
 	setOrder   = "$setElementOrder"
 )
 
-// Own is our merge.
-type Own struct{}
-
 // Merge merges patch into live, which stands for a struct of type t, and returns
 // the result. Both are changed and must not be used afterwards. Values are those that
 // JSON has, numbers int64 or float64.
 //
 // Time grows with the size of both, but where many items of a patch have one key, and are
 // all merged into the same item. So work is counted, and the error may be of the budget.
-func (Own) Merge(b *budget.Budget, live, patch map[string]any, t reflect.Type) (map[string]any, error) {
+func Merge(b *budget.Budget, live, patch map[string]any, t reflect.Type) (map[string]any, error) {
 	return merger{b}.object(live, patch, t)
 }
 

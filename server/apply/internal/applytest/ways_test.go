@@ -14,15 +14,14 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// standardWays is a server that leaves applies and patches to the libraries.
-func standardWays(c *server.Config) { c.StandardOwnership, c.StandardMerge = true, true }
+// standardOwnership is a server that leaves the owners of fields to the library.
+func standardOwnership(c *server.Config) { c.StandardOwnership = true }
 
-// TestRecordedAnswersTheStandardWay: what is recorded of applies and patches comes back the
-// same without our quick ways. The other tests of recorded answers use those.
+// TestRecordedAnswersTheStandardWay: what is recorded of applies comes back the same with the library
+// alone. The other tests of recorded answers use plans.
 func TestRecordedAnswersTheStandardWay(t *testing.T) {
-	servertest.RecordedBy(t, standardWays,
-		"protocol-apply-*", "protocol-patch-*", "protocol-fieldvalidation-patch", "protocol-flow-kubectl-apply",
-		"core-apply-core", "effect-apply-create", "groups-deploy-apply", "groups-crd-patches")
+	servertest.RecordedBy(t, standardOwnership,
+		"protocol-apply-*", "protocol-patch-*", "protocol-flow-kubectl-apply", "core-apply-core", "effect-apply-create", "groups-deploy-apply")
 }
 
 // TestRecordedAnswersTheQuickWay is the other half.
@@ -32,16 +31,16 @@ func TestRecordedAnswersTheQuickWay(t *testing.T) {
 
 var wayLine = regexp.MustCompile(`(?m)^(rowlock_apply_[a-z_]+)\{way="([a-z]+)"\} (\d+)$`)
 
-// TestWaysAreCounted: metrics tell which way is taken, and the flags' settings reach it.
+// TestWaysAreCounted: metrics tell which way is taken, and the flag's setting reaches it.
 func TestWaysAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		option func(*server.Config)
 		want   []string // what one create and two patches add
 	}{
 		"usual": {func(*server.Config) {}, []string{
-			"rowlock_apply_ownership_total planned 3", "rowlock_apply_strategic_merge_total own 2"}},
-		"standard": {standardWays, []string{
-			"rowlock_apply_ownership_total standard 3", "rowlock_apply_strategic_merge_total standard 2"}},
+			"rowlock_apply_ownership_total planned 3"}},
+		"standard": {standardOwnership, []string{
+			"rowlock_apply_ownership_total standard 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := servertest.Start(t, servertest.Idle, tc.option)
@@ -73,8 +72,8 @@ func TestWaysAreCounted(t *testing.T) {
 			if diff := cmp.Diff(tc.want, added); diff != "" {
 				t.Error(diff)
 			}
-			if missing := 6 - len(slices.Collect(maps.Keys(before))); missing != 0 {
-				t.Errorf("%d of the six ways are not shown before they are taken", missing)
+			if missing := 3 - len(slices.Collect(maps.Keys(before))); missing != 0 {
+				t.Errorf("%d of the three ways are not shown before they are taken", missing)
 			}
 		})
 	}

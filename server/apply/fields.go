@@ -1,0 +1,83 @@
+package apply
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// patchFields is what a merge must know of a struct type.
+type patchFields struct {
+	index  map[string]int // direct JSON fields; inlined ones are left to the tree
+	tagged []bool         // fields with a strategy for merging of their own
+	merged []bool         // those of them that are lists whose items are merged
+	shown  []bool         // fields whose value is in the JSON even if it is null
+	keys   []string       // the field of such items, of a kind of string, that tells them apart; "" for others
+	opaque bool           // the type reads its own JSON
+}
+
+// patchFieldsKnown is a cache of a pure function of the type.
+var patchFieldsKnown sync.Map // reflect.Type -> *patchFields
+
+func patchFieldsOf(t reflect.Type) *patchFields {
+	if known, ok := patchFieldsKnown.Load(t); ok {
+		return known.(*patchFields)
+	}
+	n := t.NumField()
+	out := &patchFields{index: map[string]int{}, tagged: make([]bool, n), merged: make([]bool, n), shown: make([]bool, n), keys: make([]string, n)}
+	_, out.opaque = reflect.PointerTo(t).MethodByName("UnmarshalJSON")
+	for i := range n {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" && f.IsExported() {
+			out.index[name] = i
+			out.shown[i] = !slices.Contains(strings.Split(options, ","), "omitempty")
+			out.tagged[i] = f.Tag.Get("patchStrategy") != ""
+			out.merged[i] = f.Type.Kind() == reflect.Slice && slices.Contains(strings.Split(f.Tag.Get("patchStrategy"), ","), "merge")
+			if key := f.Tag.Get("patchMergeKey"); out.merged[i] && toldBy(f.Type.Elem(), key) {
+				out.keys[i] = key
+			}
+		}
+	}
+	patchFieldsKnown.Store(t, out)
+	return out
+}
+
+// toldBy says that items of a type are told apart by a field that holds a string.
+func toldBy(item reflect.Type, key string) bool {
+	if item.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range item.NumField() {
+		f := item.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == key && name != "" {
+			return f.Type.Kind() == reflect.String
+		}
+	}
+	return false
+}
+
+// descend finds the struct in a field, if one is there.
+func descend(field reflect.Value) (reflect.Value, bool) {
+	if field.Kind() == reflect.Pointer {
+		if field.IsNil() {
+			return field, false
+		}
+		field = field.Elem()
+	}
+	return field, field.Kind() == reflect.Struct && !patchFieldsOf(field.Type()).opaque
+}
+
+// keepsSpelling tells types with a field that holds JSON as it was written. A patch
+// writes all of an object anew, so that the spelling changes where it was another.
+func keepsSpelling(object reflect.Type) bool {
+	for i := range object.NumField() {
+		if object.Field(i).Type == reflect.TypeFor[runtime.RawExtension]() {
+			return true
+		}
+	}
+	return false
+}
