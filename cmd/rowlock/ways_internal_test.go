@@ -12,10 +12,10 @@ import (
 
 func TestWays(t *testing.T) {
 	for _, tc := range []struct {
-		args                   []string
+		args            []string
 		ownership, json bool // the standard way
-		memory                 objects.Memory
-		err                    string
+		memory          objects.Memory
+		err             string
 	}{
 		{nil, false, false, "reused", ""},
 		{[]string{"--apply-ownership=standard"}, true, false, "reused", ""},
