@@ -1,12 +1,12 @@
 package builtin
 
 import (
-	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/resource"
+	resourcev1alpha3 "github.com/rowlock/rowlock/server/removed/k8s.io/api/resource/v1alpha3"
 )
 
 // resourceV1beta1V1alpha3 serves each storage in two versions; v1beta1 is preferred and

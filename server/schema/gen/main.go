@@ -43,7 +43,7 @@ var packages = []string{
 	"k8s.io/api/node/v1",
 	"k8s.io/api/policy/v1",
 	"k8s.io/api/rbac/v1",
-	"k8s.io/api/resource/v1alpha3",
+	"github.com/rowlock/rowlock/server/removed/k8s.io/api/resource/v1alpha3",
 	"k8s.io/api/resource/v1beta1",
 	"k8s.io/api/scheduling/v1",
 	"k8s.io/api/storage/v1",
