@@ -22,7 +22,7 @@ const (
 // library only remember their parts, and ask all of them whenever they are asked for anything:
 // a list that is joined with itself some thirty times, which costs thirty by its count,
 // answers never.
-type join struct{ interpreter.InterpretableCall }
+type join[F interpreter.Activation] struct{ interpreter.InterpretableCall }
 
 // parted is the type of such lists, which has no name.
 var parted = reflect.TypeOf(pair().Add(pair()))
@@ -31,8 +31,11 @@ func pair() traits.Lister {
 	return types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{types.True})
 }
 
+// Exec is Eval.
+func (j join[F]) Exec(frame F) ref.Val { return j.Eval(frame) }
+
 // Eval implements interpreter.Interpretable.
-func (j join) Eval(in interpreter.Activation) ref.Val {
+func (j join[F]) Eval(in interpreter.Activation) ref.Val {
 	sum := j.InterpretableCall.Eval(in)
 	switch v := sum.(type) {
 	case types.String:

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/functions"
@@ -15,10 +16,10 @@ import (
 
 // Extend bounds the operations of all programs that are made in an environment.
 func Extend(set *environment.EnvSet) (*environment.EnvSet, error) {
-	d := decorator{}
-	known := set.StoredExpressionsEnv().Functions()
+	known := map[string][]*functions.Overload{}
+	declared := set.StoredExpressionsEnv().Functions()
 	for name := range measures {
-		f := known[name]
+		f := declared[name]
 		if f == nil {
 			return nil, fmt.Errorf("there is no function %q to be measured", name)
 		}
@@ -26,34 +27,87 @@ func Extend(set *environment.EnvSet) (*environment.EnvSet, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the function %q: %w", name, err)
 		}
-		d[name] = bindings
+		known[name] = bindings
+	}
+	decorate, err := decoratorOf(planned{}, known)
+	if err != nil {
+		return nil, err
 	}
 	return set.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
-		ProgramOptions:    []cel.ProgramOption{cel.CustomDecorator(d.decorate)},
+		ProgramOptions:    []cel.ProgramOption{cel.CustomDecorator(decorate)},
 	})
 }
 
-// decorator has what implements the functions that are measured.
-type decorator map[string][]*functions.Overload
+// Releases of cel-go differ in what they call: up to 0.28 Eval with an Activation, and from 0.29 on Exec
+// with a frame, which is an Activation too, of a call whose arguments have another type. A program that
+// embeds rowlock selects the release. So neither type is named here: the compiler infers them from planned.
+
+// planned is a call of the library, with the method Exec whether or not calls of the library have it.
+type planned struct {
+	interpreter.InterpretableCall
+	deeper // what the library has comes first
+}
+
+type deeper struct{ evaluated }
+
+type evaluated struct{}
+
+// Exec is that of calls that have none.
+func (evaluated) Exec(interpreter.Activation) ref.Val { return nil }
+
+// operation is an operation that stands for a call: what is evaluated, by Eval and by Exec.
+type operation[F interpreter.Activation] interface {
+	interpreter.Interpretable
+	Exec(F) ref.Val
+}
+
+// decorator bounds operations. Arguments of calls are A.
+type decorator[A interpreter.Interpretable, F interpreter.Activation] struct {
+	known map[string][]*functions.Overload // what implements the functions that are measured
+}
+
+// decoratorOf makes a decorator for calls like the given one.
+func decoratorOf[A interpreter.Interpretable, F interpreter.Activation](_ interface {
+	Args() []A
+	Exec(F) ref.Val
+}, known map[string][]*functions.Overload) (interpreter.InterpretableDecorator, error) {
+	// The library asks its interfaces of what stands for a call, to find its price among others.
+	for _, o := range []operation[F]{join[F]{}, &comparison[F]{}, &measured[A, F]{}} {
+		if _, ok := o.(interpreter.InterpretableCall); !ok {
+			return nil, fmt.Errorf("this release of cel-go cannot be used: %T is no call", o)
+		}
+	}
+	if _, ok := any(variable[F]{}).(A); !ok {
+		return nil, fmt.Errorf("this release of cel-go cannot be used: %T is no argument", variable[F]{})
+	}
+	return decorator[A, F]{known}.decorate, nil
+}
 
 // decorate bounds an operation whose work its price does not show.
-func (d decorator) decorate(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+func (d decorator[A, F]) decorate(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
 	}
 	switch name := call.Function(); name {
 	case operators.Add:
-		return join{call}, nil
+		return join[F]{call}, nil
 	case operators.Equals, operators.NotEquals:
 		if args := call.Args(); len(args) == 2 {
-			return &comparison{call, args[0], args[1], name == operators.NotEquals}, nil
+			return &comparison[F]{call, args[0], args[1], name == operators.NotEquals}, nil
 		}
 	default:
 		if f := measures[name]; f != nil {
 			op, err := d.implementation(call)
-			return &measured{call, unfolded(name, call.Args()), f, op}, err
+			if err != nil {
+				return nil, err
+			}
+			args, ok := any(call.Args()).([]A)
+			if !ok {
+				return nil, fmt.Errorf("arguments of %q are %T", name, call.Args())
+			}
+			return &measured[A, F]{call, unfolded[A, F](name, args), f, op}, nil
 		}
 	}
 	return i, nil
@@ -61,22 +115,26 @@ func (d decorator) decorate(i interpreter.Interpretable) (interpreter.Interpreta
 
 // unfolded hides of patterns that they are constants, as the library would put a match by a
 // compiled pattern, which it compiles for each evaluation, in place of what is measured.
-func unfolded(name string, args []interpreter.Interpretable) []interpreter.Interpretable {
+func unfolded[A interpreter.Interpretable, F interpreter.Activation](name string, args []A) []A {
 	if !patterned[name] || len(args) < 2 {
 		return args
 	}
-	args = append([]interpreter.Interpretable(nil), args...)
-	args[1] = variable{args[1]}
+	args = slices.Clone(args)
+	args[1], _ = any(variable[F]{args[1]}).(A) // decoratorOf has looked
 	return args
 }
 
-type variable struct{ interpreter.Interpretable }
+// variable is an argument that is no constant.
+type variable[F interpreter.Activation] struct{ interpreter.Interpretable }
+
+// Exec is Eval.
+func (v variable[F]) Exec(frame F) ref.Val { return v.Eval(frame) }
 
 // implementation is what a call calls.
-func (d decorator) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
+func (d decorator[A, F]) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
 	name, overload := call.Function(), call.OverloadID()
 	var found *functions.Overload
-	for _, b := range d[name] {
+	for _, b := range d.known[name] {
 		if b.Operator == overload || found == nil && b.Operator == name {
 			found = b
 		}
@@ -98,14 +156,14 @@ func (d decorator) implementation(call interpreter.InterpretableCall) (functions
 }
 
 // comparison tells whether two values are equal.
-type comparison struct {
+type comparison[F interpreter.Activation] struct {
 	interpreter.InterpretableCall
 	left, right interpreter.Interpretable
 	not         bool
 }
 
 // Eval implements interpreter.Interpretable.
-func (c *comparison) Eval(in interpreter.Activation) ref.Val {
+func (c *comparison[F]) Eval(in interpreter.Activation) ref.Val {
 	a, b := c.left.Eval(in), c.right.Eval(in)
 	switch {
 	case types.IsUnknownOrError(a):
@@ -127,10 +185,13 @@ func (c *comparison) Eval(in interpreter.Activation) ref.Val {
 	return same
 }
 
+// Exec is Eval.
+func (c *comparison[F]) Exec(frame F) ref.Val { return c.Eval(frame) }
+
 // measured is a call of a function that is measured first.
-type measured struct {
+type measured[A interpreter.Interpretable, F interpreter.Activation] struct {
 	interpreter.InterpretableCall
-	args    []interpreter.Interpretable
+	args    []A
 	measure measure
 	op      functions.FunctionOp
 }
@@ -139,10 +200,13 @@ type measured struct {
 type measure func(m *Meter, args []ref.Val) ref.Val
 
 // Args implements interpreter.InterpretableCall.
-func (c *measured) Args() []interpreter.Interpretable { return c.args }
+func (c *measured[A, F]) Args() []A { return c.args }
+
+// Exec is Eval.
+func (c *measured[A, F]) Exec(frame F) ref.Val { return c.Eval(frame) }
 
 // Eval implements interpreter.Interpretable.
-func (c *measured) Eval(in interpreter.Activation) ref.Val {
+func (c *measured[A, F]) Eval(in interpreter.Activation) ref.Val {
 	args := make([]ref.Val, len(c.args))
 	for i, arg := range c.args {
 		args[i] = arg.Eval(in)
