@@ -129,7 +129,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		}
 		if err := objectmeta.Coerce(nil, obj, at.resource, true, false); err != nil {
 			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", err))}
-		} else if wrong := objectmeta.Validate(nil, obj, at.resource, true); len(wrong) > 0 {
+		} else if wrong := validateMeta(d.ctx, nil, obj, at.resource, true); len(wrong) > 0 {
 			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", rules.Together(wrong)))}
 		}
 	} else {
@@ -143,7 +143,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		if err := objectmeta.Coerce(p, v, at.s, at.s.XEmbeddedResource, false); err != nil {
 			errs = field.ErrorList{err}
 		} else {
-			errs = objectmeta.Validate(p, v, at.s, at.s.XEmbeddedResource)
+			errs = validateMeta(d.ctx, p, v, at.s, at.s.XEmbeddedResource)
 		}
 	}
 	if len(errs) == 0 {

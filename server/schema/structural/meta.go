@@ -1,10 +1,27 @@
 package structural
 
 import (
+	"context"
+	"fmt"
 	"time"
 
+	apischema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// validateMeta says what is wrong with the metadata in a value: in objects that are embedded and, if
+// root, its own. Newer releases of the library want a context: whichever a program was built with is called.
+func validateMeta(ctx context.Context, p *field.Path, v any, s *apischema.Structural, root bool) field.ErrorList {
+	switch validate := any(objectmeta.Validate).(type) {
+	case func(*field.Path, any, *apischema.Structural, bool) field.ErrorList:
+		return validate(p, v, s, root)
+	case func(context.Context, *field.Path, any, *apischema.Structural, bool) field.ErrorList:
+		return validate(ctx, p, v, s, root)
+	default:
+		return field.ErrorList{field.InternalError(p, fmt.Errorf("this release of apiextensions-apiserver cannot be used: objectmeta.Validate is a %T", validate))}
+	}
+}
 
 // coerceMeta brings the metadata of an object to what ObjectMeta holds; without lenient
 // it fails for what has the wrong type.

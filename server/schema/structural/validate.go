@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/common"
 
@@ -29,7 +28,7 @@ func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.Er
 	errs, complete := s.object().findErrors(ctx, nil, obj, correlated)
 	errs = append(errs, s.validateScale(obj)...)
 	if s.embedded {
-		errs = append(errs, objectmeta.Validate(nil, obj, s.tree, false)...)
+		errs = append(errs, validateMeta(ctx, nil, obj, s.tree, false)...)
 	}
 	errs = append(errs, s.validateLists(obj, old)...)
 	return append(errs, s.validateRules(ctx, errs, complete, obj, old, correlated)...)
