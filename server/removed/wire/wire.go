@@ -81,7 +81,9 @@ func varint(number protowire.Number, get func() uint64, set func(uint64)) Field 
 	return Field{
 		number, protowire.VarintType, 1,
 		func(int) int { return protowire.SizeVarint(get()) },
-		func(_ int, data []byte) (int, error) { return atEnd(data, string(protowire.AppendVarint(nil, get()))), nil },
+		func(_ int, data []byte) (int, error) {
+			return atEnd(data, string(protowire.AppendVarint(nil, get()))), nil
+		},
 		func(value []byte) error {
 			v, n := protowire.ConsumeVarint(value)
 			set(v)
