@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
@@ -141,7 +142,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 	o.opt.Convert = func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error) {
 		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})
 	}
-	p := o.progress("copying")
+	p := progress.New(o.errOut, "copying", "objects")
 	p.Total(from.objects)
 	o.opt.Progress = p.Show
 	report, err := copying.Run(ctx, to, copying.FromSpool(from.Spool), o.opt)

@@ -51,13 +51,14 @@ func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
 	}
 	defer c.Close()
 	read := int64(0)
-	p := o.progress("reading " + c.Host())
+	p, show := o.collecting(c.Host())
 	all, err := c.Collect(ctx, remote.Options{
 		SkipForbidden: o.skipForbidden,
 		Want:          func(r remote.Resource) bool { return o.opt.Picks(r.String()) },
-		Progress: func(_ remote.Resource, objects int64) {
-			read = objects
-			p.Show(objects)
+		Count:         true,
+		Progress: func(at remote.Progress) {
+			read = at.Objects
+			show(at)
 		},
 	})
 	p.End()
@@ -100,7 +101,8 @@ type rowReader struct {
 	progress func(int64)
 	resource string
 	section  *remote.Filling
-	objects  int64
+	rows     int64 // that were read
+	objects  int64 // among them, that may be copied
 }
 
 func (r *rowReader) all(ctx context.Context, d sqlstore.Driver) error {
@@ -118,6 +120,8 @@ func (r *rowReader) all(ctx context.Context, d sqlstore.Driver) error {
 func (r *rowReader) page(rows []sqlstore.Row) error {
 	for i := range rows {
 		row := &rows[i]
+		r.rows++
+		r.progress(r.rows)
 		if strings.HasPrefix(row.Key.Resource, "~") || !r.picks(row.Key.Resource) { // "~": a taken address or port, which follows from its object
 			continue
 		}
@@ -138,7 +142,6 @@ func (r *rowReader) page(rows []sqlstore.Row) error {
 			return err
 		}
 		r.objects++
-		r.progress(r.objects)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 	"github.com/rowlock/rowlock/server/transfer"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -56,6 +57,8 @@ type liveSource struct {
 	keys *transfer.Writer
 }
 
+var _ foreign.Counter = (*liveSource)(nil)
+
 // openCluster reads everything that a live cluster shows into a file that has no name.
 func (o *importOptions) openCluster(ctx context.Context) (*liveSource, error) {
 	c, err := o.live.client("--from-cluster", o.live.kubeconfig, o.live.context)
@@ -68,16 +71,47 @@ func (o *importOptions) openCluster(ctx context.Context) (*liveSource, error) {
 	if o.spool != "" {
 		dir = filepath.Dir(o.spool)
 	}
-	p := o.progress("reading " + c.Host())
+	p, show := o.collecting(c.Host())
 	s.Collected, err = c.Collect(ctx, remote.Options{
 		Dir: dir, SkipForbidden: o.live.skipForbidden, Refuse: s.refuse, Version: s.version,
-		Progress: func(_ remote.Resource, objects int64) { p.Show(objects) },
+		Count: true, Progress: show,
 	})
 	p.End()
 	if err != nil {
 		return nil, fmt.Errorf("--from-cluster: %w", err)
 	}
 	return s, nil
+}
+
+// collecting is the progress of reading a live cluster: how many objects of how many there are, as far as its server
+// says, and at which of its resources the work is.
+func (o *storeOptions) collecting(host string) (*progress.Line, func(remote.Progress)) {
+	p := progress.New(o.errOut, "reading "+host, "objects")
+	place := 0
+	return p, func(at remote.Progress) {
+		if at.Place != place {
+			place = at.Place
+			p.What(fmt.Sprintf("reading %s (%s, %d of %d resources)", host, remote.Printable(at.Resource.String()), at.Place, at.Of))
+		}
+		switch {
+		case at.Place == 0: // definitions, from which it follows what else there is
+			p.Show(at.Objects)
+		case at.AtLeast:
+			p.AtLeast(at.Total)
+			p.Show(at.Objects)
+		default:
+			p.Of(at.Objects, at.Total)
+		}
+	}
+}
+
+// Count is how many objects were collected.
+func (s *liveSource) Count(context.Context) (int64, error) {
+	n := int64(0)
+	for _, section := range s.Sections() {
+		n += section.Listed.Objects
+	}
+	return n, nil
 }
 
 // refuse says why objects of a resource could not be rows here; "" if they can. A resource

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -82,6 +84,7 @@ func TestProgress(t *testing.T) {
 		{`exporting: \d+ of 1500 rows \(\d+ %\)`, []string{"export", "etcd-snapshot", snapshot, store}},
 		{`restoring: \d+ of \d{3,} bytes \(\d+ %\)`, []string{"store", "restore", backup, "--store=sqlite:" + filepath.Join(folder, "restored.db")}},
 		{`reading: \d+ of 1500 rows \(\d+ %\)`, []string{"import", "etcd-snapshot:" + snapshot, "--data-dir=" + filepath.Join(folder, "data"), "--store=sqlite:" + filepath.Join(folder, "imported.db")}},
+		{`reading 127\.0\.0\.1:\d+ \(configmaps, 1 of 1 resources\): \d+ of 1500 objects \(\d+ %\)`, []string{"import", "--from-cluster", counted(t, 1500), "--dry-run", "--data-dir=" + filepath.Join(folder, "dry"), "--store=sqlite:" + filepath.Join(folder, "dry.db")}},
 		{`compacting, at most: \d+ of \d{4,} rows \(\d+ %\)`, []string{"store", "compact", "--to=2900", store}},
 	} {
 		tty, written := terminal(t)
@@ -105,4 +108,37 @@ func TestProgress(t *testing.T) {
 			}
 		}
 	}
+}
+
+// counted is a server that says it has n objects, and its kubeconfig. Its lists end earlier.
+func counted(t *testing.T, n int) (kubeconfig string) {
+	t.Helper()
+	answers := map[string]string{
+		"/api":    `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis":   `{"kind":"APIGroupList","groups":[]}`,
+		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		if r.URL.Path == "/api/v1/configmaps" {
+			rest := ""
+			if r.URL.Query().Get("limit") == "1" {
+				rest = fmt.Sprintf(`,"continue":"t","remainingItemCount":%d`, n-1)
+			}
+			answer, ok = fmt.Sprintf(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"%s},"items":[{"metadata":{"name":"x","namespace":"a","uid":"u","resourceVersion":"7"}}]}`, rest), true
+		}
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}],"users":[{"name":"u","user":{}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
 }

@@ -23,6 +23,7 @@ type Line struct {
 	what     string
 	unit     string
 	total    int64
+	more     bool // there may be more than total
 	last     time.Time
 	shown    bool
 }
@@ -39,6 +40,9 @@ func New(out io.Writer, what, unit string) *Line {
 // Total says how much there is to do, as far as it is known beforehand; 0: it is not.
 func (l *Line) Total(n int64) { l.total = n }
 
+// AtLeast is Total where there may be more than is known.
+func (l *Line) AtLeast(n int64) { l.total, l.more = n, true }
+
 // What names the step that the work is at.
 func (l *Line) What(text string) { l.what = text }
 
@@ -54,7 +58,11 @@ func (l *Line) Show(n int64) {
 	}
 	l.last, l.shown = now, true
 	text := fmt.Sprintf("%s: %d %s", l.what, n, l.unit)
-	if l.total > 0 {
+	switch {
+	case l.total == 0 || l.more && n > l.total: // no more is known
+	case l.more:
+		text = fmt.Sprintf("%s: %d of at least %d %s", l.what, n, l.total, l.unit)
+	default:
 		l.total = max(l.total, n) // there may be more by now
 		text = fmt.Sprintf("%s: %d of %d %s (%d %%)", l.what, n, l.total, l.unit, int64(float64(n)/float64(l.total)*100))
 	}

@@ -28,6 +28,16 @@ func TestElsewhere(t *testing.T) {
 			t.Errorf("%q, want %q", &out, want)
 		}
 		out.Reset()
+		l = progress.New(&out, "reading", "objects")
+		l.AtLeast(20)
+		for _, n := range []int64{10, 30} {
+			time.Sleep(time.Minute)
+			l.Show(n)
+		}
+		if want := "reading: 10 of at least 20 objects\nreading: 30 objects\n"; out.String() != want {
+			t.Errorf("where there may be more: %q, want %q", &out, want)
+		}
+		out.Reset()
 		l = progress.New(&out, "compacting", "rows")
 		time.Sleep(time.Minute)
 		l.Show(7)

@@ -21,8 +21,19 @@ type Options struct {
 	// Version chooses the version to list in, of those in Served; nil or "": the one that
 	// the server prefers. Custom resources are listed in their storage version.
 	Version func(Resource) string
-	// Progress is told how many objects there are so far; may be nil.
-	Progress func(of Resource, objects int64)
+	// Progress is told how far the work is; may be nil.
+	Progress func(Progress)
+	// Count: the server is asked beforehand, by one short list for each resource, how many objects there are.
+	Count bool
+}
+
+// Progress is how far a collection is.
+type Progress struct {
+	Resource  Resource // that is being read
+	Place, Of int      // which one it is, of how many
+	Objects   int64    // that have come, of all resources
+	Total     int64    // of how many, as far as the server said beforehand
+	AtLeast   bool     // the server did not say it of all resources: there may be more than Total
 }
 
 // LeftOut is a resource that was not collected.
@@ -75,7 +86,7 @@ type collector struct {
 	out     *Collected
 	blind   bool              // the user may not see what other API servers serve
 	storage map[string]string // of custom resources, by "widgets.example.com": the version that they are stored in
-	objects int64
+	now     Progress
 }
 
 func (k *collector) all(ctx context.Context) error {
@@ -92,6 +103,7 @@ func (k *collector) all(ctx context.Context) error {
 			return err
 		}
 	}
+	var wanted []Resource
 	for _, r := range k.out.Discovered.Resources {
 		if custom && r.Group == definitionsGroup && r.Name == definitions.Name {
 			continue // is there already
@@ -106,12 +118,34 @@ func (k *collector) all(ctx context.Context) error {
 			k.leave(r.String(), reason)
 			continue
 		}
+		r.Version = k.version(r)
+		wanted = append(wanted, r)
+	}
+	if k.now.Total = k.now.Objects; k.o.Count {
+		k.count(ctx, wanted)
+	}
+	k.now.Of = len(wanted)
+	for i, r := range wanted {
+		k.now.Place = i + 1
 		if err := k.resource(ctx, r, nil); err != nil {
 			return err
 		}
 	}
 	k.notServed()
 	return nil
+}
+
+// count asks how many objects there are to come. What cannot be counted is told when it is listed.
+func (k *collector) count(ctx context.Context, wanted []Resource) {
+	for _, r := range wanted {
+		n, whole, err := k.c.Count(ctx, r)
+		k.now.Total += n
+		k.now.AtLeast = k.now.AtLeast || !whole
+		if err != nil && !Is(err, http.StatusForbidden) && !Is(err, http.StatusNotFound) {
+			k.now.AtLeast = true
+			return // the server is in trouble: asking on would make that longer
+		}
+	}
 }
 
 func (k *collector) leave(resource, reason string) {
@@ -126,21 +160,21 @@ func (f each) Put(o Object) error { return f(o) }
 
 // resource collects one resource.
 func (k *collector) resource(ctx context.Context, r Resource, learn func(Object) error) error {
-	r.Version = k.version(r)
 	t := k.out.Open(r)
-	before := k.objects
+	k.now.Resource = r
+	before := k.now.Objects
 	t.each = func(o Object) error {
 		if learn != nil {
 			if err := learn(o); err != nil {
 				return err
 			}
 		}
-		if k.objects++; k.o.Progress != nil {
-			k.o.Progress(r, k.objects)
+		if k.now.Objects++; k.o.Progress != nil {
+			k.o.Progress(k.now)
 		}
 		return k.see(r, o.Version)
 	}
-	listed, err := k.c.List(ctx, r, begun{t, func() { k.objects = before }})
+	listed, err := k.c.List(ctx, r, begun{t, func() { k.now.Objects = before }})
 	if Is(err, http.StatusForbidden) && k.o.SkipForbidden {
 		k.leave(r.String(), "forbidden to this user")
 		return nil

@@ -61,6 +61,57 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// TestCount: how many objects there are is asked beforehand, by a list of one of each resource; where a server does not
+// say it of all, or not at all, what it does say is the least.
+func TestCount(t *testing.T) {
+	const secrets = "/api/v1/secrets"
+	one := func(kind, rest string) string {
+		return fmt.Sprintf(`{"kind":"%sList","apiVersion":"v1","metadata":{"resourceVersion":"9"%s},"items":[{"metadata":{"name":"x","namespace":"a","uid":"u","resourceVersion":"7"}}]}`, kind, rest)
+	}
+	for name, tc := range map[string]struct {
+		counts  http.HandlerFunc // of secrets
+		total   int64
+		atLeast bool
+	}{
+		"all there are":          {text(one("Secret", "")), 42, false},
+		"with a rest":            {text(one("Secret", `,"continue":"t","remainingItemCount":99`)), 141, false},
+		"a rest that is unknown": {text(one("Secret", `,"continue":"t"`)), 42, true},
+		"a rest that is absurd":  {text(one("Secret", `,"continue":"t","remainingItemCount":-3`)), 42, true},
+		"a refusal":              {refuse(http.StatusForbidden, "no", 0), 41, true},
+		"an error":               {refuse(http.StatusBadRequest, "no", 0), 41, true},
+	} {
+		f := newFake(t)
+		f.serve("/api/v1", text(`{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]},{"name":"secrets","kind":"Secret","namespaced":true,"verbs":["list"]}]}`))
+		limited := func(count, all http.HandlerFunc) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("limit") == "1" {
+					count(w, r)
+					return
+				}
+				all(w, r)
+			}
+		}
+		f.serve(maps, limited(text(one("ConfigMap", `,"continue":"t","remainingItemCount":40`)), text(configMaps("9", "", "x", "y"))))
+		f.serve(secrets, limited(tc.counts, text(one("Secret", ""))))
+		var told []remote.Progress
+		_, got, err := collect(t, f.client(t, nil), remote.Options{Count: true, Progress: func(p remote.Progress) { told = append(told, p) }})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if len(told) != 3 || len(got.Sections()) != 2 {
+			t.Fatalf("%s: %+v", name, told)
+		}
+		for i, p := range told {
+			if p.Objects != int64(i+1) || p.Total != tc.total || p.AtLeast != tc.atLeast || p.Of != 2 || p.Place != (i+2)/2 || p.Resource.Name != []string{"configmaps", "configmaps", "secrets"}[i] {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+		if f.times(maps) != 2 || f.times(secrets) != 2 {
+			t.Errorf("%s: %v", name, f.asked)
+		}
+	}
+}
+
 // TestExpired: a list that expires in its middle, or goes on at another version, or breaks
 // off, is begun again, and nothing of the first beginning is left; five times and no more.
 func TestExpired(t *testing.T) {

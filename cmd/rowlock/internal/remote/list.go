@@ -74,7 +74,7 @@ func (l *list) all(ctx context.Context) error {
 	next, empty := "", 0
 	for {
 		before := l.objects
-		page, err := l.page(ctx, next)
+		page, err := l.page(ctx, l.c.cfg.Page, next)
 		if err != nil {
 			return err
 		}
@@ -112,14 +112,34 @@ func digestOf(text string) [16]byte {
 type meta struct {
 	ResourceVersion string `json:"resourceVersion"`
 	Continue        string `json:"continue"`
+	Remaining       *int64 `json:"remainingItemCount"` // after this page; nil: the server does not say
 }
 
 // mostToken is how long a continue token may be: it goes into a URL.
 const mostToken = 16 << 10
 
+// mostCounted bounds what a server is believed about how many objects it has.
+const mostCounted = 1 << 40
+
+// Count asks how many objects of a resource there are, by a list of one of them. It is not whole where
+// the server does not say: then there are more.
+func (c *Client) Count(ctx context.Context, r Resource) (objects int64, whole bool, err error) {
+	l := &list{c: c, r: r, sink: each(func(Object) error { return nil })}
+	page, err := l.page(ctx, 1, "")
+	switch {
+	case err != nil:
+		return 0, false, err
+	case page.Continue == "":
+		return l.objects, true, nil
+	case page.Remaining == nil || *page.Remaining < 0 || *page.Remaining > mostCounted:
+		return l.objects, false, nil
+	}
+	return l.objects + *page.Remaining, true, nil
+}
+
 // page reads one page as it comes.
-func (l *list) page(ctx context.Context, token string) (meta, error) {
-	query := url.Values{"limit": {strconv.Itoa(l.c.cfg.Page)}}
+func (l *list) page(ctx context.Context, limit int, token string) (meta, error) {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if token != "" {
 		query.Set("continue", token)
 	}

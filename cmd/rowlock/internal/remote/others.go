@@ -104,6 +104,7 @@ func (k *collector) definitions(ctx context.Context, r Resource) error {
 		_, err := k.c.List(ctx, r, each(learn))
 		return k.named(r, err)
 	}
+	r.Version = k.version(r)
 	return k.resource(ctx, r, learn)
 }
 
