@@ -39,7 +39,7 @@ const (
 	copyAtStop  = 10 * time.Second // it may take that long to write one at the end
 	copyChanged = 10               // percent of the objects that are others than in the last one: another is due
 	copyStale   = 1                // the same at the end of a server
-	copyChecked = 0.1              // of one processor, which holding what came from a copy to its rows may take
+	copyChecked = rowsShare        // of one processor, which comparing what came from a copy with its rows may take
 )
 
 // copies keeps a server's copy.
@@ -192,16 +192,6 @@ func (k *copies) check(ctx context.Context, revision int64) {
 		return
 	}
 	k.s.cfg.Log.Info("what came from the cache file was held to the database", "objects", done.Objects, "took", took)
-	if !k.s.cfg.Store.ChecksRows() {
-		return
-	}
-	damaged, err := k.s.Cache.CheckRows(ctx, k.s.cfg.Store, copyChecked)
-	for _, c := range damaged[:min(len(damaged), mostLogged)] {
-		k.s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
-	}
-	if err != nil && ctx.Err() == nil {
-		k.s.cfg.Log.Error("the table could not be compared with its checksums and indexes; run `rowlock store verify`", "error", err)
-	}
 }
 
 // stop writes a copy at the end, when nothing changes any more, unless the last one will do.

@@ -36,6 +36,9 @@ func (s *Server) upkeep(from int64) []Loop {
 	if s.copies.from != nil {
 		list = append(list, Loop{Name: "cache file", Run: s.copies.run})
 	}
+	if s.cfg.Store.ChecksRows() {
+		list = append(list, Loop{Name: "rows", Run: s.checkRows})
+	}
 	if s.cfg.Store.Sealed() {
 		list = append(list, Loop{Name: "decryption", Run: s.reopen})
 	}

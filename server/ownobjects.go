@@ -30,6 +30,8 @@ type ownObjects struct {
 	api   access.API
 	cache *cache.Cache
 
+	unchecked atomic.Pointer[error] // why the table could not be compared with its indexes
+
 	mu      sync.Mutex
 	own     map[sqlstore.Key]bool // the objects that every cluster has
 	failing []string              // those that could not be written in the pass under way
@@ -203,10 +205,14 @@ func (o *ownObjects) lacking(list []cache.CorruptItem) (unread, missing []string
 func (o *ownObjects) probeObjects(context.Context) error {
 	list := o.cache.Corrupt()
 	unread, missing := o.lacking(list)
-	if len(list) == 0 && len(missing) == 0 {
+	unchecked := o.unchecked.Load()
+	if len(list) == 0 && len(missing) == 0 && unchecked == nil {
 		return nil
 	}
 	shown := fmt.Sprintf("%d objects cannot be read", len(list))
+	if unchecked != nil {
+		shown += "; the table could not be compared with its indexes, run `rowlock store verify`"
+	}
 	if len(unread) > 0 {
 		shown += ", of the cluster's own: " + strings.Join(unread, ", ")
 	}
@@ -214,6 +220,9 @@ func (o *ownObjects) probeObjects(context.Context) error {
 		shown += "; cannot be written: " + strings.Join(missing, ", ")
 	}
 	var all []string
+	if unchecked != nil {
+		all = append(all, (*unchecked).Error())
+	}
 	for i, c := range list {
 		if i == 100 {
 			all = append(all, fmt.Sprintf("and %d more", len(list)-i))

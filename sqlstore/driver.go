@@ -77,10 +77,15 @@ type Driver interface {
 	// called for few rows at a time, with long rests.
 	TrimsBeside() bool
 
-	// ChecksRows tells whether each row has a checksum that is compared whenever the row is read, and ReadAll, which such
-	// a driver has, compares the table with its indexes: what is not as it was written has Row.Damaged, also where the
-	// table has lost it. Where it is false, the database itself has to notice damage.
+	// ChecksRows tells whether each row has a checksum that is compared whenever the row is read (what is not as it was
+	// written has Row.Damaged), and ReadAll, which such a driver has, fails with ErrIndexMismatch where the table and its
+	// indexes do not have the same rows. Where it is false, the database itself has to notice damage.
 	ChecksRows() bool
+
+	// CheckIndexes compares the table with its indexes row by row, a page at a time, while others read and write. It calls
+	// page after each of them with the rows that differ, whose Damaged says how: of those Key and Revision are known, from
+	// where they were found, and Superseded, where no index of live rows has them. page may rest. A driver that does not check rows has nothing to compare.
+	CheckIndexes(ctx context.Context, page func(differ []Row) error) error
 
 	// RevisionAt returns the newest revision written at or before t (0: none; the floor
 	// where all that is kept is newer).

@@ -38,6 +38,11 @@ func (t timed) Read(ctx context.Context, key Key, revision int64) (row Row, err 
 	return t.Driver.Read(ctx, key, revision)
 }
 
+func (t timed) CheckIndexes(ctx context.Context, page func([]Row) error) (err error) {
+	defer t.tell("check_indexes", time.Now(), &err)
+	return t.Driver.CheckIndexes(ctx, page)
+}
+
 func (t timed) Past(ctx context.Context, key Key, before int64, limit int) (rows []Row, err error) {
 	defer t.tell("past", time.Now(), &err)
 	return t.Driver.Past(ctx, key, before, limit)

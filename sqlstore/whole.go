@@ -2,8 +2,13 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrIndexMismatch: the table and its indexes do not have the same rows, so some may be lost, or live that had ended.
+// CheckIndexes tells which.
+var ErrIndexMismatch = errors.New("the table and its indexes do not have the same rows")
 
 // WholeReader is a Driver that reads everything sooner than page by page in key order.
 type WholeReader interface {
@@ -14,11 +19,16 @@ type WholeReader interface {
 // ChecksRows is that of the driver: ReadAll finds what is not as it was written.
 func (s *Store) ChecksRows() bool { return s.driver.ChecksRows() }
 
+// CheckIndexes is that of the driver.
+func (s *Store) CheckIndexes(ctx context.Context, page func(differ []Row) error) error {
+	return s.driver.CheckIndexes(ctx, page)
+}
+
 // ReadAll hands out every row of the snapshot at a revision once, in any order, in
 // pieces; of each row the key, the revisions it was written and created at, and the
 // value. take may be called by several goroutines at once, each time with at least one
 // row. What it is given is lent: it must copy what it keeps. An error of take ends the reading.
-// Errors: CompactedError, FutureError, and those of take.
+// Errors: CompactedError, FutureError, those of take, and ErrIndexMismatch when all that the table has was handed out.
 func (s *Store) ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) (err error) {
 	if s.whole != nil {
 		began := time.Now()
@@ -72,4 +82,41 @@ func (s *Store) pages(ctx context.Context, revision int64) <-chan page {
 		}
 	}()
 	return out
+}
+
+// Pieces hands out rows, some at a time, as large together as processors like to have at hand: drivers read much with it.
+// It is for one goroutine.
+type Pieces struct {
+	Take func(rows []Row) error
+	Last int64 // revision of the row that was added last
+
+	rows  []Row
+	bytes int // of their values
+}
+
+const (
+	pieceRows  = 64
+	pieceBytes = 256 << 10
+)
+
+// Add takes a row. An error is that of Take.
+func (p *Pieces) Add(row Row) error {
+	if len(p.rows) == pieceRows || len(p.rows) > 0 && p.bytes+len(row.Value) > pieceBytes {
+		if err := p.Flush(); err != nil {
+			return err
+		}
+	}
+	p.rows, p.bytes, p.Last = append(p.rows, row), p.bytes+len(row.Value), row.Revision
+	return nil
+}
+
+// Flush hands out what is left. An error is that of Take.
+func (p *Pieces) Flush() error {
+	if len(p.rows) == 0 {
+		return nil
+	}
+	err := p.Take(p.rows)
+	clear(p.rows)
+	p.rows, p.bytes = p.rows[:0], 0
+	return err
 }

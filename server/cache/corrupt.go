@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -40,22 +41,24 @@ func (c *Cache) Corrupt() []CorruptItem {
 	return out
 }
 
-// CheckRows reads all rows, as Load does, and takes note of those that are not as they were written, or that the table
-// has lost: a start from a copy has not met them. Corrupt lists them from here on, until the object is written anew or
-// everything is loaded again. It rests so that it takes a share of one processor. Errors: those of the database.
-func (c *Cache) CheckRows(ctx context.Context, s Source, share float64) (found []CorruptItem, err error) {
+// CheckRows compares the table with its indexes, and before that, where values says so, reads all rows as Load does: a
+// start from a copy has not read them. It takes note of the live ones that are not as they were written, or that the table
+// has lost. Corrupt lists them from here on, until the object is written anew or everything is loaded again. It rests
+// so that it takes a share of one processor. Errors: those of the database.
+func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share float64) (found []CorruptItem, err error) {
 	revision, err := s.Head(ctx)
-	if err != nil || revision == 0 {
+	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
 	last := time.Now()
-	err = s.ReadAll(ctx, revision, func(rows []sqlstore.Row) error {
+	look := func(rows []sqlstore.Row) error {
 		mu.Lock() // also while it rests: readers have one share together
 		defer mu.Unlock()
 		for i := range rows {
-			if rows[i].Damaged != nil && len(found) < mostNoted {
+			if rows[i].Damaged != nil && rows[i].Superseded == 0 && len(found) < mostNoted {
 				found = append(found, CorruptItem{rows[i].Key, rows[i].Revision, rows[i].Damaged})
+				c.note(found)
 			}
 		}
 		rest := time.NewTimer(time.Duration(float64(time.Since(last)) * (1/share - 1)))
@@ -67,8 +70,19 @@ func (c *Cache) CheckRows(ctx context.Context, s Source, share float64) (found [
 		}
 		last = time.Now()
 		return nil
-	})
-	c.note(found)
+	}
+	var mismatch error
+	if values && revision > 0 {
+		if err = s.ReadAll(ctx, revision, look); errors.Is(err, sqlstore.ErrIndexMismatch) {
+			mismatch, err = err, nil
+		}
+	}
+	if err == nil {
+		err = s.CheckIndexes(ctx, look)
+	}
+	if err == nil && len(found) == 0 {
+		err = mismatch
+	}
 	return found, err
 }
 

@@ -14,6 +14,7 @@ import (
 type Source interface {
 	Head(ctx context.Context) (int64, error)
 	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
+	CheckIndexes(ctx context.Context, page func(differ []sqlstore.Row) error) error
 }
 
 // Load fills the cache with all live rows and returns their revision; the changes after it
@@ -26,15 +27,28 @@ func (c *Cache) Load(ctx context.Context, s Source) (revision int64, err error) 
 
 // load is Load; afresh uses no item again that is in memory.
 func (c *Cache) load(ctx context.Context, s Source, afresh bool) (revision int64, err error) {
+	var differ []sqlstore.Row // between the table and its indexes
 	for try := 0; ; try++ {
 		revision, err = s.Head(ctx)
 		if err != nil {
 			return 0, err
 		}
-		loaded, err := c.read(ctx, s, revision, afresh)
+		loaded, err := c.read(ctx, s, revision, differ, afresh)
 		var gone *sqlstore.CompactedError
 		if errors.As(err, &gone) && try < 5 {
 			continue
+		}
+		if errors.Is(err, sqlstore.ErrIndexMismatch) {
+			found := s.CheckIndexes(ctx, func(rows []sqlstore.Row) error {
+				differ = append(differ, rows...)
+				return nil
+			})
+			if found != nil {
+				return 0, found
+			}
+			if len(differ) > 0 { // they are read once more, and known this time
+				continue
+			}
 		}
 		if err != nil {
 			return 0, err
@@ -56,12 +70,21 @@ func newItems() *items { return btree.NewBTreeGOptions(byKey, btree.Options{NoLo
 
 // read makes the items of a revision, by storage. An item that is in memory already
 // is used again, with the wire forms that it has, unless all is read afresh.
-func (c *Cache) read(ctx context.Context, s Source, revision int64, afresh bool) (map[*resource]*loaded, error) {
+//
+// What differs between the table and its indexes is damaged. Then that they do not match is no error.
+func (c *Cache) read(ctx context.Context, s Source, revision int64, differ []sqlstore.Row, afresh bool) (map[*resource]*loaded, error) {
 	if revision == 0 {
 		return nil, nil
 	}
 	l := &loading{cache: c, found: map[*resource]*loaded{}, afresh: afresh}
-	if err := s.ReadAll(ctx, revision, l.take); err != nil {
+	take, lost := l.take, func() error { return nil }
+	if len(differ) > 0 {
+		take, lost = l.takeDamaged(differ, revision)
+	}
+	if err := s.ReadAll(ctx, revision, take); err != nil && (len(differ) == 0 || !errors.Is(err, sqlstore.ErrIndexMismatch)) {
+		return nil, err
+	}
+	if err := lost(); err != nil {
 		return nil, err
 	}
 	l.sort()

@@ -71,6 +71,39 @@ func (l *loading) take(rows []sqlstore.Row) error {
 	return nil
 }
 
+// takeDamaged is take, which marks what differs between the table and its indexes. lost takes what was not among the rows.
+func (l *loading) takeDamaged(differ []sqlstore.Row, revision int64) (take func(rows []sqlstore.Row) error, lost func() error) {
+	var mu sync.Mutex
+	damaged := make(map[int64]sqlstore.Row, len(differ))
+	found := map[int64]bool{}
+	for i := range differ {
+		if differ[i].Revision <= revision && differ[i].Superseded == 0 {
+			damaged[differ[i].Revision] = differ[i]
+		}
+	}
+	take = func(rows []sqlstore.Row) error {
+		for i := range rows {
+			if d, ok := damaged[rows[i].Revision]; ok {
+				rows[i].Damaged = d.Damaged
+				mu.Lock()
+				found[rows[i].Revision] = true
+				mu.Unlock()
+			}
+		}
+		return l.take(rows)
+	}
+	return take, func() error {
+		for revision, row := range damaged {
+			if !found[revision] {
+				if err := l.take([]sqlstore.Row{row}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
 // add takes items of one resource, and lets it learn what they look like.
 func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posting) {
 	l.mu.Lock()

@@ -159,6 +159,9 @@ func (d *Driver) TrimsBeside() bool { return false }
 // ChecksRows implements sqlstore.Driver: nobody but drivers can change a row.
 func (d *Driver) ChecksRows() bool { return false }
 
+// CheckIndexes implements sqlstore.Driver.
+func (*Driver) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+
 // Hints implements sqlstore.Driver. Writes of this driver need none: the store has them.
 // Those of others are told by who commits them.
 func (d *Driver) Hints(ctx context.Context) <-chan struct{} {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.Copier = (*Driver)(nil)
@@ -190,15 +189,14 @@ func (d *Driver) readRows(ctx context.Context, revisions []int64, take func([]sq
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	found := make([]int64, 0, len(revisions))
-	pieces := lent.New(func(piece []sqlstore.Row) error {
+	hand := func(piece []sqlstore.Row) error {
 		for i := range piece {
 			found = append(found, piece[i].Revision)
 		}
 		return take(piece)
-	})
-	defer pieces.End()
+	}
 	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
-		batch.Queue(qWholeRows, revisions).Query(func(rows pgx.Rows) error { return lend(rows, pieces) })
+		batch.Queue(qWholeRows, revisions).Query(func(rows pgx.Rows) error { return handOut(rows, hand) })
 	})
 	if err != nil || len(found) == len(revisions) { // none comes twice
 		return err

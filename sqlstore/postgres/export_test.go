@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 // SetFar makes snapshots deeper than depth be read key by key.
@@ -97,26 +96,6 @@ func (d *Driver) RelaxUnflushed(resources []string) {
 
 // InTime has the disk have all that was relaxed.
 func (d *Driver) InTime() { d.relaxed.Durable() }
-
-// ScanRows reads rows by their revisions as ReadRows does, each as package pgx decodes it.
-func (d *Driver) ScanRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
-	pieces := lent.New(take)
-	defer pieces.End()
-	rows, err := d.pool.Query(ctx, qWholeRows, revisions)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scanned(rows, pieces); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	return pieces.Flush()
-}
 
 // ErrorOf is the error of an answer of PostgreSQL.
 func ErrorOf(answer *pgconn.PgError) error { return translate(answer) }

@@ -66,6 +66,9 @@ func (d *Driver) TrimsBeside() bool { return true }
 // ChecksRows implements sqlstore.Driver: PostgreSQL has checksums of pages, and a warning is logged where they are off.
 func (d *Driver) ChecksRows() bool { return false }
 
+// CheckIndexes implements sqlstore.Driver.
+func (*Driver) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+
 // Stats implements sqlstore.Driver.
 func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {
 	s.Driver = "postgres"

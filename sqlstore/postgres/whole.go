@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.WholeReader = (*Driver)(nil)
@@ -45,18 +44,43 @@ func (d *Driver) readPart(ctx context.Context, revision int64, parts, part int, 
 		if err != nil {
 			return err
 		}
-		pieces := lent.New(func(piece []sqlstore.Row) error {
+		return handOut(rows, func(piece []sqlstore.Row) error {
 			refused = take(piece)
 			silence.Reset(d.cfg.StatementTimeout)
 			return refused
 		})
-		defer pieces.End()
-		return lend(rows, pieces)
 	})
 	if err == nil || refused != nil {
 		return refused
 	}
 	return d.translate(ctx, err)
+}
+
+// handOut hands out rows of wholeColumns, in pieces.
+func handOut(rows pgx.Rows, take func([]sqlstore.Row) error) error {
+	defer rows.Close()
+	p := sqlstore.Pieces{Take: take}
+	var last sqlstore.Key // neighbours share their strings
+	for rows.Next() {
+		var r sqlstore.Row
+		if err := rows.Scan(&r.Revision, &r.Key.Resource, &r.Key.Namespace, &r.Key.Name, &r.Created, &r.Value); err != nil {
+			return err
+		}
+		if r.Key.Resource == last.Resource {
+			r.Key.Resource = last.Resource
+		}
+		if r.Key.Namespace == last.Namespace {
+			r.Key.Namespace = last.Namespace
+		}
+		last = r.Key
+		if err := p.Add(r); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return p.Flush()
 }
 
 // whole begins a transaction that reads pages in their order, if a revision can be read in it.

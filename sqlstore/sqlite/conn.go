@@ -16,7 +16,6 @@ import (
 // write path database/sql would cost as much as SQLite itself.
 type conn struct {
 	raw     driver.Conn
-	bulk    *rawConn // the same connection, to read much; nil: it is read as everything is
 	stmts   map[string]driver.Stmt
 	args    []driver.NamedValue
 	dest    []driver.Value
@@ -62,9 +61,6 @@ func (c *conn) setRelaxed(relaxed bool) error {
 
 func (c *conn) close() error {
 	var errs []error
-	if c.bulk != nil {
-		c.bulk.close()
-	}
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
 	}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"runtime"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.Copier = (*Driver)(nil)
@@ -97,7 +95,7 @@ func (d *Driver) Outline(ctx context.Context, revision int64, splits []sqlstore.
 	}
 	close(ranges)
 	group, within := errgroup.WithContext(ctx)
-	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) {
+	for range d.parallel() {
 		group.Go(func() error {
 			for r := range ranges {
 				if err := d.outline(within, revision, take, qOutline, r[0].Resource, r[0].Namespace, r[0].Name, r[1].Resource, r[1].Namespace, r[1].Name, revision); err != nil {
@@ -146,14 +144,14 @@ func (d *Driver) outline(ctx context.Context, revision int64, take func([]int64)
 
 // ReadRows implements sqlstore.Copier.
 func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
-	pieces := make(chan []int64)
+	parts := make(chan []int64)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		defer close(pieces)
+		defer close(parts)
 		for len(revisions) > 0 {
 			n := min(len(revisions), spanRows)
 			select {
-			case pieces <- revisions[:n]:
+			case parts <- revisions[:n]:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -161,12 +159,11 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 		}
 		return nil
 	})
-	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) {
+	for range d.parallel() {
 		group.Go(func() error {
-			l := lent.New(take)
-			defer l.End()
-			for piece := range pieces {
-				if err := d.readRows(ctx, piece, l); err != nil {
+			p := pieces{Pieces: sqlstore.Pieces{Take: take}}
+			for some := range parts {
+				if err := d.readRows(ctx, some, &p); err != nil {
 					return err
 				}
 			}
@@ -179,18 +176,17 @@ func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sq
 	return nil
 }
 
-func (d *Driver) readRows(ctx context.Context, revisions []int64, l *lent.Pieces) error {
-	each := (&adder{to: l}).add
+func (d *Driver) readRows(ctx context.Context, revisions []int64, p *pieces) error {
 	return d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		for _, revision := range revisions {
-			l.Last = 0
-			if err := c.lend(each, qWholeRow, revision); err != nil {
+			p.Last = 0
+			if err := c.query(context.Background(), p.add, qRow, revision); err != nil {
 				return err
 			}
-			if l.Last != revision {
+			if p.Last != revision {
 				return &sqlstore.CompactedError{Revision: revision, Floor: b.Floor}
 			}
 		}
-		return l.Flush()
+		return p.Flush()
 	})
 }

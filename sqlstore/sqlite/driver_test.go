@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
 func TestConformanceOfStandardWays(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Database {
-		return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{LogWrites: sqlite.StandardLog, BulkReads: sqlite.StandardReads}}
+		return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{LogWrites: sqlite.StandardLog}}
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"modernc.org/libc"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -71,7 +70,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
 	"qBounds": qBounds, "qRevision": qRevision, "qSetRevision": qSetRevision, "qSetBatch": qSetBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
-	"qCopies": qCopies, "qSetCopies": qSetCopies, "qOutline": qOutline, "qOutlineEnded": qOutlineEnded, "qWholeRow": qWholeRow, "qListed": qListed, "qListedBack": qListedBack, "qNewest": qNewest,
+	"qCopies": qCopies, "qSetCopies": qSetCopies, "qOutline": qOutline, "qOutlineEnded": qOutlineEnded, "qIndexedLive": qIndexedLive, "qIndexedEnded": qIndexedEnded, "qCheckLive": qCheckLive, "qCheckTable": qCheckTable, "qNewest": qNewest,
 	"qReserved": qReserved, "qReserve": qReserve, "qBoot": qBoot, "qFence": qFence, "qUnreserve": qUnreserve,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
@@ -151,40 +150,6 @@ func (d *Driver) SyncFileWith(sync func() error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.syncDB = sync
-}
-
-// Lends says that every reading connection lends SQLite's memory.
-func (d *Driver) Lends() bool {
-	all := d.opened > 0
-	for range d.opened {
-		c := <-d.readers
-		all = all && c.bulk != nil
-		defer func() { d.readers <- c }()
-	}
-	return all
-}
-
-// LeftBehind closes what lends SQLite's memory, and counts what is left of it: statements that the connections have beside
-// the driver's, and calls to SQLite that have not given back what they took.
-func (d *Driver) LeftBehind() (left int) {
-	tls := libc.NewTLS()
-	defer tls.Close()
-	for range d.opened {
-		c := <-d.readers
-		left += c.bulk.tls.StackSlots()
-		c.bulk.close()
-		left -= len(c.stmts)
-		for s := sqlite3.Xsqlite3_next_stmt(tls, c.bulk.db, 0); s != 0; s = sqlite3.Xsqlite3_next_stmt(tls, c.bulk.db, s) {
-			left++
-		}
-		if c.bulk.tls.ID != 0 {
-			left++
-		}
-		c.bulk = nil
-		defer func() { d.readers <- c }()
-	}
-	rawOpened.Range(func(any, any) bool { left++; return true })
-	return left
 }
 
 // Row is the row of a revision, by a statement whose values are its reader's to keep.

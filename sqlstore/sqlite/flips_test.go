@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -89,11 +90,7 @@ func TestFlippedBits(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg := sqlite.Config{Readers: 2}
-		if seed%2 == 1 {
-			cfg.BulkReads = sqlite.StandardReads
-		}
-		kind, wrong := readFlipped(t.Context(), path, cfg, live)
+		kind, wrong := readFlipped(t.Context(), path, sqlite.Config{Readers: 2}, live)
 		if kinds[kind]++; wrong != "" {
 			t.Errorf("seed %d, bits %d: %s, and nothing was said of it", seed, at, wrong)
 		}
@@ -166,34 +163,128 @@ var damages = map[string]string{
 // TestDamagedRow: a row that is not as it was written is found wherever it is read, and nothing else is.
 func TestDamagedRow(t *testing.T) {
 	for name, statement := range damages {
-		for _, reads := range []sqlite.BulkReads{sqlite.LentReads, sqlite.StandardReads} {
-			t.Run(name+"/"+string(reads), func(t *testing.T) {
-				f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{BulkReads: reads}}
-				d := f.Open(t).(*sqlite.Driver)
-				for _, k := range []string{"a", "b"} {
-					write(t, d, sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Namespace: "n", Name: k}, Value: []byte(`{"n":1}`)})
+		t.Run(name, func(t *testing.T) {
+			f := file{path: filepath.Join(t.TempDir(), "test.db")}
+			d := f.Open(t).(*sqlite.Driver)
+			for _, k := range []string{"a", "b"} {
+				write(t, d, sqlstore.Op{Verb: sqlstore.Create, Key: sqlstore.Key{Resource: "pods", Namespace: "n", Name: k}, Value: []byte(`{"n":1}`)})
+			}
+			if found := damagedBy(t, d); len(found) > 0 {
+				t.Fatalf("before it was damaged: %v", found)
+			}
+			f.Exec(t, statement)
+			found := damagedBy(t, d)
+			for _, way := range []string{"ReadAll", "ReadRows", "Scan", "Changes", "Verify"} {
+				if fmt.Sprint(found[way]) != "[2]" {
+					t.Errorf("%s found %v", way, found[way])
 				}
-				if found := damagedBy(t, d); len(found) > 0 {
-					t.Fatalf("before it was damaged: %v", found)
-				}
-				f.Exec(t, statement)
-				found := damagedBy(t, d)
-				for _, way := range []string{"ReadAll", "ReadRows", "Scan", "Changes", "Verify"} {
-					if fmt.Sprint(found[way]) != "[2]" {
-						t.Errorf("%s found %v", way, found[way])
+			}
+			// A row of an older version, and one that was changed by hand on purpose, is not checked.
+			if name != "name" && name != "blob" {
+				f.Exec(t, `UPDATE kv SET checksum = NULL`)
+				for way, revisions := range damagedBy(t, d) {
+					if way != "Verify" && len(revisions) > 0 {
+						t.Errorf("without a checksum %s found %v", way, revisions)
 					}
 				}
-				// A row of an older version, and one that was changed by hand on purpose, is not checked.
-				if name != "name" && name != "blob" {
-					f.Exec(t, `UPDATE kv SET checksum = NULL`)
-					for way, revisions := range damagedBy(t, d) {
-						if way != "Verify" && len(revisions) > 0 {
-							t.Errorf("without a checksum %s found %v", way, revisions)
-						}
-					}
-				}
-			})
+			}
+		})
+	}
+}
+
+// behindIndexes runs a statement that some indexes do not follow, as damage to their pages or to those of the table has it.
+func behindIndexes(t *testing.T, f file, indexes []string, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.Exec(query, args...); err != nil {
+			t.Fatalf("%s: %v", query, err)
 		}
+	}
+	exec("CREATE TEMP TABLE hidden AS SELECT * FROM sqlite_master WHERE false")
+	exec("PRAGMA writable_schema = ON")
+	for _, index := range indexes {
+		exec("INSERT INTO hidden SELECT * FROM sqlite_master WHERE name = ?", index)
+		exec("DELETE FROM sqlite_master WHERE name = ?", index)
+	}
+	exec("PRAGMA writable_schema = RESET")
+	exec(statement)
+	exec("PRAGMA writable_schema = ON")
+	exec("INSERT INTO sqlite_master SELECT * FROM hidden")
+	exec("PRAGMA writable_schema = RESET")
+}
+
+// TestIndexMismatch: what the table has and its indexes have not, and the other way round, is found; by a start where
+// it may be that an object is lost, or one is back that was deleted.
+func TestIndexMismatch(t *testing.T) {
+	key := func(name string) sqlstore.Key { return sqlstore.Key{Resource: "pods", Namespace: "n", Name: name} }
+	live, all := []string{"kv_live"}, []string{"kv_live", "kv_ended", "kv_past"}
+	for name, tc := range map[string]struct {
+		indexes   []string // which do not follow
+		statement string
+		atStart   bool
+		want      string // what CheckIndexes finds
+	}{
+		"the table has lost a row": {live, "DELETE FROM kv WHERE revision = 2", true,
+			"pods/n/b at 2, ended 0: an index has the row, but the table does not"},
+		"an index has lost a row": {live, "INSERT INTO kv (revision, resource, namespace, name, created_revision, value, written_at) VALUES (6, 'pods', 'n', 'd', 6, '{}', 1)", true,
+			"pods/n/d at 6, ended 0: no index has the row, so it may have ended"},
+		"a row that ended is back": {all, "UPDATE kv SET superseded_revision = NULL WHERE revision = 4", true,
+			"pods/n/c at 4, ended 0: no index has the row, so it may have ended"},
+		"a row has ended": {live, "UPDATE kv SET superseded_revision = 5 WHERE revision = 2", true,
+			"pods/n/b at 2, ended 0: the index kv_live has the row as a live one, but the table has it as one that ended"},
+		"a key is another in the index": {live, "UPDATE kv SET name = 'bb', checksum = NULL WHERE revision = 2", false,
+			"pods/n/b at 2, ended 0: the index kv_live has another key for the row; pods/n/bb at 2, ended 0: no index has the row, so it may have ended"},
+		"the index of the past has lost a row": {[]string{"kv_ended"}, "UPDATE kv SET superseded_revision = 5 WHERE revision = 4", false,
+			"pods/n/c at 4, ended 5: the index kv_ended lacks the row"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := file{path: filepath.Join(t.TempDir(), "test.db")}
+			d := f.Open(t).(*sqlite.Driver)
+			for _, k := range []string{"a", "b", "c"} {
+				write(t, d, sqlstore.Op{Verb: sqlstore.Create, Key: key(k), Value: []byte(`{}`)})
+			}
+			write(t, d, sqlstore.Op{Verb: sqlstore.Delete, Key: key("c"), Expect: 3, Value: []byte(`{}`)})
+			write(t, d, sqlstore.Op{Verb: sqlstore.Update, Key: key("a"), Expect: 1, Value: []byte(`{}`)})
+			write(t, d, sqlstore.Op{Verb: sqlstore.Create, Key: key("e"), Value: []byte(`{}`)})
+			f.Exec(t, "DELETE FROM kv WHERE revision = 6") // a place for another
+			check := func() string {
+				t.Helper()
+				var found []string
+				err := d.CheckIndexes(t.Context(), func(differ []sqlstore.Row) error {
+					for _, r := range differ {
+						found = append(found, fmt.Sprintf("%s at %d, ended %d: %s", r.Key, r.Revision, r.Superseded, strings.TrimPrefix(r.Damaged.Error(), "damaged in the database: ")))
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.Join(found, "; ")
+			}
+			none := func([]sqlstore.Row) error { return nil }
+			if found, err := check(), d.ReadAll(t.Context(), 6, none); found != "" || err != nil {
+				t.Fatalf("before it was damaged: %s, %v", found, err)
+			}
+			behindIndexes(t, f, tc.indexes, tc.statement)
+			d = f.Open(t).(*sqlite.Driver)
+			if found := check(); found != tc.want {
+				t.Errorf("found %s\n want %s", found, tc.want)
+			}
+			if err := d.ReadAll(t.Context(), 6, none); errors.Is(err, sqlstore.ErrIndexMismatch) != tc.atStart || err != nil && !tc.atStart {
+				t.Errorf("ReadAll ended with %v", err)
+			}
+			report, err := upkeep.Verify(t.Context(), d, nil)
+			if err != nil || report.Count == 0 {
+				t.Errorf("Verify: %+v, %v", report, err)
+			}
+		})
 	}
 }
 

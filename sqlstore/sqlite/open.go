@@ -43,7 +43,6 @@ type Config struct {
 	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
 	LogWrites    LogWrites     // how commits go into the write-ahead log; default GatheredLog
-	BulkReads    BulkReads     // how everything is read at once; default LentReads
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
 
@@ -113,9 +112,6 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
 	d := &Driver{began: time.Now(), path: abs, cfg: cfg.withDefaults(), far: farBack, closing: make(chan struct{}), wrote: make(chan struct{}, 1), boot: bootID()}
-	if cfg.BulkReads != StandardReads {
-		rawTold() // before there is a connection: SQLite looks at it without a lock
-	}
 	if !cfg.Unsynced {
 		d.relax(cfg.Relaxed, d.syncLog)
 	}
@@ -160,7 +156,7 @@ func (d *Driver) open(ctx context.Context) error {
 	}
 	d.readers = make(chan *conn, d.cfg.Readers)
 	for range d.cfg.Readers {
-		r, err := d.connectReader()
+		r, err := connect(d.path, d.readerPragmas())
 		if err != nil {
 			return err
 		}

@@ -117,21 +117,31 @@ const (
 	qEndedNamespace = `SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_ended WHERE` + ended + inNamespace + order
 
 	// kv by primary key: the rows written within a span of revisions that held at one.
-	lentColumns = `revision, resource, namespace, name, created_revision, value, deleted, expires_at, written_at, checksum`
-	qWhole      = `SELECT ` + lentColumns + ` FROM kv WHERE revision > ?1 AND revision <= ?2` +
+	qWhole = `SELECT ` + columns + ` FROM kv WHERE revision > ?1 AND revision <= ?2` +
 		` AND (superseded_revision IS NULL OR superseded_revision > ?3) ORDER BY revision LIMIT ?4`
 	// kv_live: revisions of a range of keys, of no column that would have rows fetched. kv_ended: those of what ended since a revision.
 	qOutline = `SELECT revision FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL AND (resource, namespace, name) > (?1, ?2, ?3)` +
 		` AND (resource, namespace, name) <= (?4, ?5, ?6) AND revision <= ?7`
 	qOutlineEnded = `SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND revision <= ?1`
-	// kv_live, with the keys, from either end: what the index has, to compare the table with. qOutlineEnded has the others.
-	listed      = `SELECT revision, resource, namespace, name FROM kv WHERE superseded_revision IS NULL AND resource > '' AND +revision <= ?1`
-	qListed     = listed + ` ORDER BY resource, namespace, name`
-	qListedBack = listed + ` ORDER BY resource DESC, namespace DESC, name DESC`
+	// kv_live and kv_ended alone: how many rows they have at a revision, ?1, and the sum of their revisions modulo ?2.
+	indexed       = `SELECT count(*), sum(revision % ?2) FROM kv INDEXED BY `
+	qIndexedLive  = indexed + `kv_live WHERE superseded_revision IS NULL AND +revision <= ?1`
+	qIndexedEnded = indexed + `kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND +revision <= ?1`
+	// kv_live from a key on, with each entry's row by primary key.
+	qCheckLive = `SELECT i.revision, i.resource, i.namespace, i.name, CASE` +
+		` WHEN t.revision IS NULL THEN 'an index has the row, but the table does not'` +
+		` WHEN t.superseded_revision IS NOT NULL THEN 'the index kv_live has the row as a live one, but the table has it as one that ended'` +
+		` WHEN (i.resource, i.namespace, i.name) IS NOT (t.resource, t.namespace, t.name) THEN 'the index kv_live has another key for the row' END, NULL` +
+		` FROM (SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL` +
+		` AND (resource, namespace, name) > (?2, ?3, ?4) ORDER BY resource, namespace, name LIMIT ?5) i LEFT JOIN kv t NOT INDEXED ON t.revision = i.revision`
+	// kv by primary key from a revision on, with each row's entry in kv_live or kv_ended.
+	qCheckTable = `SELECT t.revision, t.resource, t.namespace, t.name, CASE WHEN t.superseded_revision IS NULL THEN` +
+		` CASE WHEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_live WHERE i.superseded_revision IS NULL AND i.resource = t.resource` +
+		` AND i.namespace = t.namespace AND i.name = t.name AND i.revision = t.revision) THEN 'no index has the row, so it may have ended' END` +
+		` WHEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_ended WHERE i.superseded_revision = t.superseded_revision AND i.revision = t.revision)` +
+		` THEN 'the index kv_ended lacks the row' END, t.superseded_revision FROM kv t NOT INDEXED WHERE t.revision > ?1 ORDER BY t.revision LIMIT ?5`
 	// kv by primary key.
 	qNewest = `SELECT coalesce(max(revision), 0) FROM kv`
-	// kv by primary key.
-	qWholeRow = `SELECT ` + lentColumns + ` FROM kv WHERE revision = ?`
 	// kv by primary key.
 	qRow = `SELECT ` + columns + ` FROM kv WHERE revision = ?`
 	// kv_past. A key's versions hold one after another, so the first that ended

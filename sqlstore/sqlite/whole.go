@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"runtime"
 	"sync"
@@ -9,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/lent"
 )
 
 var _ sqlstore.WholeReader = (*Driver)(nil)
@@ -19,24 +19,25 @@ var _ sqlstore.WholeReader = (*Driver)(nil)
 // of it is a transaction of its own, so that the log can be copied meanwhile: the snapshot is
 // one of revisions.
 func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
-	err := d.snapshot(ctx, func(_ *conn, b sqlstore.Bounds) error { return b.Check(revision) })
+	indexed, err := d.indexed(ctx, revision)
 	if err != nil {
 		return fmt.Errorf("reading everything at %d: %w", revision, err)
 	}
-	listed, err := d.list(ctx, revision)
-	if err != nil {
-		return fmt.Errorf("reading everything at %d: %w", revision, err)
-	}
+	var mu sync.Mutex
+	var read total
 	all := newSpans(span{0, revision})
 	group, within := errgroup.WithContext(ctx)
-	for range max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) { // one is left for others
+	for range d.parallel() {
 		group.Go(func() error {
 			defer all.end()
-			l := lent.New(take)
-			defer l.End()
-			a := adder{to: l, seen: listed.reader()}
+			p := pieces{Pieces: sqlstore.Pieces{Take: take}}
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				read.add(p.total)
+			}()
 			for s, ok := all.next(); ok; s, ok = all.next() {
-				rows, rest, err := d.readSpan(within, s, revision, &a)
+				rows, rest, err := d.readSpan(within, s, revision, &p)
 				if err != nil {
 					return err
 				}
@@ -46,8 +47,8 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 		})
 	}
 	err = group.Wait()
-	if err == nil {
-		err = d.missing(ctx, listed, revision, take)
+	if err == nil && read != indexed {
+		err = fmt.Errorf("%w: the table has %d rows, the indexes have %d", sqlstore.ErrIndexMismatch, read.rows, indexed.rows)
 	}
 	if err != nil {
 		return fmt.Errorf("reading everything at %d: %w", revision, err)
@@ -55,29 +56,48 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 	return nil
 }
 
+// parallel is how many connections read much together: one is left for others.
+func (d *Driver) parallel() int { return max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) }
+
 // readSpan hands out what was there at a revision of the rows written within a span. rest is
 // what it left of it, as there were too many.
-func (d *Driver) readSpan(ctx context.Context, s span, revision int64, a *adder) (rows int, rest span, err error) {
+func (d *Driver) readSpan(ctx context.Context, s span, revision int64, p *pieces) (rows int, rest span, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
 			return err
 		}
-		err := c.lend(func(row cells) error {
+		err := c.query(context.Background(), func(v []driver.Value) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			rows++
-			return a.add(row)
-		}, qWhole, s.after, s.to, revision, spanRows)
+			return p.add(v)
+		}, qWhole, s.after, s.to, revision, int64(spanRows))
 		if err != nil {
 			return err
 		}
-		return a.to.Flush()
+		return p.Flush()
 	})
 	if rows == spanRows {
-		rest = span{a.to.Last, s.to}
+		rest = span{p.Last, s.to}
 	}
 	return rows, rest, err
+}
+
+// pieces hands out rows of the table, and counts them. It is for one goroutine.
+type pieces struct {
+	sqlstore.Pieces
+	total total
+	dec   decoder
+}
+
+func (p *pieces) add(v []driver.Value) error {
+	row, err := p.dec.row(v)
+	if err != nil {
+		return err
+	}
+	p.total.add(total{rows: 1, sum: row.Revision % sumModulus})
+	return p.Add(row)
 }
 
 // span is a range of revisions: (after, to].

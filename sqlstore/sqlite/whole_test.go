@@ -1,8 +1,15 @@
 package sqlite_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -53,5 +60,116 @@ func TestReadAllOfUnevenRevisions(t *testing.T) {
 	}
 	if len(seen) != len(want) {
 		t.Fatalf("%d rows, want %d", len(seen), len(want))
+	}
+}
+
+// filled is a file with many rows of different lengths.
+func filled(t testing.TB, n int64, length func(i int64) int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.db")
+	d, err := sqlite.Open(t.Context(), path, sqlite.Config{Unsynced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	rows := func(yield func(sqlstore.Row, error) bool) {
+		for i := int64(1); i <= n; i++ {
+			key := sqlstore.Key{Resource: "pods", Namespace: fmt.Sprint("n", i%3), Name: fmt.Sprint("p", i)}
+			value := bytes.Repeat([]byte{byte('a' + i%26)}, length(i))
+			if !yield(sqlstore.Row{Key: key, Revision: i, Created: i, Value: value}, nil) {
+				return
+			}
+		}
+	}
+	if err := d.Load(t.Context(), sqlstore.Content{Bounds: sqlstore.Bounds{Floor: n, Head: n}, Rows: rows}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestReadAllGivenUp: a reading that ends early, and one that the database is closed under, leave nothing behind.
+func TestReadAllGivenUp(t *testing.T) {
+	const n = 10_000
+	path := filled(t, n, func(int64) int { return 1000 })
+	for name, give := range map[string]func(t *testing.T, d *sqlite.Driver, take func([]sqlstore.Row) error) (err, want error){
+		"by who takes": func(t *testing.T, d *sqlite.Driver, take func([]sqlstore.Row) error) (err, want error) {
+			enough := errors.New("enough")
+			return d.ReadAll(t.Context(), n, func([]sqlstore.Row) error { return enough }), enough
+		},
+		"by the context": func(t *testing.T, d *sqlite.Driver, take func([]sqlstore.Row) error) (err, want error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			return d.ReadAll(ctx, n, func(rows []sqlstore.Row) error { cancel(); return take(rows) }), context.Canceled
+		},
+		"by the end of the driver": func(t *testing.T, d *sqlite.Driver, take func([]sqlstore.Row) error) (err, want error) {
+			ended := make(chan error, 1)
+			var once sync.Once
+			err = d.ReadAll(t.Context(), n, func(rows []sqlstore.Row) error {
+				once.Do(func() { go func() { ended <- d.Close() }() })
+				return take(rows)
+			})
+			if e := <-ended; e != nil {
+				t.Errorf("Close: %v", e)
+			}
+			if err == nil { // it was closed after the last piece
+				err = sqlstore.ErrClosed
+			}
+			return err, sqlstore.ErrClosed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := file{path: path}.Open(t).(*sqlite.Driver)
+			count := func(into *atomic.Int64) func([]sqlstore.Row) error {
+				return func(rows []sqlstore.Row) error { into.Add(int64(len(rows))); return nil }
+			}
+			var first, again atomic.Int64
+			if err, want := give(t, d, count(&first)); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+			if name != "by the end of the driver" {
+				if err := d.ReadAll(t.Context(), n, count(&again)); err != nil || again.Load() != n {
+					t.Errorf("afterwards there are %d rows: %v", again.Load(), err)
+				}
+			} else if open := openFiles(t, path); open > 0 {
+				t.Errorf("%d files are open still", open)
+			}
+		})
+	}
+}
+
+// openFiles is how many files of a database this process has open; 0 where that is not known.
+func openFiles(t *testing.T, path string) (n int) {
+	t.Helper()
+	all, _ := filepath.Glob("/proc/self/fd/*")
+	for _, fd := range all {
+		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, path) {
+			n++
+		}
+	}
+	return n
+}
+
+// BenchmarkReadAll reads rows of 4 KB, all of them and by their revisions.
+func BenchmarkReadAll(b *testing.B) {
+	const n = 20_000
+	d := file{path: filled(b, n, func(int64) int { return 4000 })}.Open(b).(*sqlite.Driver)
+	var revisions []int64
+	for i := range int64(n) {
+		revisions = append(revisions, i+1)
+	}
+	none := func([]sqlstore.Row) error { return nil }
+	for name, read := range map[string]func() error{
+		"all":         func() error { return d.ReadAll(b.Context(), n, none) },
+		"byRevisions": func() error { return d.ReadRows(b.Context(), revisions, none) },
+		"indexes":     func() error { return d.CheckIndexes(b.Context(), none) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := read(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
+		})
 	}
 }

@@ -349,6 +349,9 @@ func (m *Memory) TrimsBeside() bool { return false }
 
 func (m *Memory) ChecksRows() bool { return false }
 
+// CheckIndexes implements sqlstore.Driver.
+func (*Memory) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+
 func (m *Memory) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, nil, false, err

@@ -100,7 +100,7 @@ func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
 		return fmt.Errorf("the driver %T checks rows and cannot read all of them", d)
 	}
 	var mu sync.Mutex
-	return whole.ReadAll(ctx, v.To, func(rows []sqlstore.Row) error {
+	damaged := func(rows []sqlstore.Row) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range rows {
@@ -109,7 +109,19 @@ func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
 			}
 		}
 		return nil
-	})
+	}
+	mismatch := whole.ReadAll(ctx, v.To, damaged)
+	if mismatch != nil && !errors.Is(mismatch, sqlstore.ErrIndexMismatch) {
+		return mismatch
+	}
+	before := v.Count
+	if err := d.CheckIndexes(ctx, damaged); err != nil {
+		return err
+	}
+	if mismatch != nil && v.Count == before {
+		v.add(sqlstore.Key{}, v.To, "%v", mismatch)
+	}
+	return nil
 }
 
 // damage tells of a damaged row once, however often it is met.
