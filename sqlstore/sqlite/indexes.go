@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"math"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -55,33 +56,56 @@ func (d *Driver) indexed(ctx context.Context, revision int64) (t total, err erro
 // checkedRows is how many rows CheckIndexes compares in one statement.
 const checkedRows = 256
 
-// CheckIndexes implements sqlstore.Driver. Each page is one statement, which sees one state: others write meanwhile.
+// CheckIndexes implements sqlstore.Driver. Each page is one read transaction, which sees one state: others write meanwhile.
 func (d *Driver) CheckIndexes(ctx context.Context, page func(differ []sqlstore.Row) error) error {
-	var after sqlstore.Row
-	for _, query := range []string{qCheckLive, qCheckTable} {
-		for n := checkedRows; n == checkedRows; {
-			var differ []sqlstore.Row
-			n = 0
-			err := d.reader(ctx, func(c *conn) error {
-				return c.query(context.Background(), func(v []driver.Value) error {
-					n++
-					after.Key = sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}
-					after.Revision, _ = v[0].(int64)
-					if reason := text(v[4]); reason != "" {
-						superseded, _ := v[5].(int64)
-						differ = append(differ, sqlstore.Row{Key: after.Key, Revision: after.Revision, Created: after.Revision, Superseded: superseded, Value: []byte{}, Damaged: &sqlstore.DamageError{Reason: reason}})
-					}
-					return nil
-				}, query, after.Revision, after.Key.Resource, after.Key.Namespace, after.Key.Name, int64(checkedRows))
-			})
-			if err == nil {
-				err = page(differ)
-			}
-			if err != nil {
-				return fmt.Errorf("comparing the table with its indexes: %w", err)
-			}
+	first, last := []any{"", "", ""}, []any{[]byte{0xff}, "", ""} // a blob is behind every text
+	err := d.checkPages(ctx, page, qPageLive, qCheckLive, first, last)
+	if err == nil {
+		err = d.checkPages(ctx, page, qPageTable, qCheckTable, []any{int64(0)}, []any{int64(math.MaxInt64)})
+	}
+	if err != nil {
+		return fmt.Errorf("comparing the table with its indexes: %w", err)
+	}
+	return nil
+}
+
+// checkPages goes from a place to the last one. bound is the query of where a page ends, and check of what differs in it.
+func (d *Driver) checkPages(ctx context.Context, page func([]sqlstore.Row) error, bound, check string, from, last []any) error {
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		after = sqlstore.Row{}
+		var differ []sqlstore.Row
+		err := d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error {
+			end := make([]driver.Value, len(from))
+			found, err := c.one(end, bound, append(from[:len(from):len(from)], int64(checkedRows-1))...)
+			if err != nil {
+				return err
+			}
+			to := last
+			if more = found; found {
+				to = make([]any, len(end))
+				for i := range end {
+					to[i] = end[i]
+				}
+			}
+			err = c.query(context.Background(), func(v []driver.Value) error {
+				r := sqlstore.Row{Key: sqlstore.Key{Resource: text(v[1]), Namespace: text(v[2]), Name: text(v[3])}, Value: []byte{}, Damaged: &sqlstore.DamageError{Reason: text(v[4])}}
+				r.Revision, _ = v[0].(int64)
+				r.Superseded, _ = v[5].(int64)
+				r.Created = r.Revision
+				differ = append(differ, r)
+				return nil
+			}, check, append(from[:len(from):len(from)], to...)...)
+			from = to
+			return err
+		})
+		if err == nil {
+			err = page(differ)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -127,19 +127,22 @@ const (
 	indexed       = `SELECT count(*), sum(revision % ?2) FROM kv INDEXED BY `
 	qIndexedLive  = indexed + `kv_live WHERE superseded_revision IS NULL AND +revision <= ?1`
 	qIndexedEnded = indexed + `kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND +revision <= ?1`
-	// kv_live from a key on, with each entry's row by primary key.
+	// kv_live: the key that ends a page behind a key. kv by primary key: the revision that ends one behind a revision.
+	qPageLive  = `SELECT resource, namespace, name FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL AND (resource, namespace, name) > (?1, ?2, ?3) ORDER BY resource, namespace, name LIMIT 1 OFFSET ?4`
+	qPageTable = `SELECT revision FROM kv WHERE revision > ?1 ORDER BY revision LIMIT 1 OFFSET ?2`
+	// kv_live within a page, with each entry's row by primary key: those that differ.
 	qCheckLive = `SELECT i.revision, i.resource, i.namespace, i.name, CASE` +
 		` WHEN t.revision IS NULL THEN 'an index has the row, but the table does not'` +
 		` WHEN t.superseded_revision IS NOT NULL THEN 'the index kv_live has the row as a live one, but the table has it as one that ended'` +
-		` WHEN (i.resource, i.namespace, i.name) IS NOT (t.resource, t.namespace, t.name) THEN 'the index kv_live has another key for the row' END, NULL` +
-		` FROM (SELECT revision, resource, namespace, name FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL` +
-		` AND (resource, namespace, name) > (?2, ?3, ?4) ORDER BY resource, namespace, name LIMIT ?5) i LEFT JOIN kv t NOT INDEXED ON t.revision = i.revision`
-	// kv by primary key from a revision on, with each row's entry in kv_live or kv_ended.
-	qCheckTable = `SELECT t.revision, t.resource, t.namespace, t.name, CASE WHEN t.superseded_revision IS NULL THEN` +
-		` CASE WHEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_live WHERE i.superseded_revision IS NULL AND i.resource = t.resource` +
-		` AND i.namespace = t.namespace AND i.name = t.name AND i.revision = t.revision) THEN 'no index has the row, so it may have ended' END` +
-		` WHEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_ended WHERE i.superseded_revision = t.superseded_revision AND i.revision = t.revision)` +
-		` THEN 'the index kv_ended lacks the row' END, t.superseded_revision FROM kv t NOT INDEXED WHERE t.revision > ?1 ORDER BY t.revision LIMIT ?5`
+		` ELSE 'the index kv_live has another key for the row' END, NULL FROM kv i INDEXED BY kv_live LEFT JOIN kv t NOT INDEXED ON t.revision = i.revision` +
+		` WHERE i.superseded_revision IS NULL AND (i.resource, i.namespace, i.name) > (?1, ?2, ?3) AND (i.resource, i.namespace, i.name) <= (?4, ?5, ?6)` +
+		` AND (t.revision IS NULL OR t.superseded_revision IS NOT NULL OR (i.resource, i.namespace, i.name) IS NOT (t.resource, t.namespace, t.name))`
+	// kv by primary key within a page, with each row's entry in kv_live or kv_ended: those that have none.
+	qCheckTable = `SELECT t.revision, t.resource, t.namespace, t.name,` +
+		` CASE WHEN t.superseded_revision IS NULL THEN 'no index has the row, so it may have ended' ELSE 'the index kv_ended lacks the row' END, t.superseded_revision` +
+		` FROM kv t NOT INDEXED WHERE t.revision > ?1 AND t.revision <= ?2 AND CASE WHEN t.superseded_revision IS NULL` +
+		` THEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_live WHERE i.superseded_revision IS NULL AND i.resource = t.resource AND i.namespace = t.namespace AND i.name = t.name AND i.revision = t.revision)` +
+		` ELSE NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_ended WHERE i.superseded_revision = t.superseded_revision AND i.revision = t.revision) END`
 	// kv by primary key.
 	qNewest = `SELECT coalesce(max(revision), 0) FROM kv`
 	// kv by primary key.
