@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/filters"
@@ -239,10 +240,21 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 
 // fail answers with an error outside the verbs.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	s.failIn(w, r, err, s.forms())
+}
+
+// failPlainly is fail for paths that, as on a stock server, have errors in all forms but CBOR.
+func (s *Server) failPlainly(w http.ResponseWriter, r *http.Request, err error) {
+	f := s.forms()
+	f.CBOR = false
+	s.failIn(w, r, err, f)
+}
+
+func (s *Server) failIn(w http.ResponseWriter, r *http.Request, err error, served forms.Forms) {
 	info := request.From(r.Context()).Info
 	st, unknown := status.Of(err, schema.GroupResource{Group: info.Group, Resource: info.Resource})
 	if unknown {
 		s.cfg.Log.Error("request failed", "uri", r.URL.RequestURI(), "error", err)
 	}
-	status.Write(w, r, st, s.forms())
+	status.Write(w, r, st, served)
 }

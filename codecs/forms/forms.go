@@ -60,10 +60,14 @@ func (f Forms) Codec(mediaType string) codecs.Codec {
 	return f.JSON
 }
 
-// Discovery are the codecs of discovery documents, which are never CBOR.
-func (f Forms) Discovery() (list []codecs.Codec) {
+// Discovery are the codecs of discovery documents but those of built-in versions, which Versions are: the
+// others are never CBOR.
+func (f Forms) Discovery() []codecs.Codec { return Forms{JSON: f.JSON}.Versions() }
+
+// Versions are the codecs of all that a server serves.
+func (f Forms) Versions() (list []codecs.Codec) {
 	for i := range table {
-		if !table[i].gated {
+		if !table[i].gated || f.CBOR {
 			list = append(list, table[i].codec(f))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -71,8 +72,8 @@ var builtIn = sync.OnceValues(func() (*Policy, error) {
 	return file.policy(func(string) bool { return false }), nil
 })
 
-// policyDocument is policy.json: roles, rules and bindings that name a gate are there where it
-// is on.
+// policyDocument is policy.json: roles, rules and bindings that name a gate, or several separated by
+// commas, are part of the policy where all of these are on.
 type policyDocument struct {
 	ClusterRoles        []gatedRole          `json:"clusterRoles"`
 	ClusterRoleBindings []gatedBinding       `json:"clusterRoleBindings"`
@@ -89,8 +90,6 @@ type gatedRole struct {
 type gatedRule struct {
 	rbacv1.PolicyRule
 	Gate string `json:"gate"`
-	// GatedURLs are more nonResourceURLs, by the gates that bring them.
-	GatedURLs map[string][]string `json:"gatedURLs"`
 }
 
 type gatedBinding struct {
@@ -109,18 +108,17 @@ var readPolicy = sync.OnceValues(func() (*policyDocument, error) {
 // gates are those that bring something.
 func (d *policyDocument) gates() []string {
 	var names []string
-	add := func(gate string) {
-		if gate != "" && !slices.Contains(names, gate) {
-			names = append(names, gate)
+	add := func(list string) {
+		for gate := range strings.SplitSeq(list, ",") {
+			if gate != "" && !slices.Contains(names, gate) {
+				names = append(names, gate)
+			}
 		}
 	}
 	for i := range d.ClusterRoles {
 		add(d.ClusterRoles[i].Gate)
 		for j := range d.ClusterRoles[i].Rules {
 			add(d.ClusterRoles[i].Rules[j].Gate)
-			for gate := range d.ClusterRoles[i].Rules[j].GatedURLs {
-				add(gate)
-			}
 		}
 	}
 	for i := range d.ClusterRoleBindings {
@@ -131,14 +129,16 @@ func (d *policyDocument) gates() []string {
 
 // policy is what the document says where gates are on.
 func (d *policyDocument) policy(on kinds.Feature) *Policy {
-	there := func(gate string) bool { return gate == "" || on(gate) }
+	there := func(list string) bool {
+		return list == "" || !slices.ContainsFunc(strings.Split(list, ","), func(gate string) bool { return !on(gate) })
+	}
 	p := &Policy{}
 	for i := range d.ClusterRoles {
 		if r := &d.ClusterRoles[i]; there(r.Gate) {
 			role := r.DeepCopy()
 			for j := range r.Rules {
 				if there(r.Rules[j].Gate) {
-					role.Rules = append(role.Rules, r.Rules[j].rule(on))
+					role.Rules = append(role.Rules, *r.Rules[j].PolicyRule.DeepCopy())
 				}
 			}
 			p.ClusterRoles = append(p.ClusterRoles, *role)
@@ -165,19 +165,6 @@ func (d *policyDocument) policy(on kinds.Feature) *Policy {
 		obj.want.SetAnnotations(map[string]string{autoUpdate: autoUpdateYes})
 	}
 	return p
-}
-
-func (r *gatedRule) rule(on kinds.Feature) rbacv1.PolicyRule {
-	rule := r.PolicyRule.DeepCopy()
-	for gate, urls := range r.GatedURLs {
-		if on(gate) {
-			rule.NonResourceURLs = append(rule.NonResourceURLs, urls...)
-		}
-	}
-	if len(r.GatedURLs) > 0 {
-		slices.Sort(rule.NonResourceURLs)
-	}
-	return *rule
 }
 
 // NodeRules are the rules of node agents, which hold for them whatever has become

@@ -336,25 +336,29 @@ func TestPolicyOfGates(t *testing.T) {
 	for gate, want := range map[string][]map[string]string{
 		"none": {},
 		"DynamicResourceAllocation": {controller("resource-claim-controller"), {
-			"system:kube-scheduler": "[get list patch update watch] [resource.k8s.io] [resourceclaims/status] []\n[update] [] [pods/finalizers] []\n",
+			"system:kube-scheduler": "[get list patch update watch] [resource.k8s.io] [resourceclaims/status] []\n[get list patch update watch] [] [pods/finalizers] []\n",
 			"system:node":           "[get] [resource.k8s.io] [resourceclaims] []\n[deletecollection] [resource.k8s.io] [resourceslices] []\n",
 		}},
 		"MultiCIDRServiceAllocator": {controller("service-cidrs-controller"), {
 			"system:node-proxier": "[list watch] [networking.k8s.io] [servicecidrs] []\n[list watch] [discovery.k8s.io] [endpointslices] []\n",
 		}},
-		"ClusterTrustBundle": {{
+		"ClusterTrustBundle": {controller("kube-apiserver-serving-clustertrustbundle-publisher"), {
 			"system:node":                                   "[get list watch] [certificates.k8s.io] [clustertrustbundles] []\n",
 			"system:cluster-trust-bundle-discovery":         "[get list watch] [certificates.k8s.io] [clustertrustbundles] []\n",
 			"binding system:cluster-trust-bundle-discovery": "Group /system:serviceaccounts system:cluster-trust-bundle-discovery\n",
 		}},
-		"StorageVersionMigrator":  {controller("storage-version-migrator-controller")},
+		"StorageVersionMigrator": {controller("storage-version-migrator-controller"), {
+			"system:controller:storage-version-migrator-controller": "[create list patch watch] [*] [*] []\n",
+		}},
+		"StorageVersionAPI":                   {},
+		"StorageVersionAPI APIServerIdentity": {controller("storage-version-garbage-collector")},
 		"SELinuxChangePolicy":     {controller("selinux-warning-controller")},
 		"VolumeAttributesClass":   {controller("volumeattributesclass-protection-controller")},
 		"KubeletFineGrainedAuthz": {{"system:kubelet-api-admin": "[*] [] [nodes/configz nodes/healthz nodes/pods] []\n"}},
-		"ComponentFlagz":          {{"system:monitoring": "[get] [] [] [/flagz /healthz "}},
-		"ComponentStatusz":        {{"system:monitoring": "/readyz /readyz/* /statusz]"}},
+		"ComponentFlagz":          {{"system:monitoring": "]\n[get] [] [] [/flagz]\n"}},
+		"ComponentStatusz":        {{"system:monitoring": "/readyz /readyz/*]\n[get] [] [] [/statusz]\n"}},
 	} {
-		got := all(func(name string) bool { return name == gate })
+		got := all(func(name string) bool { return slices.Contains(strings.Fields(gate), name) })
 		changed := map[string]string{}
 		for _, more := range want {
 			maps.Copy(changed, more)

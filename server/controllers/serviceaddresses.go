@@ -23,7 +23,9 @@ import (
 const (
 	addressesPath    = "/apis/networking.k8s.io/v1beta1/ipaddresses"
 	serviceCIDRsPath = "/apis/networking.k8s.io/v1beta1/servicecidrs"
-	// rangeAgent and addressAgent are the field managers of what this controller writes.
+	// serverAgent, rangeAgent and addressAgent are the field managers of what this controller writes: the
+	// default ServiceCIDR, its status, and IPAddresses.
+	serverAgent  = "kube-apiserver"
 	rangeAgent   = "kubernetes-service-cidr-controller"
 	addressAgent = "ipallocator-repair-controller"
 )
@@ -141,7 +143,7 @@ func texts(networks []netip.Prefix) []string {
 func MakeDefaultServiceCIDR(ctx context.Context, api API, networks []netip.Prefix, now time.Time) error {
 	c := networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: core.DefaultServiceCIDR}}
 	c.Spec.CIDRs = texts(networks)
-	if err := api.Call(ctx, rangeAgent, http.MethodPost, serviceCIDRsPath, "application/json", &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := api.Call(ctx, serverAgent, http.MethodPost, serviceCIDRsPath, "application/json", &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	return applyReady(ctx, api, rangeAgent, core.DefaultServiceCIDR, defaultReady(now))
@@ -153,10 +155,15 @@ func defaultReady(now time.Time) metav1.Condition {
 
 // applyReady writes the condition Ready of a ServiceCIDR, whoever wrote it before.
 func applyReady(ctx context.Context, api API, agent, name string, ready metav1.Condition) error {
-	ready.Type = networkingv1beta1.ServiceCIDRConditionReady
+	condition := map[string]any{
+		"type": networkingv1beta1.ServiceCIDRConditionReady, "status": ready.Status, "message": ready.Message, "lastTransitionTime": ready.LastTransitionTime,
+	}
+	if ready.Reason != "" { // the agent owns no field that it does not set
+		condition["reason"] = ready.Reason
+	}
 	body := map[string]any{
 		"apiVersion": networkingv1beta1.SchemeGroupVersion.String(), "kind": "ServiceCIDR",
-		"metadata": map[string]any{"name": name}, "status": map[string]any{"conditions": []metav1.Condition{ready}},
+		"metadata": map[string]any{"name": name}, "status": map[string]any{"conditions": []any{condition}},
 	}
 	path := serviceCIDRsPath + "/" + url.PathEscape(name) + "/status?force=true&fieldManager=" + agent
 	return api.Call(ctx, agent, http.MethodPatch, path, "application/apply-patch+yaml", body, nil)

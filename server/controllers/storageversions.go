@@ -88,8 +88,8 @@ func (s *StorageVersions) Update(ctx context.Context) error {
 func (s *StorageVersions) own() map[string]apiserverinternalv1alpha1.ServerStorageVersion {
 	list := map[string]apiserverinternalv1alpha1.ServerStorageVersion{}
 	for _, r := range s.Catalogue.All() {
-		if r.Storage == nil || !r.HasGoType() {
-			continue
+		if r.Storage == nil || !r.HasGoType() || r.Storage.GVK.Group != r.Group {
+			continue // what another group stores is said there
 		}
 		group := r.Group
 		if group == "" {
@@ -101,6 +101,11 @@ func (s *StorageVersions) own() map[string]apiserverinternalv1alpha1.ServerStora
 			v = apiserverinternalv1alpha1.ServerStorageVersion{APIServerID: ServerName(s.Host), EncodingVersion: encoding(r)}
 			for _, version := range decodable(r, s.Catalogue) {
 				v.DecodableVersions = append(v.DecodableVersions, schema.GroupVersion{Group: r.Group, Version: version}.String())
+			}
+			for _, other := range s.Catalogue.Known() { // of another group that shares what is stored
+				if other.Storage == r.Storage && other.Group != r.Group {
+					v.DecodableVersions = append(v.DecodableVersions, other.APIVersion())
+				}
 			}
 			if !slices.Contains(v.DecodableVersions, v.EncodingVersion) {
 				v.DecodableVersions = append(v.DecodableVersions, v.EncodingVersion)

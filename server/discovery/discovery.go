@@ -36,6 +36,8 @@ type Config struct {
 	// Codecs are the forms that documents are served in, the first one where a
 	// client asks for none.
 	Codecs []codecs.Codec
+	// VersionCodecs are the forms of the documents of built-in versions; nil: Codecs.
+	VersionCodecs []codecs.Codec
 	// Address is where clients reach the server, host:port.
 	Address string
 	// Version is the answer to /version.
@@ -56,6 +58,7 @@ type Config struct {
 type Handler struct {
 	config  Config
 	types   []string
+	ofTypes []string // of the documents of built-in versions
 	codecs  map[string]codecs.Codec
 	core    *document
 	version []byte
@@ -83,6 +86,14 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{config: c, codecs: make(map[string]codecs.Codec, len(c.Codecs)), wanted: make(chan struct{}, 1)}
 	for _, codec := range c.Codecs {
 		h.types = append(h.types, codec.MediaType())
+		h.codecs[codec.MediaType()] = codec
+	}
+	h.ofTypes = h.types
+	if len(c.VersionCodecs) > 0 {
+		h.ofTypes = nil
+	}
+	for _, codec := range c.VersionCodecs {
+		h.ofTypes = append(h.ofTypes, codec.MediaType())
 		h.codecs[codec.MediaType()] = codec
 	}
 	versions := &metav1.APIVersions{
@@ -156,7 +167,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case d.groups[parts[1]] == nil:
 		http.NotFound(w, r)
 	case len(parts) == 2:
-		h.serve(w, r, d.groups[parts[1]], false)
+		h.serve(w, r, d.groups[parts[1]], h.types, false)
 	default:
 		h.serveVersionDocument(w, r, d, schema.GroupVersion{Group: parts[1], Version: parts[2]})
 	}
@@ -173,8 +184,10 @@ func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d
 		http.NotFound(w, r)
 	case doc == nil:
 		h.notFound(w, r)
+	case custom:
+		h.serve(w, r, doc, h.types, false)
 	default:
-		h.serve(w, r, doc, !custom)
+		h.serve(w, r, doc, h.ofTypes, true)
 	}
 }
 
@@ -185,12 +198,12 @@ func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggrega
 		return
 	}
 	if h.config.Single {
-		h.serve(w, r, plain, route)
+		h.serve(w, r, plain, h.types, route)
 		return
 	}
 	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types, Transforms: aggregatedForm})
 	if err != nil || f.As.Kind == "" {
-		h.serve(w, r, plain, route)
+		h.serve(w, r, plain, h.types, route)
 		return
 	}
 	if err := all.ready(); err != nil {
@@ -217,19 +230,19 @@ func aggregatedForm(_ string, as schema.GroupVersionKind) bool {
 	return as.Group == groupName && as.Kind == listKind && (as.Version == "v2" || as.Version == "v2beta1")
 }
 
-// serve answers with one document. A route is strict about method and Accept.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, doc *document, route bool) {
+// serve answers with one document, in one of some forms. A route is strict about method and Accept.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, doc *document, types []string, route bool) {
 	if route {
 		if r.Method != http.MethodGet {
 			h.notAllowed(w, r)
 			return
 		}
-		if err := codecs.Acceptable(r, h.types); err != nil {
+		if err := codecs.Acceptable(r, types); err != nil {
 			h.config.Fail(w, r, err)
 			return
 		}
 	}
-	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types})
+	f, err := codecs.Negotiate(r, codecs.Offer{Types: types})
 	if err != nil {
 		h.config.Fail(w, r, err)
 		return

@@ -137,7 +137,10 @@ type SelectableField struct {
 // metadata are no matter of strategies: server/writes handles them for all kinds.
 type Strategy struct {
 	ValidateName func(name string, prefix bool) []string
-	Meta         *MetaRules // how metadata is checked; nil: UsualMeta
+	// NameIsBase says that an object without a name gets its generateName as the name, with no
+	// random suffix.
+	NameIsBase bool
+	Meta       *MetaRules // how metadata is checked; nil: UsualMeta
 
 	Default          func(obj Object)
 	PrepareForCreate func(ctx context.Context, obj Object)

@@ -16,6 +16,7 @@ import (
 // mean the same there.
 type Typed[T Object] struct {
 	ValidateName func(name string, prefix bool) []string
+	NameIsBase   bool
 	Meta         *MetaRules
 
 	Default func(T)
@@ -64,7 +65,7 @@ type Typed[T Object] struct {
 // of the table of kinds gives them none.
 func (t Typed[T]) Strategy() Strategy {
 	s := Strategy{
-		ValidateName: t.ValidateName, Meta: t.Meta,
+		ValidateName: t.ValidateName, NameIsBase: t.NameIsBase, Meta: t.Meta,
 		PrepareForCreate: t.forCreate(), PrepareForUpdate: t.forUpdate(),
 		CreateOnUpdate: t.CreateOnUpdate, UnconditionalUpdate: t.UnconditionalUpdate, ReturnDeletedObject: t.ReturnDeletedObject,
 		OrphanByDefault: t.OrphanByDefault, OrphanWarning: t.OrphanWarning, ForbidFinalizeOrphans: t.ForbidFinalizeOrphans,

@@ -77,7 +77,11 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			}
 		}
 		if generated {
-			c.obj.SetName(generate(c.obj.GetGenerateName()))
+			name := c.obj.GetGenerateName()
+			if !st.NameIsBase {
+				name = generate(name)
+			}
+			c.obj.SetName(name)
 			c.at.Name = c.obj.GetName()
 		}
 		extra, err := w.readyCreate(ctx, req, c)

@@ -41,8 +41,12 @@ func (p *planned) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	return w.record(changes, memory)
 }
 
+// fewEntries is how many entries are compared pair by pair.
+const fewEntries = 8
+
 // planEntries tells records that plans can go on with: all entries are for one version of
-// the kind and complete.
+// the kind and complete, and no two are of one manager. Writes of a Scale leave such pairs, of
+// which the library keeps one.
 func planEntries(entries []metav1.ManagedFieldsEntry, version string) bool {
 	for i := range entries {
 		e := &entries[i]
@@ -51,7 +55,30 @@ func planEntries(entries []metav1.ManagedFieldsEntry, version string) bool {
 			return false
 		}
 	}
-	return true
+	return !repeated(entries)
+}
+
+// repeated says whether two entries have the same identity.
+func repeated(entries []metav1.ManagedFieldsEntry) bool {
+	if len(entries) <= fewEntries {
+		for i := range entries {
+			for j := range i {
+				if a, b := &entries[i], &entries[j]; a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && identityOf(a) == identityOf(b) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	seen := make(map[identity]bool, len(entries))
+	for i := range entries {
+		id := identityOf(&entries[i])
+		if seen[id] {
+			return true
+		}
+		seen[id] = true
+	}
+	return false
 }
 
 // record takes the changed paths from all entries, and gives those that were added or

@@ -73,6 +73,19 @@ func TestWays(t *testing.T) {
 			old.SetUID("1")
 			old.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v2", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}}})
 		}, Standard},
+		{"two entries of one manager", false, func(old, _ kinds.Object) {
+			old.SetUID("1")
+			e := metav1.ManagedFieldsEntry{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}}
+			old.SetManagedFields([]metav1.ManagedFieldsEntry{e, e})
+		}, Standard},
+		{"two entries of one manager among many", false, func(old, _ kinds.Object) {
+			old.SetUID("1")
+			var list []metav1.ManagedFieldsEntry
+			for i := range 2 * fewEntries {
+				list = append(list, metav1.ManagedFieldsEntry{Manager: fmt.Sprint(i % (2*fewEntries - 1)), Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}})
+			}
+			old.SetManagedFields(list)
+		}, Standard},
 		{"entries from a client", false, func(_, obj kinds.Object) {
 			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}}})
 		}, Standard},

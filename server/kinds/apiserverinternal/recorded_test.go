@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group internal.apiserver.k8s.io.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "beta-storageversion")
+	servertest.Recorded(t, "beta-storageversion*")
 }

@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group apps.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-deploy-*", "groups-daemonset-*", "groups-replicaset-*", "groups-statefulset-*", "groups-controllerrevision")
+	servertest.Recorded(t, "groups-deploy-*", "groups-daemonset-*", "groups-replicaset-*", "groups-statefulset-*", "groups-controllerrevision", "groups-scale-*")
 }

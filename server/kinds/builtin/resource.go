@@ -32,7 +32,7 @@ func (c Config) resourceV1beta1V1alpha3() []*kinds.Resource {
 			&kinds.Resource{
 				Plural: "resourceslices", Kind: "ResourceSlice", New: types[3].one, NewList: types[3].list,
 				Storage: slice, Columns: resource.ResourceSliceColumns,
-				FieldRefusal: "field label not supported for ResourceSlice: %s",
+				FieldRefusal: "field label not supported for resource.k8s.io/" + version + ", Kind=ResourceSlice: %s",
 			},
 		)
 	}

@@ -165,12 +165,8 @@ func (p *allocation) rangeAddress(f corev1.IPFamily, ip string) (string, error) 
 		return p.anyOf(networks)
 	}
 	addr, ok := parseAddress(ip)
-	i := slices.IndexFunc(networks, func(n network) bool { return ok && n.prefix.Contains(addr) })
-	if i < 0 {
-		return "", errOtherNetwork
-	}
-	if j := slices.IndexFunc(networks, func(n network) bool { return n.contains(addr) }); j < 0 {
-		return "", outside(addr, networks[i])
+	if !ok || !slices.ContainsFunc(networks, func(n network) bool { return n.contains(addr) }) {
+		return "", errOtherNetwork // the first and the last address of a network are not in it
 	}
 	return ip, p.hold(addr)
 }

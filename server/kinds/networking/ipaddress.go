@@ -19,9 +19,10 @@ import (
 // IPAddress is how IPAddresses are written. The name is the address.
 var IPAddress = kinds.Typed[*networkingv1beta1.IPAddress]{
 	ValidateName: validateAddressName,
+	NameIsBase:   true,
 	Validate:     validateIPAddress,
 	ValidateUpdate: func(a, old *networkingv1beta1.IPAddress) field.ErrorList {
-		return rules.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))
+		return append(validateIPAddress(a), rules.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
 	},
 	UnconditionalUpdate: true,
 }.Strategy()

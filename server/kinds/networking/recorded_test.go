@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group networking.k8s.io.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-ingress", "groups-ingressclass", "groups-networkpolicy", "beta-ipaddress", "beta-servicecidr*", "beta-svc-ipaddress")
+	servertest.Recorded(t, "groups-ingress", "groups-ingressclass", "groups-networkpolicy", "beta-ipaddress*", "beta-servicecidr*", "beta-svc-ipaddress")
 }

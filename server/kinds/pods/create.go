@@ -102,6 +102,11 @@ func (r podRules) prepareForCreate(ctx context.Context, pod *corev1.Pod) {
 			Message:            "Scheduling is blocked due to non-empty scheduling gates",
 		}}
 	}
+	if r.resize { // admission may have given containers their resources
+		for i := range pod.Spec.Containers {
+			defaultResizePolicy(&pod.Spec.Containers[i])
+		}
+	}
 	podspec.MergeLabelKeys(&pod.Spec, pod.Labels)
 	syncAppArmor(ctx, pod)
 }

@@ -3,7 +3,6 @@ package pods
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/podspec"
@@ -35,8 +34,9 @@ const resizeProposed corev1.PodResizeStatus = "Proposed"
 // nothing else: containers that come, go or change places are those that there were. In
 // release 1.32 init containers cannot be resized, sidecars neither.
 func (r podRules) prepareResize(pod, was *corev1.Pod) {
-	sent := pod.Spec.Containers
-	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
+	sent, asked := pod.Spec.Containers, pod.ObjectMeta
+	pod.ObjectMeta = *was.ObjectMeta.DeepCopy() // who owns which field too
+	pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion = asked.Name, asked.Namespace, asked.UID, asked.ResourceVersion
 	pod.Spec, pod.Status = *was.Spec.DeepCopy(), was.Status
 	places := make(map[string]int, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
@@ -82,12 +82,32 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	if !canResize(was) {
 		errs = append(errs, field.Forbidden(p, "Pod running on node without support for resize"))
 	}
+	for i := range was.Spec.Containers {
+		to, from := &pod.Spec.Containers[i].Resources, &was.Spec.Containers[i].Resources
+		at := p.Child("containers").Index(i).Child("resources")
+		if lacks(to.Requests, from.Requests) {
+			errs = append(errs, field.Forbidden(at.Child("requests"), "resource requests cannot be removed"))
+		}
+		if lacks(to.Limits, from.Limits) {
+			errs = append(errs, field.Forbidden(at.Child("limits"), "resource limits cannot be removed"))
+		}
+	}
 	rest := pod.Spec.DeepCopy()
 	keepSize(rest.Containers, was.Spec.Containers)
 	if !equality.Semantic.DeepEqual(*rest, was.Spec) {
 		errs = append(errs, field.Forbidden(p, "only cpu and memory resources are mutable\n"+changed(rest, &was.Spec, "spec")))
 	}
 	return errs
+}
+
+// lacks says whether one of the resources in old is not in list.
+func lacks(list, old corev1.ResourceList) bool {
+	for name := range old {
+		if _, ok := list[name]; !ok {
+			return true
+		}
+	}
+	return false
 }
 
 // sizedAsWhole says whether a pod has resources for all of its containers together.
@@ -107,16 +127,22 @@ func canResize(pod *corev1.Pod) bool {
 	return true
 }
 
-// keepSize gives containers back what may change: CPU, memory, and how they are resized.
+// keepSize gives containers back what may change: CPU, memory, and how they are resized. As in a stock
+// server of this release, lists that there were none of may begin with anything, and the claims of
+// containers count as changed.
 func keepSize(list, old []corev1.Container) {
 	for i := range list {
-		list[i].ResizePolicy = old[i].ResizePolicy
+		list[i].ResizePolicy, list[i].Resources.Claims = old[i].ResizePolicy, nil
 		restore(&list[i].Resources.Requests, old[i].Resources.Requests)
 		restore(&list[i].Resources.Limits, old[i].Resources.Limits)
 	}
 }
 
 func restore(list *corev1.ResourceList, old corev1.ResourceList) {
+	if old == nil {
+		*list = nil
+		return
+	}
 	for _, name := range resizable {
 		q, ok := old[name]
 		switch {

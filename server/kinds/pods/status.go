@@ -145,11 +145,11 @@ func hostAddresses(s *corev1.PodStatus, p *field.Path) field.ErrorList {
 // families allows one address of each family. list is what the error shows.
 func families(ips []string, list any, p *field.Path) field.ErrorList {
 	v4, v6 := 0, 0
-	for _, ip := range ips {
+	for i, ip := range ips {
 		switch {
 		case !rules.IsIP(ip):
 			return field.ErrorList{
-				field.InternalError(p, fmt.Errorf("failed to check for dual stack with error:invalid IP: %v", ip)),
+				field.InternalError(p, fmt.Errorf("failed to check for dual stack with error:invalid IP[%d]: %v", i, ip)),
 				field.Invalid(p, rules.Shown(list), oneEachFamily),
 			}
 		case strings.Contains(ip, ":"):

@@ -127,6 +127,14 @@ func (c *checker) ephemeralVolume(v *corev1.Volume, p *field.Path) {
 	}
 }
 
+// ValidateTemplateMeta checks the metadata of a template whose objects take labels and annotations
+// from it, and nothing else.
+func ValidateTemplateMeta(m *metav1.ObjectMeta, p *field.Path) field.ErrorList {
+	c := checker{}
+	c.claimMeta(m, p)
+	return c.errs
+}
+
 // claimMeta allows labels and annotations: nothing else of the template is used.
 func (c *checker) claimMeta(m *metav1.ObjectMeta, p *field.Path) {
 	c.annotations(m.Annotations, p.Child("annotations"))

@@ -202,20 +202,18 @@ func validateNetwork(n *resourcev1beta1.NetworkDeviceData, p *field.Path) field.
 	if len(n.HardwareAddress) > maxHardware {
 		errs = append(errs, field.TooLong(p.Child("hardwareAddress"), "", maxHardware))
 	}
-	errs = append(errs, each(n.IPs, maxAddresses, p.Child("ips"), func(a *string, p *field.Path) field.ErrorList { return interfaceAddress(*a, p) })...)
-	return append(errs, repeated(n.IPs, func(a *string) string { return *a }, p.Child("ips"), "")...)
+	ips := p.Child("ips")
+	errs = append(errs, each(n.IPs, maxAddresses, ips, func(a *string, p *field.Path) field.ErrorList { return validation.IsValidCIDR(p, *a) })...)
+	return append(errs, repeated(n.IPs, usualAddress, ips, "")...)
 }
 
-// interfaceAddress checks an address with the length of its network, written in the one
-// usual way.
-func interfaceAddress(text string, p *field.Path) field.ErrorList {
-	ip, network, err := netutils.ParseCIDRSloppy(text)
+// usualAddress is an address with the length of its network as it is usually written, so that two ways
+// of writing one are the same; "" for what is none.
+func usualAddress(text *string) string {
+	ip, network, err := netutils.ParseCIDRSloppy(*text)
 	if err != nil {
-		return validation.IsValidCIDR(p, text)
+		return ""
 	}
 	ones, _ := network.Mask.Size()
-	if usual := fmt.Sprintf("%s/%d", ip, ones); usual != text {
-		return field.ErrorList{field.Invalid(p, text, fmt.Sprintf("must be in canonical form (%s)", usual))}
-	}
-	return nil
+	return fmt.Sprintf("%s/%d", ip, ones)
 }

@@ -6,11 +6,11 @@ import (
 
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -48,8 +48,6 @@ var ResourceClaimTemplateColumns = columns.Of(func(t *resourcev1beta1.ResourceCl
 }, columns.Name(), columns.Age())
 
 func (c *checker) template(t *resourcev1beta1.ResourceClaimTemplate, stored bool) field.ErrorList {
-	meta := specPath.Child("metadata")
-	errs := metavalidation.ValidateLabels(t.Spec.Labels, meta.Child("labels"))
-	errs = append(errs, apivalidation.ValidateAnnotations(t.Spec.Annotations, meta.Child("annotations"))...)
+	errs := podspec.ValidateTemplateMeta(&t.Spec.ObjectMeta, specPath.Child("metadata"))
 	return append(errs, c.claim(&t.Spec.Spec.Devices, specPath.Child("spec", "devices"), stored)...)
 }

@@ -51,16 +51,16 @@ func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.Erro
 }
 
 func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
-	var errs field.ErrorList
+	// A stock server says twice, and first, what is wrong with a class that replaces another one.
+	whole := validateAttributesClass(c)
+	errs := append(whole, whole...)
 	if c.DriverName != old.DriverName {
 		errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
 	}
 	if !maps.Equal(c.Parameters, old.Parameters) {
 		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 	}
-	// A stock server says twice what is wrong with a class that replaces another one.
-	whole := validateAttributesClass(c)
-	return append(append(errs, whole...), whole...)
+	return errs
 }
 
 // AttributesClassToStorage makes the stored version of a VolumeAttributesClass of v1alpha1.

@@ -8,5 +8,5 @@ import (
 
 // TestRecorded replays what a stock server answered about the group storage.k8s.io.
 func TestRecorded(t *testing.T) {
-	servertest.Recorded(t, "groups-storageclass*", "groups-csidriver-*", "groups-volumeattachment", "beta-vac")
+	servertest.Recorded(t, "groups-storageclass*", "groups-csidriver-*", "groups-volumeattachment", "beta-vac*")
 }

@@ -76,7 +76,8 @@ func logOptions(values url.Values) (*corev1.PodLogOptions, error) {
 		TailLines: q.number("tailLines"), LimitBytes: q.number("limitBytes"),
 		InsecureSkipTLSVerifyBackend: q.flag("insecureSkipTLSVerifyBackend"),
 	}
-	if s := q.text("stream"); s != "" {
+	if values.Has("stream") { // an empty one is none of the known ones
+		s := q.text("stream")
 		o.Stream = &s
 	}
 	return o, q.err
