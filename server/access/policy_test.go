@@ -352,11 +352,11 @@ func TestPolicyOfGates(t *testing.T) {
 		}},
 		"StorageVersionAPI":                   {},
 		"StorageVersionAPI APIServerIdentity": {controller("storage-version-garbage-collector")},
-		"SELinuxChangePolicy":     {controller("selinux-warning-controller")},
-		"VolumeAttributesClass":   {controller("volumeattributesclass-protection-controller")},
-		"KubeletFineGrainedAuthz": {{"system:kubelet-api-admin": "[*] [] [nodes/configz nodes/healthz nodes/pods] []\n"}},
-		"ComponentFlagz":          {{"system:monitoring": "]\n[get] [] [] [/flagz]\n"}},
-		"ComponentStatusz":        {{"system:monitoring": "/readyz /readyz/*]\n[get] [] [] [/statusz]\n"}},
+		"SELinuxChangePolicy":                 {controller("selinux-warning-controller")},
+		"VolumeAttributesClass":               {controller("volumeattributesclass-protection-controller")},
+		"KubeletFineGrainedAuthz":             {{"system:kubelet-api-admin": "[*] [] [nodes/configz nodes/healthz nodes/pods] []\n"}},
+		"ComponentFlagz":                      {{"system:monitoring": "]\n[get] [] [] [/flagz]\n"}},
+		"ComponentStatusz":                    {{"system:monitoring": "/readyz /readyz/*]\n[get] [] [] [/statusz]\n"}},
 	} {
 		got := all(func(name string) bool { return slices.Contains(strings.Fields(gate), name) })
 		changed := map[string]string{}
