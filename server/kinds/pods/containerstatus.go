@@ -87,12 +87,8 @@ var healthy = []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, 
 // resourceHealth checks how the resources of a container are: those that it asks for.
 func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := rules.Seen[corev1.ResourceName]{}
 	for i := range s.AllocatedResourcesStatus {
 		r, at := &s.AllocatedResourcesStatus[i], p.Index(i)
-		if seen.Again(r.Name) {
-			errs = append(errs, field.Duplicate(at.Child("name"), r.Name))
-		}
 		for _, c := range asked.of(s.Name) {
 			errs = append(errs, c.asksFor(r.Name, at.Child("name"))...)
 		}
@@ -128,10 +124,11 @@ func (r *requirements) of(name string) []requirement {
 			c := &r.containers[i]
 			one := requirement{&c.Resources, make(map[string]bool, len(c.Resources.Claims))}
 			for _, claim := range c.Resources.Claims {
-				one.claims[claim.Name] = true
-				if claim.Request != "" {
-					one.claims[claim.Name+"/"+claim.Request] = true
+				name := claim.Name
+				if claim.Request != "" { // then the whole claim is none of the container's
+					name += "/" + claim.Request
 				}
+				one.claims[name] = true
 			}
 			r.named[c.Name] = append(r.named[c.Name], one)
 		}

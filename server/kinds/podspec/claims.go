@@ -22,6 +22,7 @@ var (
 type ClaimOptions struct {
 	AllowInvalidLabelValueInSelector bool
 	AllowInvalidDataSourceGroup      bool
+	AttributesClass                  bool // claims may name a class of attributes
 }
 
 // ValidateClaimSpec checks the spec of a claim, or of the template of one.
@@ -38,6 +39,9 @@ func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, p *field.Path, o Cla
 	}
 	if s.VolumeMode != nil {
 		oneOf(&c, p, "volumeMode", *s.VolumeMode, volumeModes)
+	}
+	if class := s.VolumeAttributesClassName; o.AttributesClass && class != nil && *class != "" {
+		c.objectName(p, "volumeAttributesClassName", *class)
 	}
 	c.dataSources(s, p, o)
 	return c.errs
@@ -116,7 +120,7 @@ func (c *checker) ephemeralVolume(v *corev1.Volume, p *field.Path) {
 		c.required(at, "")
 	} else {
 		c.claimMeta(&t.ObjectMeta, at.Child("metadata"))
-		c.add(ValidateClaimSpec(&t.Spec, at.Child("spec"), ClaimOptions{})...)
+		c.add(ValidateClaimSpec(&t.Spec, at.Child("spec"), ClaimOptions{AttributesClass: c.o.AttributesClass})...)
 	}
 	if c.o.PodName == "" || v.Name == "" {
 		return

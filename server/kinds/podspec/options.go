@@ -28,6 +28,7 @@ type Options struct {
 	AllowLooseSearches               bool // search paths of DNS with underscores, and "."
 	AllowLooseEnv                    bool // names of variables that shells cannot have
 	AllowMountOption                 bool // volumes are labelled for SELinux as they are mounted
+	AttributesClass                  bool // claims of ephemeral volumes may name a class of attributes
 	PodResources                     bool // the spec has resources of its own
 	NoPrivileged                     bool // containers may not be privileged
 }
@@ -62,6 +63,7 @@ func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	o.AllowLooseSearches = r.looseSearches || old != nil && hasLooseSearch(old)
 	o.AllowLooseEnv = r.looseEnv || old != nil && hasLooseEnv(old)
 	o.AllowMountOption = r.seLinuxMount || old != nil && mountsWithLabel(old)
+	o.AttributesClass = r.attributes
 	o.PodResources = r.podResources
 	o.NoPrivileged = r.noPrivileged
 	return o

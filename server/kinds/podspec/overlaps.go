@@ -52,10 +52,22 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 			of = downwardFiles(src.DownwardAPI.Items, "DownwardAPI")
 		case src.ServiceAccountToken != nil:
 			of = []file{{src.ServiceAccountToken.Path, "ServiceAccountToken"}}
+		case src.ClusterTrustBundle != nil:
+			of = []file{{src.ClusterTrustBundle.Path, fmt.Sprintf("ClusterTrustBundle %q", bundleName(src.ClusterTrustBundle))}}
 		}
 		files = append(files, of...)
 	}
 	a.overlaps(files, fmt.Sprintf("volume %q (Projected): overlapping paths", v.Name))
+}
+
+// bundleName is what a warning calls bundles by: their name, or else their signer.
+func bundleName(b *corev1.ClusterTrustBundleProjection) string {
+	for _, name := range []*string{b.Name, b.SignerName} {
+		if name != nil {
+			return *name
+		}
+	}
+	return ""
 }
 
 func keyFiles(items []corev1.KeyToPath, source string) []file {

@@ -6,6 +6,7 @@ import "github.com/rowlock/rowlock/server/kinds"
 type Rules struct {
 	userNamespaces, groupsPolicy, seLinuxPolicy, procMount bool // fields of security contexts
 	podResources, resize, deviceClaims                     bool // fields of resources
+	attributes                                             bool // claims of ephemeral volumes name a class of attributes
 	imageVolumes, trustBundles, recursiveReadOnly          bool // fields of volumes and mounts
 	affinityKeys, spreadKeys, inclusionPolicies            bool // fields of scheduling
 	sidecars, sleep                                        bool // fields of containers
@@ -22,6 +23,7 @@ func For(on kinds.Feature) Rules {
 	return Rules{
 		userNamespaces: on("UserNamespacesSupport"), groupsPolicy: on("SupplementalGroupsPolicy"),
 		seLinuxPolicy: on("SELinuxChangePolicy"), procMount: on("ProcMountType"),
+		attributes:   on("VolumeAttributesClass"),
 		podResources: on("PodLevelResources"), resize: on("InPlacePodVerticalScaling"), deviceClaims: on("DynamicResourceAllocation"),
 		imageVolumes: on("ImageVolume"), trustBundles: on("ClusterTrustBundleProjection"), recursiveReadOnly: on("RecursiveReadOnlyMounts"),
 		affinityKeys: on("MatchLabelKeysInPodAffinity"), spreadKeys: on("MatchLabelKeysInPodTopologySpread"),
