@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
+	"strconv"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +25,7 @@ const defaultWriters = 16
 
 // defaults writes the cluster objects that a stock server keeps: priority classes,
 // flow schemas with their priority levels, and the APIServices of what it serves.
-// What is there already stays as it is.
+// What is there already stays as it is, but for the specs of APIServices that the server manages.
 func (o *ownObjects) defaults(ctx context.Context) error {
 	var lacking []func(context.Context) error
 	add := func(agent, storage, path, name string, obj any) {
@@ -48,6 +51,9 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	}
 	for name, local := range o.locals() {
 		add(apiserverAgent, apiServices, apiServicesPath, name, local)
+		if changed := o.changedLocal(local); changed != nil {
+			lacking = append(lacking, func(ctx context.Context) error { return o.restoreLocal(ctx, changed) })
+		}
 	}
 	for _, name := range o.unserved() {
 		lacking = append(lacking, func(ctx context.Context) error {
@@ -78,6 +84,31 @@ func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 		}
 	}
 	return found
+}
+
+// changedLocal is the APIService of what is served as it is to be, where somebody changed its spec and left the
+// label that says that the server manages it. Nil: it stays as it is.
+func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregistrationv1.APIService {
+	item := o.cache.Get(apiServices, "", local.Name)
+	if item == nil || item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.OnStart {
+		return nil
+	}
+	var have apiregistrationv1.APIService
+	if json.Unmarshal(item.JSON(), &have) != nil || reflect.DeepEqual(have.Spec, local.Spec) {
+		return nil
+	}
+	have.Spec = local.Spec
+	have.ResourceVersion = strconv.FormatInt(item.Revision, 10)
+	return &have
+}
+
+// restoreLocal writes what changedLocal found. Who was faster may have written anything, which stays.
+func (o *ownObjects) restoreLocal(ctx context.Context, s *apiregistrationv1.APIService) error {
+	err := o.api.Call(ctx, apiserverAgent, http.MethodPut, apiServicesPath+"/"+s.Name, jsonType, s, nil)
+	if isReason(err, metav1.StatusReasonConflict) || isReason(err, metav1.StatusReasonNotFound) {
+		return nil
+	}
+	return o.forgive(apiServices+"/"+s.Name, err)
 }
 
 // unserved are the names of APIServices that an earlier start wrote for versions that

@@ -17,6 +17,14 @@ var scaleColumns = []metav1.TableColumnDefinition{
 	columns.Age(),
 }
 
+// customScaleColumns are those of the scale of a custom resource.
+var customScaleColumns = []metav1.TableColumnDefinition{
+	columns.Name(),
+	columns.Number("Desired", "Number of desired replicas"),
+	columns.Number("Available", "Number of actual replicas"),
+	{Name: "Age", Type: "date", Description: columns.Age().Description},
+}
+
 // Scale answers with a scale, which is no stored object, and has columns all the same.
 func (a *Answers) Scale(q *Request, as codecs.Form, code int, s *autoscalingv1.Scale) error {
 	switch {
@@ -27,7 +35,10 @@ func (a *Answers) Scale(q *Request, as codecs.Form, code int, s *autoscalingv1.S
 		}
 		return a.encode(q, as, code, t)
 	case as.IsPartialList():
-		return codecs.NotAcceptableTransform(as.As, false, "*autoscaling.Scale")
+		if q.Resource.HasGoType() {
+			return codecs.NotAcceptableTransform(as.As, false, "*autoscaling.Scale")
+		}
+		return codecs.NotAcceptableTransform(as.As, false, "*v1.Scale")
 	case as.IsPartial():
 		return a.encode(q, as, code, scaleMetadata(as, s))
 	}
@@ -55,6 +66,9 @@ func (a *Answers) scaleTable(q *Request, as codecs.Form, s *autoscalingv1.Scale)
 		row.Object = runtime.RawExtension{Object: s}
 	}
 	t := &metav1.Table{ColumnDefinitions: scaleColumns, Rows: []metav1.TableRow{row}}
+	if !q.Resource.HasGoType() {
+		t.ColumnDefinitions = customScaleColumns
+	}
 	t.SetGroupVersionKind(as.As)
 	t.ResourceVersion = s.ResourceVersion
 	return t, nil

@@ -50,6 +50,7 @@ type schemaState struct {
 func (f *FlowSchemas) Run(ctx context.Context) error {
 	minute := time.NewTicker(repairEvery)
 	defer minute.Stop()
+	f.repair(ctx)
 	return again(ctx, f.Retry, func(ctx context.Context) bool {
 		select {
 		case <-minute.C: // also while conditions cannot be written

@@ -17,6 +17,7 @@ type MetaRules struct {
 	Updates      int  // how often the rules for updates check what changed
 	Wholes       int  // how often the rules for updates check everything
 	AnyFinalizer bool // finalizers need no qualified name
+	Late         bool // a new object's metadata is looked at only where the rules of its kind find nothing else
 }
 
 // Sets of rules that more than one kind has. UsualMeta is that of kinds that name none.
@@ -48,6 +49,20 @@ func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList
 		errs = append(errs, finalizerNames(obj)...)
 	}
 	return errs
+}
+
+// LooksLate says whether the metadata of a new object is looked at after everything else.
+func (r *Resource) LooksLate(sub *Subresource) bool { return r.metaRules(sub).Late }
+
+// MetaFaults are what the rules of a kind find in the metadata of an object in a namespace, where a kind
+// looks at it itself.
+func MetaFaults(obj metav1.Object, name genericvalidation.ValidateNameFunc) field.ErrorList {
+	return append(genericvalidation.ValidateObjectMetaAccessor(obj, true, name, metadataPath), finalizerNames(obj)...)
+}
+
+// MetaUpdateFaults are what the rules of a kind find in the metadata of an update, likewise.
+func MetaUpdateFaults(obj, old metav1.Object) field.ErrorList {
+	return append(genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath), finalizerNames(obj)...)
 }
 
 // ValidateMeta checks the metadata of an update.

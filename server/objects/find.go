@@ -58,6 +58,8 @@ func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVe
 		return nil, status.Plain(err.Error())
 	case resourceVersion == "":
 		err = s.CatchUp(ctx)
+	case revision > 0 && at.Resource.Storage.Uncached:
+		err = s.reachNow(ctx, revision)
 	case revision > 0:
 		err = s.Reach(ctx, revision)
 	}

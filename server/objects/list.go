@@ -112,8 +112,8 @@ func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, 
 		l.limit = 0
 	case exact || paged && o.ResourceVersionMatch == "":
 		l.exact = revision
-	case paged:
-		return s.reachForPage(ctx, revision)
+	case l.resource.Storage.Uncached || o.Limit > 0 && o.ResourceVersionMatch == "":
+		return s.reachNow(ctx, revision)
 	default:
 		return s.Reach(ctx, revision)
 	}

@@ -127,9 +127,9 @@ func (s *Store) Reach(ctx context.Context, revision int64) error {
 	return err
 }
 
-// reachForPage is Reach for pages. They are of the most recent state, and who asks for a
-// later one has nothing to wait for.
-func (s *Store) reachForPage(ctx context.Context, revision int64) error {
+// reachNow is Reach for reads that a stock server answers from its database instead of its watch cache:
+// they do not wait for a revision in the future, and the error names no time to retry after.
+func (s *Store) reachNow(ctx context.Context, revision int64) error {
 	if s.Revision() >= revision {
 		return nil
 	}

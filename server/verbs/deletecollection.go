@@ -27,6 +27,8 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err := noUnreadCollections(options); err != nil {
 		return err
 	}
+	req := c.deleting(options)
+	writes.WarnOrphans(req, options)
 	if o.Limit == 0 {
 		o.Limit = wholeCollection
 	}
@@ -34,7 +36,6 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	req := c.deleting(options)
 	for _, item := range p.Items {
 		if err := c.Context().Err(); err != nil {
 			return err

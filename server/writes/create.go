@@ -175,9 +175,16 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 }
 
 func validateCreate(ctx context.Context, req *Request, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
-	errs := req.Resource.ValidateNewMeta(req.Sub, obj)
+	var errs field.ErrorList
+	late := req.Resource.LooksLate(req.Sub)
+	if !late {
+		errs = req.Resource.ValidateNewMeta(req.Sub, obj)
+	}
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(ctx, obj)...)
+	}
+	if late && len(errs) == 0 {
+		errs = req.Resource.ValidateNewMeta(req.Sub, obj)
 	}
 	if len(errs) == 0 && obj.GetName() != "" {
 		for _, msg := range path.IsValidPathSegmentName(obj.GetName()) {

@@ -57,11 +57,21 @@ func (w *Writer) AskUnread(ctx context.Context, req *Request) (permits.Permit, e
 	return permits.Permit{}, apierrors.NewForbidden(req.Resource.GroupResource(), req.Name, why)
 }
 
+// WarnOrphans warns the client where dependents stay behind because its options do not say what is to become of
+// them, whether or not there is anything to delete.
+func WarnOrphans(req *Request, options *metav1.DeleteOptions) {
+	st := req.Resource.Storage
+	if st.OrphanByDefault && st.OrphanWarning != "" && options.PropagationPolicy == nil && options.OrphanDependents == nil {
+		req.Warn(st.OrphanWarning)
+	}
+}
+
 // Delete deletes an object of the request's resource, or marks it for deletion.
 func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcome, error) {
 	if err := objects.CheckName(d.Name); err != nil {
 		return nil, err
 	}
+	WarnOrphans(req, d.Options)
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{
 		key: req.key(d.Name), user: req.User.Name, dry: len(d.Options.DryRun) > 0,
@@ -99,9 +109,6 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 		return nil, err
 	}
 	st := req.Resource.Storage
-	if st.OrphanByDefault && st.OrphanWarning != "" && options.PropagationPolicy == nil && options.OrphanDependents == nil {
-		req.Warn(st.OrphanWarning)
-	}
 	plan := w.planDelete(ctx, st, obj, options)
 	dry := len(options.DryRun) > 0
 	if plan.mark {

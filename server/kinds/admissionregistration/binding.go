@@ -17,6 +17,7 @@ import (
 // ValidatingAdmissionPolicyBinding is how ValidatingAdmissionPolicyBindings are written.
 var ValidatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.ValidatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Default: func(obj *admissionv1.ValidatingAdmissionPolicyBinding) {
 		defaultMatch(obj.Spec.MatchResources)
 	},

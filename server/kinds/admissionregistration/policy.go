@@ -30,6 +30,7 @@ const (
 // ValidatingAdmissionPolicy is how ValidatingAdmissionPolicies are written.
 var ValidatingAdmissionPolicy = kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Default: func(obj *admissionv1.ValidatingAdmissionPolicy) {
 		s := &obj.Spec
 		rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
@@ -48,6 +49,7 @@ var ValidatingAdmissionPolicy = kinds.Typed[*admissionv1.ValidatingAdmissionPoli
 
 // ValidatingAdmissionPolicyStatus is how their status is written.
 var ValidatingAdmissionPolicyStatus = kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
+	Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	PrepareForUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) {
 		metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
 		p.Spec = old.Spec

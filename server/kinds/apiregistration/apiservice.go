@@ -26,6 +26,7 @@ const (
 // APIService is how APIServices are written.
 var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 	ValidateName: path.ValidatePathSegmentName,
+	Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
 	Default:      defaultAPIService,
 	PrepareForCreate: func(s *apiregistrationv1.APIService) {
 		s.Status = apiregistrationv1.APIServiceStatus{}
@@ -45,6 +46,7 @@ var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 
 // APIServiceStatus is how their status is written.
 var APIServiceStatus = kinds.Typed[*apiregistrationv1.APIService]{
+	Meta:    &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Default: defaultAPIService,
 	Keep: func(s, old *apiregistrationv1.APIService) {
 		s.Spec = old.Spec
@@ -112,7 +114,7 @@ func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 	var errs field.ErrorList
 	want := s.Spec.Version + "." + s.Spec.Group
 	named := func(name, value string) {
-		if value != "" && value != want {
+		if value != "" && value != want && len(path.IsValidPathSegmentName(value)) == 0 {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", name), value, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
 		}
 	}

@@ -24,6 +24,7 @@ import (
 // in events.k8s.io/v1, which has stricter rules.
 var Event = kinds.Typed[*corev1.Event]{
 	ValidateName:          path.ValidatePathSegmentName,
+	Meta:                  &kinds.MetaRules{AnyFinalizer: true, Late: true}, // the newer form looks itself
 	ValidateIn:            validateEvent,
 	ValidateUpdateIn:      validateEventUpdate,
 	CreateOnUpdate:        true,
@@ -132,9 +133,7 @@ func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 	if !newStyle(ctx) {
 		return errs
 	}
-	if e.Name != "" { // that there is none is said elsewhere
-		errs = append(errs, rules.Messages(metaPath.Child("name"), e.Name, apivalidation.NameIsDNSSubdomain(e.Name, false))...)
-	}
+	errs = append(errs, kinds.MetaFaults(e, apivalidation.NameIsDNSSubdomain)...)
 	errs = append(errs, validateEventSeries(e)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
@@ -159,6 +158,7 @@ func validateEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorL
 	if !newStyle(ctx) {
 		return errs
 	}
+	errs = append(errs, kinds.MetaUpdateFaults(e, old)...)
 	if !rules.Same(e.Series, old.Series) {
 		errs = append(errs, validateEventSeries(e)...)
 	}

@@ -59,10 +59,10 @@ func NewServiceAllocator(networks []netip.Prefix, first, last int32) *ServiceAll
 }
 
 // Plan implements kinds.Allocator.
-func (a *ServiceAllocator) Plan(_ context.Context, obj, old kinds.Object, claims kinds.Claims, _ bool) (take, release []kinds.Claim, err error) {
+func (a *ServiceAllocator) Plan(_ context.Context, obj, old kinds.Object, claims kinds.Claims, dry bool) (take, release []kinds.Claim, err error) {
 	s, _ := obj.(*corev1.Service)
 	was, _ := old.(*corev1.Service)
-	p := &allocation{a: a, claims: claims, taken: make(map[kinds.Claim]bool)}
+	p := &allocation{a: a, dry: dry, claims: claims, taken: make(map[kinds.Claim]bool)}
 	switch {
 	case s == nil && was == nil:
 	case s == nil:
@@ -82,6 +82,7 @@ func (a *ServiceAllocator) Plan(_ context.Context, obj, old kinds.Object, claims
 type allocation struct {
 	a             *ServiceAllocator
 	claims        kinds.Claims
+	dry           bool // a dry run, which like that of a stock server finds no fault with an address that is taken, nor with a port out of range
 	owner         string
 	taken         map[kinds.Claim]bool // by this write, without owner
 	take, release []kinds.Claim
@@ -276,6 +277,9 @@ func (p *allocation) address(f corev1.IPFamily, ip string) (string, error) {
 	if !ok || !n.contains(addr) {
 		return "", outside(addr, n)
 	}
+	if p.dry {
+		return ip, nil
+	}
 	if err := p.claim(addressPool, addr.String()); err != nil {
 		return "", fmt.Errorf("provided IP %w", err)
 	}
@@ -293,7 +297,7 @@ func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last
 
 // port takes the port asked for.
 func (p *allocation) port(port int32) error {
-	if r := p.a.ports; port < r.first || port > r.last {
+	if r := p.a.ports; !p.dry && (port < r.first || port > r.last) {
 		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", r)
 	}
 	if err := p.claim(portPool, portName(port)); err != nil {

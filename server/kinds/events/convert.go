@@ -23,7 +23,6 @@ var FieldLabels = map[string]string{
 	"regarding.fieldPath":       "involvedObject.fieldPath",
 	"reason":                    "reason",
 	"reportingController":       "reportingComponent",
-	"source":                    "source",
 	"type":                      "type",
 }
 

@@ -141,8 +141,12 @@ func tolerationUpdate(list, old []corev1.Toleration, p *field.Path) field.ErrorL
 func gateUpdate(gates, old []corev1.PodSchedulingGate, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	had := rules.In(old)
+	last := make(map[string]int, len(gates)) // one finding for each name
 	for i, g := range gates {
-		if !had.Has(g) {
+		last[g.Name] = i
+	}
+	for i, g := range gates {
+		if last[g.Name] == i && !had.Has(g) {
 			errs = append(errs, field.Forbidden(p.Index(i).Child("name"), "only deletion is allowed, but found new scheduling gate '"+g.Name+"'"))
 		}
 	}

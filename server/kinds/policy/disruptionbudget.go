@@ -18,7 +18,7 @@ import (
 // PodDisruptionBudget is how PodDisruptionBudgets are written.
 var PodDisruptionBudget = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	ValidateName: path.ValidatePathSegmentName,
-	Meta:         &kinds.MetaRules{AnyFinalizer: true},
+	Meta:         &kinds.MetaRules{AnyFinalizer: true, Late: true},
 	Keep:         func(b, old *policyv1.PodDisruptionBudget) { b.Status = old.Status },
 	Counted:      func(b *policyv1.PodDisruptionBudget) []any { return []any{b.Spec} },
 	Validate: func(obj *policyv1.PodDisruptionBudget) field.ErrorList {
