@@ -72,9 +72,9 @@ func TestKeepers(t *testing.T) {
 				want   string // what is there in the end; "" means nothing
 			}{
 				// The authority that pods trust, and what extension servers trust.
-				{space + "configmaps/kube-root-ca.crt", `{"data":{"ca.crt":"mine"}}`, "data.ca.crt", trusted},
+				{space + "configmaps/kube-root-ca.crt", `{"data":{"ca.crt":"mine"}}`, "data.ca~crt", trusted},
 				{"/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt", `{"data":{"other":"mine"},"metadata":{"annotations":{"kubernetes.io/description":null}}}`, "data.other", ""},
-				{"/api/v1/namespaces/kube-node-lease/configmaps/kube-root-ca.crt", "", "data.ca.crt", trusted},
+				{"/api/v1/namespaces/kube-node-lease/configmaps/kube-root-ca.crt", "", "data.ca~crt", trusted},
 				{"/api/v1/namespaces/kube-public/configmaps/kube-root-ca.crt", `{"metadata":{"labels":{"mine":"x"},"annotations":{"kubernetes.io/description":"mine"}}}`, "metadata.annotations.kubernetes~io/description", "mine"},
 				{system + "extension-apiserver-authentication", `{"data":{"client-ca-file":"","requestheader-allowed-names":"[\"mine\"]","mine":"x"}}`, "data.client-ca-file", trusted},
 				{system + "extension-apiserver-authentication", `{}`, "data.requestheader-allowed-names", `["mine","front"]`},
