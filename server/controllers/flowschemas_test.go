@@ -2,6 +2,8 @@ package controllers_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +40,10 @@ func TestFlowSchemas(t *testing.T) {
 			if got != text {
 				t.Errorf("%s: %s, want %s", step, got, text)
 			}
-			if w := c.written(); len(w) != writes {
+			w := slices.DeleteFunc(c.written(), func(w string) bool { // those that every cluster has are made at the start
+				return !strings.Contains(w, "/flowschemas/a/") && !strings.Contains(w, "/flowschemas/b/") && !strings.Contains(w, "/flowschemas/d/")
+			})
+			if len(w) != writes {
 				t.Errorf("%s: %d writes, want %d: %q", step, len(w), writes, w)
 			}
 		}

@@ -21,7 +21,8 @@ func TestFieldSelectorsOfKinds(t *testing.T) {
 		{"/api/v1/nodes", "metadata.namespace=x", "field label not supported: metadata.namespace"},
 		{"/api/v1/persistentvolumes", "metadata.namespace=x", ""},
 		{"/api/v1/events", "source=kubelet", ""},
-		{"/apis/events.k8s.io/v1/events", "source=kubelet,reportingController=x", ""},
+		{"/apis/events.k8s.io/v1/events", "reason=x,reportingController=x", ""},
+		{"/apis/events.k8s.io/v1/events", "source=kubelet", "field label not supported: source"},
 		{"/apis/events.k8s.io/v1/events", "reportingComponent=x", "field label not supported: reportingComponent"},
 	} {
 		w := f.do("GET", c.path+"?fieldSelector="+url.QueryEscape(c.selector), "")
