@@ -14,8 +14,9 @@ type Steps struct {
 	spent atomic.Int64
 }
 
-// NewSteps are as many as a Budget has from New. what names the work in the error.
-func NewSteps(what string) *Steps { return &Steps{what: what} }
+// NewSteps are as many as a Budget has from New, as a part of what the work is known by: they must not be copied once
+// some are spent. what names the work in the error.
+func NewSteps(what string) Steps { return Steps{what: what} }
 
 // Spend takes n steps. The error is that of ctx once that has ended, as the client left or its
 // time is over, or a 413. Nil Steps have no end of their own.

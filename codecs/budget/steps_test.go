@@ -27,7 +27,8 @@ func TestStepsEnd(t *testing.T) {
 		t.Errorf("no steps to be taken from: %v", err)
 	}
 	cancel()
-	for _, s := range []*budget.Steps{none, budget.NewSteps("the write")} {
+	fresh := budget.NewSteps("the write")
+	for _, s := range []*budget.Steps{none, &fresh} {
 		if err := s.Spend(ctx, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the client left: %v", err)
 		}

@@ -285,20 +285,29 @@ type requestedAs struct{}
 // server/writes does so before it calls a Strategy.
 // All that is done then is taken from one budget of steps.
 func WithRequested(ctx context.Context, r *Resource) context.Context {
-	return context.WithValue(ctx, requestedAs{}, &requested{r, budget.NewSteps("the write")})
+	return &requested{ctx, r, budget.NewSteps("the write")}
 }
 
-// requested is a request for a resource.
+// requested is the context of a request for a resource. Each write has one, so it is one piece of memory with what it knows.
 type requested struct {
+	context.Context
 	resource *Resource
-	steps    *budget.Steps
+	steps    budget.Steps
+}
+
+// Value implements context.Context.
+func (r *requested) Value(key any) any {
+	if key == (requestedAs{}) {
+		return r
+	}
+	return r.Context.Value(key)
 }
 
 // Steps are what a write has for its defaults, its rules and its admission plugins together; nil,
 // which has no end, where there is no write.
 func Steps(ctx context.Context) *budget.Steps {
 	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
-		return r.steps
+		return &r.steps
 	}
 	return nil
 }
