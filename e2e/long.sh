@@ -24,4 +24,6 @@ for module in e2e/*/go.mod; do
 done
 # Each list at each place in each kind, with feature gates on and off, where libraries are counted too.
 ROWLOCK_LIST_WALK=all CGO_ENABLED=0 go test -vet=off -count=1 -timeout 60m -run '^TestListsAreLinear$' ./server/kinds/builtin
+# rowlocktest beside each release of controller-runtime that is supported.
+sh e2e/controllerruntime.sh
 sh e2e/goget.sh

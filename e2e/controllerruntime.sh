@@ -1,0 +1,28 @@
+#!/bin/sh
+# e2e/controllerruntime with each release of controller-runtime that is supported, the oldest and the
+# newest among them, or with those of the arguments: the module selects what that release wants, as a
+# project does that requires both. Of the long tests: it compiles everything with six releases of
+# Kubernetes' modules.
+set -eu
+cd "$(dirname "$0")/controllerruntime"
+[ $# -gt 0 ] || set -- v0.20.4 v0.21.0 v0.22.5 v0.23.3 v0.24.1 v0.25.2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+export GOWORK=off
+for version in "$@"; do
+    echo "controller-runtime $version"
+    # Not the files that are committed, which say what the oldest one wants.
+    mod=$dir/$version.mod
+    {
+        sed -n '1,/^go /p' go.mod
+        echo "require github.com/rowlock/rowlock v0.0.0-00010101000000-000000000000"
+        echo "require sigs.k8s.io/controller-runtime $version"
+        echo "replace github.com/rowlock/rowlock => $(cd ../.. && pwd)"
+    } >"$mod"
+    go mod tidy -modfile="$mod"
+    go list -modfile="$mod" -m k8s.io/api k8s.io/apiserver github.com/google/cel-go
+    go vet -modfile="$mod" ./...
+    go test -modfile="$mod" -count=1 -timeout 10m ./...
+done
