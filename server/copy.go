@@ -19,8 +19,8 @@ import (
 )
 
 // CacheFile says where a server keeps a copy of its objects as memory has them, so that the next start need
-// not read them all from the database, and unpack, check and pack each. What the database does not vouch
-// for is not read from it (decision 203).
+// not read them all from the database, and unpack, check and pack each. The server reads no file
+// that the database does not attest to (sqlstore/attest.go).
 type CacheFile struct {
 	Path  string // "": there is none
 	Least int    // of so many objects on one is written; default 50,000
@@ -39,25 +39,23 @@ const (
 	copyAtStop  = 10 * time.Second // it may take that long to write one at the end
 	copyChanged = 10               // percent of the objects that are others than in the last one: another is due
 	copyStale   = 1                // the same at the end of a server
-	copyChecked = rowsShare        // of one processor, which comparing what came from a copy with its rows may take
 )
 
 // copies keeps a server's copy.
 type copies struct {
-	cfg     CacheFile
-	s       *Server
-	from    sqlstore.Copier
-	edition string // of the rows that were loaded; "": nothing is vouched for
-	maker   string
+	cfg   CacheFile
+	s     *Server
+	from  sqlstore.Attestor
+	epoch string // of the rows that were loaded; "": the database attests to nothing
+	maker string
 
-	written   int64 // revision up to which the last one has everything; 0: there is none
-	loaded    atomic.Pointer[cache.Loaded]
-	took      atomic.Int64 // to load everything
-	bytes     atomic.Int64 // of the last one that was written, or read
-	at        atomic.Int64 // when it was written, in seconds since 1970
-	failures  atomic.Int64
-	wrong     atomic.Int64 // objects of it that were not as their rows
-	unvouched bool
+	written  int64 // revision up to which the last one has everything; 0: there is none
+	loaded   atomic.Pointer[cache.Loaded]
+	took     atomic.Int64 // to load everything
+	bytes    atomic.Int64 // of the last one that was written, or read
+	at       atomic.Int64 // when it was written, in seconds since 1970
+	failures atomic.Int64
+	stale    bool // the database attests to nothing more that this server has read
 }
 
 func newCopies(s *Server) *copies {
@@ -66,7 +64,7 @@ func newCopies(s *Server) *copies {
 		k.cfg.Least = copyLeast
 	}
 	if k.cfg.Path != "" {
-		k.from = s.cfg.Store.Copies()
+		k.from = s.cfg.Store.Attestor()
 	}
 	return k
 }
@@ -79,6 +77,8 @@ func (k *copies) load(ctx context.Context) (from int64, err error) {
 		if loaded, used, err = k.loadCopy(ctx); err != nil {
 			return 0, err
 		}
+	} else if err := k.disown(ctx); err != nil {
+		return 0, err
 	}
 	if !used {
 		if loaded.Revision, err = k.s.Cache.Load(ctx, k.s.cfg.Store); err != nil {
@@ -94,20 +94,38 @@ func (k *copies) load(ctx context.Context) (from int64, err error) {
 	return loaded.Revision, nil
 }
 
+// disown begins a new epoch where no cache file is wanted: a file of before may lie somewhere, and rows may have been edited
+// since, which a later start with that file would not read.
+func (k *copies) disown(ctx context.Context) error {
+	attestor := k.s.cfg.Store.Attestor()
+	if attestor == nil {
+		return nil
+	}
+	known, err := attestor.CacheFiles(ctx)
+	if err == nil && known.Any() {
+		err = attestor.NewEpoch(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		k.s.cfg.Log.Warn("cache files that were written before are still read by starts with --cache-file", "error", err)
+		err = nil
+	}
+	return err
+}
+
 // loadCopy loads from the copy; used is false where that cannot be, which it logs.
 func (k *copies) loadCopy(ctx context.Context) (loaded cache.Loaded, used bool, err error) {
-	known, err := k.from.Copies(ctx)
+	known, err := k.from.CacheFiles(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return loaded, false, err
 		}
-		k.s.cfg.Log.Warn("the cache file is neither read nor written: the database vouches for none", "error", err)
+		k.s.cfg.Log.Warn("the cache file is neither read nor written: the database does not say which files it attests to", "error", err)
 		return loaded, false, nil
 	}
-	k.edition = known.Edition
+	k.epoch = known.Epoch
 	if k.maker, err = maker(); err != nil {
 		k.s.cfg.Log.Warn("the cache file is neither read nor written: this program cannot be told from others", "error", err)
-		k.edition = ""
+		k.epoch = ""
 		return loaded, false, nil
 	}
 	if loaded, err = k.read(ctx, &known); err == nil {
@@ -119,7 +137,7 @@ func (k *copies) loadCopy(ctx context.Context) (loaded cache.Loaded, used bool, 
 	return cache.Loaded{}, false, nil
 }
 
-func (k *copies) read(ctx context.Context, known *sqlstore.Copies) (loaded cache.Loaded, err error) {
+func (k *copies) read(ctx context.Context, known *sqlstore.CacheFiles) (loaded cache.Loaded, err error) {
 	file, err := cache.OpenCopy(k.config(0), known)
 	if err != nil {
 		return loaded, err
@@ -145,17 +163,14 @@ func (k *copies) config(rate int64) cache.CopyConfig {
 	return cache.CopyConfig{
 		Path: k.cfg.Path, Maker: k.maker, Rate: rate,
 		Leave: func(resource string) bool { return resource == "secrets" || k.s.cfg.Store.Encrypts(resource) },
-		Vouch: func(ctx context.Context, name string, key [32]byte) error {
-			return k.from.Vouch(ctx, k.edition, name, key)
+		Attest: func(ctx context.Context, name string, key [32]byte) error {
+			return k.from.Attest(ctx, k.epoch, name, key)
 		},
 	}
 }
 
-// run holds what was read from a copy to the database, once, and writes a copy now and then.
+// run writes a copy now and then.
 func (k *copies) run(ctx context.Context) error {
-	if l := k.loaded.Load(); l != nil && l.FromCopy > 0 {
-		k.check(ctx, l.Revision)
-	}
 	tick := time.NewTicker(copyLook)
 	defer tick.Stop()
 	var last time.Time
@@ -172,28 +187,6 @@ func (k *copies) run(ctx context.Context) error {
 	}
 }
 
-// check reads the rows of all that was loaded, beside everything else. A row that somebody put in the place of a live
-// one without a trace, and damage to the database that a start without a copy meets, are met here.
-func (k *copies) check(ctx context.Context, revision int64) {
-	began := time.Now()
-	done, err := k.s.Cache.CheckCopy(ctx, k.from, revision, copyChecked)
-	took := time.Since(began).Round(time.Millisecond)
-	if n := len(done.Wrong) + done.Others; n > 0 {
-		k.wrong.Store(int64(n))
-		k.written = 0
-		gone := os.Remove(k.cfg.Path)
-		k.s.cfg.Log.Error("objects of the cache file were not as their rows: they are served as the database has them from here on, those whose row is another object's from the next start on, and the file is removed",
-			"objects", n, "first", done.Wrong, "file", k.cfg.Path, "error", gone)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			k.s.cfg.Log.Warn("what came from the cache file could not be held to the database", "checked", done.Objects, "error", err)
-		}
-		return
-	}
-	k.s.cfg.Log.Info("what came from the cache file was held to the database", "objects", done.Objects, "took", took)
-}
-
 // stop writes a copy at the end, when nothing changes any more, unless the last one will do.
 func (k *copies) stop() {
 	if k.from == nil || !k.due(copyStale) {
@@ -206,7 +199,7 @@ func (k *copies) stop() {
 
 // due says whether there are enough objects, of which so many percent are others than in the last copy.
 func (k *copies) due(percent int) bool {
-	if k.edition == "" || k.unvouched {
+	if k.epoch == "" || k.stale {
 		return false
 	}
 	total, changed := 0, 0
@@ -242,8 +235,8 @@ func (k *copies) write(ctx context.Context, rate int64) {
 		k.bytes.Store(done.Bytes)
 		k.at.Store(time.Now().Unix())
 		k.s.cfg.Log.Info("wrote the cache file", "objects", done.Objects, "bytes", done.Bytes, "took", time.Since(began).Round(time.Millisecond))
-	case errors.Is(err, sqlstore.ErrEdited):
-		k.unvouched = true
+	case errors.Is(err, sqlstore.ErrEpochChanged):
+		k.stale = true
 		k.s.cfg.Log.Warn("no cache file is written until this server starts anew", "error", err)
 	default:
 		k.failures.Add(1)
@@ -274,13 +267,12 @@ var (
 	startSeconds    = prometheus.NewDesc("rowlock_start_load_seconds", "How long the start took to load everything.", nil, nil)
 	cacheFileBytes  = prometheus.NewDesc("rowlock_cache_file_bytes", "Size of the cache file that was read or written last.", nil, nil)
 	cacheFileTime   = prometheus.NewDesc("rowlock_cache_file_timestamp_seconds", "When that was written, in seconds since 1970.", nil, nil)
-	cacheFileWrong  = prometheus.NewDesc("rowlock_cache_file_wrong_objects", "Objects of the cache file that were not as their rows, and were read again.", nil, nil)
 	cacheFileFailed = prometheus.NewDesc("rowlock_cache_file_failures_total", "How often the cache file could not be written.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *copies) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileWrong, cacheFileFailed} {
+	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileFailed} {
 		ch <- d
 	}
 }
@@ -299,6 +291,5 @@ func (k *copies) Collect(ch chan<- prometheus.Metric) {
 		gauge(cacheFileBytes, float64(k.bytes.Load()))
 		gauge(cacheFileTime, float64(at))
 	}
-	gauge(cacheFileWrong, float64(k.wrong.Load()))
 	ch <- prometheus.MustNewConstMetric(cacheFileFailed, prometheus.CounterValue, float64(k.failures.Load()))
 }

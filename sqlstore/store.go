@@ -127,17 +127,17 @@ type Reloader interface {
 
 // Store is the face that a server uses. It is safe for concurrent use.
 type Store struct {
-	driver  Driver
-	whole   WholeReader // the driver, or nil
-	copier  Copier      // the driver, or nil
-	cfg     Config
-	running atomic.Bool
-	ended   atomic.Bool // Run has returned: nobody takes writes
-	applied atomic.Int64
-	head    atomic.Int64 // newest revision known here
-	floor   atomic.Int64
-	floors  atomic.Pointer[Floors] // as known here; nil: not yet
-	asking  chan struct{}          // the place of who asks the driver for the floors
+	driver   Driver
+	whole    WholeReader // the driver, or nil
+	attestor Attestor    // the driver, or nil
+	cfg      Config
+	running  atomic.Bool
+	ended    atomic.Bool // Run has returned: nobody takes writes
+	applied  atomic.Int64
+	head     atomic.Int64 // newest revision known here
+	floor    atomic.Int64
+	floors   atomic.Pointer[Floors] // as known here; nil: not yet
+	asking   chan struct{}          // the place of who asks the driver for the floors
 	// exclusive is the driver's Exclusive under which head was read last: while it
 	// holds, head moves with own writes alone.
 	exclusive atomic.Uint64
@@ -163,7 +163,7 @@ func New(d Driver, cfg Config) *Store {
 	refused := newRefusals(cfg)
 	s := &Store{driver: timed{d, cfg.Observer, refused}, cfg: cfg, refused: refused, own: make(chan []*write, 4), asking: make(chan struct{}, 1), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
 	s.whole, _ = d.(WholeReader)
-	s.copier, _ = d.(Copier)
+	s.attestor, _ = d.(Attestor)
 	s.keeper, _ = d.(Keeper)
 	if s.returning, _ = d.(Returning); s.returning != nil {
 		s.loaded.Store(s.returning.Returned())

@@ -17,7 +17,7 @@ type cacheFileOptions struct {
 }
 
 func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "cache-file", "auto", "file with a copy of the objects as memory has them, from which the next start reads what the database says is still so: auto (beside the SQLite file; with PostgreSQL in the data directory), a path, or off. Secrets, and what is encrypted in the database, are not in it")
+	f.StringVar(&o.file, "cache-file", "auto", "file with the objects as memory has them, from which the next start reads those that the database lists as live: auto (beside the SQLite file; with PostgreSQL in the data directory), a path, or off. Secrets, and what is encrypted in the database, are not in it. After rows were edited by SQL, start once with off or run store verify --rebuild-cache")
 	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
 }
 
@@ -34,9 +34,9 @@ func (o *cacheFileOptions) build(url, folder string) (server.CacheFile, error) {
 	case o.file == "off", o.file == "auto" && inMemory(url):
 		c.Path = ""
 	case inMemory(url):
-		return c, errors.New("--cache-file: only a database vouches for what is kept outside of it: want off")
+		return c, errors.New("--cache-file: what is in memory is gone at the next start, and so is what a cache file is compared with: want off")
 	case o.file == "auto" && isFile:
-		c.Path = database + "-cache"
+		c.Path = besideDatabase(database)
 	case o.file == "auto":
 		c.Path = filepath.Join(folder, "postgres-cache")
 	default:
@@ -48,3 +48,6 @@ func (o *cacheFileOptions) build(url, folder string) (server.CacheFile, error) {
 	}
 	return c, nil
 }
+
+// besideDatabase is where the cache file of an SQLite database lies by default.
+func besideDatabase(database string) string { return database + "-cache" }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,38 +123,92 @@ their --history-retention.`,
 	return cmd
 }
 
+// verifyAnswer is what a verification found, and what became of cache files.
+type verifyAnswer struct {
+	*upkeep.Report
+	RebuildCache *rebuiltCache `json:"rebuildCache,omitempty"` // with --rebuild-cache
+}
+
+// rebuiltCache says what --rebuild-cache did.
+type rebuiltCache struct {
+	NewEpoch bool   `json:"newEpoch"`
+	Removed  string `json:"removed,omitempty"` // the file beside an SQLite database, if there was one
+}
+
 func verifyCommand(o *storeOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
+	var rebuild bool
+	cmd := &cobra.Command{
+		Use:   "verify [--rebuild-cache]",
 		Short: "Check every promise of the table, and that every value decodes",
 		Long: `Check every promise of the table on the live data: the log has no hole, each
 write names rightly what it replaced, playing the log leads to the objects that
 exist, and each value decodes as what its key says. Beside a running server the
 check covers the newer half of the kept history, as the older may be compacted
 meanwhile. Encrypted values are decrypted with --encryption-provider-config, and not
-looked into without it. The exit code is 1 if a problem was found.`,
+looked into without it. The exit code is 1 if a problem was found.
+
+A server that starts with a cache file (serve --cache-file) does not read rows
+again that it knows. Whoever edited rows by SQL runs this with --rebuild-cache, and
+then restarts the servers.
+
+  --rebuild-cache  begins a new epoch of the database before the check: no server
+                   reads a cache file that was written before it. The next start of
+                   each server reads all rows and writes a new file. The cache file
+                   beside an SQLite database is removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			left := "nothing was changed"
+			if rebuild {
+				left = "look with --rebuild-cache once more whether a new epoch has begun"
+			}
 			return o.decrypting(cmd.Context(), func(decode decoder) error {
-				return o.with(cmd.Context(), asItIs, "nothing was changed", func(d sqlstore.Driver) error {
-					report, err := o.verified(cmd.Context(), d, decode)
-					if err != nil {
+				return o.with(cmd.Context(), asItIs, left, func(d sqlstore.Driver) (err error) {
+					var a verifyAnswer
+					if rebuild {
+						if a.RebuildCache, err = rebuildCache(cmd.Context(), d, o.url()); err != nil {
+							return err
+						}
+					}
+					if a.Report, err = o.verified(cmd.Context(), d, decode); err != nil {
 						return err
 					}
-					if report.Problems == nil {
-						report.Problems = []upkeep.Problem{}
+					if a.Problems == nil {
+						a.Problems = []upkeep.Problem{}
 					}
-					if err := o.answer(o.out, report, func(w io.Writer) { verifyTable(w, report) }); err != nil {
+					if err := o.answer(o.out, a, func(w io.Writer) { verifyTable(w, &a) }); err != nil {
 						return err
 					}
-					if report.Count > 0 {
-						return fmt.Errorf("the store is damaged: problems found: %d", report.Count)
+					if a.Count > 0 {
+						return fmt.Errorf("the store is damaged: problems found: %d", a.Count)
 					}
 					return nil
 				})
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&rebuild, "rebuild-cache", false, "have every server read all rows at its next start, and write a new cache file: for after rows were edited by SQL")
+	return cmd
+}
+
+// rebuildCache begins a new epoch, and removes the cache file that an SQLite database has beside it.
+func rebuildCache(ctx context.Context, d sqlstore.Driver, url string) (*rebuiltCache, error) {
+	attestor, ok := d.(sqlstore.Attestor)
+	if !ok {
+		return nil, errors.New("--rebuild-cache: servers on this database write no cache files")
+	}
+	if err := attestor.NewEpoch(ctx); err != nil {
+		return nil, fmt.Errorf("--rebuild-cache: %w", err)
+	}
+	done := &rebuiltCache{NewEpoch: true}
+	if database, isFile := sqliteFile(url); isFile {
+		switch err := os.Remove(besideDatabase(database)); {
+		case err == nil:
+			done.Removed = besideDatabase(database)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("--rebuild-cache: a new epoch has begun, but the file is still there, which no server reads any more: %w", err)
+		}
+	}
+	return done, nil
 }
 
 // verified checks a store, and shows how far that is.
@@ -170,7 +226,13 @@ func (o *storeOptions) verified(ctx context.Context, d sqlstore.Driver, decode d
 	})
 }
 
-func verifyTable(w io.Writer, r *upkeep.Report) {
+func verifyTable(w io.Writer, r *verifyAnswer) {
+	if c := r.RebuildCache; c != nil {
+		fmt.Fprintln(w, "a new epoch has begun: every server reads all rows at its next start, and then writes a new cache file; restart those that run")
+		if c.Removed != "" {
+			fmt.Fprintf(w, "removed %s\n", c.Removed)
+		}
+	}
 	if len(r.Problems) > 0 {
 		fmt.Fprintf(w, "KEY\tREVISION\tPROBLEM\n")
 	}

@@ -43,7 +43,7 @@ type Cache struct {
 	plain     plainBytes
 	replays   chan struct{} // held while a page of the log is read for a watcher
 
-	rows atomic.Pointer[sqlstore.Copier] // to read one again whose packed bytes were damaged; nil before LoadCopy
+	rows atomic.Pointer[sqlstore.Attestor] // to read one again whose packed bytes were damaged; nil before LoadCopy
 
 	damaged atomic.Pointer[[]CorruptItem] // what CheckRows took note of
 

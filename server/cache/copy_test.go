@@ -20,11 +20,11 @@ import (
 // vouching is a log as a store that vouches for copies.
 type vouching struct {
 	*log
-	known sqlstore.Copies
+	known sqlstore.CacheFiles
 	read  int // rows that were read in full
 }
 
-func newVouching() *vouching { return &vouching{log: newLog(), known: sqlstore.NewCopies()} }
+func newVouching() *vouching { return &vouching{log: newLog(), known: sqlstore.NewEpoch()} }
 
 func (v *vouching) Head(context.Context) (int64, error) { return v.revision, nil }
 
@@ -43,17 +43,22 @@ func (v *vouching) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row)
 
 func (v *vouching) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
 
-func (v *vouching) Copies(context.Context) (sqlstore.Copies, error) { return v.known, nil }
+func (v *vouching) CacheFiles(context.Context) (sqlstore.CacheFiles, error) { return v.known, nil }
 
-func (v *vouching) Vouch(_ context.Context, edition, name string, key [32]byte) error {
-	if edition != v.known.Edition {
-		return sqlstore.ErrEdited
+func (v *vouching) NewEpoch(context.Context) error {
+	v.known = sqlstore.NewEpoch()
+	return nil
+}
+
+func (v *vouching) Attest(_ context.Context, epoch, name string, key [32]byte) error {
+	if epoch != v.known.Epoch {
+		return sqlstore.ErrEpochChanged
 	}
 	v.known.Add(name, key)
 	return nil
 }
 
-func (v *vouching) Outline(_ context.Context, _ int64, _ []sqlstore.Key, take func([]int64) error) error {
+func (v *vouching) ListRevisions(_ context.Context, _ int64, _ []sqlstore.Key, take func([]int64) error) error {
 	for _, s := range v.live {
 		for range 2 { // some may come twice
 			if err := take([]int64{s.revision}); err != nil {
@@ -73,9 +78,9 @@ func (v *vouching) ReadRows(_ context.Context, revisions []int64, take func([]sq
 }
 
 func (v *vouching) config(path string) cache.CopyConfig {
-	edition := v.known.Edition
+	epoch := v.known.Epoch
 	return cache.CopyConfig{Path: path, Maker: "this", Leave: func(resource string) bool { return resource == "secrets" },
-		Vouch: func(ctx context.Context, name string, key [32]byte) error { return v.Vouch(ctx, edition, name, key) }}
+		Attest: func(ctx context.Context, name string, key [32]byte) error { return v.Attest(ctx, epoch, name, key) }}
 }
 
 // copied is a cache of packed pods and others, with a copy of it.
@@ -235,21 +240,21 @@ func TestCopyHasNoSecrets(t *testing.T) {
 
 func TestCopyIsRefused(t *testing.T) {
 	v, path := copied(t, 1200)
-	refused := func(what string, want error, cfg cache.CopyConfig, known sqlstore.Copies) {
+	refused := func(what string, want error, cfg cache.CopyConfig, known sqlstore.CacheFiles) {
 		t.Helper()
 		if _, err := cache.OpenCopy(cfg, &known); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("rows were changed in place", cache.ErrNotVouched, v.config(path), sqlstore.NewCopies())
+	refused("rows were changed in place", cache.ErrNotAttested, v.config(path), sqlstore.NewEpoch())
 	other := v.config(path)
 	other.Maker = "another"
 	refused("another program", cache.ErrOtherMaker, other, v.known)
 	refused("no file", os.ErrNotExist, v.config(path+"x"), v.known)
 	cfg := v.config(path)
-	v.known = sqlstore.NewCopies()
+	v.known = sqlstore.NewEpoch()
 	c := cache.NewWith(podCatalogue(), cache.Config{})
-	if _, err := c.WriteCopy(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEdited) {
+	if _, err := c.WriteCopy(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEpochChanged) {
 		t.Errorf("a copy of rows that were changed in place was written: %v", err)
 	}
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
@@ -311,7 +316,7 @@ func FuzzCopy(f *testing.F) {
 		if err := errors.Join(w.Add(block), w.Finish(about), w.Commit()); err != nil {
 			t.Fatal(err)
 		}
-		known := sqlstore.NewCopies()
+		known := sqlstore.NewEpoch()
 		known.Add(w.Name(), w.Key())
 		p, err := cache.OpenCopy(v.config(path), &known)
 		if err != nil {

@@ -21,17 +21,17 @@ import (
 // ErrOtherMaker: a copy was written by another program, which may be another version of this one.
 var ErrOtherMaker = errors.New("the copy was made by another version of the program")
 
-// Copy is a copy that is open, and vouched for by the database.
+// Copy is a copy that is open, and which the database attests to.
 type Copy struct {
 	file  *blockfile.File
 	about about
 }
 
-// OpenCopy opens the copy at cfg.Path if it is among those that the database vouches for.
+// OpenCopy opens the copy at cfg.Path if the database attests to it.
 // One that has objects of what is to be left out now is removed, whoever wrote it: encryption may
 // have been turned on since, and what lies there would not be encrypted as is wanted.
-// Errors: ErrNotVouched, ErrOtherMaker, ErrLeftOut, blockfile.ErrDamaged, and those of the system.
-func OpenCopy(cfg CopyConfig, known *sqlstore.Copies) (_ *Copy, err error) {
+// Errors: ErrNotAttested, ErrOtherMaker, ErrLeftOut, blockfile.ErrDamaged, and those of the system.
+func OpenCopy(cfg CopyConfig, known *sqlstore.CacheFiles) (_ *Copy, err error) {
 	file, err := blockfile.Open(cfg.Path)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func OpenCopy(cfg CopyConfig, known *sqlstore.Copies) (_ *Copy, err error) {
 	}()
 	key, ok := known.Key(file.Name())
 	if !ok {
-		return nil, ErrNotVouched
+		return nil, ErrNotAttested
 	}
 	text, err := file.Unseal(key)
 	if err != nil {
@@ -71,9 +71,8 @@ func OpenCopy(cfg CopyConfig, known *sqlstore.Copies) (_ *Copy, err error) {
 // ErrLeftOut: a copy had objects that must not be in one any more, and was removed.
 var ErrLeftOut = errors.New("the copy had objects that are not to be in one any more, and is removed")
 
-// ErrNotVouched: the database does not vouch for a copy: rows were changed in place since, or it is
-// that of another database, or of another state of this one.
-var ErrNotVouched = errors.New("the database does not vouch for the copy")
+// ErrNotAttested: the file is of another database, of another epoch, or of a later state of this one than it is in now.
+var ErrNotAttested = errors.New("the database does not attest to the cache file")
 
 // Size is the file's, in bytes.
 func (p *Copy) Size() int64 { return p.file.Size() }
@@ -101,7 +100,7 @@ type Loaded struct {
 
 // LoadCopy is Load, of what is live among the objects of a copy and, from the database, of what is not in
 // it. An error that is none of the database's is the copy's: then Load is to be called.
-func (c *Cache) LoadCopy(ctx context.Context, s Source, from sqlstore.Copier, p *Copy) (done Loaded, err error) {
+func (c *Cache) LoadCopy(ctx context.Context, s Source, from sqlstore.Attestor, p *Copy) (done Loaded, err error) {
 	if done.Revision, err = s.Head(ctx); err != nil {
 		return done, err
 	}
@@ -189,13 +188,13 @@ func (p *packer) adopt(of *shape) {
 }
 
 // outline finds out which revisions are live.
-func (r *copyLoading) outline(ctx context.Context, from sqlstore.Copier, revision int64) error {
+func (r *copyLoading) outline(ctx context.Context, from sqlstore.Attestor, revision int64) error {
 	var splits []sqlstore.Key
 	for _, b := range r.copy.about.Blocks {
 		splits = append(splits, sqlstore.Key{Resource: r.copy.about.Resources[b.Resource].Name, Namespace: b.Namespace, Name: b.Name})
 	}
 	slices.SortFunc(splits, sqlstore.Key.Compare)
-	if err := from.Outline(ctx, revision, splits, func(piece []int64) error {
+	if err := from.ListRevisions(ctx, revision, splits, func(piece []int64) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.live.add(piece)

@@ -14,9 +14,9 @@ type CopyConfig struct {
 	Path  string
 	Maker string                     // names the program: another one does not read the copy
 	Leave func(resource string) bool // resources that are left out
-	// Vouch is told the copy's name and key when all of it is on the disk, before it is under Path.
-	Vouch func(ctx context.Context, name string, key [32]byte) error
-	Rate  int64 // most bytes a second; 0: as it goes
+	// Attest is told the copy's name and key when all of it is on the disk, before it is under Path.
+	Attest func(ctx context.Context, name string, key [32]byte) error
+	Rate   int64 // most bytes a second; 0: as it goes
 }
 
 // Copied is what came of a copy.
@@ -48,7 +48,7 @@ func (c *Cache) WriteCopy(ctx context.Context, cfg CopyConfig) (done Copied, err
 		err = file.Finish(text)
 	}
 	if err == nil {
-		err = cfg.Vouch(ctx, file.Name(), file.Key())
+		err = cfg.Attest(ctx, file.Name(), file.Key())
 	}
 	if err == nil {
 		err = file.Commit()

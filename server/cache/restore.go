@@ -10,7 +10,7 @@ import (
 
 // A copy is sealed, so what it says is what its writer had in memory. Nobody has seen that come back since it was
 // packed, perhaps weeks and several copies before: bytes that memory has damaged meanwhile would end each start that
-// meets them, until CheckCopy has come to them. So what cannot be unpacked is read from its row once more.
+// meets them. So what cannot be unpacked is read from its row once more.
 
 // restoreFor bounds how long who meets such an object waits for the database.
 const restoreFor = 10 * time.Second

@@ -92,9 +92,6 @@ func measureMetadata(b []byte, at int, l *layout) int {
 	return end
 }
 
-// lineMore is how many bytes splice adds at most: a key, a number, its quotes, commas, and a newline.
-const lineMore = len(rvKey) + len(`"-9223372036854775808"`) + 3
-
 // splice returns b with a resourceVersion in its metadata and a newline behind it,
 // and the layout of b. room is overwritten; nil: the line gets memory of its own.
 func splice(room, b []byte, revision int64) (out []byte, l layout, err error) {

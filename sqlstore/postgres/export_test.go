@@ -59,7 +59,7 @@ var Statements = map[string]string{
 	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,
 	"qLive": qLive, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
 	"qWrittenAt": qWrittenAt, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qLeader": qLeader, "qUnlead": qUnlead,
-	"qCopies": qCopies, "qLockCopies": qLockCopies, "qCopiesRow": qCopiesRow, "qSetCopies": qSetCopies, "qOutline": qOutline, "qWholeRows": qWholeRows,
+	"qCacheFiles": qCacheFiles, "qLockCacheFiles": qLockCacheFiles, "qCacheFilesRow": qCacheFilesRow, "qSetCacheFiles": qSetCacheFiles, "qListRevisions": qListRevisions, "qWholeRows": qWholeRows,
 	"qWhole": qWhole, "qWholeSettings": qWholeSettings,
 }
 

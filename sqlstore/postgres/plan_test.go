@@ -20,7 +20,7 @@ import (
 // kv_lead alone, which have a handful of rows.
 var indexes = map[string][]string{
 	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qCluster": nil, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
-	"qCopies": nil, "qLockCopies": nil, "qCopiesRow": nil, "qSetCopies": nil, "qWholeRows": {"kv_pkey"},
+	"qCacheFiles": nil, "qLockCacheFiles": nil, "qCacheFilesRow": nil, "qSetCacheFiles": nil, "qWholeRows": {"kv_pkey"},
 	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qLeader": nil, "qUnlead": nil,
 	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
 	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
@@ -38,7 +38,7 @@ var indexes = map[string][]string{
 var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
 	"qTerminate": true, "qOldMarkers": true, "qHandRights": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true, "qDataChecksums": true,
-	"qWhole": true, "qOutline": true, "qWholeSettings": true, // see wholePlan
+	"qWhole": true, "qListRevisions": true, "qWholeSettings": true, // see wholePlan
 	"qSurroundings": true, "qNoTimeouts": true,
 }
 
@@ -108,7 +108,7 @@ func TestPlans(t *testing.T) {
 			}
 		}
 		wholePlan(t, d, statistics, "qWhole")
-		wholePlan(t, d, statistics, "qOutline")
+		wholePlan(t, d, statistics, "qListRevisions")
 	}
 	t.Run("depth", func(t *testing.T) { flatInDepth(t, d) })
 	t.Run("trimming", func(t *testing.T) { trimInDepth(t, db, d) })

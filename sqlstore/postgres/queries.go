@@ -53,20 +53,15 @@ const (
 	qReserve = `INSERT INTO kv_meta (key, number) SELECT 'relaxed', number + $1 FROM kv_meta WHERE key = 'revision'` +
 		` ON CONFLICT (key) DO UPDATE SET number = greatest(kv_meta.number, excluded.number) RETURNING number`
 	qRelax = `SELECT set_config('synchronous_commit', 'off', true) FROM kv_meta m, kv_meta r WHERE m.key = 'revision' AND r.key = 'relaxed' AND m.number + $1::int8 <= r.number`
-	// Keys of copies of values that lie elsewhere: of which table kv is, whether all triggers that drop them fire, since when
-	// this very database has been open without having gone back (with the row of its line), what is stored, and whether the row is as a server wrote
-	// it. kv_meta by primary key.
-	ofTable = `SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || to_regclass('kv')::oid, (SELECT count(*) = 3 FROM pg_trigger` +
-		` WHERE tgrelid = to_regclass('kv') AND tgname IN ('kv_changed_in_place', 'kv_removed_live', 'kv_removed_all') AND tgenabled IN ('O', 'A')),` +
-		` (SELECT oid FROM pg_database WHERE datname = current_database()) || ' ' || extract(epoch FROM pg_postmaster_start_time())` +
-		` || ' ' || coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0)`
-	ofCopies    = `, m.word, m.number % 4294967296 = m.xmin::text::bigint FROM kv_meta m WHERE m.key = 'copies'`
-	qCopies     = ofTable + ofCopies
-	qLockCopies = qCopies + ` FOR UPDATE`
-	qCopiesRow  = `INSERT INTO kv_meta (key) VALUES ('copies') ON CONFLICT (key) DO NOTHING`
-	qSetCopies  = `UPDATE kv_meta SET word = $1, number = pg_current_xact_id()::text::bigint WHERE key = 'copies'`
-	qFence      = `UPDATE kv_meta SET number = $1 WHERE key = 'schema_compatible' AND number < $1`
-	qFlush      = `UPDATE kv_meta SET word = word WHERE key = 'relaxed'`
+	// The epoch, and the keys of the cache files that the database attests to. Before them: since when this very database
+	// has been open without having gone back (with the row of its line). kv_meta by primary key.
+	qCacheFiles = `SELECT (SELECT oid FROM pg_database WHERE datname = current_database()) || ' ' || extract(epoch FROM pg_postmaster_start_time())` +
+		` || ' ' || coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0), m.word FROM kv_meta m WHERE m.key = 'cache_files'`
+	qLockCacheFiles = qCacheFiles + ` FOR UPDATE`
+	qCacheFilesRow  = `INSERT INTO kv_meta (key) VALUES ('cache_files') ON CONFLICT (key) DO NOTHING`
+	qSetCacheFiles  = `INSERT INTO kv_meta (key, word) VALUES ('cache_files', $1) ON CONFLICT (key) DO UPDATE SET word = excluded.word`
+	qFence          = `UPDATE kv_meta SET number = $1 WHERE key = 'schema_compatible' AND number < $1`
+	qFlush          = `UPDATE kv_meta SET word = word WHERE key = 'relaxed'`
 	// The marker of a server's last batch: word is the batch's number and, behind it,
 	// the counter after each of its waves; number is the counter before it.
 	qMarker     = `SELECT word, number FROM kv_meta WHERE key = $1`
@@ -168,8 +163,8 @@ SELECT ` + columns + ` FROM kv WHERE revision IN (SELECT revision FROM e WHERE t
 	qWhole       = wholeColumns + `NULL` + wholePart + ` UNION ALL ` +
 		wholeColumns + `NOT NULL AND superseded_revision > $1 AND superseded_revision <= $2` + wholePart
 	// The same pages, for the revisions alone.
-	outline  = `SELECT revision FROM kv WHERE revision + 0 <= $1 AND superseded_revision IS `
-	qOutline = outline + `NULL UNION ALL ` + outline + `NOT NULL AND superseded_revision > $1 AND superseded_revision <= $2`
+	listRevisions  = `SELECT revision FROM kv WHERE revision + 0 <= $1 AND superseded_revision IS `
+	qListRevisions = listRevisions + `NULL UNION ALL ` + listRevisions + `NOT NULL AND superseded_revision > $1 AND superseded_revision <= $2`
 	// kv by primary key.
 	qWholeRows = `SELECT revision, resource, namespace, name, created_revision, value FROM kv WHERE revision = ANY($1::int8[])`
 	// What suits that, of the settings that the server has and has not turned off. Few rows.

@@ -20,9 +20,9 @@ const (
 	qCompatible   = `UPDATE kv_meta SET value = ?2 WHERE key = 'schema_compatible' AND value = ?1`
 	qSetClusterID = `UPDATE kv_meta SET value = ? WHERE key = 'cluster_id'`
 	qClusterID    = `SELECT value FROM kv_meta WHERE key = 'cluster_id'`
-	// Keys of copies of values that lie elsewhere.
-	qCopies    = `SELECT value FROM kv_meta WHERE key = 'copies'`
-	qSetCopies = `INSERT INTO kv_meta (key, value) VALUES ('copies', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+	// The epoch, and the keys of the cache files that the database attests to.
+	qCacheFiles    = `SELECT value FROM kv_meta WHERE key = 'cache_files'`
+	qSetCacheFiles = `INSERT INTO kv_meta (key, value) VALUES ('cache_files', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 	// Which revisions are set aside for relaxed commits, and in which run of the machine.
 	qReserved  = `SELECT (SELECT value FROM kv_meta WHERE key = 'relaxed'), (SELECT value FROM kv_meta WHERE key = 'boot')`
 	qReserve   = `INSERT INTO kv_meta (key, value) VALUES ('relaxed', ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`
@@ -120,9 +120,9 @@ const (
 	qWhole = `SELECT ` + columns + ` FROM kv WHERE revision > ?1 AND revision <= ?2` +
 		` AND (superseded_revision IS NULL OR superseded_revision > ?3) ORDER BY revision LIMIT ?4`
 	// kv_live: revisions of a range of keys, of no column that would have rows fetched. kv_ended: those of what ended since a revision.
-	qOutline = `SELECT revision FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL AND (resource, namespace, name) > (?1, ?2, ?3)` +
+	qListRevisions = `SELECT revision FROM kv INDEXED BY kv_live WHERE superseded_revision IS NULL AND (resource, namespace, name) > (?1, ?2, ?3)` +
 		` AND (resource, namespace, name) <= (?4, ?5, ?6) AND revision <= ?7`
-	qOutlineEnded = `SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND revision <= ?1`
+	qListEnded = `SELECT revision FROM kv INDEXED BY kv_ended WHERE superseded_revision IS NOT NULL AND superseded_revision > ?1 AND revision <= ?1`
 	// kv_live and kv_ended alone: how many rows they have at a revision, ?1, and the sum of their revisions modulo ?2.
 	indexed       = `SELECT count(*), sum(revision % ?2) FROM kv INDEXED BY `
 	qIndexedLive  = indexed + `kv_live WHERE superseded_revision IS NULL AND +revision <= ?1`

@@ -69,15 +69,15 @@ func damaged(t *testing.T, d sqlstore.Driver) map[string][]int64 {
 	}
 	s := sqlstore.New(d, sqlstore.Config{})
 	errs := []error{s.ReadAll(ctx, b.Head, look("load"))}
-	if c, ok := d.(sqlstore.Copier); ok {
+	if c, ok := d.(sqlstore.Attestor); ok {
 		var revisions []int64
-		err := c.Outline(ctx, b.Head, nil, func(some []int64) error {
+		err := c.ListRevisions(ctx, b.Head, nil, func(some []int64) error {
 			mu.Lock()
 			defer mu.Unlock()
 			revisions = append(revisions, some...)
 			return nil
 		})
-		errs = append(errs, err, c.ReadRows(ctx, revisions, look("rows of a copy")))
+		errs = append(errs, err, c.ReadRows(ctx, revisions, look("rows beside a cache file")))
 	}
 	rows, err := d.Scan(ctx, sqlstore.ScanRequest{Limit: 10})
 	errs = append(errs, err, look("pages")(rows))

@@ -4,80 +4,73 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.Copier = (*Driver)(nil)
+var _ sqlstore.Attestor = (*Driver)(nil)
 
-// Triggers drop the keys of copies where a live row is changed in place, by whatever program. A dump
-// of the file that is edited and read into another one has the keys and fires no triggers, but dumps do not
-// have user_version, which must be that of the edition. INSERT OR REPLACE of a row under its own
-// revision is not seen: what came from a copy is held to the rows once the server is ready, for that.
-
-// Copies implements sqlstore.Copier.
-func (d *Driver) Copies(ctx context.Context) (c sqlstore.Copies, err error) {
-	ok := false
+// CacheFiles implements sqlstore.Attestor.
+func (d *Driver) CacheFiles(ctx context.Context) (files sqlstore.CacheFiles, err error) {
+	found := false
 	err = d.reader(ctx, func(r *conn) error {
-		c, ok, err = copies(r)
+		files, found, err = cacheFiles(r)
 		return err
 	})
-	if err == nil && !ok {
+	if err == nil && !found {
 		_, err = d.writing(ctx, func(w *conn) error {
-			if c, ok, err = copies(w); err != nil || ok {
+			if files, found, err = cacheFiles(w); err != nil || found {
 				return err
 			}
-			c = sqlstore.NewCopies()
-			if err := w.exec(fmt.Sprintf("PRAGMA user_version = %d", markOf(c.Edition))); err != nil {
-				return err
-			}
-			return w.exec(qSetCopies, c.Text())
+			files = sqlstore.NewEpoch()
+			return w.exec(qSetCacheFiles, files.Text())
 		})
 	}
 	if err != nil {
-		return c, fmt.Errorf("reading the keys of copies: %w", err)
+		return files, fmt.Errorf("reading which cache files the database attests to: %w", err)
 	}
-	return c, nil
+	return files, nil
 }
 
-// copies are those of the file; false: it has no edition.
-func copies(c *conn) (sqlstore.Copies, bool, error) {
+// cacheFiles are those of the database; false: it has no epoch.
+func cacheFiles(c *conn) (files sqlstore.CacheFiles, ok bool, err error) {
 	var v [1]driver.Value
-	if found, err := c.one(v[:], qCopies); err != nil || !found {
-		return sqlstore.Copies{}, false, err
+	if found, err := c.one(v[:], qCacheFiles); err != nil || !found {
+		return files, false, err
 	}
-	list, ok := sqlstore.ParseCopies(text(v[0]))
-	if !ok {
-		return list, false, nil
-	}
-	version, err := c.number("PRAGMA user_version")
-	return list, version == markOf(list.Edition), err
+	files, ok = sqlstore.ParseCacheFiles(text(v[0]))
+	return files, ok, nil
 }
 
-// markOf is what user_version is in an edition.
-func markOf(edition string) int64 {
-	n, _ := strconv.ParseUint(edition[:8], 16, 32) // ParseCopies and NewCopies have only digits there
-	return int64(n>>1 | 1)
-}
-
-// Vouch implements sqlstore.Copier.
-func (d *Driver) Vouch(ctx context.Context, edition, name string, key [32]byte) error {
+// Attest implements sqlstore.Attestor.
+func (d *Driver) Attest(ctx context.Context, epoch, name string, key [32]byte) error {
 	_, err := d.writing(ctx, func(w *conn) error {
-		c, ok, err := copies(w)
+		files, ok, err := cacheFiles(w)
 		if err != nil {
 			return err
 		}
-		if !ok || c.Edition != edition {
-			return sqlstore.ErrEdited
+		if !ok || files.Epoch != epoch {
+			return sqlstore.ErrEpochChanged
 		}
-		c.Add(name, key)
-		return w.exec(qSetCopies, c.Text())
+		files.Add(name, key)
+		return w.exec(qSetCacheFiles, files.Text())
 	})
 	if err != nil {
-		return fmt.Errorf("vouching for a copy: %w", err)
+		return fmt.Errorf("attesting to a cache file: %w", err)
+	}
+	return nil
+}
+
+// NewEpoch implements sqlstore.Attestor.
+func (d *Driver) NewEpoch(ctx context.Context) error {
+	_, err := d.writing(ctx, func(w *conn) error {
+		files := sqlstore.NewEpoch()
+		return w.exec(qSetCacheFiles, files.Text())
+	})
+	if err != nil {
+		return fmt.Errorf("beginning a new epoch: %w", err)
 	}
 	return nil
 }
@@ -85,8 +78,8 @@ func (d *Driver) Vouch(ctx context.Context, edition, name string, key [32]byte) 
 // lastKey is behind all keys.
 var lastKey = sqlstore.Key{Resource: "\xff"}
 
-// Outline implements sqlstore.Copier: it reads an index alone, on several connections.
-func (d *Driver) Outline(ctx context.Context, revision int64, splits []sqlstore.Key, take func([]int64) error) error {
+// ListRevisions implements sqlstore.Attestor: it reads an index alone, on several connections.
+func (d *Driver) ListRevisions(ctx context.Context, revision int64, splits []sqlstore.Key, take func([]int64) error) error {
 	ranges := make(chan [2]sqlstore.Key, len(splits)+1)
 	from := sqlstore.Key{}
 	for _, to := range append(splits[:len(splits):len(splits)], lastKey) {
@@ -98,7 +91,7 @@ func (d *Driver) Outline(ctx context.Context, revision int64, splits []sqlstore.
 	for range d.parallel() {
 		group.Go(func() error {
 			for r := range ranges {
-				if err := d.outline(within, revision, take, qOutline, r[0].Resource, r[0].Namespace, r[0].Name, r[1].Resource, r[1].Namespace, r[1].Name, revision); err != nil {
+				if err := d.listRevisions(within, revision, take, qListRevisions, r[0].Resource, r[0].Namespace, r[0].Name, r[1].Resource, r[1].Namespace, r[1].Name, revision); err != nil {
 					return err
 				}
 			}
@@ -107,7 +100,7 @@ func (d *Driver) Outline(ctx context.Context, revision int64, splits []sqlstore.
 	}
 	err := group.Wait()
 	if err == nil { // last: what ended while the others were read is among them
-		err = d.outline(ctx, revision, take, qOutlineEnded, revision)
+		err = d.listRevisions(ctx, revision, take, qListEnded, revision)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the revisions of everything at %d: %w", revision, err)
@@ -115,7 +108,7 @@ func (d *Driver) Outline(ctx context.Context, revision int64, splits []sqlstore.
 	return nil
 }
 
-func (d *Driver) outline(ctx context.Context, revision int64, take func([]int64) error, query string, args ...any) error {
+func (d *Driver) listRevisions(ctx context.Context, revision int64, take func([]int64) error, query string, args ...any) error {
 	piece := make([]int64, 0, spanRows)
 	return d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
@@ -142,7 +135,7 @@ func (d *Driver) outline(ctx context.Context, revision int64, take func([]int64)
 	})
 }
 
-// ReadRows implements sqlstore.Copier.
+// ReadRows implements sqlstore.Attestor.
 func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
 	parts := make(chan []int64)
 	group, ctx := errgroup.WithContext(ctx)

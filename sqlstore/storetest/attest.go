@@ -18,12 +18,12 @@ func ByExec(sql string) Way {
 	return func(t testing.TB, db Database) { db.Exec(t, sql) }
 }
 
-// Copies holds a driver to what it promises as a Copier. Once a database has gone one of the ways of dropped it vouches
-// for no copy that was made before, and in spite of those of kept it does. Rows that they are about have the name x, in
-// the namespace a.
-func Copies(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[string]Way) {
-	t.Run("Outline", func(t *testing.T) { copiesOutline(t, fresh(t)) })
-	t.Run("Many", func(t *testing.T) { copiesMany(t, fresh(t)) })
+// CacheFiles holds a driver to what it promises as an Attestor. Once a database has gone one of the ways of dropped it
+// attests to no file that was written before, and in spite of those of kept it does. Rows that they are about have the name
+// x, in the namespace a.
+func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[string]Way) {
+	t.Run("Revisions", func(t *testing.T) { revisionsListed(t, fresh(t)) })
+	t.Run("Many", func(t *testing.T) { manyAttested(t, fresh(t)) })
 	keeps := map[string]Way{"nothing": func(testing.TB, Database) {}}
 	for verb, name := range map[sqlstore.Verb]string{sqlstore.Create: "a create", sqlstore.Update: "an update", sqlstore.Delete: "a delete"} {
 		keeps[name] = func(t testing.TB, db Database) {
@@ -43,11 +43,12 @@ func Copies(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[s
 		}
 	}
 	drops := map[string]Way{
-		"a row is edited":  ByExec(`UPDATE kv SET value = '{}' WHERE name = 'x'`),
-		"a row is renamed": ByExec(`UPDATE kv SET name = 'y' WHERE name = 'x'`),
-		"a row goes":       ByExec(`DELETE FROM kv WHERE name = 'x'`),
-		"an upsert":        ByExec(`INSERT INTO kv SELECT * FROM kv WHERE name = 'x' ON CONFLICT (revision) DO UPDATE SET value = '{}'`),
-		"keys go":          ByExec(`DELETE FROM kv_meta WHERE key = 'copies'`),
+		"a new epoch": func(t testing.TB, db Database) {
+			if err := db.Open(t).(sqlstore.Attestor).NewEpoch(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"keys go": ByExec(`DELETE FROM kv_meta WHERE key = 'cache_files'`),
 	}
 	for name, way := range dropped {
 		drops[name] = way
@@ -56,67 +57,67 @@ func Copies(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[s
 		keeps[name] = way
 	}
 	for name, way := range drops {
-		t.Run("Dropped/"+name, func(t *testing.T) { copiesVouched(t, fresh(t), way, false) })
+		t.Run("Dropped/"+name, func(t *testing.T) { attestedAfter(t, fresh(t), way, false) })
 	}
 	for name, way := range keeps {
-		t.Run("Kept/"+name, func(t *testing.T) { copiesVouched(t, fresh(t), way, true) })
+		t.Run("Kept/"+name, func(t *testing.T) { attestedAfter(t, fresh(t), way, true) })
 	}
 }
 
-// copiesVouched sees whether a copy is vouched for after a way, and whether one that was begun before it can be.
-func copiesVouched(t *testing.T, db Database, way Way, kept bool) {
+// attestedAfter sees whether a database attests to a file after a way, and to one of rows that were read before it.
+func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
 	d := db.Open(t)
 	must(t, d, create(key("pods", "a", "x"), `{"n":"x"}`))
-	c := d.(sqlstore.Copier)
-	before, err := c.Copies(t.Context())
+	c := d.(sqlstore.Attestor)
+	before, err := c.CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := c.Copies(t.Context()); err != nil || again.Edition != before.Edition {
-		t.Fatalf("edition %s, then %s without a reason (%v)", before.Edition, again.Edition, err)
+	if again, err := c.CacheFiles(t.Context()); err != nil || again.Epoch != before.Epoch {
+		t.Fatalf("epoch %s, then %s without a reason (%v)", before.Epoch, again.Epoch, err)
 	}
-	if err := c.Vouch(t.Context(), before.Edition, "copy", [32]byte{19}); err != nil {
+	if err := c.Attest(t.Context(), before.Epoch, "file", [32]byte{19}); err != nil {
 		t.Fatal(err)
 	}
-	if known, err := c.Copies(t.Context()); err != nil || known.Edition != before.Edition {
-		t.Fatalf("edition %s, and %s with a copy (%v)", before.Edition, known.Edition, err)
+	if known, err := c.CacheFiles(t.Context()); err != nil || known.Epoch != before.Epoch {
+		t.Fatalf("epoch %s, and %s with a file (%v)", before.Epoch, known.Epoch, err)
 	}
 	way(t, db)
-	after, err := db.Open(t).(sqlstore.Copier).Copies(t.Context())
+	after, err := db.Open(t).(sqlstore.Attestor).CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := after.Key("copy"); ok != kept || ok && got != [32]byte{19} {
-		t.Errorf("the copy is vouched for: %v", ok)
+	if got, ok := after.Key("file"); ok != kept || ok && got != [32]byte{19} {
+		t.Errorf("it attests to the file: %v", ok)
 	}
-	if err := c.Vouch(t.Context(), before.Edition, "late", [32]byte{}); errors.Is(err, sqlstore.ErrEdited) == kept || kept && err != nil {
-		t.Errorf("vouching for what was read before: %v", err)
+	if err := c.Attest(t.Context(), before.Epoch, "late", [32]byte{}); errors.Is(err, sqlstore.ErrEpochChanged) == kept || kept && err != nil {
+		t.Errorf("attesting to what was read before: %v", err)
 	}
 	// From there on it is as with any other database.
-	if err := c.Vouch(t.Context(), after.Edition, "next", [32]byte{20}); err != nil {
+	if err := c.Attest(t.Context(), after.Epoch, "next", [32]byte{20}); err != nil {
 		t.Fatal(err)
 	}
-	if last, err := c.Copies(t.Context()); err != nil || last.Edition != after.Edition {
-		t.Fatalf("edition %s, then %s without a reason (%v)", after.Edition, last.Edition, err)
+	if last, err := c.CacheFiles(t.Context()); err != nil || last.Epoch != after.Epoch {
+		t.Fatalf("epoch %s, then %s without a reason (%v)", after.Epoch, last.Epoch, err)
 	} else if got, ok := last.Key("next"); !ok || got != [32]byte{20} {
-		t.Error("the next copy is not vouched for")
+		t.Error("it does not attest to the next file")
 	}
 }
 
-// copiesMany has servers that write their copies at their own pace: who writes often is no harm to who was
-// away, and keys are not kept for ever.
-func copiesMany(t *testing.T, db Database) {
-	c := db.Open(t).(sqlstore.Copier)
-	known, err := c.Copies(t.Context())
+// manyAttested has servers that write their files at their own pace: a server that writes often is no harm to another that
+// was away, and keys are not kept for ever.
+func manyAttested(t *testing.T, db Database) {
+	c := db.Open(t).(sqlstore.Attestor)
+	known, err := c.CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	vouch := func(name string) {
+	attest := func(name string) {
 		t.Helper()
-		if err := c.Vouch(t.Context(), known.Edition, name, [32]byte{}); err != nil {
+		if err := c.Attest(t.Context(), known.Epoch, name, [32]byte{}); err != nil {
 			t.Fatal(err)
 		}
-		if known, err = c.Copies(t.Context()); err != nil {
+		if known, err = c.CacheFiles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,30 +125,30 @@ func copiesMany(t *testing.T, db Database) {
 		t.Helper()
 		for _, name := range names {
 			if _, ok := known.Key(name); ok != want {
-				t.Errorf("%s is vouched for: %v", name, ok)
+				t.Errorf("it attests to %s: %v", name, ok)
 			}
 		}
 	}
-	vouch("away" + "0000")
+	attest("away" + "0000")
 	for i := range 100 {
-		vouch(fmt.Sprintf("busy%04d", i))
+		attest(fmt.Sprintf("busy%04d", i))
 	}
 	has(true, "away0000", "busy0099", "busy0098") // until the last one lies in the place of that before it, a start reads this
 	has(false, "busy0097", "busy0000")
 	for i := range 100 {
-		vouch(fmt.Sprintf("%04dsome", i))
+		attest(fmt.Sprintf("%04dsome", i))
 	}
 	has(false, "away0000", "busy0099", "0000some")
 	has(true, "0099some", "0080some")
 }
 
-// copiesOutline compares what is live by the outline with what is read whole, now and a way back.
-func copiesOutline(t *testing.T, db Database) {
+// revisionsListed compares what is live by the list of revisions with what is read whole, now and a way back.
+func revisionsListed(t *testing.T, db Database) {
 	d := db.Open(t)
-	c, whole := d.(sqlstore.Copier), d.(sqlstore.WholeReader)
-	outline := func(at int64, splits ...sqlstore.Key) (all []int64, err error) {
+	c, whole := d.(sqlstore.Attestor), d.(sqlstore.WholeReader)
+	list := func(at int64, splits ...sqlstore.Key) (all []int64, err error) {
 		var mu sync.Mutex
-		err = c.Outline(t.Context(), at, splits, func(some []int64) error {
+		err = c.ListRevisions(t.Context(), at, splits, func(some []int64) error {
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, some...)
@@ -186,8 +187,8 @@ func copiesOutline(t *testing.T, db Database) {
 	splits := []sqlstore.Key{{Resource: "a"}, key("pods", "ns1", "p111"), key("pods", "ns3", ""), {Resource: "z"}}
 	for _, at := range []int64{last, last - 1, last / 2, 1} {
 		all := rowsOf(func(take func([]sqlstore.Row) error) error { return whole.ReadAll(t.Context(), at, take) })
-		live, err := outline(at, splits...)
-		if plain, _ := outline(at); err != nil || len(live) != len(all) || !slices.Equal(live, plain) {
+		live, err := list(at, splits...)
+		if plain, _ := list(at); err != nil || len(live) != len(all) || !slices.Equal(live, plain) {
 			t.Fatalf("at %d: %d revisions of %d rows, %v", at, len(live), len(all), err)
 		}
 		read := rowsOf(func(take func([]sqlstore.Row) error) error { return c.ReadRows(t.Context(), live, take) })
@@ -196,7 +197,7 @@ func copiesOutline(t *testing.T, db Database) {
 		}
 	}
 	refused := errors.New("refused")
-	if err := c.Outline(t.Context(), last, nil, func([]int64) error { return refused }); !errors.Is(err, refused) {
+	if err := c.ListRevisions(t.Context(), last, nil, func([]int64) error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("an error of take: %v", err)
 	}
 	if err := c.ReadRows(t.Context(), []int64{last}, func([]sqlstore.Row) error { return refused }); !errors.Is(err, refused) {
@@ -205,13 +206,13 @@ func copiesOutline(t *testing.T, db Database) {
 	if err := c.ReadRows(t.Context(), nil, func([]sqlstore.Row) error { return refused }); err != nil {
 		t.Errorf("no rows: %v", err)
 	}
-	if _, err := outline(last + 1); !isA[*sqlstore.FutureError](err) {
+	if _, err := list(last + 1); !isA[*sqlstore.FutureError](err) {
 		t.Errorf("ahead of the head: %v", err)
 	}
 	if _, err := d.Trim(t.Context(), last, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := outline(last - 1); !isA[*sqlstore.CompactedError](err) {
+	if _, err := list(last - 1); !isA[*sqlstore.CompactedError](err) {
 		t.Errorf("behind the floor: %v", err)
 	}
 	var gone *sqlstore.CompactedError // revision 2 was replaced, 1 is there

@@ -1,0 +1,69 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// TestOverlongLengths: what a copy may have as labels and owners is what common can read to its end.
+func TestOverlongLengths(t *testing.T) {
+	overlong := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0} // nothing, in six bytes
+	if validLabels(append(bytes.Clone(overlong), 0)) {
+		t.Error("as the key of a label")
+	}
+	if validOwners(append(append([]byte{1}, overlong...), 0, 0, 0)) {
+		t.Error("as the version of an owner")
+	}
+	if !validLabels(appendText(appendText(nil, "a"), "b")) || !validOwners([]byte{1, 0, 0, 0, 0}) {
+		t.Error("what is right is refused")
+	}
+}
+
+// oneRow is a database of one row.
+type oneRow struct {
+	sqlstore.Attestor
+	row sqlstore.Row
+}
+
+func (o oneRow) ReadRows(_ context.Context, _ []int64, take func([]sqlstore.Row) error) error {
+	return take([]sqlstore.Row{o.row})
+}
+
+// TestBrokenBytesAreReadAgain: an object whose packed bytes do not come back is as its row has it for whoever reads it,
+// in whatever way, and ends nothing.
+func TestBrokenBytesAreReadAgain(t *testing.T) {
+	row := sqlstore.Row{
+		Key: sqlstore.Key{Resource: "pods", Namespace: "a", Name: "b"}, Revision: 1, Created: 1,
+		Value: []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"b"}}`),
+	}
+	with := &packing{dictionary.New([][]byte{bytes.Repeat(row.Value, 100)})}
+	for name, read := range map[string]func(it *Item) []byte{
+		"JSON": (*Item).JSON, "Peek": (*Item).Peek,
+		"PeekIn":     func(it *Item) []byte { room := []byte("x"); return it.PeekIn(&room) },
+		"Line":       func(it *Item) []byte { return bytes.TrimSuffix(it.Line(), []byte("\n")) },
+		"AppendJSON": func(it *Item) []byte { return bytes.TrimPrefix(it.AppendJSON([]byte("x")), []byte("x")) },
+	} {
+		c := New(nil)
+		s := c.resource("pods")
+		right := s.read(&row, nil)
+		it := &Item{Namespace: "a", Name: "b", Revision: 1, Created: 1, head: right.head, home: &s.home}
+		broken := append([]byte{byte(right.Size() + 1)}, 0xff, 0xff, 0xff)
+		if n, err := dictionary.Size(broken); err != nil || n != right.Size()+1 {
+			t.Fatal(n, err)
+		}
+		it.body.Store(&body{data: broken, with: &shape{objects: with}, size: int32(right.Size())})
+		s.alter(func() { s.set(it, nil) })
+		var from sqlstore.Attestor = oneRow{row: row}
+		c.rows.Store(&from)
+		if got := read(it); !bytes.Equal(got, right.JSON()) {
+			t.Errorf("%s: %s, want %s", name, got, right.JSON())
+		}
+		if it.body.Load().packed() {
+			t.Errorf("%s: it is still as it was", name)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A server may keep a cache file: the live objects as its memory had them, so that the next start need not read them
+// all from the database. What such a file says holds in one database only, and only in states that came after it. The
+// identity of a database, as cache files see it, has three parts:
+//
+//   - its epoch, a random word that stands in the database together with a key for each file that the database attests
+//     to. A file is sealed with its key, which is written after the rows in the file. A database that has the key has
+//     descended from those rows, whatever backup, standby or point in time it was restored from. A new epoch drops all keys;
+//   - its head: a server whose memory is ahead of it has met commits that are lost, and attests to nothing;
+//   - the list of the revisions of its live rows. An object of a file is used if its revision is in the list. A revision
+//     is never given to another write, and a row never changes.
+//
+// Who edits rows by SQL breaks the last rule. Then NewEpoch has to be called: `rowlock store verify --rebuild-cache`.
+
+// ErrEpochChanged: the database is in another epoch than when the rows were read, or may have gone back to
+// an earlier state since, so it attests to nothing that was read before.
+var ErrEpochChanged = errors.New("the database was restarted, replaced or set back, or a new epoch has begun, since this server read it")
+
+// CacheFiles are the cache files that a database attests to.
+type CacheFiles struct {
+	// Epoch is to be given to Attest by who reads rows now. Besides the stored word a driver may put into it since when the
+	// database cannot have gone back.
+	Epoch string
+	files []attested
+}
+
+type attested struct {
+	name string
+	key  [32]byte
+}
+
+// mostAttested is how many cache files a database attests to, the newest ones: that of each server that shares it,
+// and the one before it, which lies there until the next is put in its place.
+const mostAttested = 32
+
+// Attestor is a Driver that attests to cache files.
+type Attestor interface {
+	// CacheFiles are those that the database attests to. A database without an epoch begins one.
+	CacheFiles(ctx context.Context) (CacheFiles, error)
+
+	// Attest adds a cache file, durably, with rows that were read in an epoch, and later ones of the log.
+	// Errors: ErrEpochChanged.
+	Attest(ctx context.Context, epoch, name string, key [32]byte) error
+
+	// NewEpoch begins another epoch: the database attests to no file that was written so far, nor to one of rows that
+	// were read so far.
+	NewEpoch(ctx context.Context) error
+
+	// ListRevisions hands out the revision of every row of the snapshot at a revision, in any order, in
+	// pieces, some of them maybe twice. take may be called by several goroutines at once, and must copy
+	// what it keeps. splits are keys, in order, between which there is about as much: several can
+	// read at once, where a driver gains by it. Errors: CompactedError, FutureError, and those of take.
+	ListRevisions(ctx context.Context, revision int64, splits []Key, take func(revisions []int64) error) error
+
+	// ReadRows hands out rows as WholeReader.ReadAll does: those of the revisions.
+	// Errors: CompactedError where one is gone, and those of take.
+	ReadRows(ctx context.Context, revisions []int64, take func(rows []Row) error) error
+}
+
+// NewEpoch makes an epoch in which nothing is attested to yet.
+func NewEpoch() CacheFiles {
+	var b [16]byte
+	rand.Read(b[:])
+	return CacheFiles{Epoch: hex.EncodeToString(b[:])}
+}
+
+// Key is the key of a file; false: the database does not attest to it.
+func (c *CacheFiles) Key(name string) (key [32]byte, ok bool) {
+	for i := range c.files {
+		if c.files[i].name == name {
+			return c.files[i].key, true
+		}
+	}
+	return key, false
+}
+
+// Any tells whether the database attests to any file.
+func (c *CacheFiles) Any() bool { return len(c.files) > 0 }
+
+// Add adds a file. Files at one place have names with the same first half: of those the last one before it stays,
+// as that is there until the new one takes its place, and the others go. Of many places the oldest go.
+func (c *CacheFiles) Add(name string, key [32]byte) {
+	place, before := name[:len(name)/2], false
+	for i := len(c.files) - 1; i >= 0; i-- {
+		if known := c.files[i].name; known[:len(known)/2] == place {
+			if before {
+				c.files = slices.Delete(c.files, i, i+1)
+			}
+			before = true
+		}
+	}
+	c.files = append(c.files[max(0, len(c.files)-mostAttested+1):], attested{name, key})
+}
+
+// Text is what ParseCacheFiles reads: the epoch, and a line for each file.
+func (c *CacheFiles) Text() string {
+	var b strings.Builder
+	b.WriteString(c.Epoch)
+	for i := range c.files {
+		fmt.Fprintf(&b, "\n%s %x", c.files[i].name, c.files[i].key)
+	}
+	return b.String()
+}
+
+// ParseCacheFiles reads what a database has; false: Text did not write it.
+func ParseCacheFiles(text string) (c CacheFiles, ok bool) {
+	lines := strings.Split(text, "\n")
+	if c.Epoch = lines[0]; len(c.Epoch) != 32 || len(lines) > mostAttested+1 {
+		return CacheFiles{}, false
+	}
+	for _, line := range lines[1:] {
+		name, digits, _ := strings.Cut(line, " ")
+		key, err := hex.DecodeString(digits)
+		if err != nil || len(key) != len(attested{}.key) || name == "" {
+			return CacheFiles{}, false
+		}
+		c.files = append(c.files, attested{name, [32]byte(key)})
+	}
+	return c, true
+}
+
+// Attestor is the driver as one that attests to cache files, or nil; errors and times of it are
+// observed as those of other reads. Rows are opened.
+func (s *Store) Attestor() Attestor {
+	if s.attestor == nil {
+		return nil
+	}
+	return storeAttestor{s.attestor, s}
+}
+
+type storeAttestor struct {
+	Attestor
+	s *Store
+}
+
+// Attest implements Attestor. It refuses where what was shown to readers is ahead of the database, which then has gone back below this server.
+func (a storeAttestor) Attest(ctx context.Context, epoch, name string, key [32]byte) error {
+	shown := a.s.applied.Load()
+	b, err := a.s.Bounds(ctx)
+	if err != nil {
+		return fmt.Errorf("attesting to a cache file: %w", err)
+	}
+	if b.Head < shown {
+		return fmt.Errorf("attesting to a cache file: %w (its head is %d, and this server has read %d)", ErrEpochChanged, b.Head, shown)
+	}
+	return a.Attestor.Attest(ctx, epoch, name, key)
+}
+
+func (a storeAttestor) ListRevisions(ctx context.Context, revision int64, splits []Key, take func([]int64) error) (err error) {
+	began := time.Now()
+	defer func() { a.s.cfg.Observer.Queried("list_revisions", time.Since(began), err) }()
+	return a.Attestor.ListRevisions(ctx, revision, splits, take)
+}
+
+func (a storeAttestor) ReadRows(ctx context.Context, revisions []int64, take func([]Row) error) (err error) {
+	began := time.Now()
+	defer func() { a.s.cfg.Observer.Queried("read_rows", time.Since(began), err) }()
+	return a.Attestor.ReadRows(ctx, revisions, a.s.opening(ctx, take))
+}
+
+// Encrypts says that values of a resource are encrypted in the database, or were.
+func (s *Store) Encrypts(resource string) bool {
+	return s.cfg.Sealer != nil && !strings.HasPrefix(resource, "~") && s.cfg.Sealer.Covers(resource)
+}

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+var _ sqlstore.Attestor = (*Driver)(nil)
+
+// A database that goes back to an earlier state, as by a standby that lacked commits, or point-in-time recovery, has the keys that
+// it had then, and they hold. But servers may have gone on beside it, with objects in memory that it never had. So
+// Attest takes what was read in this very database alone, and while PostgreSQL has not been restarted.
+
+// CacheFiles implements sqlstore.Attestor.
+func (d *Driver) CacheFiles(ctx context.Context) (files sqlstore.CacheFiles, err error) {
+	ctx, done := d.call(ctx, d.answerTime())
+	defer done(&err)
+	known, err := readCacheFiles(ctx, d.pool, qCacheFiles)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	if err == nil && !known.valid {
+		if _, err = d.pool.Exec(ctx, qCacheFilesRow); err == nil {
+			err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+				if known, err = readCacheFiles(ctx, tx, qLockCacheFiles); err != nil || known.valid {
+					return err
+				}
+				known.CacheFiles = sqlstore.NewEpoch()
+				return known.write(ctx, tx)
+			})
+		}
+	}
+	if err != nil {
+		return files, fmt.Errorf("reading which cache files the database attests to: %w", err)
+	}
+	known.Epoch = known.shown()
+	return known.CacheFiles, nil
+}
+
+// Attest implements sqlstore.Attestor.
+func (d *Driver) Attest(ctx context.Context, epoch, name string, key [32]byte) (err error) {
+	ctx, done := d.call(ctx, d.answerTime())
+	defer done(&err)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		known, err := readCacheFiles(ctx, tx, qLockCacheFiles)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && (!known.valid || known.shown() != epoch) {
+			return sqlstore.ErrEpochChanged
+		}
+		if err != nil {
+			return err
+		}
+		known.Add(name, key)
+		return known.write(ctx, tx)
+	})
+	if err != nil {
+		return fmt.Errorf("attesting to a cache file: %w", err)
+	}
+	return nil
+}
+
+// NewEpoch implements sqlstore.Attestor.
+func (d *Driver) NewEpoch(ctx context.Context) (err error) {
+	ctx, done := d.call(ctx, d.answerTime())
+	defer done(&err)
+	files := sqlstore.NewEpoch()
+	if _, err := d.pool.Exec(ctx, qSetCacheFiles, files.Text()); err != nil {
+		return fmt.Errorf("beginning a new epoch: %w", err)
+	}
+	return nil
+}
+
+// storedFiles are what kv_meta has of cache files.
+type storedFiles struct {
+	sqlstore.CacheFiles
+	valid bool   // there is an epoch
+	since string // the number of the database, when PostgreSQL was started, and the number of the line
+}
+
+// shown is the epoch as CacheFiles shows it.
+func (f *storedFiles) shown() string { return f.Epoch + " " + f.since }
+
+func readCacheFiles(ctx context.Context, q interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, query string) (f storedFiles, err error) {
+	var word string
+	if err := q.QueryRow(ctx, query).Scan(&f.since, &word); err != nil {
+		return f, err
+	}
+	f.CacheFiles, f.valid = sqlstore.ParseCacheFiles(word)
+	return f, nil
+}
+
+func (f *storedFiles) write(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, qSetCacheFiles, f.Text())
+	return err
+}
+
+// revisionsPiece is how many revisions are handed out at once.
+const revisionsPiece = 4096
+
+// ListRevisions implements sqlstore.Attestor: it visits the pages of kv that have live rows, in their order, and no
+// values that are stored aside. One connection does: several would visit them all, each for its part.
+func (d *Driver) ListRevisions(ctx context.Context, revision int64, _ []sqlstore.Key, take func([]int64) error) error {
+	// However long it takes in all, it has to go on.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(d.cfg.StatementTimeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	var refused error // by take
+	err := d.whole(ctx, revision, func(tx pgx.Tx, head int64) error {
+		rows, err := tx.Query(ctx, qListRevisions, revision, head)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		piece := make([]int64, 0, revisionsPiece)
+		for more := true; more && refused == nil; {
+			for more = false; len(piece) < revisionsPiece && rows.Next(); {
+				var n int64
+				if err := rows.Scan(&n); err != nil {
+					return err
+				}
+				piece, more = append(piece, n), true
+			}
+			if len(piece) > 0 {
+				refused = take(piece)
+				silence.Reset(d.cfg.StatementTimeout)
+				piece = piece[:0]
+			}
+		}
+		if refused != nil {
+			return refused
+		}
+		return rows.Err()
+	})
+	if err != nil && refused == nil {
+		err = d.translate(ctx, err)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the revisions of everything at %d: %w", revision, err)
+	}
+	return nil
+}
+
+// tripRows is how many rows are asked for at once.
+const tripRows = 256
+
+// ReadRows implements sqlstore.Attestor.
+func (d *Driver) ReadRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(d.parts)
+	for some := range slices.Chunk(revisions, tripRows) {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil { // of another one
+				return err
+			}
+			return d.readRows(ctx, some, take)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("reading rows by their revisions: %w", err)
+	}
+	return nil
+}
+
+func (d *Driver) readRows(ctx context.Context, revisions []int64, take func([]sqlstore.Row) error) (err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	found := make([]int64, 0, len(revisions))
+	hand := func(piece []sqlstore.Row) error {
+		for i := range piece {
+			found = append(found, piece[i].Revision)
+		}
+		return take(piece)
+	}
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		batch.Queue(qWholeRows, revisions).Query(func(rows pgx.Rows) error { return handOut(rows, hand) })
+	})
+	if err != nil || len(found) == len(revisions) { // none comes twice
+		return err
+	}
+	for _, revision := range revisions {
+		if !slices.Contains(found, revision) {
+			return &sqlstore.CompactedError{Revision: revision, Floor: b.Floor}
+		}
+	}
+	return nil
+}
