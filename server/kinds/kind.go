@@ -183,6 +183,10 @@ type Strategy struct {
 	// "" for one that can. Nil for most kinds.
 	Undeletable func(name string) string
 
+	// Status is how the status is written where a subresource does that; nil where none does. Typed
+	// derives it from what the kind says.
+	Status *Strategy
+
 	// ResetFields are the field paths ("status") that a write through this
 	// endpoint cannot own.
 	ResetFields []string

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -19,10 +20,13 @@ type Typed[T Object] struct {
 	NameIsBase   bool
 	Meta         *MetaRules
 
+	// Status is how the status is written, for kinds where a subresource does that. Then writes of the
+	// object keep the status and writes of the status keep the spec, and neither owns what it keeps.
+	Status *Status[T]
+
 	Default func(T)
-	// Keep copies from old what clients may not change here: the status, or all but the
-	// status. For a new object old is an empty one, so that what may not be changed may
-	// not be set either.
+	// Keep copies from old what else clients may not change. For a new object old is an empty one, so
+	// that what may not be changed may not be set either.
 	Keep func(obj, old T)
 	// PrepareForCreate and PrepareForUpdate do the rest of what becomes of an object
 	// before it is validated. They come after Keep.
@@ -61,6 +65,71 @@ type Typed[T Object] struct {
 	ClaimsIn      string
 }
 
+// Status is what the strategy of a status says that does not follow from that of its kind.
+type Status[T Object] struct {
+	// ByCreate and ByUpdate say that clients write the status by creating and by updating the object, too.
+	// Whoever may do the latter owns the status, and who writes the status may own the spec.
+	ByCreate, ByUpdate bool
+
+	Meta *MetaRules
+	// KeepsMetadata says that writes of the status leave the metadata as it is.
+	KeepsMetadata bool
+	// Prepare does the rest of what becomes of an object before it is validated; its spec is that of old.
+	Prepare      func(obj, old T)
+	Validate     func(obj, old T) field.ErrorList
+	Canonicalize func(T)
+	ResetFields  []string // besides the spec
+}
+
+// strategy is that of the subresource. unconditional says that updates of the object need no resource
+// version.
+func (s *Status[T]) strategy(unconditional bool) *Strategy {
+	keepSpec := keepField[T]("Spec")
+	t := Typed[T]{
+		Meta: s.Meta, PrepareForUpdate: s.Prepare, ValidateUpdate: s.Validate, Canonicalize: s.Canonicalize, UnconditionalUpdate: unconditional,
+		Keep: func(obj, old T) {
+			keepSpec(obj, old)
+			if s.KeepsMetadata {
+				keepMetadata(obj, old)
+			}
+		},
+	}
+	if !s.ByUpdate {
+		t.ResetFields = append([]string{"spec"}, s.ResetFields...)
+	}
+	out := t.Strategy()
+	return &out
+}
+
+// keepField copies a field of the struct that T points to from old to obj.
+func keepField[T Object](name string) func(obj, old T) {
+	field, known := reflect.TypeFor[T]().Elem().FieldByName(name)
+	if !known {
+		panic(fmt.Sprintf("%v has no field %s", reflect.TypeFor[T](), name))
+	}
+	return func(obj, old T) {
+		reflect.ValueOf(obj).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(old).Elem().FieldByIndex(field.Index))
+	}
+}
+
+// keepMetadata copies all metadata but the record of owners from old to obj.
+func keepMetadata(obj, old Object) {
+	meta := func(o Object) *metav1.ObjectMeta {
+		return o.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+	}
+	managed := obj.GetManagedFields()
+	meta(old).DeepCopyInto(meta(obj))
+	obj.SetManagedFields(managed)
+}
+
+// keepStatus copies the status of a kind that a subresource writes; nil for others.
+func (t Typed[T]) keepStatus() func(obj, old T) {
+	if t.Status == nil || t.Status.ByUpdate {
+		return nil
+	}
+	return keepField[T]("Status")
+}
+
 // Strategy is the untyped form. Its functions panic for objects of other types: a row
 // of the table of kinds gives them none.
 func (t Typed[T]) Strategy() Strategy {
@@ -71,6 +140,12 @@ func (t Typed[T]) Strategy() Strategy {
 		OrphanByDefault: t.OrphanByDefault, OrphanWarning: t.OrphanWarning, ForbidFinalizeOrphans: t.ForbidFinalizeOrphans,
 		DeleteAlso: t.DeleteAlso, Undeletable: t.Undeletable, ResetFields: t.ResetFields,
 		TerminateAsks: t.TerminateAsks, Allocate: t.Allocate, ClaimsIn: t.ClaimsIn,
+	}
+	if t.Status != nil {
+		s.Status = t.Status.strategy(t.UnconditionalUpdate)
+		if !t.Status.ByUpdate {
+			s.ResetFields = append([]string{"status"}, t.ResetFields...)
+		}
 	}
 	if f := t.Default; f != nil {
 		s.Default = func(obj Object) { f(obj.(T)) }
@@ -109,12 +184,16 @@ func (t Typed[T]) Strategy() Strategy {
 }
 
 func (t Typed[T]) forCreate() func(context.Context, Object) {
-	if t.Keep == nil && t.PrepareForCreate == nil && t.PrepareForCreateIn == nil && t.Counted == nil {
+	keepStatus := t.keepStatus()
+	if keepStatus == nil && t.Keep == nil && t.PrepareForCreate == nil && t.PrepareForCreateIn == nil && t.Counted == nil {
 		return nil
 	}
 	empty := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	return func(ctx context.Context, o Object) {
 		obj := o.(T)
+		if keepStatus != nil && !t.Status.ByCreate {
+			keepStatus(obj, empty)
+		}
 		if t.Keep != nil {
 			t.Keep(obj, empty)
 		}
@@ -131,11 +210,15 @@ func (t Typed[T]) forCreate() func(context.Context, Object) {
 }
 
 func (t Typed[T]) forUpdate() func(context.Context, Object, Object) {
-	if t.Keep == nil && t.PrepareForUpdate == nil && t.Counted == nil {
+	keepStatus := t.keepStatus()
+	if keepStatus == nil && t.Keep == nil && t.PrepareForUpdate == nil && t.Counted == nil {
 		return nil
 	}
 	return func(_ context.Context, o, before Object) {
 		obj, old := o.(T), before.(T)
+		if keepStatus != nil {
+			keepStatus(obj, old)
+		}
 		if t.Keep != nil {
 			t.Keep(obj, old)
 		}

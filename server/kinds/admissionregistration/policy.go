@@ -36,7 +36,6 @@ var ValidatingAdmissionPolicy = kinds.Typed[*admissionv1.ValidatingAdmissionPoli
 		rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
 		defaultMatch(s.MatchConstraints)
 	},
-	Keep:    func(p, old *admissionv1.ValidatingAdmissionPolicy) { p.Status = old.Status },
 	Counted: func(p *admissionv1.ValidatingAdmissionPolicy) []any { return []any{p.Spec} },
 	Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 		return newPolicy(p, nil).validate()
@@ -44,20 +43,16 @@ var ValidatingAdmissionPolicy = kinds.Typed[*admissionv1.ValidatingAdmissionPoli
 	ValidateUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 		return newPolicy(p, old).validate()
 	},
-	ResetFields: []string{"status"},
-}.Strategy()
-
-// ValidatingAdmissionPolicyStatus is how their status is written.
-var ValidatingAdmissionPolicyStatus = kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
-	Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	PrepareForUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) {
-		metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
-		p.Spec = old.Spec
+	Status: &kinds.Status[*admissionv1.ValidatingAdmissionPolicy]{
+		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Prepare: func(p, old *admissionv1.ValidatingAdmissionPolicy) {
+			metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
+		},
+		Validate: func(obj, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+			return validatePolicyStatus(&obj.Status, field.NewPath("status"))
+		},
+		ResetFields: []string{"metadata"},
 	},
-	ValidateUpdate: func(obj, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-		return validatePolicyStatus(&obj.Status, field.NewPath("status"))
-	},
-	ResetFields: []string{"spec", "metadata"},
 }.Strategy()
 
 // ValidatingAdmissionPolicyColumns is their Table form.

@@ -24,7 +24,6 @@ var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefini
 	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 	Default:      defaultDefinition,
 	PrepareForCreate: func(d *apiextensionsv1.CustomResourceDefinition) {
-		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		d.Generation = 1
 		storeVersion(d)
 	},
@@ -39,21 +38,15 @@ var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefini
 	ValidateIn:       validateDefinition,
 	ValidateUpdateIn: validateDefinitionUpdate,
 	Terminate:        terminate,
-	ResetFields:      []string{"status"},
-}.Strategy()
-
-// CustomResourceDefinitionStatus is how their status is written. A stock server means
-// to take nothing but the status, and takes the metadata too, which nobody owns then.
-var CustomResourceDefinitionStatus = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
-	Meta:    &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	Default: defaultDefinition,
-	Keep: func(d, old *apiextensionsv1.CustomResourceDefinition) {
-		d.Spec = old.Spec
+	Status: // The rules of the status are meant to take nothing but the status, and take the metadata too, which
+	// nobody owns then.
+	&kinds.Status[*apiextensionsv1.CustomResourceDefinition]{
+		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Validate: func(d, _ *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+			return validateDefinitionStatus(d)
+		},
+		ResetFields: []string{"metadata"},
 	},
-	ValidateUpdate: func(obj, _ *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-		return validateDefinitionStatus(obj)
-	},
-	ResetFields: []string{"metadata", "spec"},
 }.Strategy()
 
 func defaultDefinition(d *apiextensionsv1.CustomResourceDefinition) {

@@ -45,7 +45,7 @@ func FuzzDefinition(f *testing.F) {
 			buildValidators(t, d)
 		}
 		s.ValidateUpdate(context.Background(), d, again)
-		apiextensions.CustomResourceDefinitionStatus.ValidateUpdate(context.Background(), d, again)
+		apiextensions.CustomResourceDefinition.Status.ValidateUpdate(context.Background(), d, again)
 	})
 }
 

@@ -69,7 +69,7 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s: %v is shown, want %s", name, got, c.shown)
 		}
 		got := ""
-		if errs := apiregistration.APIServiceStatus.ValidateUpdate(t.Context(), s, s); len(errs) > 0 {
+		if errs := apiregistration.APIService.Status.ValidateUpdate(t.Context(), s, s); len(errs) > 0 {
 			got = errs[0].Error()
 		}
 		if got != c.err {

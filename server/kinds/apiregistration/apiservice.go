@@ -29,36 +29,27 @@ var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 	Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
 	Default:      defaultAPIService,
 	PrepareForCreate: func(s *apiregistrationv1.APIService) {
-		s.Status = apiregistrationv1.APIServiceStatus{}
 		if s.Spec.Service == nil {
 			s.Status.Conditions = []apiregistrationv1.APIServiceCondition{LocalCondition(metav1.Now())}
 		}
-	},
-	PrepareForUpdate: func(obj, old *apiregistrationv1.APIService) {
-		obj.Status = old.Status
 	},
 	Validate: validateAPIService,
 	ValidateUpdate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {
 		return validateAPIService(obj)
 	},
-	ResetFields: []string{"status"},
-}.Strategy()
-
-// APIServiceStatus is how their status is written.
-var APIServiceStatus = kinds.Typed[*apiregistrationv1.APIService]{
-	Meta:    &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	Default: defaultAPIService,
-	Keep: func(s, old *apiregistrationv1.APIService) {
-		s.Spec = old.Spec
-		s.Labels = old.Labels
-		s.Annotations = old.Annotations
-		s.Finalizers = old.Finalizers
-		s.OwnerReferences = old.OwnerReferences
+	Status: &kinds.Status[*apiregistrationv1.APIService]{
+		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Prepare: func(s, old *apiregistrationv1.APIService) {
+			s.Labels = old.Labels
+			s.Annotations = old.Annotations
+			s.Finalizers = old.Finalizers
+			s.OwnerReferences = old.OwnerReferences
+		},
+		Validate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {
+			return validateConditions(obj.Status.Conditions, field.NewPath("status", "conditions"))
+		},
+		ResetFields: []string{"metadata"},
 	},
-	ValidateUpdate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {
-		return validateConditions(obj.Status.Conditions, field.NewPath("status", "conditions"))
-	},
-	ResetFields: []string{"spec", "metadata"},
 }.Strategy()
 
 func defaultAPIService(s *apiregistrationv1.APIService) {

@@ -24,26 +24,16 @@ const shownServers = 3
 var StorageVersion = kinds.Typed[*apiserverinternalv1alpha1.StorageVersion]{
 	ValidateName: validateName,
 	Meta:         &kinds.MetaRules{},
-	Keep:         func(v, old *apiserverinternalv1alpha1.StorageVersion) { v.Status = old.Status },
 	Validate: func(v *apiserverinternalv1alpha1.StorageVersion) field.ErrorList {
 		return validateStatus(&v.Status)
 	},
 	ValidateUpdate: func(_, _ *apiserverinternalv1alpha1.StorageVersion) field.ErrorList { return nil },
-	ResetFields:    []string{"status"},
-}.Strategy()
-
-// StorageVersionStatus is how their status is written.
-var StorageVersionStatus = kinds.Typed[*apiserverinternalv1alpha1.StorageVersion]{
-	Meta: &kinds.MetaRules{},
-	PrepareForUpdate: func(v, old *apiserverinternalv1alpha1.StorageVersion) {
-		managed := v.ManagedFields
-		v.ObjectMeta = *old.ObjectMeta.DeepCopy()
-		v.ManagedFields = managed
+	Status: &kinds.Status[*apiserverinternalv1alpha1.StorageVersion]{
+		Meta:          &kinds.MetaRules{},
+		KeepsMetadata: true,
+		Validate:      func(v, _ *apiserverinternalv1alpha1.StorageVersion) field.ErrorList { return validateStatus(&v.Status) },
+		ResetFields:   []string{"metadata"},
 	},
-	ValidateUpdate: func(v, _ *apiserverinternalv1alpha1.StorageVersion) field.ErrorList {
-		return validateStatus(&v.Status)
-	},
-	ResetFields: []string{"metadata", "spec"},
 }.Strategy()
 
 // StorageVersionColumns is their Table form.

@@ -64,7 +64,7 @@ func TestDeploymentStatusWrite(t *testing.T) {
 	d.Labels, d.Annotations = labels, labels
 	*d.Spec.Replicas = 9
 	d.Status.Replicas = 2
-	apps.DeploymentStatus(gates.New().Enabled).PrepareForUpdate(context.Background(), d, old)
+	apps.Deployment(gates.New().Enabled).Status.PrepareForUpdate(context.Background(), d, old)
 	if d.Labels != nil || d.Annotations == nil || *d.Spec.Replicas != 1 || d.Status.Replicas != 2 {
 		t.Errorf("a status write left labels %v, annotations %v, replicas %d, status %v", d.Labels, d.Annotations, *d.Spec.Replicas, d.Status)
 	}

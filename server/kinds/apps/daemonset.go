@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -21,36 +20,23 @@ import (
 
 // DaemonSet is how DaemonSets are written.
 func DaemonSet(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.DaemonSet]{
-		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                &kinds.WholeMeta,
-		Default:             w.defaultDaemonSet,
-		Keep:                func(d, old *appsv1.DaemonSet) { d.Status = old.Status },
-		PrepareForCreate:    w.prepareDaemonSet,
-		PrepareForUpdate:    w.prepareDaemonSetUpdate,
-		Counted:             func(d *appsv1.DaemonSet) []any { return []any{d.Spec} },
-		Validate:            w.validateDaemonSet,
-		ValidateUpdate:      w.validateDaemonSetUpdate,
-		Warnings:            daemonSetWarnings,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// DaemonSetStatus is how their status is written.
-func DaemonSetStatus(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.DaemonSet]{
-		Default: w.defaultDaemonSet,
-		PrepareForUpdate: func(d, old *appsv1.DaemonSet) {
-			d.Spec = old.Spec
-			d.Generation = old.Generation
-			setTemplateGeneration(d, templateGeneration(old))
+	return workload[*appsv1.DaemonSet]{
+		template: func(d *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &d.Spec.Template },
+		defaults: defaultDaemonSet,
+		prepare:  prepareDaemonSet,
+		validate: func(d *appsv1.DaemonSet, o podspec.Options) field.ErrorList {
+			return validateDaemonSetSpec(&d.Spec, false, o)
 		},
-		ValidateUpdate: validateDaemonSetStatus,
-		ResetFields:    []string{"spec"},
-	}.Strategy()
+		validateUpdate: validateDaemonSetUpdate,
+		changed:        func(d, old *appsv1.DaemonSet) bool { return templateGeneration(d) != templateGeneration(old) },
+	}.strategy(on, kinds.Typed[*appsv1.DaemonSet]{
+		Meta:    &kinds.WholeMeta,
+		Counted: func(d *appsv1.DaemonSet) []any { return []any{d.Spec} },
+		Status: &kinds.Status[*appsv1.DaemonSet]{
+			Prepare:  func(d, old *appsv1.DaemonSet) { setTemplateGeneration(d, templateGeneration(old)) },
+			Validate: validateDaemonSetStatus,
+		},
+	})
 }
 
 // DaemonSetColumns is their Table form.
@@ -75,8 +61,7 @@ func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
 	}
 }
 
-func (w workloads) defaultDaemonSet(d *appsv1.DaemonSet) {
-	w.pods.DefaultTemplate(&d.Spec.Template)
+func defaultDaemonSet(d *appsv1.DaemonSet) {
 	s := &d.Spec.UpdateStrategy
 	if s.Type == "" {
 		s.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -115,13 +100,12 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 // ZeroDaemonSet shows the number that a stock server keeps as a field.
 func ZeroDaemonSet(obj kinds.Object) { setTemplateGeneration(obj.(*appsv1.DaemonSet), 0) }
 
-func (w workloads) prepareDaemonSet(d *appsv1.DaemonSet) {
-	setTemplateGeneration(d, max(templateGeneration(d), 1))
-	w.pods.DropDisabled(&d.Spec.Template.Spec, nil)
-}
-
-func (w workloads) prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
-	w.pods.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
+// prepareDaemonSet counts changes of the template; old is nil on create.
+func prepareDaemonSet(d, old *appsv1.DaemonSet) {
+	if old == nil {
+		setTemplateGeneration(d, max(templateGeneration(d), 1))
+		return
+	}
 	n := templateGeneration(old)
 	if !rules.Same(d.Spec.Template, old.Spec.Template) {
 		n++
@@ -129,17 +113,9 @@ func (w workloads) prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 	setTemplateGeneration(d, n)
 }
 
-func (w workloads) validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
-	return validateDaemonSetSpec(&d.Spec, false, w.pods.TemplateOptions(&d.Spec.Template, nil))
-}
-
-func (w workloads) validateDaemonSetUpdate(d, old *appsv1.DaemonSet) field.ErrorList {
+func validateDaemonSetUpdate(d, old *appsv1.DaemonSet, o podspec.Options) field.ErrorList {
 	// A stock server checks a changed spec twice, and lists its causes twice.
-	var errs field.ErrorList
-	for range 2 {
-		errs = append(errs, validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector),
-			w.pods.TemplateOptions(&d.Spec.Template, &old.Spec.Template))...)
-	}
+	errs := rules.Twice(validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector), o))
 	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 
@@ -209,11 +185,4 @@ func validateDaemonSetStatus(obj, old *appsv1.DaemonSet) field.ErrorList {
 	errs = append(errs, rules.NotNegative(s.NumberUnavailable, statusPath.Child("numberUnavailable"))...)
 	errs = append(errs, rules.NotNegativePtr(s.CollisionCount, statusPath.Child("collisionCount"))...)
 	return append(errs, rules.NotDecremented(s.CollisionCount, was.CollisionCount, statusPath.Child("collisionCount"))...)
-}
-
-func daemonSetWarnings(d, old *appsv1.DaemonSet) []string {
-	if old == nil {
-		return templateWarnings(&d.Spec.Template, nil, true)
-	}
-	return templateWarnings(&d.Spec.Template, &old.Spec.Template, templateGeneration(d) != templateGeneration(old))
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,33 +15,28 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Deployment is how Deployments are written.
+// Deployment is how Deployments are written. Their generation counts changes of annotations too.
 func Deployment(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.Deployment]{
-		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Default:             w.defaultDeployment,
-		Keep:                func(d, old *appsv1.Deployment) { d.Status = old.Status },
-		PrepareForCreate:    w.prepareDeployment,
-		PrepareForUpdate:    w.prepareDeploymentUpdate,
-		Counted:             func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },
-		Validate:            w.validateDeployment,
-		ValidateUpdate:      w.validateDeploymentUpdate,
-		Warnings:            deploymentWarnings,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// DeploymentStatus is how their status is written.
-func DeploymentStatus(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.Deployment]{
-		Default:        w.defaultDeployment,
-		Keep:           prepareDeploymentStatus,
-		ValidateUpdate: validateDeploymentStatus,
-		ResetFields:    []string{"spec", "metadata.labels"},
-	}.Strategy()
+	return workload[*appsv1.Deployment]{
+		template: func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template },
+		defaults: defaultDeployment,
+		validate: func(d *appsv1.Deployment, o podspec.Options) field.ErrorList {
+			return validateDeploymentSpec(&d.Spec, o)
+		},
+		validateUpdate: func(d, old *appsv1.Deployment, o podspec.Options) field.ErrorList {
+			return append(validateDeploymentSpec(&d.Spec, o), rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+		},
+		warnings: func(d *appsv1.Deployment, ofTemplate []string) []string {
+			return append(nameWarning(d.Name), ofTemplate...)
+		},
+	}.strategy(on, kinds.Typed[*appsv1.Deployment]{
+		Counted: func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },
+		Status: &kinds.Status[*appsv1.Deployment]{
+			Prepare:     func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
+			Validate:    validateDeploymentStatus,
+			ResetFields: []string{"metadata.labels"},
+		},
+	})
 }
 
 // DeploymentScale is their scale.
@@ -79,8 +74,7 @@ func replicas(n *int32) int32 {
 	return *n
 }
 
-func (w workloads) defaultDeployment(d *appsv1.Deployment) {
-	w.pods.DefaultTemplate(&d.Spec.Template)
+func defaultDeployment(d *appsv1.Deployment) {
 	rules.DefaultTo(&d.Spec.Replicas, 1)
 	if d.Spec.Strategy.Type == "" {
 		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
@@ -92,30 +86,6 @@ func (w workloads) defaultDeployment(d *appsv1.Deployment) {
 	}
 	rules.DefaultTo(&d.Spec.RevisionHistoryLimit, 10)
 	rules.DefaultTo(&d.Spec.ProgressDeadlineSeconds, 600)
-}
-
-func (w workloads) prepareDeployment(d *appsv1.Deployment) {
-	w.pods.DropDisabled(&d.Spec.Template.Spec, nil)
-}
-
-// A Deployment's generation counts annotation changes too.
-func (w workloads) prepareDeploymentUpdate(d, old *appsv1.Deployment) {
-	w.pods.DropDisabled(&d.Spec.Template.Spec, &old.Spec.Template.Spec)
-}
-
-func prepareDeploymentStatus(d, old *appsv1.Deployment) {
-	d.Spec = old.Spec
-	d.Labels = old.Labels
-	d.Generation = old.Generation
-}
-
-func (w workloads) validateDeployment(d *appsv1.Deployment) field.ErrorList {
-	return validateDeploymentSpec(&d.Spec, w.pods.TemplateOptions(&d.Spec.Template, nil))
-}
-
-func (w workloads) validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
-	errs := validateDeploymentSpec(&d.Spec, w.pods.TemplateOptions(&d.Spec.Template, &old.Spec.Template))
-	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 
 func validateDeploymentSpec(s *appsv1.DeploymentSpec, o podspec.Options) field.ErrorList {
@@ -188,11 +158,4 @@ func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
 	return append(errs, rules.NotDecremented(s.CollisionCount, was.CollisionCount, statusPath.Child("collisionCount"))...)
-}
-
-func deploymentWarnings(d, old *appsv1.Deployment) []string {
-	if old == nil {
-		return append(nameWarning(d.Name), templateWarnings(&d.Spec.Template, nil, true)...)
-	}
-	return templateWarnings(&d.Spec.Template, &old.Spec.Template, d.Generation != old.Generation)
 }

@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -17,35 +16,24 @@ import (
 
 // ReplicaSet is how ReplicaSets are written.
 func ReplicaSet(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.ReplicaSet]{
-		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                &kinds.WholeMeta,
-		Default:             w.defaultReplicaSet,
-		Keep:                func(r, old *appsv1.ReplicaSet) { r.Status = old.Status },
-		PrepareForCreate:    w.prepareReplicaSet,
-		PrepareForUpdate:    w.prepareReplicaSetUpdate,
-		Counted:             func(r *appsv1.ReplicaSet) []any { return []any{r.Spec} },
-		Validate:            w.validateReplicaSet,
-		ValidateUpdate:      w.validateReplicaSetUpdate,
-		Warnings:            replicaSetWarnings,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// ReplicaSetStatus is how their status is written; it may change labels.
-func ReplicaSetStatus(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.ReplicaSet]{
-		Default: w.defaultReplicaSet,
-		Keep: func(r, old *appsv1.ReplicaSet) {
-			r.Spec = old.Spec
-			r.Generation = old.Generation
+	return workload[*appsv1.ReplicaSet]{
+		template: func(r *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &r.Spec.Template },
+		defaults: func(r *appsv1.ReplicaSet) { rules.DefaultTo(&r.Spec.Replicas, 1) },
+		validate: func(r *appsv1.ReplicaSet, o podspec.Options) field.ErrorList {
+			return validateReplicaSetSpec(&r.Spec, o)
 		},
-		ValidateUpdate: validateReplicaSetStatus,
-		ResetFields:    []string{"spec"},
-	}.Strategy()
+		validateUpdate: func(r, old *appsv1.ReplicaSet, o podspec.Options) field.ErrorList {
+			errs := rules.Twice(validateReplicaSetSpec(&r.Spec, o))
+			return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+		},
+		warnings: func(r *appsv1.ReplicaSet, ofTemplate []string) []string {
+			return append(nameWarning(r.Name), ofTemplate...)
+		},
+	}.strategy(on, kinds.Typed[*appsv1.ReplicaSet]{
+		Meta:    &kinds.WholeMeta,
+		Counted: func(r *appsv1.ReplicaSet) []any { return []any{r.Spec} },
+		Status:  &kinds.Status[*appsv1.ReplicaSet]{Validate: validateReplicaSetStatus},
+	})
 }
 
 // ReplicaSetScale is their scale.
@@ -72,28 +60,6 @@ func replicaSetCells(r *appsv1.ReplicaSet, now time.Time) []any {
 	}
 }
 
-func (w workloads) defaultReplicaSet(r *appsv1.ReplicaSet) {
-	w.pods.DefaultTemplate(&r.Spec.Template)
-	rules.DefaultTo(&r.Spec.Replicas, 1)
-}
-
-func (w workloads) prepareReplicaSet(r *appsv1.ReplicaSet) {
-	w.pods.DropDisabled(&r.Spec.Template.Spec, nil)
-}
-
-func (w workloads) prepareReplicaSetUpdate(r, old *appsv1.ReplicaSet) {
-	w.pods.DropDisabled(&r.Spec.Template.Spec, &old.Spec.Template.Spec)
-}
-
-func (w workloads) validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
-	return validateReplicaSetSpec(&r.Spec, w.pods.TemplateOptions(&r.Spec.Template, nil))
-}
-
-func (w workloads) validateReplicaSetUpdate(r, old *appsv1.ReplicaSet) field.ErrorList {
-	errs := rules.Twice(validateReplicaSetSpec(&r.Spec, w.pods.TemplateOptions(&r.Spec.Template, &old.Spec.Template)))
-	return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
-}
-
 func validateReplicaSetSpec(s *appsv1.ReplicaSetSpec, o podspec.Options) field.ErrorList {
 	errs := rules.NotNegativePtr(s.Replicas, specPath.Child("replicas"))
 	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)
@@ -118,11 +84,4 @@ func validateReplicaSetStatus(obj, _ *appsv1.ReplicaSet) field.ErrorList {
 	errs = append(errs, rules.AtMost(s.ReadyReplicas, s.Replicas, statusPath.Child("readyReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
 	return append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
-}
-
-func replicaSetWarnings(r, old *appsv1.ReplicaSet) []string {
-	if old == nil {
-		return append(nameWarning(r.Name), templateWarnings(&r.Spec.Template, nil, true)...)
-	}
-	return templateWarnings(&r.Spec.Template, &old.Spec.Template, r.Generation != old.Generation)
 }

@@ -20,34 +20,31 @@ import (
 
 // StatefulSet is how StatefulSets are written.
 func StatefulSet(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.StatefulSet]{
-		ValidateName:        apivalidation.NameIsDNSLabel,
-		Default:             w.defaultStatefulSet,
-		Keep:                func(s, old *appsv1.StatefulSet) { s.Status = old.Status },
-		PrepareForCreate:    w.prepareStatefulSet,
-		PrepareForUpdate:    w.prepareStatefulSetUpdate,
-		Counted:             func(s *appsv1.StatefulSet) []any { return []any{s.Spec} },
-		Validate:            w.validateStatefulSet,
-		ValidateUpdate:      w.validateStatefulSetUpdate,
-		Warnings:            statefulSetWarnings,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// StatefulSetStatus is how their status is written.
-func StatefulSetStatus(on kinds.Feature) kinds.Strategy {
-	w := rulesFor(on)
-	return kinds.Typed[*appsv1.StatefulSet]{
-		Default: w.defaultStatefulSet,
-		Keep: func(s, old *appsv1.StatefulSet) {
-			s.Spec = old.Spec
-			s.Generation = old.Generation
+	maxUnavailable := on("MaxUnavailableStatefulSet")
+	return workload[*appsv1.StatefulSet]{
+		template: func(s *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &s.Spec.Template },
+		defaults: func(s *appsv1.StatefulSet) { defaultStatefulSet(&s.Spec, maxUnavailable) },
+		prepare: func(s, old *appsv1.StatefulSet) {
+			if !maxUnavailable {
+				dropMaxUnavailable(s, old)
+			}
 		},
-		ValidateUpdate: validateStatefulSetStatus,
-		ResetFields:    []string{"spec"},
-	}.Strategy()
+		validate: func(s *appsv1.StatefulSet, o podspec.Options) field.ErrorList {
+			return validateStatefulSetSpec(&s.Spec, o)
+		},
+		validateUpdate: validateStatefulSetUpdate,
+		warnings: func(s *appsv1.StatefulSet, ofTemplate []string) []string {
+			out := ofTemplate
+			for i := range s.Spec.VolumeClaimTemplates {
+				out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("Spec"))...)
+			}
+			return out
+		},
+	}.strategy(on, kinds.Typed[*appsv1.StatefulSet]{
+		ValidateName: apivalidation.NameIsDNSLabel,
+		Counted:      func(s *appsv1.StatefulSet) []any { return []any{s.Spec} },
+		Status:       &kinds.Status[*appsv1.StatefulSet]{Validate: validateStatefulSetStatus},
+	})
 }
 
 // StatefulSetScale is their scale.
@@ -72,9 +69,7 @@ func statefulSetCells(s *appsv1.StatefulSet, now time.Time) []any {
 	}
 }
 
-func (w workloads) defaultStatefulSet(obj *appsv1.StatefulSet) {
-	s := &obj.Spec
-	w.pods.DefaultTemplate(&s.Template)
+func defaultStatefulSet(s *appsv1.StatefulSetSpec, maxUnavailable bool) {
 	if s.PodManagementPolicy == "" {
 		s.PodManagementPolicy = appsv1.OrderedReadyPodManagement
 	}
@@ -86,7 +81,7 @@ func (w workloads) defaultStatefulSet(obj *appsv1.StatefulSet) {
 		if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType || r.Partition == nil {
 			rules.DefaultTo(&r.Partition, 0)
 		}
-		if w.maxUnavailable && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		if maxUnavailable && s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 			rules.DefaultTo(&r.MaxUnavailable, intstr.FromInt32(1))
 		}
 	}
@@ -114,21 +109,8 @@ func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
-func (w workloads) prepareStatefulSet(s *appsv1.StatefulSet) {
-	w.dropFields(s, nil)
-	w.pods.DropDisabled(&s.Spec.Template.Spec, nil)
-}
-
-func (w workloads) prepareStatefulSetUpdate(s, old *appsv1.StatefulSet) {
-	w.dropFields(s, old)
-	w.pods.DropDisabled(&s.Spec.Template.Spec, &old.Spec.Template.Spec)
-}
-
-// dropFields removes maxUnavailable where its gate is off.
-func (w workloads) dropFields(s, old *appsv1.StatefulSet) {
-	if w.maxUnavailable {
-		return
-	}
+// dropMaxUnavailable removes maxUnavailable, whose gate is off, unless old has it; old is nil on create.
+func dropMaxUnavailable(s, old *appsv1.StatefulSet) {
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
 		if old == nil || old.Spec.UpdateStrategy.RollingUpdate == nil || old.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable == nil {
 			r.MaxUnavailable = nil
@@ -136,12 +118,8 @@ func (w workloads) dropFields(s, old *appsv1.StatefulSet) {
 	}
 }
 
-func (w workloads) validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	return validateStatefulSetSpec(&s.Spec, w.pods.TemplateOptions(&s.Spec.Template, nil))
-}
-
-func (w workloads) validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSetSpec(&s.Spec, w.pods.TemplateOptions(&s.Spec.Template, &old.Spec.Template))
+func validateStatefulSetUpdate(s, old *appsv1.StatefulSet, o podspec.Options) field.ErrorList {
+	errs := validateStatefulSetSpec(&s.Spec, o)
 	rest := s.Spec
 	rest.Replicas = old.Spec.Replicas
 	rest.Template = old.Spec.Template
@@ -259,15 +237,4 @@ func validateStatefulSetStatus(obj, old *appsv1.StatefulSet) field.ErrorList {
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.Replicas, statusPath.Child("availableReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than status.readyReplicas")...)
 	return append(errs, rules.NotDecremented(s.CollisionCount, was.CollisionCount, statusPath.Child("collisionCount"))...)
-}
-
-func statefulSetWarnings(s, old *appsv1.StatefulSet) []string {
-	if old == nil {
-		out := templateWarnings(&s.Spec.Template, nil, true)
-		for i := range s.Spec.VolumeClaimTemplates {
-			out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("Spec"))...)
-		}
-		return out
-	}
-	return templateWarnings(&s.Spec.Template, &old.Spec.Template, s.Generation != old.Generation)
 }

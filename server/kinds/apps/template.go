@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,14 +23,75 @@ var (
 	templatePath = specPath.Child("template")
 )
 
-// workloads are the rules of kinds with a pod template, where some gates are on.
-type workloads struct {
-	pods           podspec.Rules
-	maxUnavailable bool // of stateful sets
+// workload is what a kind of the four that run Pods says of itself; strategy does what they have in common.
+// Functions other than template and the two that validate may be nil.
+type workload[T interface {
+	comparable
+	kinds.Object
+}] struct {
+	template func(T) *corev1.PodTemplateSpec
+	defaults func(T)          // after those of the template
+	prepare  func(obj, old T) // after the fields of the template whose gates are off; old is nil on create
+
+	validate       func(obj T, o podspec.Options) field.ErrorList
+	validateUpdate func(obj, old T, o podspec.Options) field.ErrorList
+
+	warnings func(obj T, ofTemplate []string) []string // of a new object; nil: those of the template
+	changed  func(obj, old T) bool                     // whether an update has changed the template; nil: whether it has changed the generation
 }
 
-func rulesFor(on kinds.Feature) workloads {
-	return workloads{pods: podspec.For(on), maxUnavailable: on("MaxUnavailableStatefulSet")}
+// strategy completes t, which has the rest of what the kind says.
+func (w workload[T]) strategy(on kinds.Feature, t kinds.Typed[T]) kinds.Strategy {
+	pods := podspec.For(on)
+	if t.ValidateName == nil {
+		t.ValidateName = apivalidation.NameIsDNSSubdomain
+	}
+	t.Default = func(obj T) {
+		pods.DefaultTemplate(w.template(obj))
+		w.defaults(obj)
+	}
+	t.PrepareForCreate = func(obj T) {
+		var none T
+		pods.DropDisabled(&w.template(obj).Spec, nil)
+		if w.prepare != nil {
+			w.prepare(obj, none)
+		}
+	}
+	t.PrepareForUpdate = func(obj, old T) {
+		pods.DropDisabled(&w.template(obj).Spec, &w.template(old).Spec)
+		if w.prepare != nil {
+			w.prepare(obj, old)
+		}
+	}
+	t.Validate = func(obj T) field.ErrorList {
+		return w.validate(obj, pods.TemplateOptions(w.template(obj), nil))
+	}
+	t.ValidateUpdate = func(obj, old T) field.ErrorList {
+		return w.validateUpdate(obj, old, pods.TemplateOptions(w.template(obj), w.template(old)))
+	}
+	t.Warnings = w.warn
+	t.UnconditionalUpdate = true
+	return t.Strategy()
+}
+
+// warn gives the warnings about a write; old is nil for a new object.
+func (w workload[T]) warn(obj, old T) []string {
+	var none T
+	if old == none {
+		out := podspec.Warnings(templatePath, w.template(obj), nil)
+		if w.warnings != nil {
+			out = w.warnings(obj, out)
+		}
+		return out
+	}
+	changed := obj.GetGeneration() != old.GetGeneration()
+	if w.changed != nil {
+		changed = w.changed(obj, old)
+	}
+	if !changed {
+		return nil
+	}
+	return podspec.Warnings(templatePath, w.template(obj), w.template(old))
 }
 
 // validateSelector checks the selector of a workload that must have one which
@@ -84,12 +146,4 @@ func nameWarning(name string) []string {
 		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
 	}
 	return nil
-}
-
-// templateWarnings warns of a template where it is new or the spec changed.
-func templateWarnings(t, old *corev1.PodTemplateSpec, changed bool) []string {
-	if old != nil && !changed {
-		return nil
-	}
-	return podspec.Warnings(templatePath, t, old)
 }

@@ -26,12 +26,6 @@ func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
 	return kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Default:      defaultAutoscaler,
-		PrepareForCreate: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
-			obj.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
-		},
-		PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
-			obj.Status = old.Status
-		},
 		Validate: func(obj *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 			return validateAutoscaler(&obj.Spec, least)
 		},
@@ -43,28 +37,20 @@ func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
 			return validateAutoscaler(&obj.Spec, least)
 		},
 		UnconditionalUpdate: true,
-		ResetFields:         []string{"status"},
+		Status: &kinds.Status[*autoscalingv2.HorizontalPodAutoscaler]{
+			Validate: func(obj, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+				s := &obj.Status
+				errs := rules.NotNegative(s.CurrentReplicas, field.NewPath("status", "currentReplicas"))
+				return append(errs, rules.NotNegative(s.DesiredReplicas, field.NewPath("status", "desiredReplicas"))...)
+			},
+			Canonicalize: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
+				if s := &obj.Status; len(s.CurrentMetrics) == 0 {
+					s.CurrentMetrics = nil // an empty list is stored as none
+				}
+			},
+		},
 	}.Strategy()
 }
-
-// HorizontalPodAutoscalerStatus is how their status is written.
-var HorizontalPodAutoscalerStatus = kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
-	Default: defaultAutoscaler,
-	PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
-		obj.Spec = old.Spec
-	},
-	ValidateUpdate: func(obj, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-		s := &obj.Status
-		errs := rules.NotNegative(s.CurrentReplicas, field.NewPath("status", "currentReplicas"))
-		return append(errs, rules.NotNegative(s.DesiredReplicas, field.NewPath("status", "desiredReplicas"))...)
-	},
-	Canonicalize: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
-		if s := &obj.Status; len(s.CurrentMetrics) == 0 {
-			s.CurrentMetrics = nil // an empty list is stored as none
-		}
-	},
-	ResetFields: []string{"spec"},
-}.Strategy()
 
 // HorizontalPodAutoscalerColumns is their Table form.
 var HorizontalPodAutoscalerColumns = columns.Of(

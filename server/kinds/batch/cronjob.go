@@ -26,7 +26,6 @@ func CronJob(on kinds.Feature) kinds.Strategy {
 	return kinds.Typed[*batchv1.CronJob]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Default:             r.defaultCronJob,
-		Keep:                func(c, old *batchv1.CronJob) { c.Status = old.Status },
 		PrepareForCreate:    r.prepareCronJob,
 		PrepareForUpdate:    r.prepareCronJobUpdate,
 		Counted:             func(c *batchv1.CronJob) []any { return []any{c.Spec} },
@@ -34,21 +33,7 @@ func CronJob(on kinds.Feature) kinds.Strategy {
 		ValidateUpdate:      r.validateCronJobUpdate,
 		Warnings:            cronJobWarnings,
 		UnconditionalUpdate: true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// CronJobStatus is how their status is written.
-func CronJobStatus(on kinds.Feature) kinds.Strategy {
-	r := rulesFor(on)
-	return kinds.Typed[*batchv1.CronJob]{
-		Meta:    &kinds.MetaRules{AnyFinalizer: true},
-		Default: r.defaultCronJob,
-		Keep: func(c, old *batchv1.CronJob) {
-			c.Spec = old.Spec
-			c.Generation = old.Generation
-		},
-		ResetFields: []string{"spec"},
+		Status:              &kinds.Status[*batchv1.CronJob]{Meta: &kinds.MetaRules{AnyFinalizer: true}},
 	}.Strategy()
 }
 

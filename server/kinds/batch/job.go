@@ -36,7 +36,6 @@ func Job(on kinds.Feature) kinds.Strategy {
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Meta:                &kinds.WholeMeta,
 		Default:             r.defaultJob,
-		Keep:                func(j, old *batchv1.Job) { j.Status = old.Status },
 		PrepareForCreate:    r.prepareJob,
 		PrepareForUpdate:    r.prepareJobUpdate,
 		Counted:             func(j *batchv1.Job) []any { return []any{j.Spec} },
@@ -47,21 +46,7 @@ func Job(on kinds.Feature) kinds.Strategy {
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
 		OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// JobStatus is how their status is written.
-func JobStatus(on kinds.Feature) kinds.Strategy {
-	r := rulesFor(on)
-	return kinds.Typed[*batchv1.Job]{
-		Default: r.defaultJob,
-		Keep: func(j, old *batchv1.Job) {
-			j.Spec = old.Spec
-			j.Generation = old.Generation
-		},
-		ValidateUpdate: validateJobStatus,
-		ResetFields:    []string{"spec"},
+		Status:              &kinds.Status[*batchv1.Job]{Validate: validateJobStatus},
 	}.Strategy()
 }
 

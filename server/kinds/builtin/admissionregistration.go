@@ -30,7 +30,7 @@ func admissionregistrationV1(policies, bindings *kinds.Storage) []*kinds.Resourc
 			Plural: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingAdmissionPolicy](), NewList: list[admissionregistrationv1.ValidatingAdmissionPolicyList](),
 			Storage: policies, Columns: admissionregistration.ValidatingAdmissionPolicyColumns,
-			Subresources: []kinds.Subresource{status("ValidatingAdmissionPolicy", admissionregistration.ValidatingAdmissionPolicyStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},
@@ -52,7 +52,7 @@ func admissionregistrationV1beta1(policies, bindings *kinds.Storage) []*kinds.Re
 			New: object[admissionregistrationv1beta1.ValidatingAdmissionPolicy](), NewList: list[admissionregistrationv1beta1.ValidatingAdmissionPolicyList](),
 			Storage: policies, ToStorage: admissionregistration.PolicyToV1, FromStorage: admissionregistration.PolicyToV1beta1,
 			Columns:      admissionregistration.ValidatingAdmissionPolicyColumns,
-			Subresources: []kinds.Subresource{status("ValidatingAdmissionPolicy", admissionregistration.ValidatingAdmissionPolicyStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},

@@ -13,7 +13,7 @@ func apiregistrationV1() []*kinds.Resource {
 			Plural: "apiservices", Kind: "APIService", Categories: []string{"api-extensions"},
 			New: object[apiregistrationv1.APIService](), NewList: list[apiregistrationv1.APIServiceList](),
 			Storage: &kinds.Storage{Registry: "apiregistration.k8s.io/apiservices", KeepEmpty: true, Strategy: apiregistration.APIService}, Columns: apiregistration.APIServiceColumns,
-			Subresources: []kinds.Subresource{noTable(status("APIService", apiregistration.APIServiceStatus))},
+			Subresources: []kinds.Subresource{noTable(status())},
 		},
 	)
 }

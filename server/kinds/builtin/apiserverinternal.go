@@ -13,7 +13,7 @@ func apiserverinternalV1alpha1() []*kinds.Resource {
 			Plural: "storageversions", Kind: "StorageVersion",
 			New: object[apiserverinternalv1alpha1.StorageVersion](), NewList: list[apiserverinternalv1alpha1.StorageVersionList](),
 			Storage: &kinds.Storage{Strategy: apiserverinternal.StorageVersion}, Columns: apiserverinternal.StorageVersionColumns,
-			Subresources: []kinds.Subresource{status("StorageVersion", apiserverinternal.StorageVersionStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 	)
 }

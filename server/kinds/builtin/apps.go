@@ -19,28 +19,28 @@ func (c Config) appsV1() []*kinds.Resource {
 			New: object[appsv1.DaemonSet](), NewList: list[appsv1.DaemonSetList](),
 			Storage: &kinds.Storage{Strategy: apps.DaemonSet(c.Feature), FieldAnnotation: appsv1.DeprecatedTemplateGeneration}, Columns: apps.DaemonSetColumns,
 			Zero:         apps.ZeroDaemonSet,
-			Subresources: []kinds.Subresource{status("DaemonSet", apps.DaemonSetStatus(c.Feature))},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Categories: []string{"all"},
 			New: object[appsv1.Deployment](), NewList: list[appsv1.DeploymentList](),
 			Storage: &kinds.Storage{Strategy: apps.Deployment(c.Feature)}, Columns: apps.DeploymentColumns,
 			Zero:         noReplicas(apps.DeploymentScale),
-			Subresources: []kinds.Subresource{scale(apps.DeploymentScale), status("Deployment", apps.DeploymentStatus(c.Feature))},
+			Subresources: []kinds.Subresource{scale(apps.DeploymentScale), status()},
 		},
 		&kinds.Resource{
 			Plural: "replicasets", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Categories: []string{"all"},
 			New: object[appsv1.ReplicaSet](), NewList: list[appsv1.ReplicaSetList](),
 			Storage: &kinds.Storage{Strategy: apps.ReplicaSet(c.Feature)}, Columns: apps.ReplicaSetColumns,
 			Zero:         noReplicas(apps.ReplicaSetScale),
-			Subresources: []kinds.Subresource{scale(apps.ReplicaSetScale), status("ReplicaSet", apps.ReplicaSetStatus(c.Feature))},
+			Subresources: []kinds.Subresource{scale(apps.ReplicaSetScale), status()},
 		},
 		&kinds.Resource{
 			Plural: "statefulsets", Kind: "StatefulSet", Namespaced: true, ShortNames: []string{"sts"}, Categories: []string{"all"},
 			New: object[appsv1.StatefulSet](), NewList: list[appsv1.StatefulSetList](),
 			Storage: &kinds.Storage{Strategy: apps.StatefulSet(c.Feature)}, Columns: apps.StatefulSetColumns,
 			Zero:         noReplicas(apps.StatefulSetScale),
-			Subresources: []kinds.Subresource{scale(apps.StatefulSetScale), status("StatefulSet", apps.StatefulSetStatus(c.Feature))},
+			Subresources: []kinds.Subresource{scale(apps.StatefulSetScale), status()},
 		},
 	)
 }

@@ -12,7 +12,7 @@ import (
 func (c Config) autoscalingV2V1() []*kinds.Resource {
 	storage := &kinds.Storage{Strategy: autoscaling.HorizontalPodAutoscaler(c.Feature)}
 	statusOf := func() []kinds.Subresource {
-		return []kinds.Subresource{status("HorizontalPodAutoscaler", autoscaling.HorizontalPodAutoscalerStatus)}
+		return []kinds.Subresource{status()}
 	}
 	v2 := rows("autoscaling", "v2", &kinds.Resource{
 		Plural: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,

@@ -14,7 +14,7 @@ func certificatesV1() []*kinds.Resource {
 			Plural: "certificatesigningrequests", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"},
 			New: object[certificatesv1.CertificateSigningRequest](), NewList: list[certificatesv1.CertificateSigningRequestList](),
 			Storage: &kinds.Storage{Strategy: certificates.CertificateSigningRequest, Fields: certificates.CertificateSigningRequestFields}, Columns: certificates.CertificateSigningRequestColumns,
-			Subresources: []kinds.Subresource{noTable(part("approval", "CertificateSigningRequest", certificates.CertificateSigningRequestApproval)), status("CertificateSigningRequest", certificates.CertificateSigningRequestStatus)},
+			Subresources: []kinds.Subresource{noTable(part("approval", "CertificateSigningRequest", certificates.CertificateSigningRequestApproval)), status()},
 		},
 	)
 }

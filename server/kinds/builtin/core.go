@@ -47,7 +47,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Storage: &kinds.Storage{Strategy: core.Namespace, Fields: core.NamespaceFields}, Columns: core.NamespaceColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}, Update: &core.NamespaceFinalize, NoTable: true},
-				status("Namespace", core.NamespaceStatus),
+				status(),
 			},
 		},
 		&kinds.Resource{
@@ -56,20 +56,20 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Storage: &kinds.Storage{Registry: "minions", Strategy: without(c, core.Node, &corev1.Node{}, dropNodeFeatures, "SupplementalGroupsPolicy"), Fields: core.NodeFields}, Columns: core.NodeColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "NodeProxyOptions", Verbs: proxyVerbs()},
-				status("Node", core.NodeStatus),
+				status(),
 			},
 		},
 		&kinds.Resource{
 			Plural: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, ShortNames: []string{"pvc"},
 			New: object[corev1.PersistentVolumeClaim](), NewList: list[corev1.PersistentVolumeClaimList](),
 			Storage: &kinds.Storage{Strategy: core.PersistentVolumeClaim(c.Feature)}, Columns: core.PersistentVolumeClaimColumns,
-			Subresources: []kinds.Subresource{status("PersistentVolumeClaim", core.PersistentVolumeClaimStatus(c.Feature))},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "persistentvolumes", Kind: "PersistentVolume", ShortNames: []string{"pv"},
 			New: object[corev1.PersistentVolume](), NewList: list[corev1.PersistentVolumeList](),
 			Storage: &kinds.Storage{Strategy: core.PersistentVolume(c.Feature)}, Columns: core.PersistentVolumeColumns,
-			Subresources: []kinds.Subresource{status("PersistentVolume", core.PersistentVolumeStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 		pods.Resource(c.Feature),
 		&kinds.Resource{
@@ -83,13 +83,13 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			New: object[corev1.ReplicationController](), NewList: list[corev1.ReplicationControllerList](),
 			Storage: &kinds.Storage{Registry: "controllers", Strategy: core.ReplicationController(c.Feature), Fields: core.ReplicationControllerFields}, Columns: core.ReplicationControllerColumns,
 			Zero:         noReplicas(core.ReplicationControllerScale),
-			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status("ReplicationController", core.ReplicationControllerStatus(c.Feature))},
+			Subresources: []kinds.Subresource{scale(core.ReplicationControllerScale), status()},
 		},
 		&kinds.Resource{
 			Plural: "resourcequotas", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 			New: object[corev1.ResourceQuota](), NewList: list[corev1.ResourceQuotaList](),
 			Storage: &kinds.Storage{Strategy: core.ResourceQuota}, Columns: core.ResourceQuotaColumns,
-			Subresources: []kinds.Subresource{status("ResourceQuota", core.ResourceQuotaStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "secrets", Kind: "Secret", Namespaced: true,
@@ -111,7 +111,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Storage: &kinds.Storage{Registry: "services/specs", Strategy: without(c, core.Service(c.services()), &corev1.Service{}, dropTrafficDistribution, "ServiceTrafficDistribution"), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "ServiceProxyOptions", Verbs: proxyVerbs()},
-				status("Service", core.ServiceStatus),
+				status(),
 			},
 		},
 	)

@@ -13,13 +13,13 @@ func flowcontrolV1() []*kinds.Resource {
 			Plural: "flowschemas", Kind: "FlowSchema",
 			New: object[flowcontrolv1.FlowSchema](), NewList: list[flowcontrolv1.FlowSchemaList](),
 			Storage: &kinds.Storage{Strategy: flowcontrol.FlowSchema}, Columns: flowcontrol.FlowSchemaColumns,
-			Subresources: []kinds.Subresource{status("FlowSchema", flowcontrol.FlowSchemaStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "prioritylevelconfigurations", Kind: "PriorityLevelConfiguration",
 			New: object[flowcontrolv1.PriorityLevelConfiguration](), NewList: list[flowcontrolv1.PriorityLevelConfigurationList](),
 			Storage: &kinds.Storage{Strategy: flowcontrol.PriorityLevelConfiguration}, Columns: flowcontrol.PriorityLevelConfigurationColumns,
-			Subresources: []kinds.Subresource{status("PriorityLevelConfiguration", flowcontrol.PriorityLevelConfigurationStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 	)
 }

@@ -19,7 +19,7 @@ func networkingV1() []*kinds.Resource {
 			Plural: "ingresses", Kind: "Ingress", Namespaced: true, ShortNames: []string{"ing"},
 			New: object[networkingv1.Ingress](), NewList: list[networkingv1.IngressList](),
 			Storage: &kinds.Storage{Registry: "ingress", Strategy: networking.Ingress}, Columns: networking.IngressColumns,
-			Subresources: []kinds.Subresource{status("Ingress", networking.IngressStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true, ShortNames: []string{"netpol"},
@@ -40,7 +40,7 @@ func networkingV1beta1() []*kinds.Resource {
 			Plural: "servicecidrs", Kind: "ServiceCIDR",
 			New: object[networkingv1beta1.ServiceCIDR](), NewList: list[networkingv1beta1.ServiceCIDRList](),
 			Storage: &kinds.Storage{Strategy: networking.ServiceCIDR}, Columns: networking.ServiceCIDRColumns,
-			Subresources: []kinds.Subresource{status("ServiceCIDR", networking.ServiceCIDRStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 	)
 }

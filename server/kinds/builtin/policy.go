@@ -13,7 +13,7 @@ func policyV1() []*kinds.Resource {
 			Plural: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true, ShortNames: []string{"pdb"},
 			New: object[policyv1.PodDisruptionBudget](), NewList: list[policyv1.PodDisruptionBudgetList](),
 			Storage: &kinds.Storage{Strategy: policy.PodDisruptionBudget}, Columns: policy.PodDisruptionBudgetColumns,
-			Subresources: []kinds.Subresource{status("PodDisruptionBudget", policy.PodDisruptionBudgetStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 	)
 }

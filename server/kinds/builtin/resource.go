@@ -23,7 +23,7 @@ func (c Config) resourceV1beta1V1alpha3() []*kinds.Resource {
 			&kinds.Resource{
 				Plural: "resourceclaims", Kind: "ResourceClaim", Namespaced: true, New: types[1].one, NewList: types[1].list,
 				Storage: claim, Columns: resource.ResourceClaimColumns,
-				Subresources: []kinds.Subresource{status("ResourceClaim", resource.ResourceClaimStatus(c.Feature))},
+				Subresources: []kinds.Subresource{status()},
 			},
 			&kinds.Resource{
 				Plural: "resourceclaimtemplates", Kind: "ResourceClaimTemplate", Namespaced: true, New: types[2].one, NewList: types[2].list,

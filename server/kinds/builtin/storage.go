@@ -35,7 +35,7 @@ func (c Config) storageV1() []*kinds.Resource {
 			Plural: "volumeattachments", Kind: "VolumeAttachment",
 			New: object[storagev1.VolumeAttachment](), NewList: list[storagev1.VolumeAttachmentList](),
 			Storage: &kinds.Storage{Strategy: storage.VolumeAttachment}, Columns: storage.VolumeAttachmentColumns,
-			Subresources: []kinds.Subresource{status("VolumeAttachment", storage.VolumeAttachmentStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 	)
 }

@@ -12,7 +12,7 @@ func storagemigrationV1alpha1() []*kinds.Resource {
 			Plural: "storageversionmigrations", Kind: "StorageVersionMigration", Gate: "StorageVersionMigrator",
 			New: object[storagemigrationv1alpha1.StorageVersionMigration](), NewList: list[storagemigrationv1alpha1.StorageVersionMigrationList](),
 			Storage: &kinds.Storage{Strategy: storagemigration.Migration}, Columns: storagemigration.MigrationColumns,
-			Subresources: []kinds.Subresource{status("StorageVersionMigration", storagemigration.MigrationStatus)},
+			Subresources: []kinds.Subresource{status()},
 		},
 	)
 }

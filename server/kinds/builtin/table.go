@@ -84,6 +84,9 @@ func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource
 		if s := r.Storage; s != nil && s.GVK == r.GVK() {
 			s.New = r.New
 		}
+		if sub := r.Sub("status"); sub != nil && sub.Update == nil {
+			sub.Kind, sub.Update = r.Kind, r.Storage.Strategy.Status
+		}
 	}
 	return resources
 }
@@ -108,7 +111,8 @@ func part(name, kind string, s kinds.Strategy) kinds.Subresource {
 	return kinds.Subresource{Name: name, Kind: kind, Verbs: partVerbs(), Update: &s}
 }
 
-func status(kind string, s kinds.Strategy) kinds.Subresource { return part("status", kind, s) }
+// status is the subresource that writes the status, by the strategy that the parent has for it.
+func status() kinds.Subresource { return kinds.Subresource{Name: "status", Verbs: partVerbs()} }
 
 // noTable is a subresource that is not answered as a Table.
 func noTable(s kinds.Subresource) kinds.Subresource {

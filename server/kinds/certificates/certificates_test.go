@@ -144,8 +144,8 @@ func TestApproval(t *testing.T) {
 	}
 	forged := old.DeepCopy()
 	forged.Status.Conditions = append(forged.Status.Conditions, approved)
-	certificates.CertificateSigningRequestStatus.PrepareForUpdate(ctx, forged, old)
-	if errs := certificates.CertificateSigningRequestStatus.ValidateUpdate(ctx, forged, old); len(errs) != 1 {
+	certificates.CertificateSigningRequest.Status.PrepareForUpdate(ctx, forged, old)
+	if errs := certificates.CertificateSigningRequest.Status.ValidateUpdate(ctx, forged, old); len(errs) != 1 {
 		t.Errorf("approved through the status: %v", errs)
 	}
 }

@@ -26,25 +26,20 @@ var CertificateSigningRequest = kinds.Typed[*certificatesv1.CertificateSigningRe
 	PrepareForCreateIn: prepareRequest,
 	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
 		r.Spec = old.Spec
-		r.Status = old.Status
 	},
 	Validate:            validateRequest,
 	ValidateUpdate:      validateRequestUpdate(mayNothing),
 	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec", "status"},
-}.Strategy()
-
-// CertificateSigningRequestStatus is how their status is written, by signers.
-var CertificateSigningRequestStatus = kinds.Typed[*certificatesv1.CertificateSigningRequest]{
-	Meta: &kinds.WholeMeta,
-	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
-		r.Spec = old.Spec
-		keepConditions(r, old, certificatesv1.CertificateApproved)
-		keepConditions(r, old, certificatesv1.CertificateDenied)
-		stamp(r, old)
+	ResetFields:         []string{"spec"},
+	Status: &kinds.Status[*certificatesv1.CertificateSigningRequest]{ // by signers
+		Meta: &kinds.WholeMeta,
+		Prepare: func(r, old *certificatesv1.CertificateSigningRequest) {
+			keepConditions(r, old, certificatesv1.CertificateApproved)
+			keepConditions(r, old, certificatesv1.CertificateDenied)
+			stamp(r, old)
+		},
+		Validate: validateRequestUpdate(mayCertify),
 	},
-	ValidateUpdate: validateRequestUpdate(mayCertify),
-	ResetFields:    []string{"spec"},
 }.Strategy()
 
 // CertificateSigningRequestApproval is how they are approved and denied.
@@ -119,7 +114,6 @@ func prepareRequest(ctx context.Context, r *certificatesv1.CertificateSigningReq
 			r.Spec.Extra[k] = append(certificatesv1.ExtraValue(nil), v...)
 		}
 	}
-	r.Status = certificatesv1.CertificateSigningRequestStatus{}
 }
 
 func conditionIndexes(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) []int {

@@ -25,28 +25,15 @@ var Namespace = kinds.Typed[*corev1.Namespace]{
 	Canonicalize:        labelNamespace,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
-	ResetFields:         []string{"status"},
+	Status:              &kinds.Status[*corev1.Namespace]{Validate: validateNamespaceStatus},
 	Terminate:           terminateNamespace,
 	TerminateAsks:       true,
 	Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
 }.Strategy()
 
-// NamespaceStatus is how their status is written.
-var NamespaceStatus = kinds.Typed[*corev1.Namespace]{
-	Default: defaultNamespace,
-	Keep: func(n, old *corev1.Namespace) {
-		n.Spec = old.Spec
-	},
-	ValidateUpdate: validateNamespaceStatus,
-	ResetFields:    []string{"spec"},
-}.Strategy()
-
 // NamespaceFinalize is how their spec.finalizers are written.
 var NamespaceFinalize = kinds.Typed[*corev1.Namespace]{
-	Default: defaultNamespace,
-	Keep: func(n, old *corev1.Namespace) {
-		n.Status = old.Status
-	},
+	Keep:                func(n, old *corev1.Namespace) { n.Status = old.Status },
 	ValidateUpdate:      validateNamespaceFinalize,
 	UnconditionalUpdate: true,
 	ResetFields:         []string{"status"},
@@ -98,7 +85,6 @@ func prepareNamespace(n *corev1.Namespace) {
 
 func prepareNamespaceUpdate(n, old *corev1.Namespace) {
 	n.Spec.Finalizers = old.Spec.Finalizers
-	n.Status = old.Status
 }
 
 func validateNamespace(n *corev1.Namespace) field.ErrorList {

@@ -26,17 +26,18 @@ var Node = kinds.Typed[*corev1.Node]{
 	Meta:             &kinds.WholeMeta,
 	Default:          defaultNode,
 	PrepareForCreate: func(n *corev1.Node) { dropNodeConfig(n, nil) },
-	PrepareForUpdate: func(n, old *corev1.Node) {
-		n.Status = old.Status
-		dropNodeConfig(n, old)
-	},
-	Validate: validateNode,
+	PrepareForUpdate: func(n, old *corev1.Node) { dropNodeConfig(n, old) },
+	Validate:         validateNode,
 	ValidateUpdate: func(n, old *corev1.Node) field.ErrorList {
 		return append(validateNode(n), validateNodeUpdate(n, old)...)
 	},
 	Warnings:            nodeWarnings,
 	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
+	Status: &kinds.Status[*corev1.Node]{
+		ByCreate: true,
+		Prepare:  func(n, old *corev1.Node) { dropNodeConfig(n, old) },
+		Validate: validateNodeUpdate,
+	},
 }.Strategy()
 
 // nodeWarnings warns of fields that do nothing any more.
@@ -51,18 +52,6 @@ func nodeWarnings(obj, _ *corev1.Node) []string {
 	}
 	return warnings
 }
-
-// NodeStatus is how their status is written.
-var NodeStatus = kinds.Typed[*corev1.Node]{
-	Default: defaultNode,
-	PrepareForUpdate: func(n, old *corev1.Node) {
-		n.Spec = old.Spec
-		dropNodeConfig(n, old)
-	},
-	ValidateUpdate:      validateNodeUpdate,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
-}.Strategy()
 
 // NodeFields are what Nodes are selected by.
 var NodeFields = []kinds.SelectableField{

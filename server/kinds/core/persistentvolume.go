@@ -33,17 +33,9 @@ func PersistentVolume(on kinds.Feature) kinds.Strategy {
 		Warnings:            volumeWarnings,
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
-		ResetFields:         []string{"status"},
+		Status:              &kinds.Status[*corev1.PersistentVolume]{Prepare: prepareVolumeStatus},
 	}.Strategy()
 }
-
-// PersistentVolumeStatus is how their status is written.
-var PersistentVolumeStatus = kinds.Typed[*corev1.PersistentVolume]{
-	Default:             defaultVolume,
-	PrepareForUpdate:    prepareVolumeStatus,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
-}.Strategy()
 
 // PersistentVolumeColumns is their Table form.
 var PersistentVolumeColumns = columns.Of(volumeCells, columns.Name(),
@@ -127,7 +119,6 @@ func (r volumeRules) prepareVolume(v *corev1.PersistentVolume) {
 }
 
 func (r volumeRules) prepareVolumeUpdate(v, old *corev1.PersistentVolume) {
-	v.Status = old.Status
 	if !r.attributes && old.Spec.VolumeAttributesClassName == nil {
 		v.Spec.VolumeAttributesClassName = nil
 	}
@@ -136,7 +127,6 @@ func (r volumeRules) prepareVolumeUpdate(v, old *corev1.PersistentVolume) {
 // prepareVolumeStatus keeps the time of the last phase change right where the
 // client does not.
 func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
-	v.Spec = old.Spec
 	last := v.Status.LastPhaseTransitionTime
 	switch {
 	case v.Status.Phase == old.Status.Phase && last == nil:

@@ -41,27 +41,17 @@ func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
 		Warnings:            claimWarnings,
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// PersistentVolumeClaimStatus is how their status is written.
-func PersistentVolumeClaimStatus(on kinds.Feature) kinds.Strategy {
-	r := claimRulesFor(on)
-	return kinds.Typed[*corev1.PersistentVolumeClaim]{
-		Default: defaultClaim,
-		PrepareForUpdate: func(c, old *corev1.PersistentVolumeClaim) {
-			c.Spec = old.Spec
-			if !r.attributes && old.Status.CurrentVolumeAttributesClassName == nil {
-				c.Status.CurrentVolumeAttributesClassName = nil
-			}
-			if !r.attributes && old.Status.ModifyVolumeStatus == nil {
-				c.Status.ModifyVolumeStatus = nil
-			}
+		Status: &kinds.Status[*corev1.PersistentVolumeClaim]{
+			Prepare: func(c, old *corev1.PersistentVolumeClaim) {
+				if !r.attributes && old.Status.CurrentVolumeAttributesClassName == nil {
+					c.Status.CurrentVolumeAttributesClassName = nil
+				}
+				if !r.attributes && old.Status.ModifyVolumeStatus == nil {
+					c.Status.ModifyVolumeStatus = nil
+				}
+			},
+			Validate: validateClaimStatus,
 		},
-		ValidateUpdate:      validateClaimStatus,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"spec"},
 	}.Strategy()
 }
 
@@ -111,7 +101,6 @@ func (r claimRules) prepareClaim(c *corev1.PersistentVolumeClaim) {
 }
 
 func (r claimRules) prepareClaimUpdate(c, old *corev1.PersistentVolumeClaim) {
-	c.Status = old.Status
 	r.dropClaimFields(&c.Spec, &old.Spec)
 	r.normalizeSources(&c.Spec)
 }

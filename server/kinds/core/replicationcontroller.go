@@ -27,7 +27,6 @@ func ReplicationController(on kinds.Feature) kinds.Strategy {
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Meta:                &kinds.WholeMeta,
 		Default:             r.defaultController,
-		Keep:                func(c, old *corev1.ReplicationController) { c.Status = old.Status },
 		PrepareForCreate:    r.prepareController,
 		PrepareForUpdate:    r.prepareControllerUpdate,
 		Counted:             func(c *corev1.ReplicationController) []any { return []any{c.Spec} },
@@ -36,21 +35,7 @@ func ReplicationController(on kinds.Feature) kinds.Strategy {
 		Warnings:            controllerWarnings,
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
-		ResetFields:         []string{"status"},
-	}.Strategy()
-}
-
-// ReplicationControllerStatus is how their status is written.
-func ReplicationControllerStatus(on kinds.Feature) kinds.Strategy {
-	r := controllerRules{podspec.For(on)}
-	return kinds.Typed[*corev1.ReplicationController]{
-		Default: r.defaultController,
-		Keep: func(c, old *corev1.ReplicationController) {
-			c.Spec = old.Spec
-		},
-		ValidateUpdate:      validateControllerStatus,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"spec"},
+		Status:              &kinds.Status[*corev1.ReplicationController]{Validate: validateControllerStatus},
 	}.Strategy()
 }
 

@@ -21,24 +21,13 @@ import (
 var ResourceQuota = kinds.Typed[*corev1.ResourceQuota]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Default:             defaultQuota,
-	PrepareForCreate:    func(q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
-	PrepareForUpdate:    func(q, old *corev1.ResourceQuota) { q.Status = old.Status },
 	Validate:            validateQuota,
 	ValidateUpdate:      validateQuotaUpdate,
 	UnconditionalUpdate: true,
 	ReturnDeletedObject: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
-
-// ResourceQuotaStatus is how their status is written.
-var ResourceQuotaStatus = kinds.Typed[*corev1.ResourceQuota]{
-	Default:          defaultQuota,
-	PrepareForUpdate: func(q, old *corev1.ResourceQuota) { q.Spec = old.Spec },
-	ValidateUpdate: func(q, _ *corev1.ResourceQuota) field.ErrorList {
-		return validateQuotaStatus(&q.Status)
+	Status: &kinds.Status[*corev1.ResourceQuota]{
+		Validate: func(q, _ *corev1.ResourceQuota) field.ErrorList { return validateQuotaStatus(&q.Status) },
 	},
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
 }.Strategy()
 
 // ResourceQuotaColumns is their Table form.

@@ -27,7 +27,6 @@ func Service(a *ServiceAllocator) kinds.Strategy {
 		Meta:                &kinds.WholeMeta,
 		ValidateName:        apivalidation.NameIsDNS1035Label,
 		Default:             defaultService,
-		PrepareForCreate:    func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} },
 		PrepareForUpdate:    prepareServiceUpdate,
 		Validate:            validateService,
 		ValidateUpdate:      validateServiceUpdate,
@@ -36,20 +35,11 @@ func Service(a *ServiceAllocator) kinds.Strategy {
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
 		DeleteAlso:          "endpoints",
-		ResetFields:         []string{"status"},
+		Status:              &kinds.Status[*corev1.Service]{Validate: validateServiceStatus},
 		Allocate:            a,
 		ClaimsIn:            claimsIn,
 	}.Strategy()
 }
-
-// ServiceStatus is how their status is written.
-var ServiceStatus = kinds.Typed[*corev1.Service]{
-	Default:             defaultService,
-	PrepareForUpdate:    func(s, old *corev1.Service) { s.Spec = old.Spec },
-	ValidateUpdate:      validateServiceStatus,
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
-}.Strategy()
 
 // ServiceFields are what Services are selected by.
 var ServiceFields = []kinds.SelectableField{

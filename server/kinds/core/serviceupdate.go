@@ -12,7 +12,6 @@ import (
 // any more because its type changed, where the client left it as it was. What a
 // client changed stays, to be refused.
 func prepareServiceUpdate(s, old *corev1.Service) {
-	s.Status = old.Status
 	spec, was := &s.Spec, &old.Spec
 	if needsAddress(old) && !needsAddress(s) {
 		if sameAddresses(s, old) {

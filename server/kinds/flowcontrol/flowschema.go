@@ -28,29 +28,19 @@ const (
 var FlowSchema = kinds.Typed[*flowcontrolv1.FlowSchema]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default:      defaultFlowSchema,
-	Keep:         func(s, old *flowcontrolv1.FlowSchema) { s.Status = old.Status },
 	Counted:      func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
 	Validate:     validateFlowSchema,
 	ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
 		return validateFlowSchema(obj)
 	},
 	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
-
-// FlowSchemaStatus is how their status is written.
-var FlowSchemaStatus = kinds.Typed[*flowcontrolv1.FlowSchema]{
-	Default: defaultFlowSchema,
-	PrepareForUpdate: func(s, old *flowcontrolv1.FlowSchema) {
-		managed := s.ManagedFields
-		s.ObjectMeta = *old.ObjectMeta.DeepCopy()
-		s.ManagedFields = managed
-		s.Spec = old.Spec
+	Status: &kinds.Status[*flowcontrolv1.FlowSchema]{
+		KeepsMetadata: true,
+		Validate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+			return validateSchemaConditions(obj.Status.Conditions)
+		},
+		ResetFields: []string{"metadata"},
 	},
-	ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
-		return validateSchemaConditions(obj.Status.Conditions)
-	},
-	ResetFields: []string{"spec", "metadata"},
 }.Strategy()
 
 func defaultFlowSchema(s *flowcontrolv1.FlowSchema) {

@@ -23,29 +23,19 @@ const (
 var PriorityLevelConfiguration = kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Default:      defaultLevel,
-	Keep:         func(l, old *flowcontrolv1.PriorityLevelConfiguration) { l.Status = old.Status },
 	Counted:      func(l *flowcontrolv1.PriorityLevelConfiguration) []any { return []any{l.Spec} },
 	Validate:     validateLevel,
 	ValidateUpdate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 		return validateLevel(obj)
 	},
 	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
-
-// PriorityLevelConfigurationStatus is how their status is written.
-var PriorityLevelConfigurationStatus = kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
-	Default: defaultLevel,
-	PrepareForUpdate: func(l, old *flowcontrolv1.PriorityLevelConfiguration) {
-		managed := l.ManagedFields
-		l.ObjectMeta = *old.ObjectMeta.DeepCopy()
-		l.ManagedFields = managed
-		l.Spec = old.Spec
+	Status: &kinds.Status[*flowcontrolv1.PriorityLevelConfiguration]{
+		KeepsMetadata: true,
+		Validate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+			return validateLevelConditions(obj.Status.Conditions)
+		},
+		ResetFields: []string{"metadata"},
 	},
-	ValidateUpdate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
-		return validateLevelConditions(obj.Status.Conditions)
-	},
-	ResetFields: []string{"spec", "metadata"},
 }.Strategy()
 
 // PriorityLevelConfigurationColumns is their Table form.

@@ -26,23 +26,12 @@ const classAnnotation = "kubernetes.io/ingress.class"
 var Ingress = kinds.Typed[*networkingv1.Ingress]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
 	Meta:                &kinds.WholeMeta,
-	Keep:                func(i, old *networkingv1.Ingress) { i.Status = old.Status },
 	Counted:             func(i *networkingv1.Ingress) []any { return []any{i.Spec} },
 	Validate:            validateIngress,
 	ValidateUpdate:      validateIngressUpdate,
 	Warnings:            ingressWarnings,
 	UnconditionalUpdate: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
-
-// IngressStatus is how their status is written.
-var IngressStatus = kinds.Typed[*networkingv1.Ingress]{
-	Keep: func(i, old *networkingv1.Ingress) {
-		i.Spec = old.Spec
-		i.Generation = old.Generation
-	},
-	ValidateUpdate: validateIngressStatus,
-	ResetFields:    []string{"spec"},
+	Status:              &kinds.Status[*networkingv1.Ingress]{Validate: validateIngressStatus},
 }.Strategy()
 
 // IngressColumns is their Table form.

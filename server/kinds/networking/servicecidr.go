@@ -28,13 +28,7 @@ var ServiceCIDR = kinds.Typed[*networkingv1beta1.ServiceCIDR]{
 		return append(validateServiceCIDR(c), rules.Immutable(c.Spec.CIDRs, old.Spec.CIDRs, field.NewPath("spec", "cidrs"))...)
 	},
 	UnconditionalUpdate: true,
-}.Strategy()
-
-// ServiceCIDRStatus is how their status is written.
-var ServiceCIDRStatus = kinds.Typed[*networkingv1beta1.ServiceCIDR]{
-	Keep:                func(c, old *networkingv1beta1.ServiceCIDR) { c.Spec = old.Spec },
-	ValidateUpdate:      func(_, _ *networkingv1beta1.ServiceCIDR) field.ErrorList { return nil },
-	UnconditionalUpdate: true,
+	Status:              &kinds.Status[*networkingv1beta1.ServiceCIDR]{ByCreate: true, ByUpdate: true},
 }.Strategy()
 
 // ServiceCIDRColumns is their Table form.

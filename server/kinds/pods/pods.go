@@ -33,6 +33,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 	if r.resize {
 		resize = []kinds.Subresource{{Name: "resize", Kind: "Pod", Verbs: part(), Update: r.resizeStrategy(), NoTable: true}}
 	}
+	whole := r.strategy().Strategy()
 	return &kinds.Resource{
 		Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", ListKind: "PodList",
 		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
@@ -44,7 +45,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 			GVK:      corev1.SchemeGroupVersion.WithKind("Pod"),
 			Fields:   selectableFields(),
 			Indexed:  []string{"spec.nodeName"},
-			Strategy: r.strategy().Strategy(),
+			Strategy: whole,
 		},
 		Subresources: slices.Concat([]kinds.Subresource{
 			{Name: "attach", Kind: "PodAttachOptions", Verbs: connect},
@@ -56,7 +57,7 @@ func Resource(on kinds.Feature) *kinds.Resource {
 			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: connect},
 			{Name: "proxy", Kind: "PodProxyOptions", Verbs: proxy},
 		}, resize, []kinds.Subresource{
-			{Name: "status", Kind: "Pod", Verbs: part(), Update: r.statusStrategy()},
+			{Name: "status", Kind: "Pod", Verbs: part(), Update: whole.Status},
 		}),
 		Columns: tableColumns(),
 	}
@@ -76,21 +77,22 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
 		Graceful:            graceful,
-		ResetFields:         []string{"status"},
+		Status: &kinds.Status[*corev1.Pod]{
+			ByCreate:    true, // a class of service that a client sends is kept
+			Prepare:     r.prepareStatus,
+			Validate:    r.validateStatus,
+			ResetFields: []string{"metadata.deletionTimestamp", "metadata.ownerReferences"},
+		},
 	}
 }
 
 // partStrategy is that of a subresource that writes a part of a pod that is there.
 func (r podRules) partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
 	t := r.strategy()
-	t.Meta, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil
+	t.Meta, t.Status, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil, nil
 	t.PrepareForUpdate, t.ValidateUpdate, t.ResetFields = prepare, validate, resetFields
 	s := t.Strategy()
 	return &s
-}
-
-func (r podRules) statusStrategy() *kinds.Strategy {
-	return r.partStrategy(r.prepareStatus, r.validateStatus, []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"})
 }
 
 func (r podRules) ephemeralStrategy() *kinds.Strategy {

@@ -17,7 +17,6 @@ import (
 // stay: node agents of old wrote them wrongly. What node agents say of features whose gates
 // are off stays too, as it does in a stock server.
 func (r podRules) prepareStatus(pod, was *corev1.Pod) {
-	pod.Spec = was.Spec
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
 	if pod.Status.QOSClass == "" {

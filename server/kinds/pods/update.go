@@ -15,7 +15,6 @@ import (
 )
 
 func (r podRules) prepareForUpdate(pod, was *corev1.Pod) {
-	pod.Status = was.Status
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 

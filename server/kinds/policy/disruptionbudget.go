@@ -19,7 +19,6 @@ import (
 var PodDisruptionBudget = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	ValidateName: path.ValidatePathSegmentName,
 	Meta:         &kinds.MetaRules{AnyFinalizer: true, Late: true},
-	Keep:         func(b, old *policyv1.PodDisruptionBudget) { b.Status = old.Status },
 	Counted:      func(b *policyv1.PodDisruptionBudget) []any { return []any{b.Spec} },
 	Validate: func(obj *policyv1.PodDisruptionBudget) field.ErrorList {
 		return validateBudget(&obj.Spec, false)
@@ -27,18 +26,7 @@ var PodDisruptionBudget = kinds.Typed[*policyv1.PodDisruptionBudget]{
 	ValidateUpdate: func(b, old *policyv1.PodDisruptionBudget) field.ErrorList {
 		return validateBudget(&b.Spec, rules.SelectorInvalid(old.Spec.Selector))
 	},
-	ResetFields: []string{"status"},
-}.Strategy()
-
-// PodDisruptionBudgetStatus is how their status is written.
-var PodDisruptionBudgetStatus = kinds.Typed[*policyv1.PodDisruptionBudget]{
-	Meta: &kinds.MetaRules{AnyFinalizer: true},
-	Keep: func(b, old *policyv1.PodDisruptionBudget) {
-		b.Spec = old.Spec
-		b.Generation = old.Generation
-	},
-	ValidateUpdate: validateBudgetStatus,
-	ResetFields:    []string{"spec"},
+	Status: &kinds.Status[*policyv1.PodDisruptionBudget]{Meta: &kinds.MetaRules{AnyFinalizer: true}, Validate: validateBudgetStatus},
 }.Strategy()
 
 // PodDisruptionBudgetColumns is their Table form.

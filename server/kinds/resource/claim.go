@@ -7,6 +7,7 @@ import (
 
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -27,10 +28,7 @@ func ResourceClaim(on kinds.Feature) kinds.Strategy {
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
 		Default:      func(c *resourcev1beta1.ResourceClaim) { defaultRequests(&c.Spec) },
-		Keep: func(c, old *resourcev1beta1.ResourceClaim) {
-			c.Status = old.Status
-			gates.drop(c, old)
-		},
+		Keep:         gates.drop,
 		ValidateIn: func(ctx context.Context, c *resourcev1beta1.ResourceClaim) field.ErrorList {
 			return newChecker(ctx).claim(&c.Spec.Devices, specPath.Child("devices"), false)
 		},
@@ -44,7 +42,17 @@ func ResourceClaim(on kinds.Feature) kinds.Strategy {
 		},
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
-		ResetFields:         []string{"status"},
+		// The scheduler allocates devices in the status, and drivers say there how their devices are.
+		Status: &kinds.Status[*resourcev1beta1.ResourceClaim]{
+			Prepare: func(c, old *resourcev1beta1.ResourceClaim) {
+				metav1.ResetObjectMetaForStatus(&c.ObjectMeta, &old.ObjectMeta)
+				if gates.deviceStatus || len(old.Status.Devices) > 0 {
+					dropDeallocated(&c.Status, old.Status.Allocation)
+				}
+				gates.drop(c, old)
+			},
+			Validate: validateStatus,
+		},
 	}.Strategy()
 }
 

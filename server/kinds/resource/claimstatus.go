@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
@@ -25,26 +23,6 @@ const (
 	maxHardware      = 128
 	maxAddresses     = 16
 )
-
-// ResourceClaimStatus is how the status of ResourceClaims is written: by the scheduler,
-// which allocates devices, and by drivers, which say how their devices are.
-func ResourceClaimStatus(on kinds.Feature) kinds.Strategy {
-	gates := gatesOf(on)
-	return kinds.Typed[*resourcev1beta1.ResourceClaim]{
-		Default: func(c *resourcev1beta1.ResourceClaim) { defaultRequests(&c.Spec) },
-		Keep: func(c, old *resourcev1beta1.ResourceClaim) {
-			c.Spec = old.Spec
-			metav1.ResetObjectMetaForStatus(&c.ObjectMeta, &old.ObjectMeta)
-			if gates.deviceStatus || len(old.Status.Devices) > 0 {
-				dropDeallocated(&c.Status, old.Status.Allocation)
-			}
-			gates.drop(c, old)
-		},
-		ValidateUpdate:      validateStatus,
-		UnconditionalUpdate: true,
-		ResetFields:         []string{"spec"},
-	}.Strategy()
-}
 
 // device names a device in messages.
 type device struct{ driver, pool, name string }

@@ -51,7 +51,8 @@ func TestGatesOfClaims(t *testing.T) {
 				t.Errorf("%v: a new claim has a status: %+v", c.gates, got.Status)
 			}
 		} else {
-			whole, status := resource.ResourceClaim(on), resource.ResourceClaimStatus(on)
+			whole := resource.ResourceClaim(on)
+			status := whole.Status
 			whole.PrepareForUpdate(ctx, got, c.old.DeepCopy())
 			written := claim()
 			status.PrepareForUpdate(ctx, written, c.old.DeepCopy())
@@ -70,7 +71,7 @@ func TestGatesOfClaims(t *testing.T) {
 
 // TestStateOfDevicesGoes: when a claim loses its devices, how they are is forgotten.
 func TestStateOfDevicesGoes(t *testing.T) {
-	s := resource.ResourceClaimStatus(only("DRAResourceClaimDeviceStatus"))
+	s := resource.ResourceClaim(only("DRAResourceClaimDeviceStatus")).Status
 	old, now := claim(), claim()
 	now.Status.Allocation = nil
 	s.PrepareForUpdate(context.Background(), now, old)

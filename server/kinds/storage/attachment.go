@@ -24,12 +24,6 @@ var VolumeAttachment = kinds.Typed[*storagev1.VolumeAttachment]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.WholeMeta,
 	Default:      defaultAttachment,
-	PrepareForCreate: func(obj *storagev1.VolumeAttachment) {
-		obj.Status = storagev1.VolumeAttachmentStatus{}
-	},
-	PrepareForUpdate: func(obj, old *storagev1.VolumeAttachment) {
-		obj.Status = old.Status
-	},
 	Validate: func(a *storagev1.VolumeAttachment) field.ErrorList {
 		// A stock server checks names once more for this version.
 		errs := append(validateAttachment(a), rules.DriverName(a.Spec.Attacher, field.NewPath("spec", "attacher"))...)
@@ -40,18 +34,13 @@ var VolumeAttachment = kinds.Typed[*storagev1.VolumeAttachment]{
 	},
 	ValidateUpdate:      validateAttachmentUpdate,
 	ReturnDeletedObject: true,
-	ResetFields:         []string{"status"},
-}.Strategy()
-
-// VolumeAttachmentStatus is how their status is written.
-var VolumeAttachmentStatus = kinds.Typed[*storagev1.VolumeAttachment]{
-	Default: defaultAttachment,
-	PrepareForUpdate: func(a, old *storagev1.VolumeAttachment) {
-		a.Spec = old.Spec
-		metav1.ResetObjectMetaForStatus(&a.ObjectMeta, &old.ObjectMeta)
+	Status: &kinds.Status[*storagev1.VolumeAttachment]{
+		Prepare: func(a, old *storagev1.VolumeAttachment) {
+			metav1.ResetObjectMetaForStatus(&a.ObjectMeta, &old.ObjectMeta)
+		},
+		Validate:    validateAttachmentUpdate,
+		ResetFields: []string{"metadata"},
 	},
-	ValidateUpdate: validateAttachmentUpdate,
-	ResetFields:    []string{"metadata", "spec"},
 }.Strategy()
 
 // VolumeAttachmentColumns is their Table form.

@@ -30,22 +30,13 @@ const (
 var Migration = kinds.Typed[*storagemigrationv1alpha1.StorageVersionMigration]{
 	ValidateName:   apivalidation.NameIsDNSSubdomain,
 	Meta:           &kinds.WholeMeta,
-	Keep:           func(m, old *storagemigrationv1alpha1.StorageVersionMigration) { m.Status = old.Status },
 	Validate:       validateMigration,
 	ValidateUpdate: validateMigrationUpdate,
-	ResetFields:    []string{"status"},
-}.Strategy()
-
-// MigrationStatus is how their status is written.
-var MigrationStatus = kinds.Typed[*storagemigrationv1alpha1.StorageVersionMigration]{
-	PrepareForUpdate: func(m, old *storagemigrationv1alpha1.StorageVersionMigration) {
-		managed := m.ManagedFields
-		m.ObjectMeta = *old.ObjectMeta.DeepCopy()
-		m.ManagedFields = managed
-		m.Spec = old.Spec
+	Status: &kinds.Status[*storagemigrationv1alpha1.StorageVersionMigration]{
+		KeepsMetadata: true,
+		Validate:      validateMigrationStatus,
+		ResetFields:   []string{"metadata"},
 	},
-	ValidateUpdate: validateMigrationStatus,
-	ResetFields:    []string{"metadata", "spec"},
 }.Strategy()
 
 // MigrationColumns is their Table form.
