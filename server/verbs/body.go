@@ -120,7 +120,7 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 	}
 	want := codecs.Expected{
 		GVK: gvk, AnyKind: anyKind, Known: h.known,
-		Weighed: func(weight int64) error { return h.hold(c, h.labour(c, body, weight)) },
+		Weighed: func(weight int64) error { return h.hold(c, h.admissionWeight(c, body, weight)) },
 	}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err != nil {

@@ -79,32 +79,31 @@ func (c *Call) On(r *kinds.Resource, sub, namespace, name, manager string) *writ
 	return req
 }
 
-// weigh lets a body in that is going to be decoded into an obj: one that is too heavy is
-// refused, and a heavy one waits until there is room for it beside the others. The room
-// is the call's until it is answered: a client may take its time to read that.
+// weigh admits a body that is about to be decoded into an obj. It refuses a body that is too heavy; a heavy
+// one waits until the gate has room for it. The call keeps the room until the client has read the answer.
 func (h *Handler) weigh(c *Call, from codecs.Codec, body []byte, obj runtime.Object) error {
 	weight, err := codecs.Weigh(from, body, obj)
 	if err != nil {
 		return err
 	}
-	return h.hold(c, h.labour(c, body, weight))
+	return h.hold(c, h.admissionWeight(c, body, weight))
 }
 
-// labour is the weight of a body for those that weigh little and make much work: a definition of
-// 160 KB keeps a processor for 30 ms, and eight clients that install some keep all of them. A
-// body may be short because it changes, or tells the status of, what is large: that is checked and
-// written all the same.
-func (h *Handler) labour(c *Call, body []byte, weight int64) int64 {
+// admissionWeight is what the gate counts for a body of the given weight. It counts more for a kind whose
+// objects take much processor time for their size: a definition of 160 KB takes 30 ms, so eight clients
+// that install definitions would occupy every processor. A short body may change a large object, all of
+// which is validated and written.
+func (h *Handler) admissionWeight(c *Call, body []byte, weight int64) int64 {
 	r := c.Resource
-	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || max(len(body), h.standing(c)) < r.Storage.Laborious {
+	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || max(len(body), h.liveSize(c)) < r.Storage.Laborious {
 		return weight
 	}
 	return max(weight, budget.Small)
 }
 
-// standing is how many bytes what a request names has, as far as memory knows and the request may
-// see it: who may not is refused soon.
-func (h *Handler) standing(c *Call) int {
+// liveSize is the size in bytes of the live object that a request names; 0 where there is none, or where
+// the permit of the request does not cover reading it.
+func (h *Handler) liveSize(c *Call) int {
 	if h.Objects == nil || c.Info == nil || c.Info.Name == "" {
 		return 0
 	}
@@ -115,22 +114,22 @@ func (h *Handler) standing(c *Call) int {
 	return it.Size()
 }
 
-// hold lets a call have so much of the gate's room.
+// hold reserves room at the gate for a call, in place of what the call has already; it waits for its turn.
 func (h *Handler) hold(c *Call, weight int64) error {
 	if weight <= c.held {
 		return nil
 	}
-	c.Done() // never wait for room while holding some: others might do the same
+	c.Done() // a call that waits for room while it holds some could deadlock with another that does so
 	c.held = 0
-	leave, err := h.Gate.Enter(c.R.Context(), visitor(c), weight)
+	leave, err := h.Gate.Enter(c.R.Context(), principal(c), weight)
 	if err == nil {
 		c.held, c.Release = weight, leave
 	}
 	return err
 }
 
-// visitor is whose turn a call takes at the gate.
-func visitor(c *Call) string {
+// principal is the user whose turn at the gate a call takes.
+func principal(c *Call) string {
 	if c.User == nil {
 		return ""
 	}

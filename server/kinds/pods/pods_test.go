@@ -184,7 +184,7 @@ func changed(t *testing.T, s *kinds.Strategy, old *corev1.Pod, change func(*core
 	t.Helper()
 	pod := old.DeepCopy()
 	change(pod)
-	s.Default(pod)
+	pods.Resource(gates.New().Enabled).Storage.Default(pod)
 	s.PrepareForUpdate(context.Background(), pod, old)
 	return texts(s.ValidateUpdate(context.Background(), pod, old)), pod
 }

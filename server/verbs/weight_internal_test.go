@@ -17,9 +17,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestLabour: large definitions take turns, and what changes them, however short that is; small
-// ones and what is no definition do not.
-func TestLabour(t *testing.T) {
+// TestAdmissionWeight: writes of large definitions take turns, however short their bodies are; those of small
+// definitions and of other kinds do not.
+func TestAdmissionWeight(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	definitions := catalogue.Lookup("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 	pods := catalogue.Lookup("", "v1", "pods")
@@ -62,7 +62,7 @@ func TestLabour(t *testing.T) {
 				Verb: verb, APIGroup: c.r.Group, APIVersion: c.r.Version, Resource: c.r.Plural, Subresource: sub, Name: name, ResourceRequest: true,
 			})
 		}
-		if got := h.labour(call, make([]byte, c.bytes), c.weight); got != c.want {
+		if got := h.admissionWeight(call, make([]byte, c.bytes), c.weight); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
