@@ -31,11 +31,7 @@ func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, erro
 	if item.Corrupt != nil {
 		return nil, Corrupt(r, item)
 	}
-	return s.read(r, item, item.JSON())
-}
-
-// read is an object whose text is, but for what was left out of it, that of an item.
-func (s *Store) read(r *kinds.Resource, item *cache.Item, text []byte) (kinds.Object, error) {
+	text := item.JSON()
 	obj := r.NewStored()
 	if s.cache.JSON().DecodeClean(text, obj) {
 		return obj, nil
