@@ -134,9 +134,9 @@ exclude (
 )
 
 // What structured-merge-diff uses of it, without reflection that keeps every method linked
-// (decision 234). The line may go: everything works with the library.
+// (docs/design/size.md). The line may go: everything works with the library.
 replace github.com/json-iterator/go => ./codecs/jsoniterator
 
 // What the API types of Kubernetes use of it, without the lists of all messages that keep them and
-// four methods of each linked (decision 280). The line may go: everything works with the library.
+// four methods of each linked (docs/design/size.md). The line may go: everything works with the library.
 replace github.com/gogo/protobuf => ./codecs/gogo

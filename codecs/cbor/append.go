@@ -32,7 +32,7 @@ func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) [
 }
 
 // appendTyped puts kind and API version before or behind the other members, by chance:
-// decision 125.
+// docs/design/openapi.md.
 func appendTyped(dst []byte, apiVersion, kind string, raw []byte) []byte {
 	n, head := mapHead(raw)
 	if head == 0 {

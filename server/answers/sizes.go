@@ -12,7 +12,7 @@ import (
 )
 
 // A list in Protobuf is one message, whose length stands before its items, so that the size of each
-// item must be known before the first byte is sent (decision 211). An item keeps the size once it was
+// item must be known before the first byte is sent (docs/design/openapi.md). An item keeps the size once it was
 // found out. What it takes to find out those of many that nobody asked for before is bounded by the
 // deadline of the request, takes turns with the answers of other users, and holds next to nothing.
 

@@ -63,7 +63,7 @@ type Key struct {
 }
 
 // turns is how many frames of one event in CBOR there are at most: views that ask alike
-// share them by chance, so that two watches need not see the same bytes (decision 125).
+// share them by chance, so that two watches need not see the same bytes (docs/design/openapi.md).
 const turns = 4
 
 // Key is the key of the view's events. first is that of Event: tables begin with the

@@ -9,7 +9,7 @@
 // Who may cause it: whoever writes to the database beside the servers, and other
 // servers. It costs one walk over a value that this process did not write itself, once,
 // when it is loaded or comes with the feed: about as much as the test for valid JSON
-// that it takes the place of. See decision 46.
+// that it takes the place of. See docs/design/kinds.md.
 package integrity
 
 import (

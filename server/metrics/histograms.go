@@ -13,7 +13,7 @@ import (
 // histograms are those of one name, one for each set of labels. The library's take two arrays of
 // counters and a list of pairs each, some two kilobytes; with a thousand custom kinds that are used
 // there are many thousands of them. Here one is its counters, and pairs are made when somebody
-// asks (decision 301). It is safe for concurrent use.
+// asks (docs/design/size.md). It is safe for concurrent use.
 type histograms struct {
 	desc   *prometheus.Desc
 	bounds []float64

@@ -11,7 +11,7 @@ import (
 
 // An outline is the schema of a custom kind gone through once, as it is stored: where its parts
 // stand in the text. What OpenAPI 2 says of the kind is written from that, in the same bytes as
-// by way of the libraries' types (decision 300). Whatever is rare in schemas has no outline, and
+// by way of the libraries' types (docs/design/openapi.md). Whatever is rare in schemas has no outline, and
 // takes that way.
 
 // keyword is what a schema may say in OpenAPI 2, in the order in which JSON has it.

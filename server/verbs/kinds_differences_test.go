@@ -273,7 +273,7 @@ func TestAttachmentErrors(t *testing.T) {
 	}
 }
 
-// TestOnPurpose holds what decisions 53 and 54 say.
+// TestOnPurpose holds the intended differences of docs/design/kinds.md.
 func TestOnPurpose(t *testing.T) {
 	f := newFixture(t)
 	owners := func(answer map[string]any) int {

@@ -7,7 +7,7 @@ import (
 )
 
 // attempts is how a write of a key is tried: as often as another write is faster, until
-// it is stored, refused, or the context ends (decision 52).
+// it is stored, refused, or the context ends (docs/design/writes.md).
 type attempts struct {
 	key    sqlstore.Key
 	user   string

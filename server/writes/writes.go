@@ -17,7 +17,7 @@
 // A write is computed on the live object, owned, admitted, compared with the resource
 // version that was asked for, prepared and validated by its kind, and committed if the
 // object is still the same; if another write was faster it is computed anew, until the
-// context ends (decision 52). Writers of one object that got into each other's way stand
+// context ends (docs/design/writes.md). Writers of one object that got into each other's way stand
 // in line, and their users take turns.
 //
 // It promises: nothing is written but what the request's permit covers; an update that

@@ -10,5 +10,5 @@
 // same document and patch, to the byte and with its errors, but in time that grows with
 // the size of both and not with their depth or with the length of lists times the number
 // of operations; an error where that library panics; and an end when the budget ends.
-// Decision 44 says why. A fuzzer holds it to the library.
+// docs/design/kinds.md says why. A fuzzer holds it to the library.
 package jsonpatch

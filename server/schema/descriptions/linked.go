@@ -11,7 +11,7 @@ import (
 
 // A publication is one exported function that makes the definitions of all its types, so the linker keeps
 // all of them: 1.1 MB of code, of which a quarter is about what nothing else describes. So the functions of
-// single types are named here as the linker knows them (decision 281). One that is gone fails the build;
+// single types are named here as the linker knows them (docs/design/size.md). One that is gone fails the build;
 // TestPartsAreEnough holds what they say to the whole publications.
 
 // part makes the definition of one type.
