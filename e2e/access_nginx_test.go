@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 )
 
 // nginxConfig is an authenticating proxy as operators write it: it knows passwords,
@@ -47,12 +48,7 @@ http {
 
 // startNginx starts nginx in front of the server, and returns its URL.
 func startNginx(t *testing.T, a *access) string {
-	bin, err := exec.LookPath("nginx")
-	if err != nil {
-		if bin, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			t.Fatal("nginx is needed; e2e/test.sh installs it")
-		}
-	}
+	bin := needs.Program(t, "nginx")
 	dir := t.TempDir()
 	port, err := harness.FreePort()
 	if err != nil {

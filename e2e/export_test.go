@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine/mariadbtest"
 )
 
@@ -116,6 +117,7 @@ const aWidget = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": 
 // into the other database, everything is what it was.
 func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
+	needs.MariaDB(t)
 	pg := sharedPostgres(t)
 	maria, err := mariadbtest.Start(context.Background())
 	if err != nil {

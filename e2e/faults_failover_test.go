@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -104,6 +105,7 @@ func wantNoWrites(t *testing.T, a *api) {
 // an empty database, and restarts PostgreSQL under load.
 func TestPoolers(t *testing.T) {
 	t.Parallel()
+	needs.PgBouncer(t)
 	for mode, args := range map[string][]string{"session": nil, "transaction": {"--postgres-feed=poll"}} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -95,6 +96,8 @@ func TestSQLiteFull(t *testing.T) {
 // TestPostgresFull lets PostgreSQL's files grow no more, and then again.
 func TestPostgresFull(t *testing.T) {
 	t.Parallel()
+	needs.PostgreSQL(t)
+	needs.Program(t, "prlimit")
 	pg, err := pgtest.Start(context.Background(), pgtest.Options{Segment: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 )
 
 const packaging = "../docs/packaging/"
@@ -28,6 +29,9 @@ const packaging = "../docs/packaging/"
 // outside runs a program that is not ours.
 func outside(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	if !strings.ContainsRune(name, filepath.Separator) {
+		name = needs.Program(t, name)
+	}
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
@@ -338,7 +342,7 @@ func startPrometheus(t *testing.T, s *harness.Server) *prometheus {
 	}
 	p := &prometheus{url: fmt.Sprintf("http://127.0.0.1:%d", port), log: &bytes.Buffer{}}
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	cmd := exec.CommandContext(ctx, needs.Program(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+strings.TrimPrefix(p.url, "http://"))
 	cmd.Stderr = p.log
 	if err := cmd.Start(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 )
 
 // hostile are texts that run in a page that does not hold them as texts: in each kind of place
@@ -20,10 +21,7 @@ const hostile = `</script></pre></title><script>document.title='owned'</script><
 // between two writes, are there, and what hostile objects and managers say is text.
 func TestPastPage(t *testing.T) {
 	t.Parallel()
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v: e2e/test.sh installs it", err)
-	}
+	browser := needs.Program(t, "chromium")
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})
 	bin, err := harness.Binary()
 	if err != nil {

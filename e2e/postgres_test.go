@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -17,6 +18,7 @@ var postgresSettings = map[string]string{"fsync": "off", "max_connections": "400
 // startPostgres starts a server for one test, which may end, limit or read it as it likes.
 func startPostgres(t testing.TB) *pgtest.Server {
 	t.Helper()
+	needs.PostgreSQL(t)
 	pg, err := pgtest.Start(context.Background(), pgtest.Options{Settings: postgresSettings})
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +36,7 @@ var common struct {
 // sharedPostgres is the server of all tests that only want a database of their own in one.
 func sharedPostgres(t testing.TB) *pgtest.Server {
 	t.Helper()
+	needs.PostgreSQL(t)
 	common.once.Do(func() {
 		common.pg, common.err = pgtest.Start(context.Background(), pgtest.Options{Settings: postgresSettings})
 	})

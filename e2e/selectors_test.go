@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
 // longQuery is how many bytes of selectors fit into a request, beside its headers.
@@ -106,7 +107,7 @@ func as(ctx context.Context, client *http.Client, s *harness.Server, user, metho
 func longLists(t *testing.T, s *harness.Server, path string) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var served, refused atomic.Int64
+	var served, refused, late atomic.Int64
 	var senders sync.WaitGroup
 	for i := range 12 {
 		client := clientOf(t, s, i%2 == 0)
@@ -125,6 +126,7 @@ func longLists(t *testing.T, s *harness.Server, path string) {
 				case resp.StatusCode == 200:
 					served.Add(1)
 				case resp.StatusCode == 504: // so may be asked too much, on a slow machine
+					late.Add(1)
 				case resp.StatusCode == 429 && resp.Header.Get("Retry-After") != "":
 					refused.Add(1)
 					select { // much sooner than it was told to
@@ -163,6 +165,9 @@ func longLists(t *testing.T, s *harness.Server, path string) {
 	stop()
 	senders.Wait()
 	slices.Sort(took)
+	if n := late.Load(); n > 0 {
+		leniency.Note(t, "%d lists took longer than a request may", n)
+	}
 	t.Logf("%d long lists served, %d refused; others: median %s, worst %s", served.Load(), refused.Load(), took[len(took)/2], took[len(took)-1])
 	if served.Load() == 0 {
 		t.Error("no list with a long selector was served")

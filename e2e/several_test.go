@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
 // want is a request that must be answered with a code.
@@ -34,10 +35,15 @@ func want(t testing.TB, a *api, code int, method, path, contentType, body string
 // seconds without an answer by a database whose machine is busy.
 func wantRead(t testing.TB, a *api, code int, path string) []byte {
 	t.Helper()
+	refused := 0
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		got, header, answer, err := a.send(context.Background(), http.MethodGet, path, "", "")
 		if err == nil && got == http.StatusServiceUnavailable && header.Get("Retry-After") != "" && time.Now().Before(deadline) {
+			refused++
 			continue
+		}
+		if refused > 0 {
+			leniency.Note(t, "GET %s on %s was answered with 503 %d times before %d", path, a.s.URL, refused, got)
 		}
 		if err != nil || got != code {
 			t.Fatalf("GET %s on %s: %d %v, want %d\n%s", path, a.s.URL, got, err, code, answer)

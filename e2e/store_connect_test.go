@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
@@ -45,6 +46,7 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 		c.DNSNames, c.ExtKeyUsage = []string{"db.test"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}))
 	clientCert, clientKey := harness.Files(t, authority.Client(t, "certified"))
+	needs.PostgreSQL(t)
 	pg, err := pgtest.Start(t.Context(), pgtest.Options{
 		Settings: map[string]string{"ssl": "on", "ssl_cert_file": "'serving.crt'", "ssl_key_file": "'serving.key'", "ssl_ca_file": "'ca.crt'"},
 		Files: map[string]string{

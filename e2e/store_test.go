@@ -20,6 +20,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 )
 
 // storeCommand runs `rowlock store ...` and returns what it printed on both streams.
@@ -266,7 +267,7 @@ func TestStoreStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := exec.Command("script", "-qec", fmt.Sprintf("'%s' store verify --data-dir '%s'", bin, s.DataDir), os.DevNull).CombinedOutput()
+	shown, err := exec.Command(needs.Program(t, "script"), "-qec", fmt.Sprintf("'%s' store verify --data-dir '%s'", bin, s.DataDir), os.DevNull).CombinedOutput()
 	if text := string(shown); err != nil || !strings.HasPrefix(text, "\r\x1b[Kverifying: ") || !strings.Contains(text, " rows (") || !strings.Contains(text, "%)\r\x1b[Klooked at ") {
 		t.Errorf("on a terminal: %v %q", err, text)
 	}

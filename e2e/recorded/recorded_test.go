@@ -120,6 +120,31 @@ func TestLateAnswers(t *testing.T) {
 		if n := asked.Load(); n != c.asked || got[1].Equal() != (c.asked == 3) {
 			t.Errorf("%s: asked %d times, want %d: %q", name, n, c.asked, got[1].Diff)
 		}
+		if got[0].Again != 0 || got[1].Again != int(c.asked)-1 {
+			t.Errorf("%s: sent %d times, and %d times again by the results", name, c.asked, got[1].Again)
+		}
+	}
+}
+
+// TestLate: only what differs after the time that controllers leave, on a slow machine, may be replayed without them.
+func TestLate(t *testing.T) {
+	equal := func(took time.Duration) recorded.Result { return recorded.Result{Took: took, Ended: took} }
+	differs := func(took, ended time.Duration) recorded.Result {
+		return recorded.Result{Took: took, Ended: ended, Diff: []string{"x"}}
+	}
+	for name, c := range map[string]struct {
+		results []recorded.Result
+		late    bool
+	}{
+		"equal":                   {[]recorded.Result{equal(time.Minute)}, false},
+		"slow and late":           {[]recorded.Result{equal(recorded.InTime), differs(1, recorded.Settle+1)}, true},
+		"slow and early":          {[]recorded.Result{differs(recorded.InTime+1, recorded.Settle)}, false},
+		"late by the steps alone": {[]recorded.Result{equal(1), differs(1, time.Minute)}, false},
+		"slow afterwards":         {[]recorded.Result{differs(1, 2*recorded.Settle), equal(time.Minute)}, false},
+	} {
+		if _, late := recorded.Late(c.results); late != c.late {
+			t.Errorf("%s: late is %v", name, late)
+		}
 	}
 }
 

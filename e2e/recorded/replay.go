@@ -36,6 +36,7 @@ type Result struct {
 	Diff  []string
 	Took  time.Duration // beyond what the step is told to wait; where it differs, the first time it was asked
 	Ended time.Duration // the same time, since the scenario began
+	Again int           // how often the step was sent again; see Step.mayAsk
 }
 
 // Equal says whether the step came back as recorded.
@@ -73,6 +74,9 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 		}
 		began := time.Now()
 		for again := time.Duration(0); ; again = againEvery {
+			if again > 0 {
+				res.Again++
+			}
 			got, err := send(ctx, srv, step, vars, again)
 			if err != nil {
 				res.Diff = []string{"request failed: " + err.Error()}
@@ -117,6 +121,22 @@ const (
 
 // InTime is what the steps of a scenario take at most, beyond what they are told to wait, where nothing is busy.
 const InTime = 500 * time.Millisecond
+
+// Settle is how long controllers leave alone what a client has just written (controllers.Config).
+const Settle = time.Second
+
+// Late says that a scenario differs, and that the client was too slow to see what a stock server without
+// controllers shows: nothing differs before the steps have taken longer than a second, in which no
+// controller does anything, and longer than they take on a quiet machine.
+func Late(results []Result) (took time.Duration, late bool) {
+	for i := range results {
+		took += results[i].Took
+		if !results[i].Equal() {
+			return took, took > InTime && results[i].Ended > Settle
+		}
+	}
+	return took, false
+}
 
 // mayAsk says whether a step may be sent again after an answer.
 func (s *Step) mayAsk(got *answer) bool {

@@ -122,6 +122,30 @@ func LoadAll(patterns ...string) ([]*Scenario, error) {
 	return list, nil
 }
 
+// Outside is a line of outside.txt, which names the recordings that every run of the tests replays against
+// the built binary.
+type Outside struct {
+	Name string
+	Only string // why a server in the test's process cannot answer it; empty: it can
+}
+
+// LoadOutside reads outside.txt of a folder.
+func LoadOutside(folder string) ([]Outside, error) {
+	data, err := os.ReadFile(filepath.Join(folder, "outside.txt"))
+	if err != nil {
+		return nil, err
+	}
+	var list []Outside
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, only, _ := strings.Cut(line, " ")
+		list = append(list, Outside{name, only})
+	}
+	return list, nil
+}
+
 // NamespaceName is the namespace the scenario works in.
 func (s *Scenario) NamespaceName() string {
 	if s.Namespace != "" {

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/rowlock/rowlock/e2e/recorded"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/servertest"
 )
@@ -56,42 +58,64 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-var played = regexp.MustCompile(`servertest\.Recorded(?:By)?\(t(?:, [a-z]+)?((?:, "[^"]+")+)\)`)
+var played = regexp.MustCompile(`servertest\.Recorded\(t((?:, "[^"]+")+)\)`)
 
-// TestEveryRecordingIsPlayed: each scenario about kinds is replayed beside the code of
-// one of them.
+var promise = regexp.MustCompile(`recorded answers that come back the same: (\d+) of (\d+)`)
+
+// TestEveryRecordingIsPlayed: each scenario is replayed by a package in its own process, or by the built
+// binary where outside.txt says why that cannot be. Of each package's, one is replayed by the binary too. So
+// all steps of all scenarios come back the same, which is what README.md promises.
 func TestEveryRecordingIsPlayed(t *testing.T) {
-	times := map[string]int{}
-	for _, family := range []string{"core", "groups"} {
-		files, err := filepath.Glob("../../e2e/testdata/parity/" + family + "-*.json")
-		if err != nil || len(files) < 70 {
-			t.Fatalf("%d files of %s: %v", len(files), family, err)
-		}
-		for _, file := range files {
-			times[strings.TrimSuffix(filepath.Base(file), ".json")] = 0
-		}
+	const folder = "../../e2e/testdata/parity"
+	all, err := recorded.LoadAll(folder + "/*.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() != "recorded_test.go" {
+	steps, inside := 0, map[string]int{}
+	for _, scenario := range all {
+		steps += len(scenario.Steps)
+		inside[scenario.Name] = 0
+	}
+	listed, err := recorded.LoadOutside(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := map[string]string{}
+	for _, o := range listed {
+		if _, ok := inside[o.Name]; !ok {
+			t.Errorf("outside.txt names %s, which is not there", o.Name)
+		}
+		outside[o.Name] = o.Only
+	}
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		call := played.FindSubmatch(text)
-		if call == nil {
+		calls := played.FindAllSubmatch(text, -1)
+		if len(calls) == 0 && d.Name() == "recorded_test.go" {
 			t.Errorf("%s plays nothing that can be read off", path)
-			return nil
 		}
-		for _, quoted := range strings.Split(strings.TrimPrefix(string(call[1]), ", "), ", ") {
-			pattern := strings.Trim(quoted, `"`)
-			for name := range times {
-				if ok, err := filepath.Match(pattern, name); err != nil {
-					return err
-				} else if ok {
-					times[name]++
+		for _, call := range calls {
+			both := false
+			for _, quoted := range strings.Split(strings.TrimPrefix(string(call[1]), ", "), ", ") {
+				for name := range inside {
+					ok, err := filepath.Match(strings.Trim(quoted, `"`), name)
+					if err != nil {
+						return err
+					}
+					if ok {
+						inside[name]++
+						_, out := outside[name]
+						both = both || out
+					}
 				}
+			}
+			if !both {
+				t.Errorf("outside.txt names no recording that %s plays", path)
 			}
 		}
 		return nil
@@ -99,9 +123,16 @@ func TestEveryRecordingIsPlayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, n := range times {
-		if n == 0 {
-			t.Errorf("%s is played beside no code", name)
+	for name, n := range inside {
+		if only := outside[name]; (n == 0) != (only != "") {
+			t.Errorf("%s is played by %d packages in their processes, and outside.txt says: %q", name, n, only)
 		}
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := promise.FindSubmatch(readme); m == nil || string(m[1]) != strconv.Itoa(steps) || string(m[2]) != strconv.Itoa(steps) {
+		t.Errorf("README.md says %q of %d recorded answers, each of which comes back the same", m, steps)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
@@ -44,6 +45,7 @@ func TestRefusedDatabases(t *testing.T) {
 	admin := database{server.URL("postgres"), postgres.Config{}}
 	admin.Exec(t, "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
 	admin.Exec(t, "CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	needs.PgBouncer(t)
 	pooler, err := pgtest.StartPooler(t.Context(), server, "transaction")
 	if err != nil {
 		t.Fatal(err)

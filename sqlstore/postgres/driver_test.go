@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
@@ -30,6 +32,14 @@ func TestMain(m *testing.M) {
 		}
 		return postgres.Open(ctx, url, cfg)
 	})
+	if _, err := pgtest.Binaries(); err != nil {
+		code := 1
+		if !needs.Required() {
+			err, code = errors.New(needs.Skipped(err)), 0
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(code)
+	}
 	var err error
 	// What is tested is not whether the disk keeps its word, and tests that measure tables and read plans
 	// vacuum for themselves: autovacuum comes when it likes.

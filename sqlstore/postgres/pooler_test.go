@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -21,6 +22,7 @@ func TestPooler(t *testing.T) {
 		"transaction": {postgres.Config{Poll: true}, []string{"Apply", "Store", "Several"}},
 	} {
 		t.Run(mode, func(t *testing.T) {
+			needs.PgBouncer(t)
 			pooler, err := pgtest.StartPooler(context.Background(), server, mode)
 			if err != nil {
 				t.Fatal(err)

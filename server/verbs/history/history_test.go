@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/history"
 	kindshistory "github.com/rowlock/rowlock/server/kinds/history"
@@ -45,6 +46,7 @@ var stores = map[string]func(t *testing.T) sqlstore.Driver{
 		return d
 	},
 	"postgres": func(t *testing.T) sqlstore.Driver {
+		needs.PostgreSQL(t)
 		server, err := postgresql()
 		if err != nil {
 			t.Fatal(err)

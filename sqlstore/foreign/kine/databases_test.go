@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine/mariadbtest"
@@ -29,6 +30,8 @@ type database struct {
 
 // databases starts a server of each kind, for one test.
 func databases(t *testing.T) []database {
+	needs.PostgreSQL(t)
+	needs.MariaDB(t)
 	ctx := context.Background()
 	pg, err := pgtest.Start(ctx, pgtest.Options{})
 	if err != nil {

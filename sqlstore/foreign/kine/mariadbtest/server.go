@@ -37,10 +37,8 @@ type Server struct {
 
 // Start makes a data folder and starts a server on it, which answers when Start returns.
 func Start(ctx context.Context) (*Server, error) {
-	for _, name := range []string{"mariadb-install-db", "mariadbd"} {
-		if _, err := binary(name); err != nil {
-			return nil, err
-		}
+	if err := Installed(); err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "rowlock-mariadb-")
 	if err != nil {
@@ -52,6 +50,16 @@ func Start(ctx context.Context) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("MariaDB: %w\n%s", err, text), s.Stop())
 	}
 	return s, nil
+}
+
+// Installed says what is missing where no server can be started.
+func Installed() error {
+	for _, name := range []string{"mariadb-install-db", "mariadbd"} {
+		if _, err := binary(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func binary(name string) (string, error) {

@@ -1,0 +1,75 @@
+//go:build unix
+
+// Package needs stops tests whose programs are not installed.
+//
+// It promises: where a program is missing, the test is skipped with one line that says which, and how to
+// run it all the same. The full check (e2e/test.sh), which installs the programs, sets ROWLOCK_CHECK: there
+// the test fails instead.
+package needs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign/kine/mariadbtest"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// Check names the environment variable that says that all programs have to be there.
+const Check = "ROWLOCK_CHECK"
+
+// Program finds a program that the test runs: in PATH, or where Debian keeps what is for administrators.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		stop(t, fmt.Errorf("%s is not installed", name))
+	}
+	return path
+}
+
+// PostgreSQL stops a test that starts a server of PostgreSQL where there is none.
+func PostgreSQL(t testing.TB) {
+	t.Helper()
+	if _, err := pgtest.Binaries(); err != nil {
+		stop(t, err)
+	}
+}
+
+// PgBouncer stops a test that starts PgBouncer where there is none.
+func PgBouncer(t testing.TB) {
+	t.Helper()
+	if _, err := pgtest.PoolerBinary(); err != nil {
+		stop(t, err)
+	}
+}
+
+// MariaDB stops a test that starts a server of MariaDB where there is none.
+func MariaDB(t testing.TB) {
+	t.Helper()
+	if err := mariadbtest.Installed(); err != nil {
+		stop(t, err)
+	}
+}
+
+func stop(t testing.TB, missing error) {
+	t.Helper()
+	if Required() {
+		t.Fatal(missing)
+	}
+	t.Skip(Skipped(missing))
+}
+
+// Required says whether a missing program is a failure.
+func Required() bool { return os.Getenv(Check) != "" }
+
+// Skipped is the line that says why tests are skipped.
+func Skipped(missing error) string {
+	return fmt.Sprintf("%v: skipped; sh e2e/test.sh installs it and runs all tests", missing)
+}
