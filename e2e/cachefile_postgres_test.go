@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -94,7 +95,7 @@ func copyDatabase(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", to)
+	read := exec.CommandContext(t.Context(), needs.Program(t, "psql"), "-v", "ON_ERROR_STOP=1", to)
 	read.Stdin = bytes.NewReader(dump)
 	if out, err := read.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
