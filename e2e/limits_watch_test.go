@@ -37,7 +37,7 @@ func TestWatchesThatNobodyReads(t *testing.T) {
 	for i := range watches / 100 {
 		window := uint32([]int{0, 4 << 20}[i%2])
 		r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
-		if window > 0 { // served past package http2, until the socket is full
+		if window > 0 { // taken, until the socket is full
 			if err := r.f.WriteWindowUpdate(0, 1<<30); err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func TestRecordedAnswers(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		list := scenarios(t, onSQLite...)
-		diffs := replayAll(t, "", list, "--watch-delivery=direct", "--short-requests=direct")
+		diffs := replayAll(t, "", list, "--http2=own")
 		if failUnlisted(t, known, diffs); all {
 			wantPromised(t, list, diffs)
 		}
@@ -66,7 +66,7 @@ func TestRecordedAnswers(t *testing.T) {
 		url := createDB(t, sharedPostgres(t), "recorded")
 		// Servers with other flags would serve the same database at the same time.
 		list := slices.DeleteFunc(scenarios(t, onPostgres...), func(s *recorded.Scenario) bool { return len(s.Flags()) > 0 })
-		failUnlisted(t, known, replayAll(t, url, list, "--watch-delivery=standard"))
+		failUnlisted(t, known, replayAll(t, url, list, "--http2=standard"))
 	})
 }
 

@@ -144,11 +144,11 @@ func TestReflectors(t *testing.T) {
 	args := []string{"--history-retention=4s", "--feature-gates=CBORServingAndStorage=true"}
 	t.Run("two servers on PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		runReflectors(t, startCluster(t, newDatabase(t, pg), 2, append(args[:len(args):len(args)], "--watch-delivery=standard")...), long)
+		runReflectors(t, startCluster(t, newDatabase(t, pg), 2, append(args[:len(args):len(args)], "--http2=standard")...), long)
 	})
 	t.Run("a server on SQLite", func(t *testing.T) {
 		t.Parallel()
-		runReflectors(t, startCluster(t, "", 1, append(args[:len(args):len(args)], "--watch-delivery=direct", "--rest-connections-from=1")...), long)
+		runReflectors(t, startCluster(t, "", 1, append(args[:len(args):len(args)], "--http2=own")...), long)
 	})
 }
 

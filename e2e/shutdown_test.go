@@ -179,13 +179,13 @@ func TestEndsAfterWhatIsUnderWay(t *testing.T) {
 // ended, and that a watch ends whole when the server does.
 func TestWatchesOverHTTP1(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"direct", "standard"} {
+	for _, way := range []string{"own", "standard"} {
 		t.Run(way, func(t *testing.T) { endWatchesOverHTTP1(t, way) })
 	}
 }
 
 func endWatchesOverHTTP1(t *testing.T, way string) {
-	s := harness.StartT(t, harness.Options{Args: []string{"--watch-delivery=" + way}})
+	s := harness.StartT(t, harness.Options{Args: []string{"--http2=" + way}})
 	pool, err := s.CA()
 	if err != nil {
 		t.Fatal(err)

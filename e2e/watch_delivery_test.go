@@ -20,9 +20,9 @@ import (
 // was.
 func TestWatchDelivery(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"direct", "standard"} {
-		t.Run(way, func(t *testing.T) {
-			s := harness.StartT(t, harness.Options{Args: []string{"--watch-delivery=" + way, "--rest-connections-from=1"}})
+	for mode, way := range map[string]string{"own": "detached", "standard": "handler"} {
+		t.Run(mode, func(t *testing.T) {
+			s := harness.StartT(t, harness.Options{Args: []string{"--http2=" + mode}})
 			for _, two := range []bool{false, true} {
 				for _, slow := range []bool{false, true} {
 					t.Run(fmt.Sprintf("http2=%v slow=%v", two, slow), func(t *testing.T) {
@@ -31,18 +31,13 @@ func TestWatchDelivery(t *testing.T) {
 				}
 			}
 			text := asAdmin(t, s, "GET", "/metrics", "").body
-			direct := map[string]string{"direct": "1", "standard": "0"}[way]
 			for _, want := range []string{
-				"rowlock_watch_delivery_direct " + direct,
 				`rowlock_watch_delivery_watches_total{protocol="HTTP/1.1",way="` + way + `"} 2`,
 				`rowlock_watch_delivery_watches_total{protocol="HTTP/2",way="` + way + `"} 2`,
 			} {
 				if !regexp.MustCompile("(?m)^" + regexp.QuoteMeta(want) + "$").MatchString(text) {
 					t.Errorf("the metrics do not say %s", want)
 				}
-			}
-			if strings.Contains(text, "rowlock_watch_delivery_fallbacks_total{") || strings.Contains(s.Log(), "direct way has failed") {
-				t.Error("the direct way has failed")
 			}
 		})
 	}
@@ -110,16 +105,25 @@ func watchConfigMaps(t *testing.T, s *harness.Server, two, slow bool) {
 	}
 }
 
-// TestWatchDeliveryFlag: a way that does not exist stops the start.
-func TestWatchDeliveryFlag(t *testing.T) {
+// TestHTTP2Flag: a server of HTTP/2 that does not exist stops the start. Flags of releases before
+// are taken with a warning.
+func TestHTTP2Flag(t *testing.T) {
 	t.Parallel()
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, "serve", "--data-dir", t.TempDir(), "--watch-delivery=pigeon")
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), `--watch-delivery "pigeon": want direct or standard`) {
-		t.Errorf("%v: %s", err, out)
+	for flag, want := range map[string]string{
+		"--http2=pigeon":               `--http2 "pigeon": want own or standard`,
+		"--watch-delivery=pigeon":      `--watch-delivery "pigeon": want direct or standard`,
+		"--watch-delivery=standard":    "Flag --watch-delivery has been deprecated, use --http2=standard",
+		"--short-requests=standard":    "Flag --short-requests has been deprecated",
+		"--rest-connections-from=1000": "Flag --rest-connections-from has been deprecated",
+	} {
+		cmd := exec.CommandContext(t.Context(), bin, "serve", "--data-dir", "/dev/null/none", flag) // which stops it at the latest
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v: %s", flag, err, out)
+		}
 	}
 }

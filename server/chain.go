@@ -20,24 +20,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// step is one filter and its name, for the tests that pin the order, and the ends.
+// step is one filter and its name, for the tests that pin the order.
 type step struct {
 	name   string
 	filter filters.Filter
-	ends   ends
 }
-
-// ends is what a filter knows of answers that go on when their handlers have returned. Where one
-// knows nothing, handlers stay.
-type ends bool
-
-const (
-	// whenReturned is a filter that does, when the next one has returned, what is for the end of
-	// the answer.
-	whenReturned ends = false
-	// atEnd is one that gives that to request.Scope.AtEnd, or has nothing to do then.
-	atEnd ends = true
-)
 
 // steps are all filters, in the order in which a request meets them; the filter of
 // a step that is not asked for is nil.
@@ -49,41 +36,28 @@ func (s *Server) steps(who authx.Authenticator) []step {
 	selectors := filters.NewSelectors(s.fail)
 	selectors.Refused = s.Metrics.Refused
 	return []step{
-		{"scope", filters.Scope(c.Clock), atEnd},
-		{"remote", s.markRemote, atEnd},
-		{"metrics", s.Metrics.Filter, atEnd},
-		{"trace", filters.Trace(c.Tracer), atEnd},
-		{"access log", filters.AccessLog(c.Log, health.Serves), atEnd},
-		{"recover", filters.Recover(c.Log, s.Metrics.Panicked), atEnd},
-		{"leaving", s.refuseLeaving(), atEnd},
-		{"strict transport", filters.HSTS(c.Serving.StrictTransport), atEnd},
-		{"goaway", filters.Goaway(c.Serving.GoawayChance), atEnd},
-		{"starting", filters.Starting(s.started, s.Health, health.Serves), atEnd},
-		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.goesOn, s.refuseWentBack), atEnd},
-		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace), atEnd},
-		{"cross origin", filters.CORS(c.Serving.Origins), atEnd},
-		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer}, c.Log), atEnd},
-		{"deadline", filters.Deadline(c.RequestTimeout, s.fail), atEnd},
-		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail), atEnd},
-		{"audit received", filters.AuditReceived(c.Audit), atEnd},
-		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail), atEnd},
-		{"around", around(c.Around), whenReturned},
-		{"long selectors", selectors.Filter, atEnd},
-		{"in flight", inFlight.Filter, atEnd},
-		{"authorize", filters.Authorize(filters.TracedAuthorizer(c.Tracer, s.Metrics.Authorizer(c.Authorizer)), c.Log, s.fail), atEnd},
-	}
-}
-
-// around is what the filters of a Config come to; nil where there are none.
-func around(list []filters.Filter) filters.Filter {
-	if len(list) == 0 {
-		return nil
-	}
-	return func(next http.Handler) http.Handler {
-		for _, filter := range slices.Backward(list) {
-			next = filter(next)
-		}
-		return next
+		{"scope", filters.Scope(c.Clock)},
+		{"remote", s.markRemote},
+		{"metrics", s.Metrics.Filter},
+		{"trace", filters.Trace(c.Tracer)},
+		{"access log", filters.AccessLog(c.Log, health.Serves)},
+		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
+		{"leaving", s.refuseLeaving()},
+		{"strict transport", filters.HSTS(c.Serving.StrictTransport)},
+		{"goaway", filters.Goaway(c.Serving.GoawayChance)},
+		{"starting", filters.Starting(s.started, s.Health, health.Serves)},
+		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.goesOn, s.refuseWentBack)},
+		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
+		{"cross origin", filters.CORS(c.Serving.Origins)},
+		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer}, c.Log)},
+		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
+		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail)},
+		{"audit received", filters.AuditReceived(c.Audit)},
+		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
+		{"around", filters.Around(c.Around)},
+		{"long selectors", selectors.Filter},
+		{"in flight", inFlight.Filter},
+		{"authorize", filters.Authorize(filters.TracedAuthorizer(c.Tracer, s.Metrics.Authorizer(c.Authorizer)), c.Log, s.fail)},
 	}
 }
 
@@ -100,23 +74,11 @@ func (s *Server) newFlows() *flow.Classifier {
 func chain(steps []step, last http.Handler) http.Handler {
 	h := last
 	for _, step := range slices.Backward(steps) {
-		if step.filter == nil {
-			continue
+		if step.filter != nil {
+			h = step.filter(h)
 		}
-		if step.ends == whenReturned {
-			h = staying(h)
-		}
-		h = step.filter(h)
 	}
 	return h
-}
-
-// staying has the handlers of requests stay until they have been answered.
-func staying(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request.From(r.Context()).MustStay()
-		next.ServeHTTP(w, r)
-	})
 }
 
 // inside are the steps that a request of the server to itself takes: who asks is

@@ -20,7 +20,6 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/gates"
@@ -146,17 +145,26 @@ type Config struct {
 
 // Serving says how HTTP is spoken. The zero value is how it usually is.
 type Serving struct {
-	MaxStreams      uint32             // requests at once on an HTTP/2 connection; default 100
-	NoHTTP2         bool               // speak HTTP/1.1 alone
-	GoawayChance    float64            // part of requests after which the client connects anew
-	StrictTransport string             // value of the header Strict-Transport-Security
-	Origins         []*regexp.Regexp   // whose pages in browsers may use the API
-	RefuseLeaving   bool               // while shutting down, go on listening and answer 429
-	WatchDelivery   conns.DeliveryMode // how what watches say is sent; default conns.Direct
-	ShortRequests   conns.DeliveryMode // how writes and reads of single objects are served over HTTP/2; default conns.Direct
-	RestFrom        int                // HTTP/2 connections from which on new ones rest while only watches go on; default 1000, negative: none does
-	WatchGrace      time.Duration      // over which watches end while shutting down; default: all at once
+	MaxStreams      uint32           // requests at once on an HTTP/2 connection; default 100
+	NoHTTP2         bool             // speak HTTP/1.1 alone
+	GoawayChance    float64          // part of requests after which the client connects anew
+	StrictTransport string           // value of the header Strict-Transport-Security
+	Origins         []*regexp.Regexp // whose pages in browsers may use the API
+	RefuseLeaving   bool             // while shutting down, go on listening and answer 429
+	HTTP2           HTTP2Mode        // which server of HTTP/2; default OwnHTTP2
+	WatchGrace      time.Duration    // over which watches end while shutting down; default: all at once
 }
+
+// HTTP2Mode says which server speaks HTTP/2.
+type HTTP2Mode string
+
+const (
+	// OwnHTTP2 is package h2, whose watches have no handlers; those of HTTP/1.1 are served by
+	// package h1stream.
+	OwnHTTP2 HTTP2Mode = "own"
+	// StandardHTTP2 is package net/http for everything: slower, and larger for each watch.
+	StandardHTTP2 HTTP2Mode = "standard"
+)
 
 // Aggregation says how API servers behind this one are asked.
 type Aggregation struct {

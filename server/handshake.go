@@ -19,6 +19,7 @@ type handshakes struct {
 	config *tls.Config
 	limit  time.Duration // for one handshake
 	failed func(from net.Addr, err error)
+	take   func(*tls.Conn) bool // serves a connection itself
 
 	done   chan net.Conn
 	broken chan error
@@ -56,8 +57,8 @@ func (h *handshakes) begun(raw net.Conn) (end func()) {
 }
 
 // newHandshakes starts to accept; Close ends what it started.
-func newHandshakes(l net.Listener, config *tls.Config, limit time.Duration, failed func(from net.Addr, err error)) *handshakes {
-	h := &handshakes{Listener: l, config: config, limit: limit, failed: failed, most: handshakeMost, done: make(chan net.Conn), broken: make(chan error)}
+func newHandshakes(l net.Listener, config *tls.Config, limit time.Duration, failed func(from net.Addr, err error), take func(*tls.Conn) bool) *handshakes {
+	h := &handshakes{Listener: l, config: config, limit: limit, failed: failed, take: take, most: handshakeMost, done: make(chan net.Conn), broken: make(chan error)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	h.wg.Go(h.accept)
 	return h
@@ -92,7 +93,9 @@ func (h *handshakes) shake(raw net.Conn) {
 		raw.Close()
 		return
 	}
-	h.hand(c)
+	if !h.take(c) {
+		h.hand(c)
+	}
 }
 
 // hand lets a connection be accepted, for the first time or again.

@@ -24,7 +24,7 @@ func listenFirst(t *testing.T, donor *httptest.Server, limit time.Duration, fail
 		t.Fatal(err)
 	}
 	cfg := &tls.Config{Certificates: donor.TLS.Certificates, NextProtos: []string{"http/1.1"}}
-	return newHandshakes(inner, cfg, limit, func(net.Addr, error) { failures.Add(1) }), inner.Addr().String()
+	return newHandshakes(inner, cfg, limit, func(net.Addr, error) { failures.Add(1) }, func(*tls.Conn) bool { return false }), inner.Addr().String()
 }
 
 // TestSilentHandshakesEnd: who says nothing is hung up on.

@@ -6,7 +6,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	stdjson "encoding/json"
 	"errors"
@@ -26,7 +25,6 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator/documents"
 	"github.com/rowlock/rowlock/server/aggregator/endpoints"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
@@ -60,7 +58,6 @@ type Server struct {
 	aggregated *aggregator.Aggregator
 	proxy      *aggregator.Proxy
 	elsewhere  *documents.Documents
-	delivery   *conns.Delivery // of what watches say
 	discovery  *discovery.Handler
 	openapi    *schema.Documents
 	handler    http.Handler
@@ -124,9 +121,6 @@ func New(cfg Config) (*Server, error) {
 	s.own = &ownObjects{cfg: &s.cfg, api: s, cache: s.Cache}
 	s.Health = s.checks()
 	who := s.authentication()
-	s.delivery = conns.NewDelivery(conns.DeliveryConfig{
-		Mode: cfg.Serving.WatchDelivery, Shorts: cfg.Serving.ShortRequests != conns.Standard, RestFrom: cmp.Or(cfg.Serving.RestFrom, 1000), Log: cfg.Log, Observer: s.Metrics.Delivery,
-	})
 	if err := s.newVerbs(who); err != nil {
 		return nil, err
 	}

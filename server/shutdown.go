@@ -6,77 +6,79 @@ import (
 	"errors"
 	"log"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http2"
-
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/h1stream"
+	"github.com/rowlock/rowlock/server/h2"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // front is the listener with what speaks HTTP on it.
 type front struct {
-	hs      *http.Server    // nil: nothing is listened on
-	hijacks *conns.Hijacker // watches whose connections hs has given away
-	served  chan struct{}   // closed when it has ended
-	err     error           // that ended it
+	hs      *http.Server       // nil: nothing is listened on
+	h2      *h2.Server         // connections of HTTP/2 are its; nil: they are of hs
+	hijacks *h1stream.Hijacker // watches whose connections hs has given away; nil: it has given away none
+	served  chan struct{}      // closed when it has ended
+	err     error              // that ended it
 
 	mu    sync.Mutex
-	mute  map[net.Conn]time.Time        // connections that have not asked for anything yet, and of HTTP/2 those that ask for nothing now: since when
-	both  map[net.Conn]*conns.HTTP2Conn // all of HTTP/2
+	mute  map[net.Conn]time.Time // connections that have not asked for anything yet: since when
 	ended bool
 
 	leaving atomic.Bool // nobody is to send another request
 }
 
+// idleFor is how long a connection may be without a request.
+const idleFor = 3 * time.Minute
+
 // open begins to serve.
 func (s *Server) open() (*front, error) {
-	f := &front{served: make(chan struct{}), mute: map[net.Conn]time.Time{}, both: map[net.Conn]*conns.HTTP2Conn{}}
+	f := &front{served: make(chan struct{}), mute: map[net.Conn]time.Time{}}
 	if s.cfg.Listener == nil {
 		return f, nil
 	}
 	f.hs = &http.Server{
-		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: conns.ConnContext,
-		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: wire.ConnContext, Handler: s.handler,
+		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: idleFor, MaxHeaderBytes: 1 << 20,
 		ErrorLog: quietLog(s.cfg.Log),
 	}
 	// Small records first are for browsers on slow lines.
 	f.hs.TLSConfig.DynamicRecordSizingDisabled = true
 	// A stream's buffer holds nearly every body; a connection's those of all its streams.
 	const perStream = 256 << 10
-	h2 := &http2.Server{
-		IdleTimeout: 3 * time.Minute, MaxConcurrentStreams: s.cfg.Serving.MaxStreams,
-		MaxReadFrameSize: perStream, MaxUploadBufferPerStream: perStream, MaxUploadBufferPerConnection: perStream * int32(s.cfg.Serving.MaxStreams),
+	f.hs.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams: int(s.cfg.Serving.MaxStreams), MaxReadFrameSize: perStream, MaxReceiveBufferPerStream: perStream,
+		MaxReceiveBufferPerConnection: perStream * int(s.cfg.Serving.MaxStreams),
 	}
+	f.hs.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	if s.cfg.Serving.NoHTTP2 {
 		f.hs.TLSConfig.NextProtos = []string{"http/1.1"}
 		f.hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	} else if err := conns.ServeHTTP2(f.hs, h2, s.delivery, s.short()); err != nil {
-		return nil, err
-	}
-	if protos := &f.hs.TLSConfig.NextProtos; !slices.Contains(*protos, "http/1.1") {
-		*protos = append(*protos, "http/1.1") // http2.ConfigureServer has added its own
 	}
 	f.hs.TLSConfig.VerifyPeerCertificate = shortChain
 	if s.cfg.ClientAuthorities != nil {
 		f.hs.TLSConfig.GetConfigForClient = acceptable(f.hs.TLSConfig.Clone(), s.cfg.ClientAuthorities)
 	}
-	listener := newHandshakes(conns.Listener{Listener: s.accepting}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed)
-	f.hijacks = conns.NewHijacker(s.delivery, func(c net.Conn) {
-		if f.leaving.Load() {
-			_ = c.Close() // as package net/http closes those that are idle
-			return
-		}
-		listener.hand(c)
-	})
-	f.hs.Handler = f.hijacks.Handler(s.handler)
-	s.delivery.SelfTest(!s.cfg.Serving.NoHTTP2)
+	own := s.cfg.Serving.HTTP2 != StandardHTTP2
+	if own {
+		f.h2 = h2.New(h2.Config{Handler: s.handler, MaxStreams: s.cfg.Serving.MaxStreams, MaxHeader: f.hs.MaxHeaderBytes, IdleTimeout: idleFor, Log: f.hs.ErrorLog})
+	}
+	listener := newHandshakes(wire.Listener{Listener: s.accepting}, f.hs.TLSConfig, handshakeFor, s.handshakeFailed, f.take)
+	if own {
+		f.hijacks = h1stream.New(func(c net.Conn) {
+			if f.leaving.Load() {
+				_ = c.Close() // as package net/http closes those that are idle
+				return
+			}
+			listener.hand(c)
+		})
+		f.hs.Handler = f.hijacks.Handler(s.handler)
+	}
 	go func() {
 		defer close(f.served)
 		defer listener.Close()
@@ -85,27 +87,25 @@ func (s *Server) open() (*front, error) {
 	return f, nil
 }
 
-// track notes connections that have not said anything yet, and those of HTTP/2 without a
-// request: nobody's request is broken when they are closed, and the HTTP packages would
-// wait five seconds, or one, for each that its client does not close.
-func (f *front) track(c net.Conn, state http.ConnState) {
-	h2 := conns.HTTP2Of(c)
-	ok := h2 != nil
-	if ok {
-		c = h2.Conn // which is how it was new, and will be closed
+// take serves a connection itself if HTTP/2 was agreed on and package net/http is not to.
+func (f *front) take(c *tls.Conn) bool {
+	if f.h2 == nil || c.ConnectionState().NegotiatedProtocol != "h2" {
+		return false
 	}
+	f.h2.Serve(c)
+	return true
+}
+
+// track notes connections that have not said anything yet: nobody's request is broken when they
+// are closed, and package net/http would wait five seconds for each that its client does not close.
+func (f *front) track(c net.Conn, state http.ConnState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if ok && state != http.StateClosed {
-		f.both[c] = h2
-	} else {
-		delete(f.both, c)
-	}
-	if state != http.StateNew && !(ok && state == http.StateIdle) {
+	if state != http.StateNew {
 		delete(f.mute, c)
 		return
 	}
-	if f.ended && !ok {
+	if f.ended {
 		_ = c.Close() // it came while the listener was being closed
 		return
 	}
@@ -113,31 +113,15 @@ func (f *front) track(c net.Conn, state http.ConnState) {
 }
 
 // hangUp closes the connections on which nobody waits for anything. Unless all are to go,
-// those that have just come have some time to say what they want, and of HTTP/2 those go
-// whose clients are known to send no more.
+// those that have just come have some time to say what they want.
 func (f *front) hangUp(all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = f.ended || all
 	for c, since := range f.mute {
-		h2 := f.both[c]
-		if h2 != nil && h2.Busy() {
-			continue
-		}
-		if all || h2 != nil && h2.Parted(partingRest) || h2 == nil && time.Since(since) >= lastWords {
+		if all || time.Since(since) >= lastWords {
 			_ = c.Close() // whatever it says, it is over
 		}
-	}
-}
-
-// farewell asks all clients of HTTP/2 to say when they know that they are to leave.
-func (f *front) farewell() {
-	f.leaving.Store(true)
-	f.mu.Lock()
-	list := slices.Collect(maps.Values(f.both))
-	f.mu.Unlock()
-	for _, h2 := range list {
-		h2.Farewell()
 	}
 }
 
@@ -148,22 +132,44 @@ func (f *front) close() {
 	}
 	_ = f.hs.Close() // the listener's error is of no use any more
 	<-f.served
-	f.hijacks.Close()
+	f.closeOwn()
 }
 
-// How long clients have to say what they were just about to: since they connected, or since
-// they were told to leave; and where they say that they know so, after they did.
+// closeOwn ends what package net/http does not serve.
+func (f *front) closeOwn() {
+	if f.h2 != nil {
+		f.h2.Close()
+	}
+	if f.hijacks != nil {
+		f.hijacks.Close()
+	}
+}
+
+// How long clients have to say what they were just about to.
 const (
-	lastWords   = 250 * time.Millisecond
-	partingRest = 20 * time.Millisecond
-	shortRound  = 5 * time.Millisecond
+	lastWords  = 250 * time.Millisecond
+	shortRound = 5 * time.Millisecond
 )
 
 // finish takes no new connections, tells clients to leave, and waits until what is
-// under way is done. Each round gives clients that have just connected, or just sent
-// something, the time to say so.
+// under way is done.
 func (f *front) finish(ctx context.Context) error {
-	f.farewell()
+	f.leaving.Store(true)
+	drained := make(chan error, 1)
+	go func() { // it ends with ctx at the latest
+		if f.h2 == nil {
+			drained <- nil
+			return
+		}
+		drained <- f.h2.Drain(ctx)
+	}()
+	err := f.finishStandard(ctx)
+	return errors.Join(err, <-drained)
+}
+
+// finishStandard does that for what package net/http serves. Each round gives clients that have
+// just connected, or just sent something, the time to say so.
+func (f *front) finishStandard(ctx context.Context) error {
 	// A connection whose handshake ends after Shutdown has told all others is told by
 	// nobody, and would be waited for until it had been idle for minutes. So everybody
 	// is told again, now and then.
@@ -178,6 +184,9 @@ func (f *front) finish(ctx context.Context) error {
 		cancel()
 		f.hangUp(time.Since(began) >= lastWords)
 		if err == nil {
+			if f.hijacks == nil {
+				return nil
+			}
 			return f.hijacks.Wait(ctx)
 		}
 		if ctx.Err() != nil {
@@ -208,9 +217,9 @@ func (s *Server) drain(f *front) error {
 	err := f.finish(ctx)
 	if err != nil {
 		err = errors.Join(err, f.hs.Close())
-		f.hijacks.Close()
 	}
 	<-f.served
+	f.closeOwn()
 	return err
 }
 

@@ -37,7 +37,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, JSON: s.objects.Codec(), StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(), Apart: c.DeletesApart,
 		},
-		Watches: &watches.Server{Objects: s.objects, Answers: answering, Delivery: s.delivery, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
+		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
 		Gate: budget.NewGate(), CopyBodies: c.Memory == objects.StandardMemory,
 	}

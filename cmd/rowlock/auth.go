@@ -26,7 +26,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/aggregator"
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
@@ -280,7 +280,7 @@ const maxLookups = 256
 
 // asker is the connection that a credential came by; nil where there is none.
 func asker(ctx context.Context) any {
-	if c := conns.FromContext(ctx); c != nil {
+	if c := wire.From(ctx); c != nil {
 		return c
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/server"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/filters"
 )
@@ -35,7 +33,8 @@ type servingOptions struct {
 	shutdownDelay         time.Duration
 	refuse                bool
 	watchGrace            time.Duration
-	watchDelivery         string
+	http2                 string
+	watchDelivery         string // deprecated, as the next two
 	shortRequests         string
 	restFrom              int
 	requestTimeout        time.Duration
@@ -61,9 +60,13 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after readyz has turned red")
 	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until those under way are done")
 	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
-	f.StringVar(&o.watchDelivery, "watch-delivery", string(conns.Direct), "how events of watches are sent: direct, past the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails")
-	f.StringVar(&o.shortRequests, "short-requests", string(conns.Direct), "how writes and reads of single objects are served over HTTP/2: direct, beside the HTTP packages of Go, or standard, by them; direct becomes standard by itself if it fails, and with --watch-delivery=standard")
-	f.IntVar(&o.restFrom, "rest-connections-from", 1000, "from how many HTTP/2 connections on new ones let go of what package http2 has for them, some 25 KB each, while only watches go on over them; 1 is for all, 0 for none")
+	f.StringVar(&o.http2, "http2", string(server.OwnHTTP2), "which server speaks HTTP/2: own, the one of this program, whose watches need no goroutine, or standard, that of Go, which takes more time and memory and serves watches over HTTP/1.1 as well")
+	f.StringVar(&o.watchDelivery, "watch-delivery", "direct", "")
+	f.StringVar(&o.shortRequests, "short-requests", "direct", "")
+	f.IntVar(&o.restFrom, "rest-connections-from", 0, "")
+	f.Lookup("watch-delivery").Deprecated = "use --http2=standard instead of --watch-delivery=standard"
+	f.Lookup("short-requests").Deprecated = "it has no effect; see --http2"
+	f.Lookup("rest-connections-from").Deprecated = "it has no effect: every idle connection takes as little as it can"
 }
 
 // addLimits are the flags that say how much there may be at once, and for how long.
@@ -111,15 +114,15 @@ func (o *servingOptions) validate() error {
 	if o.maxStreams > 8191 { // their buffers together are an int32
 		return fmt.Errorf("--http2-max-streams-per-connection %d: at most 8191", o.maxStreams)
 	}
-	if o.restFrom < 0 {
-		return fmt.Errorf("--rest-connections-from %d: at least 0", o.restFrom)
-	}
 	if o.goaway < 0 || o.goaway > 0.02 {
 		return errors.New("--goaway-chance can not be less than 0 or greater than 0.02")
 	}
-	for _, way := range []struct{ flag, mode string }{{"watch-delivery", o.watchDelivery}, {"short-requests", o.shortRequests}} {
-		if mode := conns.DeliveryMode(way.mode); mode != "" && mode != conns.Direct && mode != conns.Standard {
-			return fmt.Errorf("--%s %q: want %s or %s", way.flag, mode, conns.Direct, conns.Standard)
+	if mode := server.HTTP2Mode(o.http2); mode != "" && mode != server.OwnHTTP2 && mode != server.StandardHTTP2 {
+		return fmt.Errorf("--http2 %q: want %s or %s", o.http2, server.OwnHTTP2, server.StandardHTTP2)
+	}
+	for flag, mode := range map[string]string{"watch-delivery": o.watchDelivery, "short-requests": o.shortRequests} {
+		if mode != "" && mode != "direct" && mode != "standard" {
+			return fmt.Errorf("--%s %q: want direct or standard", flag, mode)
 		}
 	}
 	if (o.cert == "") != (o.key == "") {
@@ -140,7 +143,7 @@ func (o *servingOptions) addServing(cfg *server.Config) error {
 	}
 	cfg.Serving = server.Serving{
 		MaxStreams: uint32(o.maxStreams), NoHTTP2: o.noHTTP2, GoawayChance: o.goaway, StrictTransport: strict, Origins: origins,
-		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, WatchDelivery: conns.DeliveryMode(o.watchDelivery), ShortRequests: conns.DeliveryMode(o.shortRequests), RestFrom: cmp.Or(o.restFrom, -1),
+		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, HTTP2: o.http2Mode(),
 	}
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second
@@ -150,6 +153,14 @@ func (o *servingOptions) addServing(cfg *server.Config) error {
 		runtime.SetBlockProfileRate(1)
 	}
 	return nil
+}
+
+// http2Mode is what --http2 says, or what --watch-delivery did before there was that flag.
+func (o *servingOptions) http2Mode() server.HTTP2Mode {
+	if o.watchDelivery == "standard" {
+		return server.StandardHTTP2
+	}
+	return server.HTTP2Mode(o.http2)
 }
 
 var tlsVersions = map[string]uint16{

@@ -120,7 +120,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{serve("--postgres-feed=listen"), []string{"--postgres-feed", "notify or poll"}},
 		{serve("--kubelet-preferred-address-types=IP"), []string{"--kubelet-preferred-address-types", "InternalIP"}},
 		{serve("--sqlite-checkpoint=x"), []string{"--sqlite-checkpoint", "auto", "off"}},
-		{serve("--watch-delivery=x"), []string{"--watch-delivery", "direct or standard"}},
+		{serve("--http2=x"), []string{"--http2", "own or standard"}},
 		{serve("--history-log-retention=-1m"), []string{"--history-log-retention", "at least 0s"}},
 		{serve("--postgres-statement-timeout=-1s"), []string{"--postgres-statement-timeout"}},
 		{serve("--in-memory-max-bytes=-1"), []string{"--in-memory-max-bytes", "0 or more"}},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		URL: fmt.Sprintf("https://127.0.0.1:%d", o.Port), DataDir: o.DataDir, Port: o.Port, opts: o,
 		Kubeconfig: filepath.Join(o.DataDir, "admin.kubeconfig"),
-		cmd:        exec.Command(bin, append(args, o.Args...)...),
+		cmd:        exec.Command(bin, slices.Concat(args, strings.Fields(os.Getenv("ROWLOCK_TEST_FLAGS")), o.Args)...),
 		done:       make(chan struct{}), log: &syncBuffer{},
 	}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log

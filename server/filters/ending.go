@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // EndWith ends long-running requests when ctx does: a server that drains lets
@@ -52,7 +52,7 @@ type ending struct {
 // connection can do that.
 func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
 	ctx, one := r.Context(), &ending{of: e}
-	if one.stop = conns.EndOf(ctx); one.stop == nil {
+	if one.stop = wire.EndOf(ctx); one.stop == nil {
 		ctx, one.stop = context.WithCancel(ctx)
 		one.own = true
 		r = r.WithContext(ctx)

@@ -12,9 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // The headers of impersonation.
@@ -122,7 +122,7 @@ func parts(h http.Header) int {
 
 // connection is that which a request came by; nil where there is none.
 func connection(ctx context.Context) any {
-	if c := conns.FromContext(ctx); c != nil {
+	if c := wire.From(ctx); c != nil {
 		return c
 	}
 	return nil

@@ -10,14 +10,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // Filter wraps a handler. The function that it returns stays on the stack of every open
 // watch whose handler stays. What is to be done when the request has ended goes to
-// request.Scope.AtEnd where the answer goes on without it: the chain of the server is to be told
-// that a filter knows that, and has handlers stay otherwise. To keep its frame small, what it does
+// request.Scope.AtEnd where the answer goes on without its handler (Scope.Outlives), and is done
+// when the next handler has returned otherwise. To keep its frame small, what a filter does
 // before and after calling the next handler belongs into functions of its own.
 type Filter func(http.Handler) http.Handler
 
@@ -29,7 +29,7 @@ type Recorder struct {
 	Bytes int64
 
 	scope *request.Scope // nil in tests, as conn is
-	conn  conns.Conn
+	conn  wire.Conn
 	http2 bool
 	whole bool  // conn has been told that the answer is
 	body  *sent // the client's; nil: none, or not over HTTP/1

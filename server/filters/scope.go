@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // AuditID is the header that names a request, ours or the client's.
@@ -39,7 +39,7 @@ func Scope(now func() time.Time) Filter {
 	reading := make(chan struct{}, 1)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			rec := &Recorder{ResponseWriter: w, conn: conns.FromContext(r.Context()), http2: r.ProtoMajor == 2}
+			rec := &Recorder{ResponseWriter: w, conn: wire.From(r.Context()), http2: r.ProtoMajor == 2}
 			defer rec.returned()
 			if !rec.http2 && r.Body != nil && r.Body != http.NoBody {
 				rec.body = &sent{ReadCloser: r.Body}

@@ -6,8 +6,8 @@ type outliving struct {
 	ends  []func() // of the filters, the innermost first
 }
 
-// MayOutlive is called by the outermost filter, which calls Returned. Filters that do not
-// know of AtEnd, and stand around the handler, call MustStay.
+// MayOutlive is called by the outermost filter, which calls Returned. Filters of others, which do
+// not know of AtEnd, have MustStay called.
 func (s *Scope) MayOutlive() { s.outlivable = true }
 
 // MustStay has the handler stay until the answer has ended.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // The clock is exact to a step, and late by that at most. Its dial goes round in a while in
@@ -164,7 +164,7 @@ func (w *stream) nextAlarm(now time.Time) time.Time {
 
 // together is the last time before another one at which bookmarks of a connection go out, or
 // that itself where there is none, or it would be soon.
-func together(conn conns.Conn, now, at time.Time) time.Time {
+func together(conn wire.Conn, now, at time.Time) time.Time {
 	const (
 		spread = 0x9e3779b97f4a7c15 // so that connections that follow one another do not meet
 		every  = bookmarkEvery / 2  // as far as a watch can stand from the others without it

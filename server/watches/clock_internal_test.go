@@ -7,10 +7,10 @@ import (
 
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // TestClock: watches are rung when it is time, once, and those that were forgotten are not.
@@ -51,7 +51,7 @@ func TestClock(t *testing.T) {
 }
 
 // ending is a stream that only ends.
-type ending struct{ conns.Stream }
+type ending struct{ wire.Stream }
 
 func (ending) Close(bool) {}
 func (ending) Over()      {}

@@ -11,9 +11,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/filters"
+	"github.com/rowlock/rowlock/server/h1stream"
+	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // narrow is a listener whose connections hold little that their clients have not taken.
@@ -30,21 +36,30 @@ func (l narrow) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// serveDirect serves a site over TLS on HTTP/1.1, where a delivery takes watches over. Clients that
+// scoped permits everything to requests whose answers may go on without their handlers.
+func scoped(next http.Handler) http.Handler {
+	return filters.Scope(time.Now)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := request.From(r.Context())
+		s.User = &authx.Identity{Name: "tester"}
+		s.Permit, _, _ = permits.Ask(r.Context(), authx.AlwaysAllow{}, filters.Attributes(s))
+		next.ServeHTTP(w, r)
+	}))
+}
+
+// serveDirect serves a site over TLS on HTTP/1.1, where watches are detached. Clients that
 // do not read keep others waiting soon.
-func (s *site) serveDirect(t testing.TB, delivery *conns.Delivery) *httptest.Server {
+func (s *site) serveDirect(t testing.TB) *httptest.Server {
 	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Verbs.Watches.Delivery = delivery
-	hijacker := conns.NewHijacker(delivery, func(c net.Conn) { c.Close() })
+	hijacker := h1stream.New(func(c net.Conn) { c.Close() })
 	t.Cleanup(hijacker.Close)
-	front := httptest.NewUnstartedServer(hijacker.Handler(servertest.Permitted(s.Verbs)))
+	front := httptest.NewUnstartedServer(hijacker.Handler(scoped(s.Verbs)))
 	front.Listener.Close()
-	front.Listener = conns.Listener{Listener: narrow{plain}}
-	front.Config.ConnContext = conns.ConnContext
+	front.Listener = wire.Listener{Listener: narrow{plain}}
+	front.Config.ConnContext = wire.ConnContext
 	front.TLS = &tls.Config{DynamicRecordSizingDisabled: true}
 	front.StartTLS()
 	t.Cleanup(front.Close)
@@ -62,7 +77,7 @@ func (s *site) serveDirect(t testing.TB, delivery *conns.Delivery) *httptest.Ser
 // cache's goroutines until the client is slow: they must come whole and in order.
 func TestWatchPastHTTP(t *testing.T) {
 	s := newSite(t)
-	srv := s.serveDirect(t, conns.NewDelivery(conns.DeliveryConfig{}))
+	srv := s.serveDirect(t)
 
 	// A client that takes nothing for half a minute is cut off, and so it is not to take so long to write these.
 	const small, large = 50, 20

@@ -11,7 +11,7 @@
 //	  outlive         outlive.go           ... when the handler has returned
 //	    clock         clock.go             what is due when
 //	  output          output.go            where frames go
-//	    direct        output_direct.go     a conns.Stream
+//	    direct        output_direct.go     a wire.Stream
 //	    standard      output_standard.go   the request's own writer
 //	    websocket     output_websocket.go  one message for each frame
 //
@@ -20,7 +20,7 @@
 //
 // Goroutines and locks:
 //
-//	handler (net/http's or conns.Hijacker's)         cache's fan-out goroutines
+//	handler (h2's, h1stream's or net/http's)        cache's fan-out goroutines
 //	  |  holds stream.mu, but while it waits            |
 //	  |  for the time of a bookmark, for the            |  hooks.notify: TryLock stream.mu,
 //	  |  client's end, or to be woken                   |  take, and write without waiting

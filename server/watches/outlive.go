@@ -17,14 +17,9 @@ const (
 // outlive has the watch go on when its handler, and the filters around it, have returned: it
 // then has a goroutine only while there is something to do that the goroutines of others,
 // the cache's and the clock's, cannot do without waiting.
-func (w *stream) outlive(ctx context.Context, out *directOutput) bool {
-	scope := w.request.Scope
-	if !scope.Outlivable() || !out.stream.Outlive() {
-		return false
-	}
+func (w *stream) outlive(ctx context.Context, out *directOutput) {
 	w.outlives, w.ctx, w.out = true, ctx, out
-	scope.Outlive(w.goOn)
-	return true
+	w.request.Scope.Outlive(w.goOn)
 }
 
 // goOn is called when all have returned.

@@ -13,15 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
-	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
@@ -42,7 +40,13 @@ type alone struct {
 	overs  int
 }
 
-func (a *alone) Open(context.Context, http.ResponseWriter) (conns.Stream, error) { return a, nil }
+// detaching is the writer of an answer that can be detached.
+type detaching struct {
+	*httptest.ResponseRecorder
+	stream *alone
+}
+
+func (d detaching) Detach() (wire.Stream, bool) { return d.stream, true }
 
 func (a *alone) TryWrite(b *[]byte) (bool, error) {
 	err := a.Write(b)
@@ -59,7 +63,7 @@ func (a *alone) Write(b *[]byte) error {
 		return errors.New("oh")
 	}
 	var e servertest.Event
-	if err := json.Unmarshal((*b)[conns.Headroom:], &e); err != nil {
+	if err := json.Unmarshal((*b)[wire.Headroom:], &e); err != nil {
 		return err
 	}
 	a.events = append(a.events, time.Since(a.start).String(), e.String())
@@ -73,8 +77,6 @@ func (a *alone) Close(complete bool) {
 	defer a.mu.Unlock()
 	a.closed = append(a.closed, complete)
 }
-
-func (a *alone) Outlive() bool { return true }
 
 func (a *alone) WhenEnded(ctx context.Context, told func()) func() bool {
 	return context.AfterFunc(ctx, told)
@@ -92,9 +94,6 @@ func (a *alone) isOver() bool {
 	return a.overs+len(a.closed) > 0
 }
 
-func (a *alone) Wait(time.Time) error { return errors.New("the handler waits") }
-func (a *alone) Wake()                {}
-
 // apart is a server whose handlers return, and what becomes of their requests.
 type apart struct {
 	cache  *cache.Cache
@@ -109,17 +108,14 @@ func newApart(stream *alone) *apart {
 	a := &apart{cache: cache.New(catalogue), stream: stream}
 	stored := objects.New(catalogue, nil, a.cache)
 	shown := &answers.Answers{Items: stored}
-	h := &verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown, Delivery: stream, Log: slog.New(slog.DiscardHandler)}}
-	permitted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := request.From(r.Context())
-		s.User = &authx.Identity{Name: "tester"}
-		s.Permit, _, _ = permits.Ask(r.Context(), authx.AlwaysAllow{}, filters.Attributes(s))
+	h := &verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown, Log: slog.New(slog.DiscardHandler)}}
+	a.server = filters.Recover(slog.New(slog.DiscardHandler), func() { a.oops++ })(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
-		if s.Outlives() {
+		if s := request.From(r.Context()); s.Outlives() {
 			s.AtEnd(func() { a.ended = append(a.ended, fmt.Sprint(s.Panicked())) })
 		}
-	})
-	a.server = filters.Scope(time.Now)(filters.Recover(slog.New(slog.DiscardHandler), func() { a.oops++ })(permitted))
+	}))
+	a.server = scoped(a.server)
 	return a
 }
 
@@ -132,7 +128,7 @@ func (a *apart) put(revision int64, storage string) {
 // watch returns when the handler has.
 func (a *apart) watch(ctx context.Context, query string) {
 	a.stream.start = time.Now()
-	a.server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&"+query, nil))
+	a.server.ServeHTTP(detaching{httptest.NewRecorder(), a.stream}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/configmaps?watch=1&resourceVersion=1&"+query, nil))
 }
 
 // TestOutlivingBookmarks runs a watch of ten minutes in no time, whose handler has returned.

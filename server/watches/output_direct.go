@@ -3,12 +3,12 @@ package watches
 import (
 	"net/http"
 
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
-// directOutput writes to a conns.Stream.
+// directOutput writes to a wire.Stream.
 type directOutput struct {
-	stream  conns.Stream
+	stream  wire.Stream
 	w       http.ResponseWriter // of the request
 	counter counter             // is told how much was written; nil until slim has found it
 	chunk   *[]byte             // collected frames; nil: none
@@ -31,7 +31,7 @@ func (o *directOutput) send(frame []byte) error {
 func (o *directOutput) add(part []byte) error {
 	if o.chunk == nil {
 		o.chunk = getChunk()
-		*o.chunk = append(*o.chunk, make([]byte, conns.Headroom)...)
+		*o.chunk = append(*o.chunk, make([]byte, wire.Headroom)...)
 	}
 	*o.chunk = append(*o.chunk, part...)
 	if len(*o.chunk) < chunkSize {
@@ -45,7 +45,7 @@ func (o *directOutput) add(part []byte) error {
 func (o *directOutput) flush() (err error) {
 	switch {
 	case o.chunk != nil:
-		o.bytes += int64(len(*o.chunk) - conns.Headroom)
+		o.bytes += int64(len(*o.chunk) - wire.Headroom)
 		if o.noWait {
 			var blocked bool
 			blocked, err = o.stream.TryWrite(o.chunk)

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -24,7 +24,7 @@ func (w *stream) start(ctx context.Context) error {
 	}
 	at := objects.Place{Resource: w.request.Resource, Namespace: o.Namespace, Name: o.Name}
 	scope := cache.Scope{Filter: o.Filter}
-	if conn := conns.FromContext(ctx); conn != nil && w.request.R.ProtoMajor == 2 {
+	if conn := wire.From(ctx); conn != nil && w.request.R.ProtoMajor == 2 {
 		scope.Group, w.conn = conn, conn
 	}
 	if revision > 0 && !o.InitialEvents() {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // stream is one watch. Its handler holds mu, but while it waits: then goroutines of the
@@ -38,7 +38,7 @@ type stream struct {
 	end       time.Time
 	timer     *time.Timer
 	alarms    atomic.Uint32
-	conn      conns.Conn // of HTTP/2; else nil
+	conn      wire.Conn // of HTTP/2; else nil
 	filter    *cache.Filter
 	batch     []cache.Delivery
 	rest      []cache.Delivery                                   // of batch: to be sent still
@@ -82,10 +82,8 @@ func (w *stream) events(ctx context.Context, out output) error {
 	w.there = nil
 	w.request.Scope.Begun()
 	if direct, ok := out.(*directOutput); ok {
-		if w.outlive(ctx, direct) {
-			return nil
-		}
-		return w.sharedLoop(ctx, direct)
+		w.outlive(ctx, direct)
+		return nil
 	}
 	return w.ownLoop(ctx, out)
 }
@@ -122,37 +120,6 @@ func (w *stream) ownLoop(ctx context.Context, out output) error {
 func (w *stream) happens(what uint32) {
 	w.alarms.Or(what)
 	w.watcher.Wake()
-}
-
-// sharedLoop sends changes and bookmarks where goroutines of the cache send what they can.
-func (w *stream) sharedLoop(ctx context.Context, out *directOutput) error {
-	wake := out.stream.Wake
-	asks := w.request.Resource.LoadAsks() // no goroutine of the cache waits for a webhook
-	w.watcher.SetHooks(cache.HookFuncs(func() {
-		if asks || !w.push(ctx, out) {
-			wake()
-		}
-	}, wake))
-	unlink := context.AfterFunc(ctx, wake)
-	defer unlink()
-	next := time.Now().Add(w.untilBookmark())
-	for {
-		if err := w.drain(ctx, out); err != nil {
-			return err
-		}
-		if out.stream.Wait(next) != nil || ctx.Err() != nil {
-			return nil
-		}
-		if now := time.Now(); !now.Before(next) {
-			if !now.Before(w.end) {
-				return nil
-			}
-			w.mu.Lock()
-			w.due = w.bookmarks
-			w.mu.Unlock()
-			next = now.Add(w.untilBookmark())
-		}
-	}
 }
 
 // untilBookmark is the time until a bookmark is due, or the end.

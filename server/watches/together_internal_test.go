@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowlock/rowlock/server/conns"
+	"github.com/rowlock/rowlock/server/wire"
+
 )
 
 // numbered is a connection of which only its number counts.
 type numbered struct {
-	conns.Conn
+	wire.Conn
 	id uint64
 }
 

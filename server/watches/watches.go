@@ -10,12 +10,12 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/conns"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // Objects is what watches use of what is stored; objects.Store implements it.
@@ -40,13 +40,6 @@ type Answers interface {
 	Pace(q *answers.Request) answers.Pace
 }
 
-// Delivery takes an answer over, so that it can be written without waiting for the client;
-// conns.Delivery implements it. Without a stream the answer goes on by w, and with an
-// error it cannot go on.
-type Delivery interface {
-	Open(ctx context.Context, w http.ResponseWriter) (conns.Stream, error)
-}
-
 // Measure is told what watches do.
 type Measure interface {
 	// Watch is told of a watch; what it returns, of the bytes of each event sent.
@@ -59,12 +52,12 @@ type Measure interface {
 
 // Server serves watches. Its fields are set once, before the first request.
 type Server struct {
-	Objects  Objects
-	Answers  Answers
-	Delivery Delivery      // nil: answers are written by the writers of their requests
-	Measure  Measure       // nil: nobody measures
-	Log      *slog.Logger  // nil: slog.Default
-	For      time.Duration // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
+	Objects Objects
+	Answers Answers
+	Sent    func(http2, detached bool) // is told of each watch that begins; nil: nobody
+	Measure Measure                    // nil: nobody measures
+	Log     *slog.Logger               // nil: slog.Default
+	For     time.Duration              // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
 	clock clock
 }
@@ -129,8 +122,12 @@ func (w *stream) returned() {
 
 // leave ends the answer, unless it goes on.
 func (w *stream) leave(out closer) {
-	if !w.outlives {
-		w.finish(out)
+	if w.outlives {
+		return
+	}
+	w.finish(out)
+	if direct, ok := out.(*directOutput); ok {
+		direct.stream.Over()
 	}
 }
 
@@ -145,23 +142,22 @@ func (w *stream) begin() closer {
 		standard.close(false)
 		return nil
 	}
-	if w.server.Delivery == nil {
-		return standard
+	var detached wire.Stream
+	ok := false
+	if w.request.Scope.Outlivable() {
+		_ = w.waiting(func() error { // without a seat again its context has ended, which is seen soon enough
+			detached, ok = wire.Detach(rw)
+			return nil
+		})
 	}
-	var direct conns.Stream
-	var err error
-	_ = w.waiting(func() error { // without a seat again its context has ended, which is seen soon enough
-		direct, err = w.server.Delivery.Open(r.Context(), rw)
-		return nil
-	})
-	if direct == nil && err == nil {
+	if w.server.Sent != nil {
+		w.server.Sent(r.ProtoMajor == 2, ok)
+	}
+	if !ok {
 		return standard
 	}
 	standard.close(false)
-	if err != nil {
-		panic(http.ErrAbortHandler) // the client may have got a part of something
-	}
-	return &directOutput{stream: direct, w: rw}
+	return &directOutput{stream: detached, w: rw}
 }
 
 // finish ends the answer. From here on nobody writes it.

@@ -1,0 +1,572 @@
+package h2_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/rowlock/rowlock/server/h2"
+	"github.com/rowlock/rowlock/server/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestStreamsAtOnce: a client that begins too many streams is refused those, whether or not they
+// have handlers, and may come again.
+func TestStreamsAtOnce(t *testing.T) {
+	streams := make(chan wire.Stream, 4)
+	_, addr := start(t, h2.Config{MaxStreams: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		_ = http.NewResponseController(w).Flush()
+		s, _ := wire.Detach(w)
+		streams <- s
+	})})
+	c := dial(t, addr)
+	for _, id := range []uint32{1, 3, 5} {
+		c.ask(id, "GET", "/", true)
+	}
+	c.want("a refusal", isReset(5, http2.ErrCodeRefusedStream))
+	first, second := <-streams, <-streams
+	first.Close(true)
+	first.Over()
+	c.want("an end", func(f http2.Frame) bool { return isEnd(1)(f) || isEnd(3)(f) })
+	c.ask(7, "GET", "/", true)
+	third := <-streams
+	for _, s := range []wire.Stream{second, third} {
+		s.Close(true)
+		s.Over()
+	}
+	c.want("an end", isEnd(7))
+}
+
+// TestResetsAtOnce: streams that the client resets at once do not pile up handlers.
+func TestResetsAtOnce(t *testing.T) {
+	var running, most atomic.Int32
+	gate := make(chan struct{})
+	_, addr := start(t, h2.Config{MaxStreams: 10, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		n := running.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		<-gate
+		running.Add(-1)
+	})})
+	c := dial(t, addr)
+	refused := make(chan bool)
+	go func() {
+		defer close(refused)
+		for {
+			f, err := c.ReadFrame()
+			if err != nil || isReset(1999, http2.ErrCodeRefusedStream)(f) {
+				return
+			}
+		}
+	}()
+	for id := uint32(1); id < 2000; id += 2 {
+		c.ask(id, "GET", "/", true)
+		if id < 1999 {
+			c.must(c.WriteRSTStream(id, http2.ErrCodeCancel))
+		}
+	}
+	<-refused
+	close(gate)
+	if n := most.Load(); n > 20 {
+		t.Errorf("%d handlers at once", n)
+	}
+}
+
+// TestLeaves: an answer may tell the client to go away. What it asks then is ignored, but not
+// without end.
+func TestLeaves(t *testing.T) {
+	var served atomic.Int32
+	_, addr := start(t, h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		w.Header().Set("Connection", "close")
+	})})
+	c := dial(t, addr)
+	c.ask(1, "GET", "/", true)
+	if f := c.want("told to go", func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }).(*http2.GoAwayFrame); f.LastStreamID != 1 || f.ErrCode != http2.ErrCodeNo {
+		t.Error(f)
+	}
+	for id := uint32(3); ; id += 2 {
+		c.head.Reset()
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/"}} {
+			c.must(c.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
+		}
+		if c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.head.Bytes(), EndStream: true, EndHeaders: true}) != nil {
+			break
+		}
+	}
+	if n := served.Load(); n != 1 {
+		t.Errorf("%d are served", n)
+	}
+}
+
+// TestHeadersTooLong: headers that are too long are answered with 431, and a block without end
+// ends the connection.
+func TestHeadersTooLong(t *testing.T) {
+	_, addr := start(t, h2.Config{MaxHeader: 10_000, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "served")
+	})})
+	c := dial(t, addr)
+	c.ask(1, "GET", "/", true, "a", strings.Repeat("a", 8000), "b", strings.Repeat("a", 8000))
+	f := c.want("headers", func(f http2.Frame) bool { _, ok := f.(*http2.MetaHeadersFrame); return ok }).(*http2.MetaHeadersFrame)
+	if got := f.PseudoValue("status"); got != "431" {
+		t.Error(got)
+	}
+	c.ask(3, "GET", "/", true)
+	c.want("an answer", isEnd(3))
+	c.must(c.WriteHeaders(http2.HeadersFrameParam{StreamID: 5, BlockFragment: []byte{0x82}}))
+	for range 100_000 {
+		if c.WriteContinuation(5, false, bytes.Repeat([]byte{0x84}, 1000)) != nil {
+			break
+		}
+	}
+	g := c.want("told to go", func(f http2.Frame) bool { _, ok := f.(*http2.GoAwayFrame); return ok }).(*http2.GoAwayFrame)
+	if g.ErrCode != http2.ErrCodeEnhanceYourCalm {
+		t.Error(g)
+	}
+}
+
+// TestBodyWindow: a handler that does not read its body has so much of it kept, and no more.
+func TestBodyWindow(t *testing.T) {
+	const window = 256 << 10
+	read := make(chan int)
+	_, addr := start(t, h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for n := range read {
+			if _, err := io.ReadFull(r.Body, make([]byte, n)); err != nil {
+				t.Error(err)
+			}
+		}
+	})})
+	c := dial(t, addr)
+	c.ask(1, "POST", "/", false)
+	part := make([]byte, 16<<10)
+	for range window / len(part) {
+		c.must(c.WriteData(1, false, part))
+	}
+	read <- window / 2
+	for {
+		f, err := c.ReadFrame()
+		c.must(err)
+		if u, ok := f.(*http2.WindowUpdateFrame); ok && u.StreamID == 1 {
+			if u.Increment > window/2 {
+				t.Errorf("%d bytes more", u.Increment)
+			}
+			break
+		}
+	}
+	read <- 1
+	for range window / len(part) {
+		c.must(c.WriteData(1, false, part))
+	}
+	c.want("a refusal", isReset(1, http2.ErrCodeFlowControl))
+	close(read)
+}
+
+// full is a listener whose connections take nothing without waiting, and keep whoever waits.
+type full struct{ net.Listener }
+
+func (l full) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &fullConn{Conn: c, closed: make(chan struct{})}, nil
+}
+
+type fullConn struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *fullConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// SyscallConn implements syscall.Conn.
+func (c *fullConn) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	return fullRaw{raw, c}, err
+}
+
+type fullRaw struct {
+	syscall.RawConn
+	c *fullConn
+}
+
+func (fullRaw) Control(func(uintptr)) error { return nil }
+
+func (r fullRaw) Write(func(uintptr) bool) error {
+	<-r.c.closed
+	return net.ErrClosed
+}
+
+// TestUnreadAnswers: a client that takes no answers to its pings and settings is hung up on before
+// they pile up.
+func TestUnreadAnswers(t *testing.T) {
+	const sent, kept = 15_000, 10_000
+	for name, send := range map[string]func(c *raw) error{
+		"pings":    func(c *raw) error { return c.WritePing(false, [8]byte{}) },
+		"settings": func(c *raw) error { return c.WriteSettings() },
+	} {
+		s, addr := startOn(t, func(l net.Listener) net.Listener { return full{l} }, h2.Config{Handler: http.NotFoundHandler()})
+		c := dial(t, addr)
+		c.ask(1, "GET", "/", true)
+		n := 0
+		for ; n < sent && send(c) == nil; n++ {
+		}
+		if n < kept {
+			t.Errorf("%s: hung up on after %d", name, n)
+		}
+		for end := time.Now().Add(patience); s.Conns() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the connection stays", name)
+			}
+		}
+	}
+}
+
+// TestParks: a connection on which nothing happens gives up its reader, and serves on.
+func TestParks(t *testing.T) {
+	streams := make(chan wire.Stream, 1)
+	s, addr := start(t, h2.Config{Clock: 10 * time.Millisecond, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		if r.URL.Path != "/watch" {
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		stream, _ := wire.Detach(w)
+		streams <- stream
+	})})
+	parks := func(n int) {
+		t.Helper()
+		stacks := make([]byte, 1<<20)
+		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			text := string(stacks[:runtime.Stack(stacks, true)])
+			if strings.Count(text, "h2.(*conn).park(") == n && !strings.Contains(text, "h2.(*conn).serve(") {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the connection is not parked: %s", text)
+			}
+		}
+	}
+	c := dial(t, addr)
+	c.ask(1, "GET", "/watch", true)
+	stream := <-streams
+	parks(1)
+	b := append(make([]byte, wire.Headroom), "said"...)
+	if _, err := stream.TryWrite(&b); err != nil {
+		t.Fatal(err)
+	}
+	c.want("data", func(f http2.Frame) bool { d, ok := f.(*http2.DataFrame); return ok && string(d.Data()) == "said" })
+	c.ask(3, "GET", "/", true)
+	c.want("an answer", isEnd(3))
+	parks(1)
+	told := make(chan struct{})
+	stream.WhenEnded(t.Context(), func() { close(told) })
+	c.must(c.WriteRSTStream(1, http2.ErrCodeCancel))
+	<-told
+	stream.Close(true)
+	stream.Over()
+	parks(1)
+	c.conn.Close()
+	for end := time.Now().Add(patience); s.Conns() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the end of a parked connection is not noticed")
+		}
+	}
+}
+
+// piped is a client of a server in the same process, by a pipe: time may be that of synctest.
+type piped struct {
+	*raw
+	frames chan string // as text, but data; closed at the end
+	writes *atomic.Int32
+}
+
+// counted counts what is written to a connection.
+type counted struct {
+	net.Conn
+	writes atomic.Int32
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+func pipe(t *testing.T, s *h2.Server, greets bool, settings ...http2.Setting) *piped {
+	t.Helper()
+	near, far := net.Pipe()
+	server := &counted{Conn: near}
+	c := tls.Server(wire.NewSocket(server, 0), &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}, SessionTicketsDisabled: true})
+	client := tls.Client(far, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	shaken := make(chan error, 1)
+	go func() { shaken <- c.Handshake() }()
+	if err := errors.Join(client.Handshake(), <-shaken); err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(c)
+	p := &piped{raw: &raw{TB: t, Framer: http2.NewFramer(client, client), conn: client}, frames: make(chan string, 10_000), writes: &server.writes}
+	p.enc = hpack.NewEncoder(&p.head)
+	go p.listen()
+	if greets {
+		_, err := io.WriteString(client, http2.ClientPreface)
+		p.must(err)
+		p.must(p.WriteSettings(settings...))
+	}
+	return p
+}
+
+// listen notes frames until the connection ends.
+func (p *piped) listen() {
+	defer close(p.frames)
+	for {
+		f, err := p.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := f.(type) {
+		case *http2.GoAwayFrame:
+			p.frames <- "GOAWAY " + f.ErrCode.String()
+		case *http2.RSTStreamFrame:
+			p.frames <- "RST " + f.ErrCode.String()
+		case *http2.PingFrame:
+			p.frames <- "PING " + string(f.Data[:])
+		case *http2.DataFrame:
+			p.frames <- "DATA"
+		case *http2.HeadersFrame:
+			p.frames <- "HEADERS"
+		}
+	}
+}
+
+// said is what the server has said so far. ended says that it has hung up.
+func (p *piped) said() (list []string, ended bool) {
+	synctest.Wait()
+	for {
+		select {
+		case f, ok := <-p.frames:
+			if !ok {
+				return list, true
+			}
+			list = append(list, f)
+		default:
+			return list, false
+		}
+	}
+}
+
+// wants fails unless the server has said so.
+func (p *piped) wants(when string, ended bool, want ...string) {
+	p.Helper()
+	got, end := p.said()
+	if strings.Join(got, ", ") != strings.Join(want, ", ") || end != ended {
+		p.Errorf("%s: %v, ended %v; want %v, %v", when, got, end, want, ended)
+	}
+}
+
+// TestTimes: what a client leaves unsaid, or does not take, has its time.
+func TestTimes(t *testing.T) {
+	timed := func(name string, f func(t *testing.T, s *h2.Server)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/wait" {
+						<-r.Context().Done()
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					_, _ = w.Write(make([]byte, 100))
+				})})
+				defer s.Close()
+				f(t, s)
+			})
+		})
+	}
+	timed("a greeting that does not come", func(t *testing.T, s *h2.Server) {
+		p := pipe(t, s, false)
+		time.Sleep(9 * time.Second)
+		p.wants("before", false)
+		time.Sleep(2 * time.Second)
+		p.wants("behind", true)
+	})
+	timed("nothing to do", func(t *testing.T, s *h2.Server) {
+		p := pipe(t, s, true)
+		time.Sleep(179 * time.Second)
+		p.wants("before", false)
+		time.Sleep(4 * time.Second)
+		p.wants("behind", true, "GOAWAY NO_ERROR")
+	})
+	timed("a request that lasts", func(t *testing.T, s *h2.Server) {
+		p := pipe(t, s, true)
+		p.ask(1, "GET", "/wait", true)
+		time.Sleep(time.Hour)
+		p.wants("behind", false)
+		p.conn.Close()
+	})
+	timed("a body that was announced", func(t *testing.T, s *h2.Server) {
+		p := pipe(t, s, true)
+		p.ask(1, "POST", "/", false, "content-length", "10")
+		time.Sleep(29 * time.Second)
+		p.wants("before", false)
+		time.Sleep(3 * time.Second)
+		p.wants("behind", false, "RST CANCEL")
+		p.conn.Close()
+	})
+	timed("an answer that finds no window", func(t *testing.T, s *h2.Server) {
+		p := pipe(t, s, true, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
+		p.ask(1, "GET", "/", true)
+		time.Sleep(29 * time.Second)
+		p.wants("before", false, "HEADERS", "DATA")
+		p.must(p.WriteWindowUpdate(1, 10))
+		time.Sleep(29 * time.Second)
+		p.wants("after some progress", false, "DATA")
+		time.Sleep(2 * time.Second)
+		p.wants("behind", false, "RST INTERNAL_ERROR")
+		p.conn.Close()
+	})
+}
+
+// TestDrain: a client is told to go, and asked whether it has heard; what it sends until then is
+// served, and the connection closes when that is done.
+func TestDrain(t *testing.T) {
+	drains := func(name string, f func(p *piped, go_ chan struct{})) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				s := h2.New(h2.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })})
+				defer s.Close()
+				p := pipe(t, s, true)
+				p.ask(1, "GET", "/", true)
+				synctest.Wait()
+				var running sync.WaitGroup
+				running.Go(func() {
+					if err := s.Drain(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+				p.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
+				f(p, gate)
+				running.Wait()
+			})
+		})
+	}
+	drains("heard", func(p *piped, gate chan struct{}) {
+		p.ask(3, "GET", "/", true) // on its way
+		p.must(p.WritePing(true, [8]byte([]byte("rowlock."))))
+		p.wants("told", false, "GOAWAY NO_ERROR")
+		p.ask(5, "GET", "/", true) // which it should not
+		time.Sleep(time.Hour)
+		close(gate)
+		time.Sleep(10 * time.Millisecond)
+		p.wants("done", true, "HEADERS", "HEADERS")
+	})
+	drains("not heard", func(p *piped, gate chan struct{}) {
+		time.Sleep(200 * time.Millisecond)
+		p.wants("before", false)
+		time.Sleep(100 * time.Millisecond)
+		p.wants("told", false, "GOAWAY NO_ERROR")
+		close(gate)
+		time.Sleep(10 * time.Millisecond)
+		p.wants("done", true, "HEADERS")
+	})
+}
+
+// TestTogether: what watches of a connection say while others are about to leaves together.
+func TestTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conn wire.Conn
+		streams := make(chan wire.Stream, 50)
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn = wire.From(r.Context())
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			stream, _ := wire.Detach(w)
+			streams <- stream
+		})})
+		defer s.Close()
+		p := pipe(t, s, true)
+		var list []wire.Stream
+		for i := range 50 {
+			p.ask(uint32(2*i+1), "GET", "/", true)
+			list = append(list, <-streams)
+		}
+		_, _ = p.said()
+		before := p.writes.Load()
+		conn.AddWriter()
+		for _, one := range list {
+			b := append(make([]byte, wire.Headroom), "event"...)
+			if blocked, err := one.TryWrite(&b); blocked || err != nil {
+				t.Fatal(blocked, err)
+			}
+		}
+		if got, _ := p.said(); len(got) != 0 {
+			t.Errorf("%d frames leave at once", len(got))
+		}
+		conn.RemoveWriter()
+		if got, _ := p.said(); len(got) != 50 || p.writes.Load()-before != 1 {
+			t.Errorf("%d frames, %d writes", len(got), p.writes.Load()-before)
+		}
+		for _, one := range list {
+			one.Close(true)
+			one.Over()
+		}
+		p.conn.Close()
+	})
+}
+
+// FuzzFrames: whatever a client sends, the server serves on and ends.
+func FuzzFrames(f *testing.F) {
+	frames := func(write func(*http2.Framer)) []byte {
+		var out bytes.Buffer
+		write(http2.NewFramer(&out, nil))
+		return out.Bytes()
+	}
+	block := []byte{0x82, 0x87, 0x84, 0x41, 0x01, 'x'}
+	f.Add(frames(func(w *http2.Framer) {
+		_ = w.WriteSettings()
+		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block, EndHeaders: true})
+		_ = w.WriteData(1, true, []byte("body"))
+		_ = w.WriteWindowUpdate(0, 10)
+		_ = w.WriteRSTStream(1, http2.ErrCodeCancel)
+		_ = w.WritePing(false, [8]byte{})
+	}))
+	f.Add(frames(func(w *http2.Framer) {
+		_ = w.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
+		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:3]})
+		_ = w.WriteContinuation(1, true, block[3:])
+		_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, EndHeaders: true})
+		_ = w.WriteGoAway(0, http2.ErrCodeNo, nil)
+	}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := h2.New(h2.Config{MaxStreams: 4, MaxHeader: 4 << 10, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, r.Body)
+		})})
+		defer s.Close()
+		p := pipe(t, s, true)
+		_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = p.conn.Write(data)
+		p.conn.Close()
+		for range p.frames {
+		}
+	})
+}
