@@ -26,9 +26,9 @@ import (
 	"github.com/rowlock/rowlock/server"
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/aggregator"
-	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // authOptions are the flags of authentication.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -24,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
+	"github.com/rowlock/rowlock/server/wire"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/server/wire"
-
 )
 
 // numbered is a connection of which only its number counts.
