@@ -115,9 +115,9 @@ func HookFuncs(notify, wake func()) Hooks { return hookFuncs{notify, wake} }
 // SetHooks sets what is called when Take may have something new.
 func (w *Watcher) SetHooks(h Hooks) { w.hooks.Store(&h) }
 
-// InMemory says that Take has nothing to read that was kept elsewhere. It is for whoever
-// may call Take.
-func (w *Watcher) InMemory() bool { return w.history == nil && !w.lagging.Load() }
+// InMemory says that Take returns what is queued, and reads neither the event log nor the store's. It is for the goroutine
+// that calls Take.
+func (w *Watcher) InMemory() bool { return !w.is(catchingUp) }
 
 // Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with
 // hooks are not notified of what comes later.

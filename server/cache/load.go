@@ -164,13 +164,3 @@ func (s *resource) replace(with *loaded, revision int64) {
 		}
 	})
 }
-
-// end lets Take fail from now on.
-func (w *Watcher) end(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err, w.queue, w.held = err, nil, 0
-	}
-	w.Wake()
-}

@@ -76,7 +76,7 @@ func (w *Watcher) reread(it *Item) {
 	if sc.Log != nil || sc.Namespace != "" && sc.Namespace != it.Namespace || sc.Name != "" && sc.Name != it.Name || !sc.Filter.Match(it) {
 		return
 	}
-	if w.lagging.Load() || !w.push(Delivery{Event: &Event{Type: Added, Item: it}, Type: Added}) {
+	if w.is(catchingUp) || !w.push(Delivery{Event: &Event{Type: Added, Item: it}, Type: Added}) {
 		w.resource.watchers.remove(w)
 		w.end(ErrSlow)
 		return

@@ -189,7 +189,7 @@ func (s *resource) refresh(st *kinds.Storage) {
 	made := s.indexOf(s.items)
 	s.alter(func() { s.index = made })
 	s.watchers.each(func(w *Watcher) {
-		if w.lagging.Load() {
+		if w.is(catchingUp) {
 			return // it is given a place when it has caught up
 		}
 		s.watchers.remove(w)

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// lagBytes is how many bytes of events that the event logs no longer hold may be queued,
+// slowBytes is how many bytes of events that the event logs no longer hold may be queued,
 // for all watchers together.
-const lagBytes = 64 << 20
+const slowBytes = 64 << 20
 
-// laggard is a watcher whose queue holds events that the event log no longer does.
-type laggard struct {
-	w    *Watcher
-	at   int64 // its oldest event
-	held int
+// slowWatcher is a synced watcher whose queue holds events that the event log no longer does.
+type slowWatcher struct {
+	w      *Watcher
+	oldest int64 // revision of its first event
+	held   int
 }
 
-// EndSlow ends watchers that have fallen too far behind, and frees what they hold: first
-// those that lag and whose next event is no longer in the event log, then the slowest ones
-// until the old events in the queues of all others are within lagBytes.
+// EndSlow ends watchers that are too slow, and frees what they hold: first those that catch up and whose next
+// event is no longer in the event log, then the slowest ones until the old events in the queues of all others
+// are within slowBytes.
 func (c *Cache) EndSlow() {
-	var slow []laggard
+	var slow []slowWatcher
 	total := 0
 	c.resources.Range(func(_, v any) bool {
-		for _, l := range v.(*resource).laggards() {
+		for _, l := range v.(*resource).slow() {
 			slow = append(slow, l)
 			total += l.held
 		}
 		return true
 	})
-	slices.SortFunc(slow, func(a, b laggard) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
 	for _, l := range slow {
-		if total <= lagBytes {
+		if total <= slowBytes {
 			return
 		}
 		l.w.end(ErrSlow)
@@ -39,16 +39,16 @@ func (c *Cache) EndSlow() {
 	}
 }
 
-// laggards lists the watchers of a resource whose queues hold events that the event log
-// does not, and ends those that cannot catch up.
-func (s *resource) laggards() (slow []laggard) {
+// slow lists the watchers of a resource whose queues hold events that the event log does not, and ends those that
+// cannot catch up any more.
+func (s *resource) slow() (slow []slowWatcher) {
 	s.mu.Lock()
 	floor := s.recent.floor
 	var all []*Watcher
 	s.watchers.each(func(w *Watcher) { all = append(all, w) })
 	lost := make(map[*Watcher]struct{})
-	for w := range s.watchers.lagging {
-		if w.lagRevision < floor {
+	for w := range s.watchers.behind {
+		if w.seenUpTo < floor {
 			lost[w] = struct{}{}
 		}
 	}
@@ -60,7 +60,7 @@ func (s *resource) laggards() (slow []laggard) {
 		}
 		w.mu.Lock()
 		if n := len(w.queue); n > 0 && w.queue[0].Revision() <= floor {
-			slow = append(slow, laggard{w, w.queue[0].Revision(), w.held})
+			slow = append(slow, slowWatcher{w, w.queue[0].Revision(), w.held})
 		}
 		w.mu.Unlock()
 	}

@@ -38,7 +38,7 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if after >= s.recent.floor {
-		s.watchers.setLagging(w, after)
+		s.watchers.catchUp(w, after)
 		w.Wake()
 		return w, nil
 	}
@@ -46,6 +46,7 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 		return nil, &sqlstore.CompactedError{Revision: after, Floor: floor}
 	}
 	w.history = &history{log: log, next: after}
+	w.state.Store(catchingUp)
 	w.Wake()
 	return w, nil
 }
@@ -87,28 +88,24 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
 	}
-	behind := w.lagging.Load()
+	behind := w.is(catchingUp)
 	revision := w.resource.cacheRevision()
 	clear(buf)
 	w.mu.Lock()
-	if w.err != nil {
-		w.mu.Unlock()
-		return nil, 0, w.err
-	}
 	out := w.queue
-	if len(out) == 0 && behind {
+	if len(out) == 0 && behind && !w.is(ended) {
 		w.mu.Unlock()
-		return w.catchUp(ctx, buf[:0])
+		return w.catchUp(buf[:0])
 	}
 	defer w.mu.Unlock()
-	if w.ended && len(out) == 0 {
-		return nil, 0, ErrEnded
+	if w.is(ended) && len(out) == 0 {
+		return nil, 0, w.reason
 	}
 	w.queue, w.held = buf[:0], 0
 	if cap(w.queue) > 64 {
 		w.queue = nil
 	}
-	if behind || w.ended {
+	if behind || w.is(ended) {
 		w.Wake() // there is more to be said
 	}
 	if !behind {
@@ -122,42 +119,40 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	return out, w.given, nil
 }
 
-// isBegun says that a watcher has been up to date since it was made.
+// isBegun says that a watcher has been synced since it was made.
 func (w *Watcher) isBegun() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.begun
 }
 
-// catchUp reads a page of the recent events for a watcher that lags. A watcher that has
-// read all of them no longer lags: new events are queued for it again.
-func (w *Watcher) catchUp(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
+// catchUp reads a page of the event log. A watcher that has read all of it is synced.
+func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 	s := w.resource
 	s.mu.Lock()
-	if w.lagRevision < s.recent.floor {
+	if w.seenUpTo < s.recent.floor {
 		defer s.mu.Unlock()
-		if w.scope.Log == nil || w.ended || w.isBegun() {
+		if w.scope.Log == nil || w.ends() || w.isBegun() {
 			return nil, 0, ErrSlow
 		}
 		s.watchers.remove(w)
-		w.lagging.Store(false)
-		w.history = &history{log: w.scope.Log, next: w.lagRevision}
+		w.history = &history{log: w.scope.Log, next: w.seenUpTo}
 		w.Wake()
-		return out, max(w.given, w.lagRevision), nil
+		return out, max(w.given, w.seenUpTo), nil
 	}
-	all := s.recent.after(w.lagRevision)
+	all := s.recent.after(w.seenUpTo)
 	events := slices.Clone(page(all))
 	last := len(events) == len(all)
 	if n := len(events); n > 0 {
-		w.lagRevision = events[n-1].Item.Revision
+		w.seenUpTo = events[n-1].Item.Revision
 	}
-	lag, again := w.lagRevision, !last || w.ended
+	upTo, again := w.seenUpTo, true
 	if last {
 		s.watchers.remove(w)
-		w.lagging.Store(false)
-		if !w.ended {
+		if w.caughtUp() {
 			w.place = s.bucketFor(&w.scope)
 			s.watchers.add(w)
+			again = false
 		}
 	}
 	s.mu.Unlock()
@@ -169,7 +164,7 @@ func (w *Watcher) catchUp(ctx context.Context, out []Delivery) ([]Delivery, int6
 	if again || len(out) == 0 {
 		w.Wake()
 	}
-	w.given = max(w.given, lag)
+	w.given = max(w.given, upTo)
 	return out, w.given, nil
 }
 
@@ -213,7 +208,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	defer s.mu.Unlock()
 	if h.next >= s.recent.floor {
 		w.history, w.after = nil, max(w.after, h.next)
-		s.watchers.setLagging(w, h.next)
+		s.watchers.catchUp(w, h.next)
 	}
 	w.Wake()
 	w.given = max(w.given, h.next)

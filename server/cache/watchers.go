@@ -10,11 +10,26 @@ import (
 var ErrSlow = errors.New("watcher is too slow")
 
 // What may be queued for one watcher, as deliveries and as bytes of their objects. Nothing
-// more is queued for a watcher whose queue is full: it lags. Once it has taken what is
-// queued, it reads the events that it missed from the event log, which all watchers share.
+// more is queued for a watcher whose queue is full: it has to catch up.
 const (
 	maxQueue      = 512
 	maxQueueBytes = 512 << 10
+)
+
+// A watcher is in one of three states.
+//
+//	synced      it is in a bucket of its resource, and events are queued for it as they come
+//	catchingUp  nothing is queued for it. Take reads what it missed: from the event log, which all watchers share, or, where
+//	            that no longer reaches back far enough, from the store's log (history)
+//	ended       nothing comes any more. Take returns what is queued, and then why it ended
+//
+// A watcher begins synced (WatchNow) or catching up (Watch). From synced it goes to catchingUp when its queue is full
+// (push), and back when it has read all of the event log (catchUp). EndSlow, a reload and End end it; whatever End
+// ends may catch up before.
+const (
+	synced uint32 = iota
+	catchingUp
+	ended
 )
 
 // Scope is what a watcher wants to see of a storage.
@@ -38,23 +53,78 @@ type Watcher struct {
 	place    bucketKey
 	index    int // in its bucket
 
-	ready chan struct{}
-	state atomic.Uint32
-	hooks atomic.Pointer[Hooks] // of SetHooks
+	ready  chan struct{}
+	signal atomic.Uint32
+	hooks  atomic.Pointer[Hooks] // of SetHooks
 
-	mu    sync.Mutex
-	queue []Delivery
-	held  int // bytes of the objects in queue
-	err   error
-	ended bool // no more events are queued
-	begun bool // has been up to date since it was made
-	woken bool // is in the resource's list of hits; guarded by the resource's mu
+	state atomic.Uint32 // synced, catchingUp or ended; changed with mu held
 
-	lagging     atomic.Bool // nothing is queued for it, and it reads the events after lagRevision from the event log; changed with the resource's mu held
-	lagRevision int64       // guarded by the resource's mu
+	mu     sync.Mutex
+	queue  []Delivery
+	held   int   // bytes of the objects in queue
+	reason error // why it has ended, or will end once it has caught up; nil: it goes on
+	begun  bool  // has been synced since it was made
+	woken  bool  // is in the resource's list of hits; guarded by the resource's mu
+
+	seenUpTo int64 // while catching up: it has been given all events up to this revision; guarded by the resource's mu
 
 	given   int64    // the revision that Take returned last
-	history *history // set while older changes are read from the log
+	history *history // set while it catches up from the store's log
+}
+
+func (w *Watcher) is(state uint32) bool { return w.state.Load() == state }
+
+// fallBehind has the watcher catch up, unless it has ended. mu is held.
+func (w *Watcher) fallBehind() {
+	if w.is(synced) {
+		w.state.Store(catchingUp)
+	}
+}
+
+// caughtUp makes a watcher synced that has read all of the event log, or ends it where that is all it is to be given. It says
+// whether the watcher goes on.
+func (w *Watcher) caughtUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.is(ended):
+	case w.reason != nil:
+		w.state.Store(ended)
+	default:
+		w.state.Store(synced)
+	}
+	return w.is(synced)
+}
+
+// ends says that the watcher goes on no further than what it has to catch up with.
+func (w *Watcher) ends() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reason != nil
+}
+
+// end ends the watcher at once: Take fails from now on.
+func (w *Watcher) end(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.is(ended) || len(w.queue) > 0 {
+		w.reason, w.queue, w.held = err, nil, 0
+		w.state.Store(ended)
+	}
+	w.Wake()
+}
+
+// drain ends the watcher with err once it has been given what there is for it.
+func (w *Watcher) drain(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reason == nil {
+		w.reason = err
+	}
+	if w.is(synced) {
+		w.state.Store(ended)
+	}
+	w.Wake()
 }
 
 // Group is told of watchers that send by one connection, so that what they send can
@@ -72,16 +142,16 @@ func (s *Scope) order() uint64 {
 	return s.Group.ID()
 }
 
-// States of a watcher with a group.
+// What a watcher with a group does, as its signal says.
 const (
-	busy   uint32 = iota
-	idle          // waits for Ready
-	called        // the group has been told
+	busy   uint32 = iota // it takes and sends
+	idle                 // it waits for Ready
+	called               // its group has been told that it will have something to send
 )
 
 // Written must be called when what Take gave is about to be sent, or if there was nothing.
 func (w *Watcher) Written() {
-	if w.scope.Group != nil && w.state.Swap(busy) == called {
+	if w.scope.Group != nil && w.signal.Swap(busy) == called {
 		w.scope.Group.RemoveWriter()
 	}
 }
@@ -103,20 +173,22 @@ const (
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
 	kinds   [bucketField + 1]int
-	hit     []*Watcher            // told at the end of a batch
-	full    []*Watcher            // that fall behind, at the end of a batch
-	lagging map[*Watcher]struct{} // that have fallen behind, and so are in no bucket
+	hit     []*Watcher            // are signalled at the end of a batch
+	full    []*Watcher            // fell behind in this batch: they leave their buckets at its end
+	behind  map[*Watcher]struct{} // catch up from the event log, and so are in no bucket
 }
 
 func (ws *watchers) init() {
-	ws.buckets, ws.lagging = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
+	ws.buckets, ws.behind = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
 }
 
-// setLagging gives a watcher nothing more that has been given everything up to a revision.
-func (ws *watchers) setLagging(w *Watcher, upTo int64) {
-	w.lagRevision = upTo
-	w.lagging.Store(true)
-	ws.lagging[w] = struct{}{}
+// catchUp has a watcher read the event log, which has been given everything up to a revision.
+func (ws *watchers) catchUp(w *Watcher, upTo int64) {
+	w.seenUpTo = upTo
+	ws.behind[w] = struct{}{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fallBehind()
 }
 
 func (ws *watchers) add(w *Watcher) {
@@ -127,7 +199,7 @@ func (ws *watchers) add(w *Watcher) {
 }
 
 func (ws *watchers) remove(w *Watcher) {
-	delete(ws.lagging, w)
+	delete(ws.behind, w)
 	b := ws.buckets[w.place]
 	if w.index >= len(b) || b[w.index] != w {
 		return
@@ -145,7 +217,7 @@ func (ws *watchers) remove(w *Watcher) {
 }
 
 func (ws *watchers) count() (n int) {
-	n = len(ws.lagging)
+	n = len(ws.behind)
 	for _, k := range ws.kinds {
 		n += k
 	}
@@ -161,7 +233,7 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	for _, b := range ws.buckets {
 		all = append(all, b...)
 	}
-	for w := range ws.lagging {
+	for w := range ws.behind {
 		all = append(all, w)
 	}
 	for _, w := range all {
@@ -174,12 +246,12 @@ func (ws *watchers) each(fn func(*Watcher)) {
 func (ws *watchers) wake() *fanOut {
 	for i, w := range ws.full {
 		ws.remove(w)
-		ws.lagging[w] = struct{}{}
+		ws.behind[w] = struct{}{}
 		ws.full[i] = nil
 	}
 	ws.full = ws.full[:0]
 	for _, w := range ws.hit {
-		if w.scope.Group != nil && w.state.CompareAndSwap(idle, called) {
+		if w.scope.Group != nil && w.signal.CompareAndSwap(idle, called) {
 			w.scope.Group.AddWriter()
 		}
 	}
@@ -270,13 +342,12 @@ func (s *resource) offerFields(e *Event) {
 
 func (s *resource) offer(k bucketKey, e *Event) {
 	for _, w := range s.watchers.buckets[k] {
-		if w.lagging.Load() {
+		if !w.is(synced) {
 			continue // since an earlier event of the batch
 		}
 		if d, ok := w.sees(e); ok {
 			if !w.push(d) {
-				w.lagRevision = d.Revision() - 1
-				w.lagging.Store(true)
+				w.seenUpTo = d.Revision() - 1
 				s.watchers.full = append(s.watchers.full, w)
 				continue
 			}
@@ -301,15 +372,16 @@ func (w *Watcher) sees(e *Event) (Delivery, bool) {
 	return Delivery{Event: e, Type: t, Unsure: ok && (f.unsure(it) || e.Prev != nil && f.unsure(e.Prev))}, ok
 }
 
-// push lets a delivery wait for its watcher, unless too much does.
+// push queues a delivery for its watcher; false: its queue is full, and it has to catch up.
 func (w *Watcher) push(d Delivery) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
+	if w.is(ended) {
 		return true
 	}
 	size := d.Event.Item.Size()
 	if n := len(w.queue); n >= maxQueue || n > 0 && w.held+size > maxQueueBytes {
+		w.fallBehind()
 		return false
 	}
 	w.queue = append(w.queue, d)
@@ -320,7 +392,7 @@ func (w *Watcher) push(d Delivery) bool {
 // Ready is signalled when Take may have something new. It is called to wait for that.
 func (w *Watcher) Ready() <-chan struct{} {
 	if w.scope.Group != nil {
-		w.state.CompareAndSwap(busy, idle)
+		w.signal.CompareAndSwap(busy, idle)
 	}
 	return w.ready
 }
