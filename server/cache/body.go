@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"slices"
 	"sync/atomic"
 )
@@ -13,9 +14,9 @@ import (
 // There is one for each object: it has 64 bytes, which is a size that memory is given in. What
 // most do not have lies apart.
 type body struct {
-	data   []byte  // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
-	with   *shape  // what it is packed with; nil: it is plain
-	common *common // labels and owners, where it is packed
+	data   []byte          // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
+	with   *shape          // what it is packed with; nil: it is plain
+	common *packing.Common // labels and owners, where it is packed
 	made   atomic.Pointer[made]
 	size   int32         // of JSON, where it is packed; noNewline
 	split  int32         // where the metadata ends in data
@@ -122,10 +123,10 @@ func (it *Item) plain() *body {
 		return b
 	}
 	made := &body{data: it.line(b, make([]byte, 0, b.size+1))}
-	if again && it.home.plain.room() {
+	if again && it.home.plain.Room() {
 		made.like(b, b.message(), b.forms()) // a form may be in the making right now, from what is read here
 		if it.body.CompareAndSwap(b, made) {
-			it.home.plain.grow(len(made.data))
+			it.home.plain.Grow(len(made.data))
 		}
 	}
 	return made
@@ -218,7 +219,7 @@ func (it *Item) Meta() *Meta {
 		return it.metaOf(it.plain())
 	}
 	m := b.unpackMeta()
-	m.Labels = b.common.set()
+	m.Labels = b.common.Set()
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -40,7 +41,7 @@ type Cache struct {
 	base      int64 // revision of the last Load; guarded by making
 	revision  atomic.Int64
 	fanOuts   fanOuts
-	plain     plainBytes
+	plain     packing.Budget
 	replays   chan struct{} // held while a page of the log is read for a watcher
 
 	rows atomic.Pointer[sqlstore.Attestor] // to read one again whose packed bytes were damaged; nil before LoadCopy
@@ -88,7 +89,7 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 		cfg.Clock = time.Now
 	}
 	c := &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
-	c.plain.most = cfg.PlainBytes
+	c.plain.Most = cfg.PlainBytes
 	return c
 }
 

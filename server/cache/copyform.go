@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
 	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -61,9 +62,9 @@ func copyRecord(dst []byte, it *Item, b *body, dictionary int, before *copyBefor
 	if it.Namespace == before.namespace && before.any {
 		flags |= copySameNamespace
 	} else {
-		dst = appendText(dst, it.Namespace)
+		dst = packing.AppendText(dst, it.Namespace)
 	}
-	dst = appendText(dst, it.Name)
+	dst = packing.AppendText(dst, it.Name)
 	dst = binary.AppendUvarint(dst, uint64(it.Revision))
 	dst = binary.AppendUvarint(dst, uint64(it.Created))
 	dst = binary.AppendUvarint(dst, uint64(it.head))
@@ -72,9 +73,9 @@ func copyRecord(dst []byte, it *Item, b *body, dictionary int, before *copyBefor
 		for _, n := range [...]int{dictionary, int(b.size), int(b.split)} {
 			dst = binary.AppendUvarint(dst, uint64(n))
 		}
-		dst = before.near.record(dst, b.common)
+		dst = before.near.Record(dst, b.common)
 	}
-	dst = appendText(dst, view(b.data))
+	dst = packing.AppendText(dst, packing.View(b.data))
 	dst[at] = flags
 	before.namespace, before.any = it.Namespace, true
 	return dst
@@ -84,93 +85,14 @@ func copyRecord(dst []byte, it *Item, b *body, dictionary int, before *copyBefor
 type copyBefore struct {
 	namespace string
 	any       bool // there is one
-	near      near
+	near      packing.Neighbors
 }
-
-// record appends what a packed object has in common with those before it: a number of what was seen,
-// or 0 and the parts, each as a number of what has it, or 0 and its text. Who reads has seen the same, and
-// need not look for what is equal.
-func (n *near) record(dst []byte, c *common) []byte {
-	at := 0
-	if c != nil {
-		if same, _ := n.find(c.labels, c.owners); same != nil {
-			c = same
-		}
-		at = slices.Index(n.seen[:], c) + 1
-	}
-	if dst = append(dst, byte(at)); at > 0 {
-		return dst
-	}
-	if c == nil {
-		c = &common{}
-	}
-	dst = n.recordPart(dst, c.labels, labelsOf)
-	dst = n.recordPart(dst, c.owners, ownersOf)
-	if c.labels != "" || c.owners != "" {
-		n.see(c)
-	}
-	return dst
-}
-
-func (n *near) recordPart(dst []byte, text string, of func(c *common) string) []byte {
-	at := slices.IndexFunc(n.seen[:], func(c *common) bool { return c != nil && text != "" && of(c) == text }) + 1
-	if dst = append(dst, byte(at)); at > 0 {
-		return dst
-	}
-	return appendText(dst, text)
-}
-
-// read reads what record wrote; false if that is something else.
-func (n *near) read(from *cursor) (c *common, ok bool) {
-	at := int(from.byte())
-	if at > mostNear {
-		return nil, false
-	}
-	if at > 0 {
-		c = n.seen[at-1]
-		return c, c != nil
-	}
-	var made common
-	labels, owners := n.readPart(from, &made.labels, labelsOf, validLabels), n.readPart(from, &made.owners, ownersOf, validOwners)
-	if !labels || !owners {
-		return nil, false
-	}
-	if made == (common{}) {
-		return nil, true
-	}
-	c = &made
-	n.see(c)
-	return c, true
-}
-
-func (n *near) readPart(from *cursor, to *string, of func(c *common) string, valid func(text []byte) bool) (ok bool) {
-	at := int(from.byte())
-	if at > mostNear {
-		return false
-	}
-	if at > 0 {
-		c := n.seen[at-1]
-		if c != nil {
-			*to = of(c)
-		}
-		return c != nil
-	}
-	text := from.bytes()
-	if from.bad || !valid(text) {
-		return false
-	}
-	*to = string(text)
-	return true
-}
-
-func labelsOf(c *common) string { return c.labels }
-func ownersOf(c *common) string { return c.owners }
 
 // copyReader reads the objects of a block, which is lent: items have memory of their own.
 type copyReader struct {
 	of     *resource
 	shapes []*shape // by dictionary
-	left   cursor
+	left   packing.Cursor
 	before copyBefore
 	names  []byte // of the objects, one behind the other
 	ends   []int  // of each in names
@@ -180,17 +102,17 @@ type copyReader struct {
 // they are known; they are views of the block.
 func (r *copyReader) next(fields []string) (it *Item, _ []string, err error) {
 	c := &r.left
-	flags := c.byte()
+	flags := c.Byte()
 	if flags&copySameNamespace == 0 {
-		r.before.namespace = unique.Make(c.text()).Value()
+		r.before.namespace = unique.Make(c.Text()).Value()
 	}
-	r.names = append(r.names, c.bytes()...)
+	r.names = append(r.names, c.Bytes()...)
 	r.ends = append(r.ends, len(r.names))
 	both := &itemAndBody{item: Item{Namespace: r.before.namespace, home: &r.of.home}}
 	it = &both.item
 	it.body.Store(&both.body)
-	it.Revision, it.Created, it.head = int64(c.number()), int64(c.number()), int32(c.number())
-	if c.bad || it.Revision <= 0 || it.Created < 0 || it.Created > it.Revision || it.head < 0 {
+	it.Revision, it.Created, it.head = int64(c.Number()), int64(c.Number()), int32(c.Number())
+	if c.Bad || it.Revision <= 0 || it.Created < 0 || it.Created > it.Revision || it.head < 0 {
 		return nil, nil, errCopyForm
 	}
 	if flags&copyPacked == 0 {
@@ -220,8 +142,8 @@ type itemAndBody struct {
 }
 
 func (r *copyReader) plain(to *itemAndBody) error {
-	line := r.left.bytes()
-	if r.left.bad || len(line) < 2 || line[len(line)-1] != '\n' || int(to.item.head) >= len(line) {
+	line := r.left.Bytes()
+	if r.left.Bad || len(line) < 2 || line[len(line)-1] != '\n' || int(to.item.head) >= len(line) {
 		return errCopyForm
 	}
 	to.body.data = slices.Clone(line)
@@ -230,10 +152,10 @@ func (r *copyReader) plain(to *itemAndBody) error {
 
 func (r *copyReader) packed(to *itemAndBody, fields []string) ([]string, error) {
 	c := &r.left
-	of, size, split := c.number(), c.number(), c.number()
-	common, known := r.before.near.read(c)
-	data := c.bytes()
-	if c.bad || !known || of >= uint64(len(r.shapes)) || size >= blockfile.MostBlock || split >= uint64(len(data)) || int(to.item.head) > int(size) {
+	of, size, split := c.Number(), c.Number(), c.Number()
+	common, known := r.before.near.Read(c)
+	data := c.Bytes()
+	if c.Bad || !known || of >= uint64(len(r.shapes)) || size >= blockfile.MostBlock || split >= uint64(len(data)) || int(to.item.head) > int(size) {
 		return nil, errCopyForm
 	}
 	if n, err := dictionary.Size(data[split:]); err != nil || n != int(size)+1 {
@@ -255,80 +177,16 @@ func (r *copyReader) packed(to *itemAndBody, fields []string) ([]string, error) 
 // readMeta checks what unpackMeta will read, of an object of so many bytes, and returns the values
 // of the fields.
 func readMeta(b []byte, size int, fields []string) (_ []string, ok bool) {
-	c := cursor{b: b}
-	c.number() // flags
-	from, to, n := c.number(), c.number(), c.number()
-	c.bytes() // UID
-	c.bytes() // creation
+	c := packing.NewCursor(b)
+	c.Number() // flags
+	from, to, n := c.Number(), c.Number(), c.Number()
+	c.Bytes() // UID
+	c.Bytes() // creation
 	if fields = fields[:0]; n > uint64(len(b)) {
 		return nil, false
 	}
 	for range n {
-		fields = append(fields, c.text())
+		fields = append(fields, c.Text())
 	}
-	return fields, !c.bad && len(c.b) == 0 && from <= to && to <= uint64(size)
+	return fields, !c.Bad && c.Left() == 0 && from <= to && to <= uint64(size)
 }
-
-// validLabels says that a text is the labels of a common.
-func validLabels(text []byte) bool {
-	c := cursor{b: text}
-	for len(c.b) > 0 {
-		c.bytes()
-		c.bytes()
-	}
-	return !c.bad
-}
-
-// validOwners says that a text is the owners of a common.
-func validOwners(text []byte) bool {
-	c := cursor{b: text}
-	for len(c.b) > 0 {
-		c.byte()
-		for range 4 {
-			c.bytes()
-		}
-	}
-	return !c.bad
-}
-
-// cursor reads bytes that may be anything. What it cannot read is empty, and bad is set.
-type cursor struct {
-	b   []byte
-	bad bool
-}
-
-func (c *cursor) byte() byte {
-	if len(c.b) == 0 {
-		c.bad = true
-		return 0
-	}
-	v := c.b[0]
-	c.b = c.b[1:]
-	return v
-}
-
-func (c *cursor) number() uint64 {
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 {
-		c.b, c.bad = nil, true
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-// bytes reads what appendText wrote; it is a view. A length in more bytes than it needs is none: commonReader looks at so
-// many alone.
-func (c *cursor) bytes() []byte {
-	before := len(c.b)
-	n := c.number()
-	if before-len(c.b) > binary.MaxVarintLen32 || n > uint64(len(c.b)) {
-		c.b, c.bad = nil, true
-		return nil
-	}
-	v := c.b[:n:n]
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) text() string { return view(c.bytes()) }

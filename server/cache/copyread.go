@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
 	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -166,7 +167,7 @@ func (r *copyLoading) resources() error {
 			if d == nil {
 				return fmt.Errorf("%w: a dictionary of %s", blockfile.ErrDamaged, a.Name)
 			}
-			of.shapes = append(of.shapes, &shape{storage: st, objects: &packing{d}})
+			of.shapes = append(of.shapes, &shape{storage: st, objects: &packing.Codec{Dictionary: d}})
 		}
 		if n := len(of.shapes); n > 0 {
 			s.packer.adopt(of.shapes[n-1])
@@ -180,10 +181,10 @@ func (r *copyLoading) resources() error {
 func (p *packer) adopt(of *shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.objects.with == nil {
+	if p.objects.With == nil {
 		p.shapes++
 		of.number = p.shapes
-		p.objects, p.shape = learned{with: of.objects}, of
+		p.objects, p.shape = packing.Learner{With: of.objects}, of
 	}
 }
 
@@ -287,7 +288,7 @@ func (of *copyOf) make(room *copyRoom, count int) (made madeBlock, err error) {
 	if count < 0 || count > len(room.block) {
 		return made, errCopyForm
 	}
-	reader := copyReader{of: of.s, shapes: of.shapes, left: cursor{b: room.block}, names: room.names[:0], ends: room.ends[:0]}
+	reader := copyReader{of: of.s, shapes: of.shapes, left: packing.NewCursor(room.block), names: room.names[:0], ends: room.ends[:0]}
 	terms := fieldTerms(*of.keys)
 	var handles []fieldHandles
 	for _, key := range *of.keys {
@@ -318,7 +319,7 @@ func (of *copyOf) make(room *copyRoom, count int) (made madeBlock, err error) {
 			fields = values
 		}
 	}
-	if len(reader.left.b) > 0 {
+	if reader.left.Left() > 0 {
 		return made, errCopyForm
 	}
 	reader.name(made.items)
@@ -345,7 +346,7 @@ func (r *copyLoading) keep() {
 		}
 		for _, it := range made.items {
 			if b := it.body.Load(); !b.packed() {
-				of.s.plain.grow(len(b.data))
+				of.s.plain.Grow(len(b.data))
 			}
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 // CopyConfig says what a copy is to be like, and where.
@@ -72,12 +73,12 @@ type copyWriter struct {
 	count        int // objects in block
 	first        *Item
 	before       copyBefore
-	dictionaries map[*packing]int
+	dictionaries map[*packing.Codec]int
 }
 
 func (w *copyWriter) resource(s *resource) (err error) {
 	w.about.Resources = append(w.about.Resources, aboutResource{Name: s.key, Fields: fieldLabels(s.storage.Load())})
-	w.dictionaries = map[*packing]int{}
+	w.dictionaries = map[*packing.Codec]int{}
 	s.state().items.Scan(func(it *Item) bool {
 		if it.Corrupt == nil {
 			err = w.item(it)
@@ -111,7 +112,7 @@ func (w *copyWriter) item(it *Item) error {
 }
 
 // dictionary is the number of a dictionary among those of the resource.
-func (w *copyWriter) dictionary(d *packing) int {
+func (w *copyWriter) dictionary(d *packing.Codec) int {
 	n, known := w.dictionaries[d]
 	if !known {
 		r := &w.about.Resources[len(w.about.Resources)-1]

@@ -83,7 +83,7 @@ func (m *matcher) match(it *Item) bool {
 	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || it.Corrupt != nil || !b.packed() {
 		return m.Match(it)
 	}
-	if of := b.common.text(); !m.known || m.of != of {
+	if of := b.common.Text(); !m.known || m.of != of {
 		m.of, m.known, m.is = of, true, m.matchTerms(b.common)
 	}
 	return m.is

@@ -14,7 +14,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	b := it.body.Load()
 	f := find(b.forms(), key)
 	if f == nil {
-		if key.again() && !it.home.plain.room() {
+		if key.again() && !it.home.plain.Room() {
 			it.use()
 			return make(it)
 		}
@@ -23,7 +23,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	f.once.Do(func() {
 		f.value, f.err = make(it)
 		f.done.Store(true)
-		it.home.plain.grow(f.size())
+		it.home.plain.Grow(f.size())
 	})
 	it.use() // last: reading the item to make a form is no second use
 	return f.value, f.err

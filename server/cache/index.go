@@ -43,7 +43,7 @@ func fieldTerms(keys []string) termsOf {
 
 func labelTerms(it *Item, add func(term)) {
 	if b := it.body.Load(); b.packed() {
-		b.common.each(func(k, v string) bool { add(term{k, v}); return true })
+		b.common.Each(func(k, v string) bool { add(term{k, v}); return true })
 		return
 	}
 	for k, v := range it.Meta().Labels {
@@ -95,7 +95,7 @@ type run struct {
 // sameLabels says that two items have the same labels, where that costs little to find out.
 func sameLabels(a, b *Item) bool {
 	of, and := a.body.Load(), b.body.Load()
-	return of.packed() && and.packed() && of.common.text() == and.common.text()
+	return of.packed() && and.packed() && of.common.Text() == and.common.Text()
 }
 
 // index makes the entries of all items at once: as items come in key order, those of each term

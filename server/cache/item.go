@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -34,7 +35,7 @@ type Item struct {
 // home is what the items of a storage share.
 type home struct {
 	storage atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
-	plain   *plainBytes                   // nil: nobody counts
+	plain   *packing.Budget               // nil: nobody counts
 	again   func(it *Item, b *body) *body // makes a body anew that cannot be unpacked; nil, or nil of it: it cannot
 }
 

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 // Kin is what an object says of itself to those who follow owners and their dependents.
@@ -14,14 +15,8 @@ type Kin struct {
 	Orphan     bool // it has the finalizer that waits for its dependents to forget it
 }
 
-// Owner is one of an object's references to owners. Its strings may be views of memory that
-// never changes.
-type Owner struct {
-	APIVersion, Kind, Name, UID string
-
-	Blocks bool   // the owner's deletion in the foreground waits for the object
-	JSON   []byte // as it stands in the object, where that was asked for
-}
+// Owner is one of an object's references to owners.
+type Owner = packing.Owner
 
 // mostOwners is how many bytes the references of a packed object may take beside its value. Those
 // of objects that have more are read from there: whoever writes them would have them kept twice.
@@ -47,7 +42,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case it.Corrupt != nil:
 		return dst
 	case b.packed() && b.ownersKept():
-		return b.common.refs(dst)
+		return b.common.Refs(dst)
 	case b.packed():
 		b = &body{data: it.line(b, make([]byte, 0, b.size+1))}
 	}
@@ -188,12 +183,7 @@ func appendKeptOwners(dst, list []byte) (kept []byte, ok bool) {
 	}
 	kept = dst
 	for _, o := range appendOwners(nil, list, false) {
-		blocks := byte(0)
-		if o.Blocks {
-			blocks = 1
-		}
-		kept = appendText(appendText(append(kept, blocks), o.APIVersion), o.Kind)
-		kept = appendText(appendText(kept, o.Name), o.UID)
+		kept = packing.AppendOwner(kept, &o)
 	}
 	if len(kept)-len(dst) > mostOwners {
 		return dst, false

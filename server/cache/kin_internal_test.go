@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -97,14 +98,14 @@ func TestKinOfPacked(t *testing.T) {
 		finalizers, whole := it.Written()
 		packed(t, it)
 		b := it.body.Load()
-		if b.ownersKept() == c.many || b.common != nil && len(b.common.owners) > mostOwners {
-			t.Errorf("%s: owners are kept: %v, in %d bytes", name, b.ownersKept(), len(b.common.owners))
+		if b.ownersKept() == c.many || b.common != nil && len(b.common.Owners) > mostOwners {
+			t.Errorf("%s: owners are kept: %v, in %d bytes", name, b.ownersKept(), len(b.common.Owners))
 		}
 		if !c.many { // the value is not there to be read
 			away := &body{with: b.with, data: b.data[:b.split:b.split], split: b.split, common: b.common}
 			it.body.Store(away)
 		}
-		if d := cmp.Diff(kin, it.Kin()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.set()); d != "" {
+		if d := cmp.Diff(kin, it.Kin()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.Set()); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 		it.body.Store(b)
@@ -123,7 +124,7 @@ func TestKinOfPacked(t *testing.T) {
 func TestOwnersInCommon(t *testing.T) {
 	const one = `,"labels":{"a":"b"},"ownerReferences":[` + firstOwner + `]`
 	var room packRoom
-	of := func(name, more string) *common {
+	of := func(name, more string) *packing.Common {
 		return packedIn(t, withMetadata(name, more), &room).body.Load().common
 	}
 	a, b := of("a", one), of("b", one)
@@ -132,19 +133,19 @@ func TestOwnersInCommon(t *testing.T) {
 	switch {
 	case a != b:
 		t.Error("all of it lies there twice")
-	case a.owners == otherOwner.owners || a.labels == otherLabel.labels:
+	case a.Owners == otherOwner.Owners || a.Labels == otherLabel.Labels:
 		t.Error("what is different is one")
-	case at(a.labels) != at(otherOwner.labels) || at(a.owners) != at(otherLabel.owners):
+	case at(a.Labels) != at(otherOwner.Labels) || at(a.Owners) != at(otherLabel.Owners):
 		t.Error("the same part lies there twice")
 	case of("e", "") != nil:
 		t.Error("nothing takes memory")
 	}
 	// Whoever was read in another order shares it once all are in order.
-	twice, alike := &common{strings.Clone(a.labels), strings.Clone(a.owners)}, &common{"\x01x\x01y", strings.Clone(a.owners)}
-	if room.near.shared(twice) != a || room.near.shared(nil) != nil {
+	twice, alike := &packing.Common{Labels: strings.Clone(a.Labels), Owners: strings.Clone(a.Owners)}, &packing.Common{Labels: "\x01x\x01y", Owners: strings.Clone(a.Owners)}
+	if room.near.Shared(twice) != a || room.near.Shared(nil) != nil {
 		t.Error("what is equal is not shared")
 	}
-	if c := room.near.shared(alike); c.labels != alike.labels || at(c.owners) != at(a.owners) || room.near.shared(alike) != c {
+	if c := room.near.Shared(alike); c.Labels != alike.Labels || at(c.Owners) != at(a.Owners) || room.near.Shared(alike) != c {
 		t.Error("owners are not shared")
 	}
 }
@@ -161,7 +162,7 @@ func FuzzKin(f *testing.F) {
 			}
 			return
 		}
-		if d := cmp.Diff(appendOwners(nil, list, false), (&near{}).common(nil, kept[1:]).refs(nil)); d != "" {
+		if d := cmp.Diff(appendOwners(nil, list, false), (&packing.Neighbors{}).Common(nil, kept[1:]).Refs(nil)); d != "" {
 			t.Error(d)
 		}
 	})

@@ -107,9 +107,9 @@ func (s *resource) item(row *sqlstore.Row, lent *lentRoom, afresh bool, look fun
 		return it
 	}
 	of := s.packer.known()
-	if of == nil || s.plain.room() {
+	if of == nil || s.plain.Room() {
 		it = s.read(row, nil)
-		s.plain.grow(it.Size())
+		s.plain.Grow(it.Size())
 		look(it)
 	} else {
 		lent.line = slices.Grow(lent.line[:0], len(row.Value)+64)

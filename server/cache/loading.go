@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"unique"
 
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -173,12 +174,12 @@ func (r *loaded) order() {
 func (r *loaded) sort() {
 	there, _, _ := r.of.extent()
 	again := there > 0 // readers may have some of the items already
-	var all near
+	var all packing.Neighbors
 	for _, some := range grouped(r.all, func(it *Item) (string, *Item) { return it.Namespace, it }, strings.Compare) {
 		slices.SortFunc(some, compareKeys)
 		for _, it := range some {
 			if b := it.body.Load(); !again && b.common != nil {
-				b.common = all.shared(b.common) // rows come in the order of their revisions: neighbours have met only here
+				b.common = all.Shared(b.common) // rows come in the order of their revisions: neighbours have met only here
 			}
 			r.load(it)
 		}

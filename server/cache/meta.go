@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -88,7 +89,7 @@ func (m *Meta) labels(b []byte, at int) int {
 	m.Labels = labels.Set{}
 	return scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
 		value, end := text(b, at)
-		m.Labels[view(name.In(b))] = value
+		m.Labels[packing.View(name.In(b))] = value
 		return end, true
 	})
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"context"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"slices"
 )
 
@@ -12,41 +13,43 @@ const packFrom = 1 << 20
 
 // BoundPlain says what objects may take as they are; see Config.PlainBytes. It is for before
 // the cache is filled.
-func (c *Cache) BoundPlain(bytes int64) { c.plain.most = bytes }
+func (c *Cache) BoundPlain(bytes int64) { c.plain.Most = bytes }
 
 // PlainBytes is what objects take as they are, and what was made of them, as of the last
 // round of packing and with what has come since; without those resources of which there
 // is little.
-func (c *Cache) PlainBytes() int64 { return c.plain.taken() + c.plain.messages.Load() }
+func (c *Cache) PlainBytes() int64 { return c.plain.Taken() + c.plain.Messages.Load() }
 
 // Pack packs objects, and drops what was made of them, where not everything fits into
 // Config.PlainBytes: those that were not read since the last round, and if what is plain takes
 // too much still, others as well. It returns how many bytes less are plain. It rests now and then. One caller at a time.
-func (c *Cache) Pack(ctx context.Context) (less int64) { return c.pack(c.packPace(ctx)) }
+func (c *Cache) Pack(ctx context.Context) (less int64) {
+	return c.pack(packing.NewPace(ctx, c.plain.Overflows))
+}
 
-func (c *Cache) pack(pace *packPace) (less int64) {
-	most := c.plain.most
+func (c *Cache) pack(pace *packing.Pace) (less int64) {
+	most := c.plain.Most
 	if most < 0 {
 		return 0
 	}
-	c.plain.grown.Store(0)
+	c.plain.Grown.Store(0)
 	all, total, fits := c.weigh(pace)
-	if pace.ctx.Err() != nil {
+	if pace.Ctx.Err() != nil {
 		return 0
 	}
-	c.plain.total.Store(total)
-	most = max(0, most-c.plain.messages.Load())
+	c.plain.Total.Store(total)
+	most = max(0, most-c.plain.Messages.Load())
 	if fits && total <= most {
 		return 0
 	}
 	// What is used right now stays plain in the first pass; in the second nothing does.
 	for _, down := range [...]int64{0, most / 8 * 7} {
 		for _, w := range all {
-			if total-less <= down || pace.ctx.Err() != nil {
+			if total-less <= down || pace.Ctx.Err() != nil {
 				break
 			}
 			less += w.resource.pack(pace, total-less-down)
-			c.plain.total.Store(total - less)
+			c.plain.Total.Store(total - less)
 		}
 		if total-less <= most {
 			break
@@ -63,7 +66,7 @@ type weight struct {
 
 // weigh weighs all resources, the heaviest first: those whose objects may be packed, and the
 // total of them. fits says that none is packed. Where ctx ends it is less.
-func (c *Cache) weigh(pace *packPace) (all []weight, total int64, fits bool) {
+func (c *Cache) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) {
 	fits = true
 	messages := int64(0)
 	c.resources.Range(func(_, v any) bool {
@@ -77,22 +80,22 @@ func (c *Cache) weigh(pace *packPace) (all []weight, total int64, fits bool) {
 			n += int64(b.plainSize())
 			messages += int64(b.message().weight())
 			fits = fits && !b.packed()
-			return pace.step(0)
+			return pace.Step(0)
 		})
 		if n >= packFrom {
 			all = append(all, weight{s, n})
 			total += n
 		}
-		return pace.ctx.Err() == nil
+		return pace.Ctx.Err() == nil
 	})
-	c.plain.messages.Store(messages)
+	c.plain.Messages.Store(messages)
 	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
 	return all, total, fits
 }
 
 // pack packs objects of the resource that are not in use, from where the last round ended,
 // until so many bytes less are plain.
-func (s *resource) pack(pace *packPace, want int64) (less int64) {
+func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
 	v := s.state()
 	n := v.items.Len()
 	at := func(i int) *Item { it, _ := v.items.GetAt(i); return it }
@@ -102,19 +105,19 @@ func (s *resource) pack(pace *packPace, want int64) (less int64) {
 	one := func(it *Item) bool {
 		looked++
 		last = it
-		room.near.see(it.body.Load().common)
+		room.near.See(it.body.Load().common)
 		if it.used.Swap(false) {
-			return pace.step(0)
+			return pace.Step(0)
 		}
 		room.tried = 0
 		if of := s.packer.shapeOf(s.storage.Load(), n, at); of != nil {
 			less += int64(s.packer.pack(it, of, &room))
 		}
-		return pace.step(room.tried) && less < want
+		return pace.Step(room.tried) && less < want
 	}
 	snapshot := &Snapshot{resource: s, v: v}
 	snapshot.ascend("", from, one)
-	if less < want && looked < n && pace.ctx.Err() == nil {
+	if less < want && looked < n && pace.Ctx.Err() == nil {
 		last = nil
 		snapshot.ascend("", Position{}, func(it *Item) bool { return !from.reached(it) && one(it) })
 	}
@@ -131,7 +134,7 @@ const learnFrom = 500
 // learn finds out what the objects of a resource look like, while they are loaded and there
 // is no room for all.
 func (s *resource) learn(items []*Item) {
-	if !s.internal && len(items) >= learnFrom && !s.plain.room() && s.packer.known() == nil {
+	if !s.internal && len(items) >= learnFrom && !s.plain.Room() && s.packer.known() == nil {
 		s.packer.shapeOf(s.storage.Load(), len(items), func(i int) *Item { return items[i] })
 	}
 }

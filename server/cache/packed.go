@@ -2,11 +2,12 @@ package cache
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"unsafe"
 
-	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -14,32 +15,20 @@ import (
 type shape struct {
 	number  uint32         // of the storage's shapes, from 1
 	storage *kinds.Storage // whose fields lie in the metadata
-	objects *packing
-}
-
-// packing packs the bytes of one form, of the objects of one storage.
-type packing struct{ *dictionary.Dictionary }
-
-// unpack appends a packed form, which never comes from a file. Packing has seen each come back.
-func (p *packing) unpack(dst, packed []byte) []byte {
-	dst, err := p.Unpack(dst, packed)
-	if err != nil {
-		panic(fmt.Sprintf("memory of a packed form was changed: %v", err))
-	}
-	return dst
+	objects *packing.Codec
 }
 
 // message is a Protobuf form that is packed.
 type message struct {
 	key  FormKey
-	with *packing
+	with *packing.Codec
 	size int
 	data []byte
 }
 
 func (m *message) is(key FormKey) bool { return m != nil && m.key == key }
 
-func (m *message) unpack() []byte { return m.with.unpack(make([]byte, 0, m.size), m.data) }
+func (m *message) unpack() []byte { return m.with.MustUnpack(make([]byte, 0, m.size), m.data) }
 
 // weight is what a packed message takes.
 func (m *message) weight() int {
@@ -68,7 +57,7 @@ func (it *Item) AppendBytes(dst []byte, key FormKey) ([]byte, bool) {
 	b := it.body.Load()
 	if m := b.message(); m.is(key) {
 		it.use()
-		return m.with.unpack(dst, m.data), true
+		return m.with.MustUnpack(dst, m.data), true
 	}
 	if f := find(b.forms(), key); f != nil && f.done.Load() && f.err == nil {
 		if raw, ok := f.value.([]byte); ok {
@@ -98,15 +87,11 @@ func appendMeta(dst []byte, m *Meta, manyOwners bool) []byte {
 	for _, n := range [...]uint64{flags, uint64(m.from), uint64(m.to), uint64(len(m.Fields))} {
 		dst = binary.AppendUvarint(dst, n)
 	}
-	dst = appendText(appendText(dst, m.UID), m.CreationTimestamp)
+	dst = packing.AppendText(packing.AppendText(dst, m.UID), m.CreationTimestamp)
 	for _, f := range m.Fields {
-		dst = appendText(dst, f)
+		dst = packing.AppendText(dst, f)
 	}
 	return dst
-}
-
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // unpackMeta is the metadata of a packed body but for its labels. Its strings are views of the body.
@@ -153,7 +138,15 @@ func (r *metaReader) number() int {
 
 func (r *metaReader) text() string {
 	n := r.number()
-	s := view((*r)[:n:n])
+	s := packing.View((*r)[:n:n])
 	*r = (*r)[n:]
 	return s
+}
+
+// labels are the labels of an item, of whatever it may lie in.
+func (it *Item) labels() labels.Labels {
+	if b := it.body.Load(); b.packed() {
+		return b.common
+	}
+	return it.Meta().Labels
 }

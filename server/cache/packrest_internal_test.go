@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -43,14 +44,14 @@ func TestPackRestsWhileItLooks(t *testing.T) {
 	const n = 3*fewSteps + 99
 	c := roomy(n, 9, 1<<30)
 	rests := 0
-	pace := &packPace{ctx: t.Context(), every: fewSteps, hurry: c.plain.overflows, rest: func(_ context.Context, hurry bool) {
+	pace := &packing.Pace{Ctx: t.Context(), Every: fewSteps, Hurry: c.plain.Overflows, Rest: func(_ context.Context, hurry bool) {
 		if rests++; hurry {
 			t.Error("a round that finds nothing to do cannot wait")
 		}
 	}}
 	c.pack(pace)
-	if rests != n/fewSteps || pace.steps != n%fewSteps {
-		t.Errorf("%d rests, and %d steps behind the last, of %d", rests, pace.steps, n)
+	if rests != n/fewSteps || pace.Steps != n%fewSteps {
+		t.Errorf("%d rests, and %d steps behind the last, of %d", rests, pace.Steps, n)
 	}
 }
 
@@ -61,7 +62,7 @@ func TestPackRestsWhileItPacks(t *testing.T) {
 	made := func(every int, rest func(c *Cache)) *Cache {
 		c := roomy(n, size, 1<<20)
 		for range 3 {
-			c.pack(&packPace{ctx: t.Context(), every: every, hurry: func() bool { return false }, rest: func(context.Context, bool) { rest(c) }})
+			c.pack(&packing.Pace{Ctx: t.Context(), Every: every, Hurry: func() bool { return false }, Rest: func(context.Context, bool) { rest(c) }})
 		}
 		return c
 	}
@@ -70,7 +71,7 @@ func TestPackRestsWhileItPacks(t *testing.T) {
 		now, _, _ := c.Packed()
 		before, most = now, max(most, now-before)
 	})
-	if limit := fewSteps/(stepsEach+size/stepBytes) + 1; most == 0 || most > limit {
+	if limit := fewSteps/(packing.StepsEach+size/packing.StepBytes) + 1; most == 0 || most > limit {
 		t.Errorf("%d objects were packed between two rests, want at most %d", most, limit)
 	}
 	other := made(math.MaxInt, func(*Cache) { t.Error("it rests") })
@@ -90,13 +91,13 @@ func TestPackEndsWhileItRests(t *testing.T) {
 	const size = 2000
 	c := roomy(1200, size, 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.pack(&packPace{ctx: ctx, every: fewSteps, hurry: c.plain.overflows, rest: func(context.Context, bool) {
+	c.pack(&packing.Pace{Ctx: ctx, Every: fewSteps, Hurry: c.plain.Overflows, Rest: func(context.Context, bool) {
 		if n, _, _ := c.Packed(); n > 0 {
 			cancel()
 		}
 	}})
 	n, _, _ := c.Packed()
-	if n == 0 || n > fewSteps/(stepsEach+size/stepBytes)+1 {
+	if n == 0 || n > fewSteps/(packing.StepsEach+size/packing.StepBytes)+1 {
 		t.Fatalf("%d objects are packed", n)
 	}
 	c.Pack(t.Context())
@@ -109,14 +110,14 @@ func TestPackEndsWhileItRests(t *testing.T) {
 func TestPackInAHurry(t *testing.T) {
 	c := roomy(1200, 2000, 1<<20)
 	hurried := 0
-	pace := c.packPace(t.Context())
-	pace.rest = func(ctx context.Context, hurry bool) {
-		if takeRest(ctx, hurry); hurry {
+	pace := packing.NewPace(t.Context(), c.plain.Overflows)
+	pace.Rest = func(ctx context.Context, hurry bool) {
+		if packing.TakeRest(ctx, hurry); hurry {
 			hurried++
 		}
 	}
 	c.pack(pace)
-	if hurried == 0 || c.plain.overflows() {
-		t.Errorf("%d rests were cut short; there is too much still: %v", hurried, c.plain.overflows())
+	if hurried == 0 || c.plain.Overflows() {
+		t.Errorf("%d rests were cut short; there is too much still: %v", hurried, c.plain.Overflows())
 	}
 }

@@ -251,7 +251,7 @@ func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
 	} else {
 		it = s.read(&ch.Row, nil)
 	}
-	s.plain.grow(it.Size())
+	s.plain.Grow(it.Size())
 	if pending, ok := ch.Aux.(*Pending); ok && pending != nil {
 		pending.Item = it
 	}

@@ -41,7 +41,7 @@ func (s *resource) restore(it *Item, b *body) (made *body) {
 		return nil
 	}
 	if it.body.CompareAndSwap(b, made) {
-		it.home.plain.grow(len(made.data))
+		it.home.plain.Grow(len(made.data))
 	}
 	return made
 }

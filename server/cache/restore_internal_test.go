@@ -6,22 +6,9 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
-
-// TestOverlongLengths: what a copy may have as labels and owners is what common can read to its end.
-func TestOverlongLengths(t *testing.T) {
-	overlong := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0} // nothing, in six bytes
-	if validLabels(append(bytes.Clone(overlong), 0)) {
-		t.Error("as the key of a label")
-	}
-	if validOwners(append(append([]byte{1}, overlong...), 0, 0, 0)) {
-		t.Error("as the version of an owner")
-	}
-	if !validLabels(appendText(appendText(nil, "a"), "b")) || !validOwners([]byte{1, 0, 0, 0, 0}) {
-		t.Error("what is right is refused")
-	}
-}
 
 // oneRow is a database of one row.
 type oneRow struct {
@@ -40,7 +27,7 @@ func TestBrokenBytesAreReadAgain(t *testing.T) {
 		Key: sqlstore.Key{Resource: "pods", Namespace: "a", Name: "b"}, Revision: 1, Created: 1,
 		Value: []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"b"}}`),
 	}
-	with := &packing{dictionary.New([][]byte{bytes.Repeat(row.Value, 100)})}
+	with := &packing.Codec{Dictionary: dictionary.New([][]byte{bytes.Repeat(row.Value, 100)})}
 	for name, read := range map[string]func(it *Item) []byte{
 		"JSON": (*Item).JSON, "Peek": (*Item).Peek,
 		"PeekIn":     func(it *Item) []byte { room := []byte("x"); return it.PeekIn(&room) },

@@ -2,9 +2,9 @@ package cache
 
 import (
 	"errors"
-	"unsafe"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 var (
@@ -14,14 +14,6 @@ var (
 
 // skip is scan.Value at a depth: it checks the value at an index, and returns the index after it.
 func skip(b []byte, at, depth int) int { return scan.Loose.Value(b, at, scan.MaxDepth-depth) }
-
-// view is b as a string without a copy. Only for bytes that never change.
-func view(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	return unsafe.String(&b[0], len(b))
-}
 
 // text is the string at i without a copy where that is possible; anything but a
 // string gives its literal, null gives "".
@@ -34,7 +26,7 @@ func text(b []byte, i int) (s string, end int) {
 		if has&scan.Escaped != 0 {
 			return scan.Unquote(b[i:end]), end
 		}
-		return view(b[i+1 : end-1]), end
+		return packing.View(b[i+1 : end-1]), end
 	}
 	if end = scan.Skip(b, i); end < 0 {
 		return "", -1
@@ -42,5 +34,5 @@ func text(b []byte, i int) (s string, end int) {
 	if b[i] == 'n' {
 		return "", end
 	}
-	return view(b[i:end]), end
+	return packing.View(b[i:end]), end
 }

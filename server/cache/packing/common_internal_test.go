@@ -1,9 +1,9 @@
-package cache
+package packing
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -16,8 +16,8 @@ func TestLabelsInCommon(t *testing.T) {
 		nil, {"a": ""}, {"": "x"}, {"app": "web", "tier": "edge", "example.com/long": long}, {"b": "1", "a": "2", "ab": "3"},
 	} {
 		got := commonOf(want)
-		if !maps.Equal(got.set(), want) {
-			t.Errorf("%v came back as %v", want, got.set())
+		if !maps.Equal(got.Set(), want) {
+			t.Errorf("%v came back as %v", want, got.Set())
 		}
 		for _, key := range []string{"", "a", "ab", "b", "app", "tier", "example.com/long", "z"} {
 			value, there := want[key]
@@ -26,34 +26,36 @@ func TestLabelsInCommon(t *testing.T) {
 			}
 		}
 	}
-	if commonOf(labels.Set{"a": "bc"}).labels == commonOf(labels.Set{"ab": "c"}).labels {
+	if commonOf(labels.Set{"a": "bc"}).Labels == commonOf(labels.Set{"ab": "c"}).Labels {
 		t.Error("different labels are one set")
 	}
 }
 
-func commonOf(set labels.Set) *common { return (&near{}).common(appendLabels(nil, set), nil) }
+func commonOf(set labels.Set) *Common {
+	return (&Neighbors{}).Common(AppendLabels(nil, set), nil)
+}
 
-// TestCommonInCopy: what is read of a copy is what was written, with as much shared, however many
+// TestCommonRecorded: what is read is what was written, with as much shared, however many
 // objects lie between equal ones; and damage is found.
-func TestCommonInCopy(t *testing.T) {
-	all := []*common{nil}
-	for i := range 3 * mostNear {
-		all = append(all, &common{appendedLabels(i % 41), appendedOwner(i / 20)})
+func TestCommonRecorded(t *testing.T) {
+	all := []*Common{nil}
+	for i := range 3 * mostNeighbors {
+		all = append(all, &Common{appendedLabels(i % 41), appendedOwner(i / 20)})
 	}
-	all = append(all, nil, all[len(all)-1], &common{all[5].labels, ""}, &common{"", all[5].owners})
+	all = append(all, nil, all[len(all)-1], &Common{all[5].Labels, ""}, &Common{"", all[5].Owners})
 	var text []byte
-	var to near
+	var to Neighbors
 	for _, c := range all {
-		text = to.record(text, c)
+		text = to.Record(text, c)
 	}
-	from, left := near{}, cursor{b: text}
+	from, left := Neighbors{}, NewCursor(text)
 	for i, want := range all {
-		got, ok := from.read(&left)
+		got, ok := from.Read(&left)
 		if !ok || (got == nil) != (want == nil) || got != nil && *got != *want {
 			t.Fatalf("%d: %v is %v", i, want, got)
 		}
 	}
-	if len(left.b) > 0 || from.next != to.next {
+	if left.Left() > 0 || from.next != to.next {
 		t.Error("something is left")
 	}
 	for _, bad := range []string{
@@ -61,19 +63,23 @@ func TestCommonInCopy(t *testing.T) {
 		"\x00\x01\x00\x00", "\x00\x00\x00\x20", "\x00\x21\x00\x00", "\x00\xff\x00\x00", // parts of what was not seen
 		"\x00\x00\x02\x01a\x00\x00", "\x00\x00\x00\x00\x01\x01", "\x00\x00\x05ab", "\x00\x00\x00\x00\x05ab",
 	} {
-		if c, ok := (&near{}).read(&cursor{b: []byte(bad)}); ok {
+		if c, ok := (&Neighbors{}).Read(cursorOf(bad)); ok {
 			t.Errorf("%q is %v", bad, c)
 		}
 	}
 }
 
 func appendedLabels(i int) string {
-	return string(appendLabels(nil, labels.Set{"n": strings.Repeat("x", i)}))
+	return string(AppendLabels(nil, labels.Set{"n": strings.Repeat("x", i)}))
 }
 
 func appendedOwner(i int) string {
-	kept, _ := appendKeptOwners(nil, fmt.Appendf(nil, `[{"apiVersion":"v1","kind":"A","name":"a-%d","uid":"%d"}]`, i, i))
-	return string(kept)
+	return string(AppendOwner(nil, &Owner{APIVersion: "v1", Kind: "A", Name: fmt.Sprint("a-", i), UID: fmt.Sprint(i)}))
+}
+
+func cursorOf(text string) *Cursor {
+	c := NewCursor([]byte(text))
+	return &c
 }
 
 func BenchmarkLabelsInCommon(b *testing.B) {
@@ -87,15 +93,16 @@ func BenchmarkLabelsInCommon(b *testing.B) {
 	}
 }
 
-// TestFieldsWithoutLabels: who asks a packed item for its fields has no map made of its labels, and
-// who asks for all of it gets them.
-func TestFieldsWithoutLabels(t *testing.T) {
-	it := packed(t, withMetadata("a", `,"labels":{"x":"1","y":"2"}`))
-	lean, whole := it.fieldMeta(), it.Meta()
-	if lean.Labels != nil || len(whole.Labels) != 2 {
-		t.Errorf("labels are %v, and %v", lean.Labels, whole.Labels)
+// TestOverlongLengths: what a file may have as labels and owners is what common can read to its end.
+func TestOverlongLengths(t *testing.T) {
+	overlong := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0} // nothing, in six bytes
+	if validLabels(append(bytes.Clone(overlong), 0)) {
+		t.Error("as the key of a label")
 	}
-	if whole.Labels = nil; !reflect.DeepEqual(lean, whole) {
-		t.Errorf("%+v is not %+v", lean, whole)
+	if validOwners(append(append([]byte{1}, overlong...), 0, 0, 0)) {
+		t.Error("as the version of an owner")
+	}
+	if !validLabels(AppendText(AppendText(nil, "a"), "b")) || !validOwners([]byte{1, 0, 0, 0, 0}) {
+		t.Error("what is right is refused")
 	}
 }
