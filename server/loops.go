@@ -33,8 +33,8 @@ func (s *Server) upkeep(from int64) []Loop {
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},
 	}
-	if s.copies.from != nil {
-		list = append(list, Loop{Name: "cache file", Run: s.copies.run})
+	if s.cacheFile.from != nil {
+		list = append(list, Loop{Name: "cache file", Run: s.cacheFile.run})
 	}
 	if s.cfg.Store.ChecksRows() {
 		list = append(list, Loop{Name: "rows", Run: s.checkRows})

@@ -12,8 +12,8 @@ const rowsShare = 0.1
 // rows the two have. Where objects came from the cache file, the checksums of their rows come first, which the start did
 // not look at. What differs is a corrupt object from then on.
 func (s *Server) checkRows(ctx context.Context) error {
-	loaded, began := s.copies.loaded.Load(), time.Now()
-	values := loaded != nil && loaded.FromCopy > 0
+	loaded, began := s.cacheFile.loaded.Load(), time.Now()
+	values := loaded != nil && loaded.FromFile > 0
 	damaged, err := s.Cache.CheckRows(ctx, s.cfg.Store, values, rowsShare)
 	for _, c := range damaged[:min(len(damaged), mostLogged)] {
 		s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)

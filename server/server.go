@@ -70,7 +70,7 @@ type Server struct {
 	running    atomic.Int64  // requests, where they are counted
 	following  atomic.Bool   // the store tells the cache of changes
 	own        *ownObjects
-	copies     *copies
+	cacheFile  *cacheFile
 	accepting  *accepting // nil: nothing is listened on
 }
 
@@ -88,7 +88,7 @@ func New(cfg Config) (*Server, error) {
 	s.objects = objects.NewWith(cfg.Catalogue, cfg.Store, s.Cache, objects.Config{Memory: cfg.Memory})
 	s.flows, s.line = s.newFlows(), budget.NewLine(runtime.GOMAXPROCS(0))
 	s.queues = controllers.NewQueues(cfg.Clock)
-	s.copies = newCopies(s)
+	s.cacheFile = newCacheFile(s)
 	s.newMetrics()
 	slices := endpoints.New(s.Cache)
 	resolver := services(plugins.Reader{Catalogue: cfg.Catalogue, Cache: s.Cache, Objects: s.objects}, slices, cfg.Admission.DirectServices)
@@ -139,8 +139,8 @@ func (s *Server) newMetrics() {
 	register := s.Metrics.Registry.MustRegister
 	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, metrics.JSON{Codec: s.Cache.JSON()}, s.queues, metrics.Build(s.cfg.Version))
 	register(s.cfg.Collectors...)
-	if s.copies.from != nil {
-		register(s.copies)
+	if s.cacheFile.from != nil {
+		register(s.cacheFile)
 	}
 	register(s.flows.Collectors()...)
 }
@@ -214,7 +214,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // run does everything but opening and, where it fails, closing the front.
 func (s *Server) run(ctx context.Context, f *front) error {
-	from, err := s.copies.load(ctx)
+	from, err := s.cacheFile.load(ctx)
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
@@ -242,7 +242,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	}
 	stopLoops()
 	err = errors.Join(err, group.Wait())
-	s.copies.stop()
+	s.cacheFile.stop()
 	s.Cache.Close() // nobody applies changes any more
 	s.aggregated.Close()
 	s.webhooks.Close()

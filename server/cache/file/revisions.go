@@ -1,19 +1,19 @@
-package cache
+package file
 
 import (
 	"slices"
 	"sync/atomic"
 )
 
-// revisions is a set of revisions of which each can be taken once. Those of live objects mostly lie close together, so it
+// Revisions is a set of revisions of which each can be taken once. Those of live objects mostly lie close together, so it
 // has a bit for each, in words of 64 that are found by a map: a fraction of what a sorted list takes, and of its misses.
-type revisions struct {
+type Revisions struct {
 	at    map[int64]int32 // where the word of 64 revisions lies, by the first of them
 	words []uint64
 }
 
-// add puts revisions into the set. One caller at a time, and none of take meanwhile.
-func (r *revisions) add(some []int64) {
+// Add puts revisions into the set. One caller at a time, and none of Take meanwhile.
+func (r *Revisions) Add(some []int64) {
 	if r.at == nil {
 		r.at = map[int64]int32{}
 	}
@@ -28,8 +28,8 @@ func (r *revisions) add(some []int64) {
 	}
 }
 
-// take takes a revision out of the set, and says whether it was there. Several may call it at once.
-func (r *revisions) take(revision int64) bool {
+// Take takes a revision out of the set, and says whether it was there. Several may call it at once.
+func (r *Revisions) Take(revision int64) bool {
 	n, known := r.at[revision&^63]
 	if !known {
 		return false
@@ -38,8 +38,8 @@ func (r *revisions) take(revision int64) bool {
 	return atomic.AndUint64(&r.words[n], ^bit)&bit != 0
 }
 
-// left are those that nobody took, in order.
-func (r *revisions) left() (rest []int64) {
+// Left are those that nobody took, in order.
+func (r *Revisions) Left() (rest []int64) {
 	for first, n := range r.at {
 		for word, i := r.words[n], int64(0); word != 0; word, i = word>>1, i+1 {
 			if word&1 != 0 {

@@ -1,4 +1,4 @@
-package cache
+package file
 
 import (
 	"math"
@@ -10,22 +10,22 @@ import (
 
 // TestRevisions: each is taken once, however many ask for it at once, and what nobody took is left.
 func TestRevisions(t *testing.T) {
-	var set revisions
-	if set.take(1) || set.left() != nil {
+	var set Revisions
+	if set.Take(1) || set.Left() != nil {
 		t.Error("an empty set has something")
 	}
 	some := []int64{1, 63, 64, 65, 127, 128, 5000, 1 << 40, 1<<40 + 63, math.MaxInt64, 0, -1, -64, -65}
-	set.add(some[:7])
-	set.add(some[5:])
+	set.Add(some[:7])
+	set.Add(some[5:])
 	for i := int64(1000); i < 3000; i += 3 {
-		set.add([]int64{i})
+		set.Add([]int64{i})
 	}
 	var taken atomic.Int64
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
 			for i := int64(1000); i < 3000; i++ {
-				if set.take(i) {
+				if set.Take(i) {
 					taken.Add(1)
 				}
 			}
@@ -36,16 +36,16 @@ func TestRevisions(t *testing.T) {
 		t.Errorf("%d were taken", taken.Load())
 	}
 	for _, other := range []int64{2, 62, 66, 126, 1<<40 + 1, -2, -63, 1 << 41} {
-		if set.take(other) {
+		if set.Take(other) {
 			t.Errorf("%d was taken", other)
 		}
 	}
-	if !set.take(64) || set.take(64) || !set.take(-65) {
+	if !set.Take(64) || set.Take(64) || !set.Take(-65) {
 		t.Error("64 and -65 are not taken once")
 	}
 	want := slices.DeleteFunc(slices.Clone(some), func(n int64) bool { return n == 64 || n == -65 })
 	slices.Sort(want)
-	if got := set.left(); !slices.Equal(got, want) {
+	if got := set.Left(); !slices.Equal(got, want) {
 		t.Errorf("left are %v, want %v", got, want)
 	}
 }

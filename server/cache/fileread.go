@@ -2,10 +2,7 @@ package cache
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -15,110 +12,37 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
 	"github.com/rowlock/rowlock/server/cache/dictionary"
+	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ErrOtherMaker: a copy was written by another program, which may be another version of this one.
-var ErrOtherMaker = errors.New("the copy was made by another version of the program")
-
-// Copy is a copy that is open, and which the database attests to.
-type Copy struct {
-	file  *blockfile.File
-	about about
-}
-
-// OpenCopy opens the copy at cfg.Path if the database attests to it.
-// One that has objects of what is to be left out now is removed, whoever wrote it: encryption may
-// have been turned on since, and what lies there would not be encrypted as is wanted.
-// Errors: ErrNotAttested, ErrOtherMaker, ErrLeftOut, blockfile.ErrDamaged, and those of the system.
-func OpenCopy(cfg CopyConfig, known *sqlstore.CacheFiles) (_ *Copy, err error) {
-	file, err := blockfile.Open(cfg.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
-	key, ok := known.Key(file.Name())
-	if !ok {
-		return nil, ErrNotAttested
-	}
-	text, err := file.Unseal(key)
-	if err != nil {
-		return nil, err
-	}
-	p := &Copy{file: file}
-	if err := json.Unmarshal(text, &p.about); err != nil || len(p.about.Blocks) != file.Blocks() {
-		return nil, fmt.Errorf("%w: its directory", blockfile.ErrDamaged)
-	}
-	for _, b := range p.about.Blocks {
-		if b.Resource < 0 || b.Resource >= len(p.about.Resources) {
-			return nil, fmt.Errorf("%w: its directory", blockfile.ErrDamaged)
-		}
-		if name := p.about.Resources[b.Resource].Name; cfg.Leave(name) {
-			file.Close()
-			return nil, errors.Join(fmt.Errorf("%w: %s", ErrLeftOut, name), os.Remove(cfg.Path))
-		}
-	}
-	if p.about.Maker != cfg.Maker {
-		return nil, ErrOtherMaker
-	}
-	return p, nil
-}
-
-// ErrLeftOut: a copy had objects that must not be in one any more, and was removed.
-var ErrLeftOut = errors.New("the copy had objects that are not to be in one any more, and is removed")
-
-// ErrNotAttested: the file is of another database, of another epoch, or of a later state of this one than it is in now.
-var ErrNotAttested = errors.New("the database does not attest to the cache file")
-
-// Size is the file's, in bytes.
-func (p *Copy) Size() int64 { return p.file.Size() }
-
-// besides is about how many bytes an object takes beside what lies of it in a copy: itself, its body, its places in the trees.
-const besides = 320
-
-// Memory is about how many bytes the objects will take.
-func (p *Copy) Memory() int64 {
-	objects := 0
-	for _, b := range p.about.Blocks {
-		objects += max(0, b.Objects)
-	}
-	return p.file.Size() + besides*min(int64(objects), p.file.Size()) // none is shorter than a byte
-}
-
-// Close ends reading.
-func (p *Copy) Close() error { return p.file.Close() }
-
 // Loaded says where the objects of a load came from.
 type Loaded struct {
 	Revision           int64
-	FromCopy, FromRows int
+	FromFile, FromRows int
 }
 
-// LoadCopy is Load, of what is live among the objects of a copy and, from the database, of what is not in
-// it. An error that is none of the database's is the copy's: then Load is to be called.
-func (c *Cache) LoadCopy(ctx context.Context, s Source, from sqlstore.Attestor, p *Copy) (done Loaded, err error) {
+// LoadFile is Load, of what is live among the objects of a cache file and, from the database, of what is not in
+// it. An error that is none of the database's is the file's: then Load is to be called.
+func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, p *file.File) (done Loaded, err error) {
 	if done.Revision, err = s.Head(ctx); err != nil {
 		return done, err
 	}
 	c.rows.Store(&from)
-	r := &copyLoading{loading: loading{cache: c, found: map[*resource]*loaded{}}, copy: p}
+	r := &fileLoading{loading: loading{cache: c, found: map[*resource]*loaded{}}, file: p}
 	if err := r.resources(); err != nil {
 		return done, err
 	}
 	group, within := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.outline(within, from, done.Revision) })
+	group.Go(func() error { return r.revisions(within, from, done.Revision) })
 	group.Go(func() error { return r.blocks(within) })
 	if err := group.Wait(); err != nil {
 		return done, err
 	}
 	r.keep()
-	rest := r.live.left()
-	done.FromCopy = r.gather(len(rest))
+	rest := r.live.Left()
+	done.FromFile = r.gather(len(rest))
 	if err := from.ReadRows(ctx, rest, r.take); err != nil {
 		return done, err
 	}
@@ -129,17 +53,17 @@ func (c *Cache) LoadCopy(ctx context.Context, s Source, from sqlstore.Attestor, 
 	return done, nil
 }
 
-// copyLoading reads a copy, and beside it which rows are live.
-type copyLoading struct {
+// fileLoading reads a cache file, and beside it which rows are live.
+type fileLoading struct {
 	loading
-	copy *Copy
-	of   []*copyOf // by resource; nil: it is not read from the copy
+	file *file.File
+	of   []*fileResource // by resource; nil: it is not read from the file
 	made []madeBlock
-	live revisions
+	live file.Revisions
 }
 
-// copyOf is what it takes to read objects of a resource.
-type copyOf struct {
+// fileResource is what it takes to read objects of a resource.
+type fileResource struct {
 	s      *resource
 	keys   *[]string
 	shapes []*shape
@@ -151,17 +75,17 @@ type madeBlock struct {
 	entries []posting
 }
 
-// resources gets ready for what the copy has objects of. What the catalogue has other fields of
+// resources gets ready for what the file has objects of. What the catalogue has other fields of
 // is read from the database.
-func (r *copyLoading) resources() error {
-	for _, a := range r.copy.about.Resources {
+func (r *fileLoading) resources() error {
+	for _, a := range r.file.Directory.Resources {
 		s := r.cache.resource(a.Name)
 		st := s.storage.Load()
 		if s.internal || st != nil && !slices.Equal(a.Fields, fieldLabels(st)) {
 			r.of = append(r.of, nil)
 			continue
 		}
-		of := &copyOf{s: s, keys: s.keys.Load()}
+		of := &fileResource{s: s, keys: s.keys.Load()}
 		for _, b := range a.Dictionaries {
 			d := dictionary.Parse(b)
 			if d == nil {
@@ -177,7 +101,7 @@ func (r *copyLoading) resources() error {
 	return nil
 }
 
-// adopt has objects be packed as those of a copy were.
+// adopt has objects be packed as those of a file were.
 func (p *packer) adopt(of *shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,17 +112,17 @@ func (p *packer) adopt(of *shape) {
 	}
 }
 
-// outline finds out which revisions are live.
-func (r *copyLoading) outline(ctx context.Context, from sqlstore.Attestor, revision int64) error {
+// revisions finds out which revisions are live.
+func (r *fileLoading) revisions(ctx context.Context, from sqlstore.Attestor, revision int64) error {
 	var splits []sqlstore.Key
-	for _, b := range r.copy.about.Blocks {
-		splits = append(splits, sqlstore.Key{Resource: r.copy.about.Resources[b.Resource].Name, Namespace: b.Namespace, Name: b.Name})
+	for _, b := range r.file.Directory.Blocks {
+		splits = append(splits, sqlstore.Key{Resource: r.file.Directory.Resources[b.Resource].Name, Namespace: b.Namespace, Name: b.Name})
 	}
 	slices.SortFunc(splits, sqlstore.Key.Compare)
 	if err := from.ListRevisions(ctx, revision, splits, func(piece []int64) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.live.add(piece)
+		r.live.Add(piece)
 		return nil
 	}); err != nil {
 		return err
@@ -206,8 +130,8 @@ func (r *copyLoading) outline(ctx context.Context, from sqlstore.Attestor, revis
 	return nil
 }
 
-// copyRoom is what reading one block after the other needs, and remembers.
-type copyRoom struct {
+// readRoom is what reading one block after the other needs, and remembers.
+type readRoom struct {
 	block []byte
 	names []byte
 	ends  []int
@@ -222,7 +146,7 @@ type fieldHandles map[string]unique.Handle[term]
 const mostHandles = 1 << 14
 
 // handles are those of a field.
-func (r *copyRoom) handles(key string) fieldHandles {
+func (r *readRoom) handles(key string) fieldHandles {
 	if r.terms == nil {
 		r.terms = map[string]fieldHandles{}
 	}
@@ -246,15 +170,15 @@ func (h fieldHandles) handle(t term) unique.Handle[term] {
 }
 
 // each calls fn for each block, on all processors.
-func (r *copyLoading) each(ctx context.Context, fn func(i int, room *copyRoom) error) error {
+func (r *fileLoading) each(ctx context.Context, fn func(i int, room *readRoom) error) error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
-			var room copyRoom
+			var room readRoom
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(r.copy.about.Blocks) {
+				if i >= len(r.file.Directory.Blocks) {
 					return nil
 				}
 				if err := fn(i, &room); err != nil {
@@ -268,15 +192,15 @@ func (r *copyLoading) each(ctx context.Context, fn func(i int, room *copyRoom) e
 }
 
 // blocks makes the objects of all blocks, live or not.
-func (r *copyLoading) blocks(ctx context.Context) error {
-	r.made = make([]madeBlock, len(r.copy.about.Blocks))
-	return r.each(ctx, func(i int, room *copyRoom) (err error) {
-		at := &r.copy.about.Blocks[i]
+func (r *fileLoading) blocks(ctx context.Context) error {
+	r.made = make([]madeBlock, len(r.file.Directory.Blocks))
+	return r.each(ctx, func(i int, room *readRoom) (err error) {
+		at := &r.file.Directory.Blocks[i]
 		of := r.of[at.Resource]
 		if of == nil {
 			return nil
 		}
-		if room.block, err = r.copy.file.Block(i, room.block); err == nil {
+		if room.block, err = r.file.Block(i, room.block); err == nil {
 			r.made[i], err = of.make(room, at.Objects)
 		}
 		return err
@@ -284,11 +208,11 @@ func (r *copyLoading) blocks(ctx context.Context) error {
 }
 
 // make makes the objects of a block, which lies in room.
-func (of *copyOf) make(room *copyRoom, count int) (made madeBlock, err error) {
+func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err error) {
 	if count < 0 || count > len(room.block) {
-		return made, errCopyForm
+		return made, file.ErrForm
 	}
-	reader := copyReader{of: of.s, shapes: of.shapes, left: packing.NewCursor(room.block), names: room.names[:0], ends: room.ends[:0]}
+	reader := itemReader{of: of.s, shapes: of.shapes, left: file.NewObjects(room.block), names: room.names[:0], ends: room.ends[:0]}
 	terms := fieldTerms(*of.keys)
 	var handles []fieldHandles
 	for _, key := range *of.keys {
@@ -319,24 +243,24 @@ func (of *copyOf) make(room *copyRoom, count int) (made madeBlock, err error) {
 			fields = values
 		}
 	}
-	if reader.left.Left() > 0 {
-		return made, errCopyForm
+	if reader.left.Left() {
+		return made, file.ErrForm
 	}
 	reader.name(made.items)
 	room.names, room.ends = reader.names, reader.ends
 	return made, nil
 }
 
-// keep drops those of the copy's objects that are not live, and each that was there before.
-func (r *copyLoading) keep() {
-	_ = r.each(context.Background(), func(i int, _ *copyRoom) error {
+// keep drops those of the file's objects that are not live, and each that was there before.
+func (r *fileLoading) keep() {
+	_ = r.each(context.Background(), func(i int, _ *readRoom) error {
 		made := &r.made[i]
 		if len(made.items) == 0 {
 			return nil
 		}
-		of := r.of[r.copy.about.Blocks[i].Resource]
+		of := r.of[r.file.Directory.Blocks[i].Resource]
 		before := len(made.items)
-		made.items = slices.DeleteFunc(made.items, func(it *Item) bool { return !r.live.take(it.Revision) })
+		made.items = slices.DeleteFunc(made.items, func(it *Item) bool { return !r.live.Take(it.Revision) })
 		if len(made.items) < before {
 			left := make(map[*Item]bool, len(made.items))
 			for _, it := range made.items {
@@ -355,8 +279,8 @@ func (r *copyLoading) keep() {
 
 // gather takes what keep left in the order of the blocks, which is that of keys, and says how many that are. So many more
 // will come.
-func (r *copyLoading) gather(more int) (n int) {
-	blocks := r.copy.about.Blocks
+func (r *fileLoading) gather(more int) (n int) {
+	blocks := r.file.Directory.Blocks
 	for from := 0; from < len(blocks); {
 		items, entries, to := 0, 0, from
 		for ; to < len(blocks) && blocks[to].Resource == blocks[from].Resource; to++ {

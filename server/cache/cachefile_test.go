@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/cache/blockfile"
+	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -77,9 +78,9 @@ func (v *vouching) ReadRows(_ context.Context, revisions []int64, take func([]sq
 	return take(v.rows(func(r int64) bool { return slices.Contains(revisions, r) }))
 }
 
-func (v *vouching) config(path string) cache.CopyConfig {
+func (v *vouching) config(path string) *file.Config {
 	epoch := v.known.Epoch
-	return cache.CopyConfig{Path: path, Maker: "this", Leave: func(resource string) bool { return resource == "secrets" },
+	return &file.Config{Path: path, Maker: "this", Leave: func(resource string) bool { return resource == "secrets" },
 		Attest: func(ctx context.Context, name string, key [32]byte) error { return v.Attest(ctx, epoch, name, key) }}
 }
 
@@ -103,7 +104,7 @@ func copied(t testing.TB, n int) (v *vouching, path string) {
 	if objects, _, _ := c.Packed(); objects == 0 || objects == n {
 		t.Fatalf("%d of %d objects are packed: some are to be and some not", objects, n)
 	}
-	if done, err := c.WriteCopy(t.Context(), v.config(path)); err != nil || done.Objects != n+1 {
+	if done, err := c.WriteFile(t.Context(), v.config(path)); err != nil || done.Objects != n+1 {
 		t.Fatalf("%d objects are in the copy: %v", done.Objects, err)
 	}
 	return v, path
@@ -112,13 +113,13 @@ func copied(t testing.TB, n int) (v *vouching, path string) {
 // loaded is a cache that was loaded by way of the copy.
 func loadedFrom(t testing.TB, v *vouching, path string) (*cache.Cache, cache.Loaded) {
 	t.Helper()
-	p, err := cache.OpenCopy(v.config(path), &v.known)
+	p, err := file.Open(v.config(path), &v.known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20})
-	done, err := c.LoadCopy(t.Context(), v, v, p)
+	done, err := c.LoadFile(t.Context(), v, v, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func everything(t testing.TB, c *cache.Cache) (out []string) {
 	return append(out, fmt.Sprint(c.Revision()))
 }
 
-func TestCopyLoadsWhatTheDatabaseHas(t *testing.T) {
+func TestCacheFileLoadsWhatTheDatabaseHas(t *testing.T) {
 	const n = 1200
 	for name, change := range map[string]func(v *vouching){
 		"nothing": func(*vouching) {},
@@ -181,7 +182,7 @@ func TestCopyLoadsWhatTheDatabaseHas(t *testing.T) {
 			v, path := copied(t, n)
 			change(v)
 			got, done := loadedFrom(t, v, path)
-			if done.FromRows != v.read || done.FromCopy+done.FromRows != len(v.live) || done.Revision != v.revision {
+			if done.FromRows != v.read || done.FromFile+done.FromRows != len(v.live) || done.Revision != v.revision {
 				t.Fatalf("loaded %+v of %d live rows, of which %d were read", done, len(v.live), v.read)
 			}
 			if name == "nothing" && done.FromRows != 3 { // a secret, the server's own, and what cannot be read
@@ -206,7 +207,7 @@ func TestCopyLoadsWhatTheDatabaseHas(t *testing.T) {
 	}
 }
 
-func TestCopyHasNoSecrets(t *testing.T) {
+func TestCacheFileHasNoSecrets(t *testing.T) {
 	v, path := copied(t, 1200)
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -238,23 +239,23 @@ func TestCopyHasNoSecrets(t *testing.T) {
 	}
 }
 
-func TestCopyIsRefused(t *testing.T) {
+func TestCacheFileIsRefused(t *testing.T) {
 	v, path := copied(t, 1200)
-	refused := func(what string, want error, cfg cache.CopyConfig, known sqlstore.CacheFiles) {
+	refused := func(what string, want error, cfg *file.Config, known sqlstore.CacheFiles) {
 		t.Helper()
-		if _, err := cache.OpenCopy(cfg, &known); !errors.Is(err, want) {
+		if _, err := file.Open(cfg, &known); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("rows were changed in place", cache.ErrNotAttested, v.config(path), sqlstore.NewEpoch())
+	refused("rows were changed in place", file.ErrNotAttested, v.config(path), sqlstore.NewEpoch())
 	other := v.config(path)
 	other.Maker = "another"
-	refused("another program", cache.ErrOtherMaker, other, v.known)
+	refused("another program", file.ErrOtherMaker, other, v.known)
 	refused("no file", os.ErrNotExist, v.config(path+"x"), v.known)
 	cfg := v.config(path)
 	v.known = sqlstore.NewEpoch()
 	c := cache.NewWith(podCatalogue(), cache.Config{})
-	if _, err := c.WriteCopy(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEpochChanged) {
+	if _, err := c.WriteFile(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEpochChanged) {
 		t.Errorf("a copy of rows that were changed in place was written: %v", err)
 	}
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
@@ -262,14 +263,14 @@ func TestCopyIsRefused(t *testing.T) {
 	}
 }
 
-// TestCopyLeavesOut: a copy with objects that must not be in one any more, as they are encrypted now, is
+// TestCacheFileLeavesOut: a copy with objects that must not be in one any more, as they are encrypted now, is
 // not read and goes, also where another version of the program wrote it.
-func TestCopyLeavesOut(t *testing.T) {
+func TestCacheFileLeavesOut(t *testing.T) {
 	for _, maker := range []string{"this", "another"} {
 		v, path := copied(t, 1200)
 		cfg := v.config(path)
 		cfg.Maker, cfg.Leave = maker, func(resource string) bool { return resource == "widgets.x" }
-		if _, err := cache.OpenCopy(cfg, &v.known); !errors.Is(err, cache.ErrLeftOut) {
+		if _, err := file.Open(cfg, &v.known); !errors.Is(err, file.ErrLeftOut) {
 			t.Fatalf("it is opened: %v", err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -278,9 +279,9 @@ func TestCopyLeavesOut(t *testing.T) {
 	}
 }
 
-// FuzzCopy: a copy whose blocks are anything, under the right key, is read or refused, and
+// FuzzCacheFile: a copy whose blocks are anything, under the right key, is read or refused, and
 // what comes of it can be looked at.
-func FuzzCopy(f *testing.F) {
+func FuzzCacheFile(f *testing.F) {
 	v, path := copied(f, 1200)
 	good, err := blockfile.Open(path)
 	if err != nil {
@@ -318,13 +319,13 @@ func FuzzCopy(f *testing.F) {
 		}
 		known := sqlstore.NewEpoch()
 		known.Add(w.Name(), w.Key())
-		p, err := cache.OpenCopy(v.config(path), &known)
+		p, err := file.Open(v.config(path), &known)
 		if err != nil {
 			return
 		}
 		defer p.Close()
 		c := cache.New(podCatalogue())
-		if _, err := c.LoadCopy(t.Context(), v, v, p); err != nil {
+		if _, err := c.LoadFile(t.Context(), v, v, p); err != nil {
 			return
 		}
 		c.Snapshot("pods").Ascend("", "", "", func(it *cache.Item) bool { _ = it.Meta(); return true })
@@ -332,8 +333,8 @@ func FuzzCopy(f *testing.F) {
 	})
 }
 
-// TestCopyLeavesPackingOn: what is written after a start from a copy is packed like everything else.
-func TestCopyLeavesPackingOn(t *testing.T) {
+// TestCacheFileLeavesPackingOn: what is written after a start from a copy is packed like everything else.
+func TestCacheFileLeavesPackingOn(t *testing.T) {
 	v, path := copied(t, 1200)
 	c, _ := loadedFrom(t, v, path)
 	before, _, _ := c.Packed()

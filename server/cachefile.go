@@ -15,10 +15,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// CacheFile says where a server keeps a copy of its objects as memory has them, so that the next start need
+// CacheFile says where a server keeps its objects as memory has them, so that the next start need
 // not read them all from the database, and unpack, check and pack each. The server reads no file
 // that the database does not attest to (sqlstore/attest.go).
 type CacheFile struct {
@@ -30,19 +31,19 @@ type CacheFile struct {
 	Expect func(bytes int64)
 }
 
-// When copies are written, beside what a start costs without them.
+// When cache files are written, beside what a start costs without them.
 const (
-	copyLeast   = 50_000
-	copyEvery   = 30 * time.Minute // at most, while the server serves
-	copyLook    = time.Minute
-	copyRate    = 64 << 20         // bytes a second, while the server serves
-	copyAtStop  = 10 * time.Second // it may take that long to write one at the end
-	copyChanged = 10               // percent of the objects that are others than in the last one: another is due
-	copyStale   = 1                // the same at the end of a server
+	fileLeast   = 50_000
+	fileEvery   = 30 * time.Minute // at most, while the server serves
+	fileLook    = time.Minute
+	fileRate    = 64 << 20         // bytes a second, while the server serves
+	fileAtStop  = 10 * time.Second // it may take that long to write one at the end
+	fileChanged = 10               // percent of the objects that are others than in the last one: another is due
+	fileStale   = 1                // the same at the end of a server
 )
 
-// copies keeps a server's copy.
-type copies struct {
+// cacheFile keeps a server's cache file.
+type cacheFile struct {
 	cfg   CacheFile
 	s     *Server
 	from  sqlstore.Attestor
@@ -58,10 +59,10 @@ type copies struct {
 	stale    bool // the database attests to nothing more that this server has read
 }
 
-func newCopies(s *Server) *copies {
-	k := &copies{cfg: s.cfg.CacheFile, s: s}
+func newCacheFile(s *Server) *cacheFile {
+	k := &cacheFile{cfg: s.cfg.CacheFile, s: s}
 	if k.cfg.Least == 0 {
-		k.cfg.Least = copyLeast
+		k.cfg.Least = fileLeast
 	}
 	if k.cfg.Path != "" {
 		k.from = s.cfg.Store.Attestor()
@@ -69,12 +70,12 @@ func newCopies(s *Server) *copies {
 	return k
 }
 
-// load fills the cache, from the copy if there is one that can be used.
-func (k *copies) load(ctx context.Context) (from int64, err error) {
+// load fills the cache, from the cache file if there is one that can be used.
+func (k *cacheFile) load(ctx context.Context) (from int64, err error) {
 	began := time.Now()
 	loaded, used := cache.Loaded{}, false
 	if k.from != nil {
-		if loaded, used, err = k.loadCopy(ctx); err != nil {
+		if loaded, used, err = k.loadFile(ctx); err != nil {
 			return 0, err
 		}
 	} else if err := k.disown(ctx); err != nil {
@@ -90,13 +91,13 @@ func (k *copies) load(ctx context.Context) (from int64, err error) {
 	}
 	k.loaded.Store(&loaded)
 	k.took.Store(int64(time.Since(began)))
-	k.s.cfg.Log.Info("loaded what is stored", "from the cache file", loaded.FromCopy, "from the database", loaded.FromRows, "took", time.Since(began).Round(time.Millisecond))
+	k.s.cfg.Log.Info("loaded what is stored", "from the cache file", loaded.FromFile, "from the database", loaded.FromRows, "took", time.Since(began).Round(time.Millisecond))
 	return loaded.Revision, nil
 }
 
 // disown begins a new epoch where no cache file is wanted: a file of before may lie somewhere, and rows may have been edited
 // since, which a later start with that file would not read.
-func (k *copies) disown(ctx context.Context) error {
+func (k *cacheFile) disown(ctx context.Context) error {
 	attestor := k.s.cfg.Store.Attestor()
 	if attestor == nil {
 		return nil
@@ -112,8 +113,8 @@ func (k *copies) disown(ctx context.Context) error {
 	return err
 }
 
-// loadCopy loads from the copy; used is false where that cannot be, which it logs.
-func (k *copies) loadCopy(ctx context.Context) (loaded cache.Loaded, used bool, err error) {
+// loadFile loads from the cache file; used is false where that cannot be, which it logs.
+func (k *cacheFile) loadFile(ctx context.Context) (loaded cache.Loaded, used bool, err error) {
 	known, err := k.from.CacheFiles(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -137,30 +138,30 @@ func (k *copies) loadCopy(ctx context.Context) (loaded cache.Loaded, used bool, 
 	return cache.Loaded{}, false, nil
 }
 
-func (k *copies) read(ctx context.Context, known *sqlstore.CacheFiles) (loaded cache.Loaded, err error) {
-	file, err := cache.OpenCopy(k.config(0), known)
+func (k *cacheFile) read(ctx context.Context, known *sqlstore.CacheFiles) (loaded cache.Loaded, err error) {
+	f, err := file.Open(k.config(0), known)
 	if err != nil {
 		return loaded, err
 	}
-	defer file.Close()
+	defer f.Close()
 	if k.cfg.Expect != nil {
-		k.cfg.Expect(file.Memory())
+		k.cfg.Expect(f.Memory())
 	}
-	loaded, err = k.s.Cache.LoadCopy(ctx, k.s.cfg.Store, k.from, file)
+	loaded, err = k.s.Cache.LoadFile(ctx, k.s.cfg.Store, k.from, f)
 	if err == nil {
-		k.bytes.Store(file.Size())
+		k.bytes.Store(f.Size())
 		if info, err := os.Stat(k.cfg.Path); err == nil {
 			k.at.Store(info.ModTime().Unix())
 		}
-		if loaded.FromRows*100 < (loaded.FromRows+loaded.FromCopy)*copyStale {
+		if loaded.FromRows*100 < (loaded.FromRows+loaded.FromFile)*fileStale {
 			k.written = loaded.Revision
 		}
 	}
 	return loaded, err
 }
 
-func (k *copies) config(rate int64) cache.CopyConfig {
-	return cache.CopyConfig{
+func (k *cacheFile) config(rate int64) *file.Config {
+	return &file.Config{
 		Path: k.cfg.Path, Maker: k.maker, Rate: rate,
 		Leave: func(resource string) bool { return resource == "secrets" || k.s.cfg.Store.Encrypts(resource) },
 		Attest: func(ctx context.Context, name string, key [32]byte) error {
@@ -169,9 +170,9 @@ func (k *copies) config(rate int64) cache.CopyConfig {
 	}
 }
 
-// run writes a copy now and then.
-func (k *copies) run(ctx context.Context) error {
-	tick := time.NewTicker(copyLook)
+// run writes a cache file now and then.
+func (k *cacheFile) run(ctx context.Context) error {
+	tick := time.NewTicker(fileLook)
 	defer tick.Stop()
 	var last time.Time
 	for {
@@ -180,25 +181,25 @@ func (k *copies) run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if time.Since(last) >= copyEvery && k.due(copyChanged) {
+		if time.Since(last) >= fileEvery && k.due(fileChanged) {
 			last = time.Now()
-			k.write(ctx, copyRate)
+			k.write(ctx, fileRate)
 		}
 	}
 }
 
-// stop writes a copy at the end, when nothing changes any more, unless the last one will do.
-func (k *copies) stop() {
-	if k.from == nil || !k.due(copyStale) {
+// stop writes a cache file at the end, when nothing changes any more, unless the last one will do.
+func (k *cacheFile) stop() {
+	if k.from == nil || !k.due(fileStale) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), copyAtStop)
+	ctx, cancel := context.WithTimeout(context.Background(), fileAtStop)
 	defer cancel()
 	k.write(ctx, 0)
 }
 
-// due says whether there are enough objects, of which so many percent are others than in the last copy.
-func (k *copies) due(percent int) bool {
+// due says whether there are enough objects, of which so many percent are others than in the last file.
+func (k *cacheFile) due(percent int) bool {
 	if k.epoch == "" || k.stale {
 		return false
 	}
@@ -226,9 +227,9 @@ func (k *copies) due(percent int) bool {
 	return changed*100 >= total*percent
 }
 
-func (k *copies) write(ctx context.Context, rate int64) {
+func (k *cacheFile) write(ctx context.Context, rate int64) {
 	began, revision := time.Now(), k.s.Cache.Revision()
-	done, err := k.s.Cache.WriteCopy(ctx, k.config(rate))
+	done, err := k.s.Cache.WriteFile(ctx, k.config(rate))
 	switch {
 	case err == nil:
 		k.written = revision
@@ -271,19 +272,19 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (k *copies) Describe(ch chan<- *prometheus.Desc) {
+func (k *cacheFile) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileFailed} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (k *copies) Collect(ch chan<- prometheus.Metric) {
+func (k *cacheFile) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	if l := k.loaded.Load(); l != nil {
-		gauge(startObjects, float64(l.FromCopy), "cache_file")
+		gauge(startObjects, float64(l.FromFile), "cache_file")
 		gauge(startObjects, float64(l.FromRows), "database")
 		gauge(startSeconds, time.Duration(k.took.Load()).Seconds())
 	}
