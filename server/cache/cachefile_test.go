@@ -18,18 +18,18 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// vouching is a log as a store that vouches for copies.
-type vouching struct {
+// attesting is a log as a store that attests to cache files.
+type attesting struct {
 	*log
 	known sqlstore.CacheFiles
 	read  int // rows that were read in full
 }
 
-func newVouching() *vouching { return &vouching{log: newLog(), known: sqlstore.NewEpoch()} }
+func newAttesting() *attesting { return &attesting{log: newLog(), known: sqlstore.NewEpoch()} }
 
-func (v *vouching) Head(context.Context) (int64, error) { return v.revision, nil }
+func (v *attesting) Head(context.Context) (int64, error) { return v.revision, nil }
 
-func (v *vouching) rows(keep func(revision int64) bool) (rows []sqlstore.Row) {
+func (v *attesting) rows(keep func(revision int64) bool) (rows []sqlstore.Row) {
 	for key, s := range v.live {
 		if keep(s.revision) {
 			rows = append(rows, sqlstore.Row{Key: key, Revision: s.revision, Created: 1, Value: []byte(s.value)})
@@ -38,20 +38,20 @@ func (v *vouching) rows(keep func(revision int64) bool) (rows []sqlstore.Row) {
 	return rows
 }
 
-func (v *vouching) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row) error) error {
+func (v *attesting) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row) error) error {
 	return take(v.rows(func(int64) bool { return true }))
 }
 
-func (v *vouching) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+func (v *attesting) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
 
-func (v *vouching) CacheFiles(context.Context) (sqlstore.CacheFiles, error) { return v.known, nil }
+func (v *attesting) CacheFiles(context.Context) (sqlstore.CacheFiles, error) { return v.known, nil }
 
-func (v *vouching) NewEpoch(context.Context) error {
+func (v *attesting) NewEpoch(context.Context) error {
 	v.known = sqlstore.NewEpoch()
 	return nil
 }
 
-func (v *vouching) Attest(_ context.Context, epoch, name string, key [32]byte) error {
+func (v *attesting) Attest(_ context.Context, epoch, name string, key [32]byte) error {
 	if epoch != v.known.Epoch {
 		return sqlstore.ErrEpochChanged
 	}
@@ -59,7 +59,7 @@ func (v *vouching) Attest(_ context.Context, epoch, name string, key [32]byte) e
 	return nil
 }
 
-func (v *vouching) ListRevisions(_ context.Context, _ int64, _ []sqlstore.Key, take func([]int64) error) error {
+func (v *attesting) ListRevisions(_ context.Context, _ int64, _ []sqlstore.Key, take func([]int64) error) error {
 	for _, s := range v.live {
 		for range 2 { // some may come twice
 			if err := take([]int64{s.revision}); err != nil {
@@ -70,7 +70,7 @@ func (v *vouching) ListRevisions(_ context.Context, _ int64, _ []sqlstore.Key, t
 	return nil
 }
 
-func (v *vouching) ReadRows(_ context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
+func (v *attesting) ReadRows(_ context.Context, revisions []int64, take func([]sqlstore.Row) error) error {
 	v.read += len(revisions)
 	if len(revisions) == 0 {
 		return nil
@@ -78,16 +78,16 @@ func (v *vouching) ReadRows(_ context.Context, revisions []int64, take func([]sq
 	return take(v.rows(func(r int64) bool { return slices.Contains(revisions, r) }))
 }
 
-func (v *vouching) config(path string) *file.Config {
+func (v *attesting) config(path string) *file.Config {
 	epoch := v.known.Epoch
 	return &file.Config{Path: path, Maker: "this", Leave: func(resource string) bool { return resource == "secrets" },
 		Attest: func(ctx context.Context, name string, key [32]byte) error { return v.Attest(ctx, epoch, name, key) }}
 }
 
-// copied is a cache of packed pods and others, with a copy of it.
-func copied(t testing.TB, n int) (v *vouching, path string) {
+// copied is a cache of packed pods and others, with a cache file of it.
+func copied(t testing.TB, n int) (v *attesting, path string) {
 	t.Helper()
-	v, path = newVouching(), filepath.Join(t.TempDir(), "copy")
+	v, path = newAttesting(), filepath.Join(t.TempDir(), "file")
 	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20})
 	for i := range n {
 		name := fmt.Sprintf("p%d", i)
@@ -105,13 +105,13 @@ func copied(t testing.TB, n int) (v *vouching, path string) {
 		t.Fatalf("%d of %d objects are packed: some are to be and some not", objects, n)
 	}
 	if done, err := c.WriteFile(t.Context(), v.config(path)); err != nil || done.Objects != n+1 {
-		t.Fatalf("%d objects are in the copy: %v", done.Objects, err)
+		t.Fatalf("%d objects are in the file: %v", done.Objects, err)
 	}
 	return v, path
 }
 
-// loaded is a cache that was loaded by way of the copy.
-func loadedFrom(t testing.TB, v *vouching, path string) (*cache.Cache, cache.Loaded) {
+// loaded is a cache that was loaded from its cache file.
+func loadedFrom(t testing.TB, v *attesting, path string) (*cache.Cache, cache.Loaded) {
 	t.Helper()
 	p, err := file.Open(v.config(path), &v.known)
 	if err != nil {
@@ -146,9 +146,9 @@ func everything(t testing.TB, c *cache.Cache) (out []string) {
 
 func TestCacheFileLoadsWhatTheDatabaseHas(t *testing.T) {
 	const n = 1200
-	for name, change := range map[string]func(v *vouching){
-		"nothing": func(*vouching) {},
-		"some": func(v *vouching) {
+	for name, change := range map[string]func(v *attesting){
+		"nothing": func(*attesting) {},
+		"some": func(v *attesting) {
 			for i := range 100 {
 				name := fmt.Sprintf("p%d", i*3)
 				switch ns := fmt.Sprintf("ns%d", i*3%7); i % 3 {
@@ -163,13 +163,13 @@ func TestCacheFileLoadsWhatTheDatabaseHas(t *testing.T) {
 				v.write("new", name, largePod(name, i))
 			}
 		},
-		"all": func(v *vouching) {
+		"all": func(v *attesting) {
 			for key := range v.live {
 				v.change(key, v.live[key].value, true)
 			}
 			v.write("new", "one", largePod("one", 1))
 		},
-		"older": func(v *vouching) { // the database is an older one, which vouches all the same
+		"older": func(v *attesting) { // the database is an older one, which vouches all the same
 			for key, s := range v.live {
 				if s.revision > n/2 {
 					delete(v.live, key)
@@ -195,7 +195,7 @@ func TestCacheFileLoadsWhatTheDatabaseHas(t *testing.T) {
 			a, b := everything(t, got), everything(t, whole)
 			for i := range b {
 				if i >= len(a) || a[i] != b[i] {
-					t.Fatalf("loaded from a copy:\n%.300s\nloaded in full:\n%.300s", a[i], b[i])
+					t.Fatalf("loaded from a cache file:\n%.300s\nloaded in full:\n%.300s", a[i], b[i])
 				}
 			}
 			ch := v.write("later", "later", largePod("later", 3))
@@ -256,14 +256,14 @@ func TestCacheFileIsRefused(t *testing.T) {
 	v.known = sqlstore.NewEpoch()
 	c := cache.NewWith(podCatalogue(), cache.Config{})
 	if _, err := c.WriteFile(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEpochChanged) {
-		t.Errorf("a copy of rows that were changed in place was written: %v", err)
+		t.Errorf("a file of another epoch was written: %v", err)
 	}
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// TestCacheFileLeavesOut: a copy with objects that must not be in one any more, as they are encrypted now, is
+// TestCacheFileLeavesOut: a cache file with objects that must not be in one any more, as they are encrypted now, is
 // not read and goes, also where another version of the program wrote it.
 func TestCacheFileLeavesOut(t *testing.T) {
 	for _, maker := range []string{"this", "another"} {
@@ -279,7 +279,7 @@ func TestCacheFileLeavesOut(t *testing.T) {
 	}
 }
 
-// FuzzCacheFile: a copy whose blocks are anything, under the right key, is read or refused, and
+// FuzzCacheFile: a cache file whose blocks are anything, under the right key, is read or refused, and
 // what comes of it can be looked at.
 func FuzzCacheFile(f *testing.F) {
 	v, path := copied(f, 1200)
@@ -308,7 +308,7 @@ func FuzzCacheFile(f *testing.F) {
 		}
 		parts["Blocks"] = []map[string]any{{"Resource": 0, "Objects": count}}
 		about, _ = json.Marshal(parts)
-		path := filepath.Join(t.TempDir(), "copy")
+		path := filepath.Join(t.TempDir(), "file")
 		w, err := blockfile.Create(path)
 		if err != nil {
 			t.Fatal(err)
@@ -333,7 +333,7 @@ func FuzzCacheFile(f *testing.F) {
 	})
 }
 
-// TestCacheFileLeavesPackingOn: what is written after a start from a copy is packed like everything else.
+// TestCacheFileLeavesPackingOn: what is written after a start from a cache file is packed like everything else.
 func TestCacheFileLeavesPackingOn(t *testing.T) {
 	v, path := copied(t, 1200)
 	c, _ := loadedFrom(t, v, path)

@@ -42,7 +42,7 @@ func (c *Cache) Corrupt() []CorruptItem {
 }
 
 // CheckRows compares the table with its indexes, and before that, where values says so, reads all rows as Load does: a
-// start from a copy has not read them. It takes note of the live ones that are not as they were written, or that the table
+// start from a cache file has not read them. It takes note of the live ones that are not as they were written, or that the table
 // has lost. Corrupt lists them from here on, until the object is written anew or everything is loaded again. It rests
 // so that it takes a share of one processor. Errors: those of the database.
 func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share float64) (found []CorruptItem, err error) {

@@ -2,22 +2,26 @@
 //
 // It promises: readers see each resource at a revision, in key order, without
 // decoding; a snapshot costs O(1) and never changes; an event is framed once for
-// each wire form and shared by all its watchers; a slow watcher is cut off, never
-// waited for. The store is its only writer.
+// each wire form and shared by all its watchers; a watcher that is too slow is ended, and
+// no writer waits for it. The store is the only writer.
+//
+// Below it: package packing has what it takes to keep objects packed, package file what a cache file looks like.
 //
 // Who calls whom:
 //
-//	Load (load.go)        all live rows, once, by several readers (loading.go); again if the store has lost its place
+//	Load (load.go)        all live rows, once, by several readers (loading.go); again if the store has lost its place in the log
 //	Apply (cache.go)      changes in revision order, from the store's follower alone
 //	  resource.apply      resource.go   the objects of one storage; the next reader makes a state of them
 //	    eventLog.add      eventlog.go   recent events, for watches from a revision and for rewind
 //	    dispatch          watchers.go   finds the watchers of an event, and queues it for each
 //	    watchers.wake     watchers.go   Ready is signalled; hooks are left to a fanOut
 //	      fanOut          fanout.go     calls the hooks
-//	Reopen (reopen.go)    tries again to decrypt what could not be
+//	LoadFile, WriteFile   fileread.go, filewrite.go  the live objects from a cache file, and into one
+//	Pack (pack.go)        packs items that are seldom read (packer.go), in rounds (packloop.go)
+//	Reopen (reopen.go)    tries again to decrypt objects that could not be decrypted
 //	indexLabels           labelindex.go the first label selector lets the index be made, beside the lock
 //	Snapshot, At, Get     snapshot.go   readers; they take the state that was made last, or make one
-//	Watch, WatchNow       watch.go      a Watcher; Take returns what is queued
+//	Watch, WatchNow       watch.go      a Watcher, whose states are in watchers.go; Take returns what is queued, or catches up
 //	Run (cache.go)        forgets old events and snapshots, and ends slow watchers (slow.go)
 //
 // Locks, in the order in which they are taken: Cache.making (to add a resource or

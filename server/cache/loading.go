@@ -125,7 +125,7 @@ func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posti
 func (l *loading) begin(with *loaded) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if to := l.found[with.of]; to != nil { // a copy has each resource once, unless it is damaged
+	if to := l.found[with.of]; to != nil { // a cache file has each resource once, unless it is damaged
 		to.all, to.entries = append(to.all, with.all...), append(to.entries, with.entries...)
 		return
 	}

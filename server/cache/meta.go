@@ -12,7 +12,7 @@ import (
 // Meta is what the read path needs to know of an object. It is scanned from the
 // bytes, not decoded; its strings may be views of them.
 type Meta struct {
-	Kin
+	OwnerInfo
 	Labels            labels.Set
 	Fields            []string // values of the storage's selectable fields, in their order
 	CreationTimestamp string   // as encoded
@@ -76,7 +76,7 @@ func (m *Meta) metadata(b []byte, at int) int {
 		case "labels":
 			end = m.labels(b, at)
 		default:
-			end = m.kinMember(b, name.In(b), at)
+			end = m.ownerInfoMember(b, name.In(b), at)
 		}
 		return end, true
 	})

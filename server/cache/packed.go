@@ -76,7 +76,7 @@ const (
 	flagManyOwners // they are read from the value
 )
 
-// appendMeta appends what unpackMeta and kin read, but for what is common.
+// appendMeta appends what unpackMeta and ownerInfo read, but for what is common.
 func appendMeta(dst []byte, m *Meta, manyOwners bool) []byte {
 	flags := uint64(0)
 	for i, is := range [...]bool{m.Deleting, m.Foreground, m.Orphan, manyOwners} {
@@ -111,14 +111,14 @@ func (b *body) unpackMeta() *Meta {
 	return m
 }
 
-// kin is what a packed body says to Item.Kin. Its string is a view of the body.
-func (b *body) kin() Kin {
+// ownerInfo is what a packed body says to Item.OwnerInfo. Its string is a view of the body.
+func (b *body) ownerInfo() OwnerInfo {
 	r := metaReader(b.data[:b.split])
 	flags := r.number()
 	r.number() // where the metadata lies
 	r.number()
 	r.number() // how many fields there are
-	return Kin{UID: r.text(), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
+	return OwnerInfo{UID: r.text(), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
 }
 
 // ownersKept says that the owners of a packed body are all in common.

@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// A copy is sealed, so what it says is what its writer had in memory. Nobody has seen that come back since it was
-// packed, perhaps weeks and several copies before: bytes that memory has damaged meanwhile would end each start that
+// A cache file is sealed, so its objects are as its writer had them in memory. No server has unpacked them since they were
+// packed, perhaps weeks and several files before: bytes that memory has damaged meanwhile would end each start that
 // meets them. So what cannot be unpacked is read from its row once more.
 
 // restoreFor bounds how long who meets such an object waits for the database.

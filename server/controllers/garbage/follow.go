@@ -236,12 +236,12 @@ func (c *collection) set(s *source, item *cache.Item) bool {
 	if item.Corrupt != nil {
 		return false // it may be read later; until then it is as it was
 	}
-	kin, refs := item.Kin(), c.sources.refs[:0]
+	info, refs := item.OwnerInfo(), c.sources.refs[:0]
 	for _, o := range c.sources.ownersOf(item) {
 		refs = append(refs, graph.Ref{Owner: graph.IDOf(o.UID), Blocks: o.Blocks})
 	}
 	c.sources.refs = refs
-	o := graph.Object{ID: graph.IDOf(kin.UID), Place: placeOf(s.kind, item), State: stateOf(kin), Refs: refs}
+	o := graph.Object{ID: graph.IDOf(info.UID), Place: placeOf(s.kind, item), State: stateOf(info), Refs: refs}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.graph.Set(&o, c.queueFor(c.graph.Calm(o.ID))) && len(refs) > 0
@@ -260,7 +260,7 @@ func (c *collection) gone(s *source, d cache.Delivery) {
 	if item.Corrupt != nil {
 		return // nobody could say who it was
 	}
-	id, p := graph.IDOf(item.Kin().UID), placeOf(s.kind, item)
+	id, p := graph.IDOf(item.OwnerInfo().UID), placeOf(s.kind, item)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.graph.Gone(id, &p, c.queueFor(c.graph.Calm(id)))

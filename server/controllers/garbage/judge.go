@@ -68,15 +68,15 @@ func (c *collection) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 	case there.Corrupt != nil:
 		return solid, errUnknown
 	}
-	kin := there.Kin()
-	if kin.UID != r.UID {
+	info := there.OwnerInfo()
+	if info.UID != r.UID {
 		return dangling, nil
 	}
 	if known && !n.Located {
 		c.locate(id, resource.Storage.Key, there)
 	}
 	switch {
-	case kin.Deleting && kin.Foreground:
+	case info.Deleting && info.Foreground:
 		return waiting, nil
 	case !collectable(resource): // when it goes, nobody tells
 		return solid, errUnknown
@@ -88,7 +88,7 @@ func (c *collection) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 // read and that may be it.
 func (c *collection) has(storage, namespace, name string, id graph.ID) bool {
 	item := c.Cache.Get(storage, namespace, name)
-	return item != nil && (item.Corrupt != nil || graph.IDOf(item.Kin().UID) == id)
+	return item != nil && (item.Corrupt != nil || graph.IDOf(item.OwnerInfo().UID) == id)
 }
 
 // wasAt says whether a place is that which a reference names. c.mu is held.
@@ -134,7 +134,7 @@ func (c *collection) screen(ctx context.Context, newest int64, items []*cache.It
 				continue
 			}
 			if o, err := c.judge(item, &r); o != solid || err != nil {
-				c.queue.add(graph.Look{ID: graph.IDOf(item.Kin().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
+				c.queue.add(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
 				break
 			}
 			known = solidOwner{item.Namespace, r}

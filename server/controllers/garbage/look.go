@@ -127,9 +127,9 @@ func (c *collection) settle(ctx context.Context, s *subject) error {
 	switch {
 	case v.count[leaving] > 0: // whatever else holds it is looked at when that is done
 		return c.release(ctx, s, v.are(leaving))
-	case stateOf(s.Kin) == graph.Orphaning:
+	case stateOf(s.OwnerInfo) == graph.Orphaning:
 		return c.orphan(ctx, s)
-	case stateOf(s.Kin) == graph.Foreground:
+	case stateOf(s.OwnerInfo) == graph.Foreground:
 		return c.finish(ctx, s)
 	case s.Deleting || len(s.refs) == 0:
 		return nil

@@ -7,27 +7,27 @@ import (
 
 // metadata is what the collector knows of an object that it looks at.
 type metadata struct {
-	cache.Kin
+	cache.OwnerInfo
 	finalizers []byte        // the list, as it stands
 	refs       []cache.Owner // with their JSON
 }
 
 // read reads all of it, from the object's value.
 func read(item *cache.Item) metadata {
-	m := metadata{Kin: item.Kin()}
+	m := metadata{OwnerInfo: item.OwnerInfo()}
 	m.finalizers, m.refs = item.Written()
 	return m
 }
 
 // stateOf is what an object waits for, as the graph knows it. A stock collector lets dependents
 // go first where an object has both finalizers.
-func stateOf(kin cache.Kin) graph.State {
+func stateOf(info cache.OwnerInfo) graph.State {
 	switch {
-	case !kin.Deleting:
+	case !info.Deleting:
 		return 0
-	case kin.Orphan:
+	case info.Orphan:
 		return graph.Orphaning
-	case kin.Foreground:
+	case info.Foreground:
 		return graph.Foreground
 	}
 	return 0

@@ -8,14 +8,14 @@ import (
 )
 
 func TestState(t *testing.T) {
-	for want, list := range map[graph.State][]cache.Kin{
+	for want, list := range map[graph.State][]cache.OwnerInfo{
 		0:                {{}, {Foreground: true}, {Orphan: true}, {Deleting: true}},
 		graph.Foreground: {{Deleting: true, Foreground: true}},
 		graph.Orphaning:  {{Deleting: true, Orphan: true}, {Deleting: true, Foreground: true, Orphan: true}},
 	} {
-		for _, kin := range list {
-			if got := stateOf(kin); got != want {
-				t.Errorf("%+v is %v, want %v", kin, got, want)
+		for _, info := range list {
+			if got := stateOf(info); got != want {
+				t.Errorf("%+v is %v, want %v", info, got, want)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ const (
 // TestScanKin: what is scanned of an object's text, and of what only looks like one.
 func TestScanKin(t *testing.T) {
 	for text, want := range map[string]struct {
-		Kin
+		OwnerInfo
 		finalizers string
 		owners     []Owner
 	}{
@@ -30,14 +30,14 @@ func TestScanKin(t *testing.T) {
 		`{}`:                                {},
 		`[]`:                                {},
 		`{"metadata":null}`:                 {},
-		`{"metadata":{"uid":"u"}}`:          {Kin: Kin{UID: "u"}},
+		`{"metadata":{"uid":"u"}}`:          {OwnerInfo: OwnerInfo{UID: "u"}},
 		`{"metadata":{"uid":null}}`:         {},
 		`{"spec":{"metadata":{"uid":"x"}}}`: {},
-		`{"apiVersion":"v1","metadata":{"labels":{"uid":"x"},"uid":"u","deletionTimestamp":null,"finalizers":null,"ownerReferences":null},"spec":{}}`: {Kin: Kin{UID: "u"}, finalizers: "null"},
+		`{"apiVersion":"v1","metadata":{"labels":{"uid":"x"},"uid":"u","deletionTimestamp":null,"finalizers":null,"ownerReferences":null},"spec":{}}`: {OwnerInfo: OwnerInfo{UID: "u"}, finalizers: "null"},
 		`{ "metadata" : { "deletionTimestamp" : "2026-01-01T00:00:00Z" , "finalizers" : [ "x" , "orphan" ] , "uid" : "u" } }`: {
-			Kin: Kin{UID: "u", Deleting: true, Orphan: true}, finalizers: `[ "x" , "orphan" ]`,
+			OwnerInfo: OwnerInfo{UID: "u", Deleting: true, Orphan: true}, finalizers: `[ "x" , "orphan" ]`,
 		},
-		`{"metadata":{"finalizers":["foregroundDeletion"],"uid":"u"}}`: {Kin: Kin{UID: "u", Foreground: true}, finalizers: `["foregroundDeletion"]`},
+		`{"metadata":{"finalizers":["foregroundDeletion"],"uid":"u"}}`: {OwnerInfo: OwnerInfo{UID: "u", Foreground: true}, finalizers: `["foregroundDeletion"]`},
 		`{"metadata":{"ownerReferences":[` + firstOwner + `,` + secondOwner + `]}}`: {owners: []Owner{
 			{APIVersion: "v1", Kind: "A", Name: "a", UID: "1", JSON: []byte(firstOwner)},
 			{APIVersion: "g/v1", Kind: "B", Name: "b", UID: "2", Blocks: true, JSON: []byte(secondOwner)},
@@ -45,8 +45,8 @@ func TestScanKin(t *testing.T) {
 		`{"metadata":{"ownerReferences":[{"blockOwnerDeletion":false}]}}`: {owners: []Owner{{JSON: []byte(`{"blockOwnerDeletion":false}`)}}},
 	} {
 		b := []byte(text)
-		m := scanKin(b)
-		if d := cmp.Diff(want.Kin, m.Kin) + cmp.Diff(want.finalizers, string(m.finalizers.of(b))) + cmp.Diff(want.owners, appendOwners(nil, m.owners.of(b), true)); d != "" {
+		m := scanOwnerInfo(b)
+		if d := cmp.Diff(want.OwnerInfo, m.OwnerInfo) + cmp.Diff(want.finalizers, string(m.finalizers.of(b))) + cmp.Diff(want.owners, appendOwners(nil, m.owners.of(b), true)); d != "" {
 			t.Errorf("%s: %s", text, d)
 		}
 	}
@@ -74,9 +74,9 @@ func packedIn(t testing.TB, it *Item, room *packRoom) *Item {
 	return it
 }
 
-// TestKinOfPacked: a packed object says what it said before, and its value is not read for it
+// TestOwnerInfoOfPacked: a packed object says what it said before, and its value is not read for it
 // but where there are many owners.
-func TestKinOfPacked(t *testing.T) {
+func TestOwnerInfoOfPacked(t *testing.T) {
 	var list []string
 	for i := range 40 {
 		list = append(list, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"of-%d","uid":"0b7e6f3c-4d7b-4a51-9c1e-%012d","controller":%t}`, i, i, i == 0))
@@ -94,7 +94,7 @@ func TestKinOfPacked(t *testing.T) {
 		"long":    {more: `,"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + strings.Repeat("x", mostOwners) + `","uid":"1"}]`, many: true},
 	} {
 		it := withMetadata(name, c.more)
-		kin, owners, before := it.Kin(), it.Owners(nil), it.Meta().Labels
+		info, owners, before := it.OwnerInfo(), it.Owners(nil), it.Meta().Labels
 		finalizers, whole := it.Written()
 		packed(t, it)
 		b := it.body.Load()
@@ -105,7 +105,7 @@ func TestKinOfPacked(t *testing.T) {
 			away := &body{with: b.with, data: b.data[:b.split:b.split], split: b.split, common: b.common}
 			it.body.Store(away)
 		}
-		if d := cmp.Diff(kin, it.Kin()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.Set()); d != "" {
+		if d := cmp.Diff(info, it.OwnerInfo()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.Set()); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 		it.body.Store(b)
@@ -113,8 +113,8 @@ func TestKinOfPacked(t *testing.T) {
 		if d := cmp.Diff(string(finalizers), string(again)) + cmp.Diff(whole, references); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		if kin.UID != name+"-uid" || c.many && len(owners) == 0 || !slices.EqualFunc(owners, whole, func(a, b Owner) bool { b.JSON = nil; return cmp.Equal(a, b) }) {
-			t.Errorf("%s: it is %+v with %v", name, kin, owners)
+		if info.UID != name+"-uid" || c.many && len(owners) == 0 || !slices.EqualFunc(owners, whole, func(a, b Owner) bool { b.JSON = nil; return cmp.Equal(a, b) }) {
+			t.Errorf("%s: it is %+v with %v", name, info, owners)
 		}
 	}
 }
@@ -150,11 +150,11 @@ func TestOwnersInCommon(t *testing.T) {
 	}
 }
 
-func FuzzKin(f *testing.F) {
+func FuzzOwnerInfo(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"uid":"u","finalizers":["x"],"ownerReferences":[{"uid":"o","blockOwnerDeletion":true}]}}`))
 	f.Add([]byte(`{"metadata":{"ownerReferences":[[{}],"x",1,null,{"uid":{}}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		list := scanKin(text).owners.of(text)
+		list := scanOwnerInfo(text).owners.of(text)
 		kept, ok := appendKeptOwners([]byte("x"), list)
 		if !ok {
 			if len(kept) != 1 {
@@ -173,7 +173,7 @@ func BenchmarkOwnersOfPacked(b *testing.B) {
 	var owners []Owner
 	b.ReportAllocs()
 	for b.Loop() {
-		if owners = it.Owners(owners[:0]); len(owners) != 1 || it.Kin().UID == "" {
+		if owners = it.Owners(owners[:0]); len(owners) != 1 || it.OwnerInfo().UID == "" {
 			b.Fatal(owners)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// Kin is what an object says of itself to those who follow owners and their dependents.
-type Kin struct {
+// OwnerInfo is what the garbage collector needs to know of an object that others name as their owner.
+type OwnerInfo struct {
 	UID        string
 	Deleting   bool // metadata.deletionTimestamp is set: it waits for something before it goes
 	Foreground bool // it has the finalizer that waits for its dependents to go
@@ -22,16 +22,16 @@ type Owner = packing.Owner
 // of objects that have more are read from there: whoever writes them would have them kept twice.
 const mostOwners = 1 << 10
 
-// Kin needs no value of a packed item. That of a corrupt one is empty.
-func (it *Item) Kin() Kin {
+// OwnerInfo needs no value of a packed item. That of a corrupt one is empty.
+func (it *Item) OwnerInfo() OwnerInfo {
 	b := it.body.Load()
 	switch {
 	case it.Corrupt != nil:
-		return Kin{}
+		return OwnerInfo{}
 	case b.packed():
-		return b.kin()
+		return b.ownerInfo()
 	}
-	return it.kinOf(b).Kin
+	return it.ownerInfoOf(b).OwnerInfo
 }
 
 // Owners appends an item's references to owners, without JSON. It needs no value of a packed item
@@ -46,7 +46,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case b.packed():
 		b = &body{data: it.line(b, make([]byte, 0, b.size+1))}
 	}
-	return appendOwners(dst, it.kinOf(b).owners.of(b.json()), false)
+	return appendOwners(dst, it.ownerInfoOf(b).owners.of(b.json()), false)
 }
 
 // Written is what stands in the item's metadata: the list of its finalizers, and its references to
@@ -56,21 +56,21 @@ func (it *Item) Written() (finalizers []byte, owners []Owner) {
 		return nil, nil
 	}
 	b := it.plain()
-	m := it.kinOf(b)
+	m := it.ownerInfoOf(b)
 	return m.finalizers.of(b.json()), appendOwners(nil, m.owners.of(b.json()), true)
 }
 
-// kinOf is as much of a plain body's metadata as Kin and Owners need. It is not kept: most of
+// ownerInfoOf is as much of a plain body's metadata as OwnerInfo and Owners need. It is not kept: most of
 // what is asked for it once is packed soon, and asked for nothing else.
-func (it *Item) kinOf(b *body) *Meta {
+func (it *Item) ownerInfoOf(b *body) *Meta {
 	if m := b.meta(); m != nil {
 		return m
 	}
-	return scanKin(b.json())
+	return scanOwnerInfo(b.json())
 }
 
-// scanKin reads the parts of a Meta that Kin and Owners need. What is no object has none.
-func scanKin(b []byte) *Meta {
+// scanOwnerInfo reads the parts of a Meta that OwnerInfo and Owners need. What is no object has none.
+func scanOwnerInfo(b []byte) *Meta {
 	m := &Meta{}
 	top := scan.Space(b, 0)
 	if top >= len(b) || b[top] != '{' {
@@ -84,7 +84,7 @@ func scanKin(b []byte) *Meta {
 			return scan.Skip(b, at), false
 		}
 		return scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
-			return m.kinMember(b, name.In(b), at), true
+			return m.ownerInfoMember(b, name.In(b), at), true
 		}), false
 	})
 	return m
@@ -100,8 +100,8 @@ func (p part) of(b []byte) []byte {
 	return b[p.from:p.to:p.to]
 }
 
-// kinMember reads a member of the metadata that Kin or Owners need, or passes over another.
-func (m *Meta) kinMember(b, name []byte, at int) (end int) {
+// ownerInfoMember reads a member of the metadata that OwnerInfo or Owners need, or passes over another.
+func (m *Meta) ownerInfoMember(b, name []byte, at int) (end int) {
 	switch string(name) {
 	case "uid":
 		m.UID, end = text(b, at)
