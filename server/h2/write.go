@@ -91,7 +91,12 @@ func (c *conn) awaitTaken() {
 }
 
 // send encrypts and writes bytes as far as the kernel has room. kept says that it has none for some.
+// What makes several records is written at once.
 func (c *conn) send(p []byte) (kept bool, err error) {
+	if len(p) <= frameMax && c.queue.Tries() {
+		_, err = c.tls.Write(p)
+		return c.queue.Blocked(), err
+	}
 	c.queue.Gather()
 	_, err = c.tls.Write(p)
 	kept, late := c.queue.Release()

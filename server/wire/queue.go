@@ -67,6 +67,9 @@ func (q *Queue) add(p []byte) (kept bool, err error) {
 	return q.kept != nil && !q.gathering, q.err
 }
 
+// Tries says that the kernel can be given what it has room for; otherwise a write may block.
+func (q *Queue) Tries() bool { return q.raw != nil }
+
 // Gather has everything kept that is written, for Release to write at once.
 func (q *Queue) Gather() {
 	q.mu.Lock()
