@@ -126,16 +126,13 @@ func (in *input) Read(p []byte) (int, error) {
 	}
 }
 
-// begin greets the client, and reads its first frames.
-func (c *conn) begin() {
-	defer c.guard()
-	s := &c.server.cfg
-	c.decoder = hpack.NewDecoder(4<<10, c.block.add)
-	c.decoder.SetMaxStringLength(int(c.block.limit))
+// greet queues what comes before everything else.
+func (c *conn) greet() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.framesLocked(func(f *http2.Framer) { // a buffer takes everything
 		_ = f.WriteSettings(
-			http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: s.MaxStreams},
+			http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.server.cfg.MaxStreams},
 			http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: c.block.limit},
 			http2.Setting{ID: http2.SettingInitialWindowSize, Val: bodyWindow},
 		)
@@ -143,6 +140,14 @@ func (c *conn) begin() {
 			_ = f.WriteWindowUpdate(0, uint32(more))
 		}
 	})
+}
+
+// begin greets the client, and reads its first frames.
+func (c *conn) begin() {
+	defer c.guard()
+	c.decoder = hpack.NewDecoder(4<<10, c.block.add)
+	c.decoder.SetMaxStringLength(int(c.block.limit))
+	c.mu.Lock()
 	c.sendAndUnlock()
 	c.borrow()
 	var preface [len(http2.ClientPreface)]byte
@@ -313,13 +318,19 @@ func (c *conn) close() {
 	_ = c.socket.Conn.Close() // it may be closed already
 }
 
+// hangUp is close for a connection on which nothing is under way: the client hears of it.
+func (c *conn) hangUp() {
+	c.ending.Store(true)
+	_ = c.tls.Close() // it may be closed already
+}
+
 // look is called now and then.
 func (c *conn) look(now time.Time) {
 	if since := c.waiting.Load(); since != 0 && now.UnixNano()-since >= int64(parkAfter) && c.socket.CanAwait() {
 		_ = c.socket.Conn.SetReadDeadline(time.Unix(1, 0)) // it has passed; a closed connection says so when it is read
 	}
 	if c.awake.Load() == 0 && now.Sub(c.began) >= greetingTime {
-		c.close()
+		c.hangUp()
 		return
 	}
 	c.mu.Lock()
@@ -344,7 +355,7 @@ func (c *conn) look(now time.Time) {
 		s.ctx.cancel()
 	}
 	if closes {
-		c.close()
+		c.hangUp()
 	}
 }
 

@@ -84,7 +84,7 @@ func (c *conn) lookDraining(now time.Time) {
 	done := c.goneAway && (c.drained || now.Sub(c.leftAt) >= lingering) && c.idleLocked()
 	c.sendAndUnlock()
 	if done {
-		c.close()
+		c.hangUp()
 	}
 }
 

@@ -300,6 +300,7 @@ func TestParks(t *testing.T) {
 type piped struct {
 	*raw
 	frames chan string // as text, but data; closed at the end
+	first  chan http2.FrameType
 	writes *atomic.Int32
 }
 
@@ -326,7 +327,7 @@ func pipe(t *testing.T, s *h2.Server, greets bool, settings ...http2.Setting) *p
 		t.Fatal(err)
 	}
 	s.Serve(c)
-	p := &piped{raw: &raw{TB: t, Framer: http2.NewFramer(client, client), conn: client}, frames: make(chan string, 10_000), writes: &server.writes}
+	p := &piped{raw: &raw{TB: t, Framer: http2.NewFramer(client, client), conn: client}, frames: make(chan string, 10_000), first: make(chan http2.FrameType, 1), writes: &server.writes}
 	p.enc = hpack.NewEncoder(&p.head)
 	go p.listen()
 	if greets {
@@ -344,6 +345,10 @@ func (p *piped) listen() {
 		f, err := p.ReadFrame()
 		if err != nil {
 			return
+		}
+		select {
+		case p.first <- f.Header().Type:
+		default:
 		}
 		switch f := f.(type) {
 		case *http2.GoAwayFrame:
@@ -449,7 +454,7 @@ func TestTimes(t *testing.T) {
 // TestDrain: a client is told to go, and asked whether it has heard; what it sends until then is
 // served, and the connection closes when that is done.
 func TestDrain(t *testing.T) {
-	drains := func(name string, f func(p *piped, go_ chan struct{})) {
+	drains := func(name string, f func(s *h2.Server, p *piped, gate chan struct{})) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
@@ -465,12 +470,12 @@ func TestDrain(t *testing.T) {
 					}
 				})
 				p.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
-				f(p, gate)
+				f(s, p, gate)
 				running.Wait()
 			})
 		})
 	}
-	drains("heard", func(p *piped, gate chan struct{}) {
+	drains("heard", func(_ *h2.Server, p *piped, gate chan struct{}) {
 		p.ask(3, "GET", "/", true) // on its way
 		p.must(p.WritePing(true, [8]byte([]byte("rowlock."))))
 		p.wants("told", false, "GOAWAY NO_ERROR")
@@ -480,7 +485,7 @@ func TestDrain(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		p.wants("done", true, "HEADERS", "HEADERS")
 	})
-	drains("not heard", func(p *piped, gate chan struct{}) {
+	drains("not heard", func(_ *h2.Server, p *piped, gate chan struct{}) {
 		time.Sleep(200 * time.Millisecond)
 		p.wants("before", false)
 		time.Sleep(100 * time.Millisecond)
@@ -488,6 +493,33 @@ func TestDrain(t *testing.T) {
 		close(gate)
 		time.Sleep(10 * time.Millisecond)
 		p.wants("done", true, "HEADERS")
+	})
+}
+
+// TestDrainsThoseThatCome: a client that connects while the server drains is greeted first, and told
+// to go then.
+func TestDrainsThoseThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })})
+		defer s.Close()
+		p := pipe(t, s, true)
+		p.ask(1, "GET", "/", true)
+		synctest.Wait()
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := s.Drain(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		late := pipe(t, s, true)
+		if first := <-late.first; first != http2.FrameSettings {
+			t.Errorf("it hears of %v first", first)
+		}
+		late.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
+		close(gate)
+		running.Wait()
 	})
 }
 

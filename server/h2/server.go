@@ -101,6 +101,7 @@ func (s *Server) Serve(t *tls.Conn) {
 		socket = wire.NewSocket(t.NetConn(), 0)
 	}
 	c := newConn(s, t, socket)
+	c.greet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
