@@ -45,7 +45,7 @@ type attested struct {
 // and the one before it, which lies there until the next is put in its place.
 const mostAttested = 32
 
-// Attestor is a Driver that attests to cache files.
+// Attestor attests to cache files.
 type Attestor interface {
 	// CacheFiles are those that the database attests to. A database without an epoch begins one.
 	CacheFiles(ctx context.Context) (CacheFiles, error)
@@ -64,7 +64,7 @@ type Attestor interface {
 	// read at once, where a driver gains by it. Errors: CompactedError, FutureError, and those of take.
 	ListRevisions(ctx context.Context, revision int64, splits []Key, take func(revisions []int64) error) error
 
-	// ReadRows hands out rows as WholeReader.ReadAll does: those of the revisions.
+	// ReadRows hands out rows as Reader.ReadAll does: those of the revisions.
 	// Errors: CompactedError where one is gone, and those of take.
 	ReadRows(ctx context.Context, revisions []int64, take func(rows []Row) error) error
 }
@@ -134,10 +134,11 @@ func ParseCacheFiles(text string) (c CacheFiles, ok bool) {
 // Attestor is the driver as one that attests to cache files, or nil; errors and times of it are
 // observed as those of other reads. Rows are opened.
 func (s *Store) Attestor() Attestor {
-	if s.attestor == nil {
+	a := s.driver.Attestor()
+	if a == nil {
 		return nil
 	}
-	return storeAttestor{s.attestor, s}
+	return storeAttestor{a, s}
 }
 
 type storeAttestor struct {

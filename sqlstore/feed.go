@@ -40,7 +40,7 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 				f.hints = nil
 			}
 			err = f.look(ctx)
-		case <-f.noticed():
+		case <-f.driver.Noticed():
 			err = f.look(ctx)
 		case <-f.again.C:
 			err = f.look(ctx)
@@ -186,13 +186,10 @@ func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 	f.cfg.Log.Warn(what, "applied", f.applied.Load(), "floor", cause.Floor)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		began := time.Now()
-		var returned int64 // as of before the load
-		if f.returning != nil {
-			returned = f.returning.Returned()
-		}
+		returned := f.driver.Returned() // as of before the load
 		afresh := returned != f.loaded.Load()
 		revision, err := sink.Reload(ctx, f.Store, afresh)
-		if err == nil && f.returning != nil && f.returning.Returned() != returned {
+		if err == nil && f.driver.Returned() != returned {
 			continue // it went back meanwhile
 		}
 		if err == nil {
@@ -248,10 +245,10 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 // lost reports whether the database went back after it committed a revision and no longer has it. Such a write
 // is neither shown nor acknowledged.
 func (f *feed) lost(revision int64) bool {
-	if f.returning == nil || f.returning.Returned() == 0 {
+	if f.driver.Returned() == 0 {
 		return false
 	}
-	last := f.returning.Returns().Last
+	last := f.driver.Returns().Last
 	return last.Found < revision && revision <= last.GoesOn
 }
 

@@ -68,7 +68,7 @@ func TestAttachLeavesFinishedWrites(t *testing.T) {
 
 // slowDriver takes a while to tell of its bounds. From the second time on it has one change.
 type slowDriver struct {
-	Driver
+	noDriver
 	asked int
 }
 
@@ -112,7 +112,7 @@ func TestFeedBehindASlowCommit(t *testing.T) {
 
 // returnedDriver is a database that went back.
 type returnedDriver struct {
-	Driver
+	noDriver
 	returns Returns
 }
 

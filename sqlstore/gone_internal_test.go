@@ -10,7 +10,7 @@ import (
 // goneDriver cannot find out what became of a commit, as the file is gone, until enough
 // says that it was asked enough.
 type goneDriver struct {
-	Driver
+	noDriver
 	asked  int
 	enough func() bool
 }

@@ -10,7 +10,7 @@ import (
 
 // bounded is a driver that is asked for its bounds alone.
 type bounded struct {
-	Driver
+	noDriver
 	asked chan struct{} // nil: it answers at once, else when the caller gives up
 }
 

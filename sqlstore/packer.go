@@ -134,15 +134,6 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 	}
 }
 
-// PastWriter is a Driver that can store ended rows in another form, such as encrypted by another key.
-type PastWriter interface {
-	// Restate puts other values in the place of those of ended rows of one object, packed or not, in one
-	// transaction. Of the rows the key, which is the same, revision and value are given, ascending. It returns how
-	// many it found: rows may have gone meanwhile. Errors: CorruptError of a pack that has some of the rows,
-	// ErrBusy where somebody else packed, or restated, the same.
-	Restate(ctx context.Context, rows []Row) (done int, err error)
-}
-
 // know remembers the floors that ask returns. One asks at a time: else an answer that has been
 // overtaken would put older floors in the place of newer ones.
 func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, error)) (Floors, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 // paced is a driver of which only is asked whether writers wait.
-type paced struct{ Driver }
+type paced struct{ noDriver }
 
 func (paced) TrimsBeside() bool { return false }
 
@@ -38,7 +38,7 @@ func TestPackingKeepsUp(t *testing.T) {
 
 // slowToTell answers what its floors were when it was asked.
 type slowToTell struct {
-	Driver
+	noDriver
 	now  Floors
 	told chan struct{}
 }

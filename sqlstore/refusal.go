@@ -12,12 +12,6 @@ import (
 	"time"
 )
 
-// Keeper is a Driver that can tell without writing that what it wrote would be lost.
-type Keeper interface {
-	// Kept is ErrGone if the database is not where it was opened, or a sync of it failed.
-	Kept() error
-}
-
 // Kind says, as metrics and logs do, why a database did not do what it was asked.
 type Kind string
 
@@ -250,11 +244,9 @@ func ended(operation string) string {
 // Writable says why writes are refused, those of clients or those that keep the store in order; nil as
 // far as is known that they are not.
 func (s *Store) Writable() error {
-	if s.keeper != nil {
-		if err := s.keeper.Kept(); err != nil {
-			s.refused.tell(OpWrite, err)
-			return err
-		}
+	if err := s.driver.Kept(); err != nil {
+		s.refused.tell(OpWrite, err)
+		return err
 	}
 	return s.refusal(writes)
 }

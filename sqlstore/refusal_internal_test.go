@@ -17,7 +17,7 @@ func TestRefusalsAreSaidOnce(t *testing.T) {
 	var now time.Duration
 	counted := map[string]int{}
 	r := newRefusals(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Elapsed: func() time.Duration { return now }, Observer: counting{by: counted}})
-	s := &Store{refused: r}
+	s := &Store{refused: r, driver: timed{Driver: noDriver{}}}
 	full := fmt.Errorf("writing: %w: %w", ErrFull, errors.New("no space left on device"))
 	lines := func() int { return strings.Count(log.String(), "\n") }
 	for range 1000 {

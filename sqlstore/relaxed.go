@@ -218,9 +218,3 @@ func (r *Relaxed) flush() {
 	r.stats.Failures++
 	r.rouse()
 }
-
-// Relaxing is a Driver with commits that are acknowledged before they are durable.
-type Relaxing interface {
-	// RelaxedStats counts them.
-	RelaxedStats() RelaxedStats
-}

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"context"
 	"errors"
 	"time"
 )
@@ -15,16 +14,6 @@ import (
 
 // ErrWentBack: the database went back to an older state, and memory has not been loaded anew yet.
 var ErrWentBack = errors.New("the database has gone back to an older state")
-
-// Returning is a Driver that notices when its database has gone back.
-type Returning interface {
-	// Returned is Returns().Count, and cheap.
-	Returned() int64
-	// Returns tells what was noticed since the driver was opened. It does not ask the database.
-	Returns() Returns
-	// Noticed is sent to after Returned has changed. Sends may be merged.
-	Noticed() <-chan struct{}
-}
 
 // Returns is what a driver noticed of databases that are not as they were.
 type Returns struct {
@@ -48,13 +37,6 @@ type Return struct {
 // Lost is how many revisions this process met that the database does not have.
 func (r Return) Lost() int64 { return max(0, r.Shown-r.Found) }
 
-// Skipper is a Driver whose revisions can be made to go on further up.
-type Skipper interface {
-	// SkipRevisions leaves out the next count revisions, durably: the log begins anew behind them, and clients that
-	// have seen any of them list again. With count 0 it leaves out as many as may have been given since the newest write.
-	SkipRevisions(ctx context.Context, count int64) (from, to int64, err error)
-}
-
 // LeftOut is how many revisions are left out where a database has gone back and nobody knows from where: those that
 // servers may have given since its newest write, and RelaxedReserve in any case.
 func LeftOut(sinceNewest time.Duration) int64 {
@@ -68,22 +50,7 @@ const (
 
 // WentBack says that memory may show what the database does not have, as that has gone back: nothing may
 // be answered from it until it has been loaded anew.
-func (s *Store) WentBack() bool {
-	return s.returning != nil && s.returning.Returned() != s.loaded.Load()
-}
+func (s *Store) WentBack() bool { return s.driver.Returned() != s.loaded.Load() }
 
 // Returns tells what the driver noticed of a database that went back.
-func (s *Store) Returns() Returns {
-	if s.returning == nil {
-		return Returns{}
-	}
-	return s.returning.Returns()
-}
-
-// noticed is sent to when the database was found to have gone back.
-func (s *Store) noticed() <-chan struct{} {
-	if s.returning == nil {
-		return nil
-	}
-	return s.returning.Noticed()
-}
+func (s *Store) Returns() Returns { return s.driver.Returns() }

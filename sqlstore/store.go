@@ -127,17 +127,15 @@ type Reloader interface {
 
 // Store is the face that a server uses. It is safe for concurrent use.
 type Store struct {
-	driver   Driver
-	whole    WholeReader // the driver, or nil
-	attestor Attestor    // the driver, or nil
-	cfg      Config
-	running  atomic.Bool
-	ended    atomic.Bool // Run has returned: nobody takes writes
-	applied  atomic.Int64
-	head     atomic.Int64 // newest revision known here
-	floor    atomic.Int64
-	floors   atomic.Pointer[Floors] // as known here; nil: not yet
-	asking   chan struct{}          // the place of who asks the driver for the floors
+	driver  Driver
+	cfg     Config
+	running atomic.Bool
+	ended   atomic.Bool // Run has returned: nobody takes writes
+	applied atomic.Int64
+	head    atomic.Int64 // newest revision known here
+	floor   atomic.Int64
+	floors  atomic.Pointer[Floors] // as known here; nil: not yet
+	asking  chan struct{}          // the place of who asks the driver for the floors
 	// exclusive is the driver's Exclusive under which head was read last: while it
 	// holds, head moves with own writes alone.
 	exclusive atomic.Uint64
@@ -147,14 +145,11 @@ type Store struct {
 	// underway is the batch between the start of its commit and its place in own.
 	underway atomic.Pointer[[]*write]
 	goal     goal
-	keeper   Keeper // the driver, or nil
-	// returning is the driver, or nil; loaded is its Returned when the sink was loaded last.
-	returning Returning
-	loaded    atomic.Int64
-	refused   *refusals
-	slow      slowKeys
-	calls     chan struct{} // places of openAll for readers
-	fed       chan struct{} // the same for the feed
+	loaded   atomic.Int64 // the driver's Returned when the sink was loaded last
+	refused  *refusals
+	slow     slowKeys
+	calls    chan struct{} // places of openAll for readers
+	fed      chan struct{} // the same for the feed
 }
 
 // New makes a Store on a driver. Nothing runs until Run.
@@ -162,12 +157,7 @@ func New(d Driver, cfg Config) *Store {
 	cfg = cfg.withDefaults()
 	refused := newRefusals(cfg)
 	s := &Store{driver: timed{d, cfg.Observer, refused}, cfg: cfg, refused: refused, own: make(chan []*write, 4), asking: make(chan struct{}, 1), calls: make(chan struct{}, atOnce), fed: make(chan struct{}, atOnce)}
-	s.whole, _ = d.(WholeReader)
-	s.attestor, _ = d.(Attestor)
-	s.keeper, _ = d.(Keeper)
-	if s.returning, _ = d.(Returning); s.returning != nil {
-		s.loaded.Store(s.returning.Returned())
-	}
+	s.loaded.Store(d.Returned())
 	if s.cfg.Clock == nil {
 		s.cfg.Clock = d.Now
 	}

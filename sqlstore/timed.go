@@ -38,6 +38,11 @@ func (t timed) Read(ctx context.Context, key Key, revision int64) (row Row, err 
 	return t.Driver.Read(ctx, key, revision)
 }
 
+func (t timed) ReadAll(ctx context.Context, revision int64, take func([]Row) error) (err error) {
+	defer t.tell("read_all", time.Now(), &err)
+	return t.Driver.ReadAll(ctx, revision, take)
+}
+
 func (t timed) CheckIndexes(ctx context.Context, page func([]Row) error) (err error) {
 	defer t.tell("check_indexes", time.Now(), &err)
 	return t.Driver.CheckIndexes(ctx, page)

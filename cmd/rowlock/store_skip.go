@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -40,11 +39,7 @@ servers refuse to use is accepted again after it.`,
 				}
 			}
 			return o.with(cmd.Context(), asItIs, "no revision was left out", func(d sqlstore.Driver) error {
-				s, ok := d.(sqlstore.Skipper)
-				if !ok {
-					return errors.New("--store: revisions of this database cannot be left out")
-				}
-				from, to, err := s.SkipRevisions(cmd.Context(), count)
+				from, to, err := d.SkipRevisions(cmd.Context(), count)
 				if err != nil {
 					return err
 				}

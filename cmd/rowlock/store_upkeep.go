@@ -192,8 +192,8 @@ then restarts the servers.
 
 // rebuildCache begins a new epoch, and removes the cache file that an SQLite database has beside it.
 func rebuildCache(ctx context.Context, d sqlstore.Driver, url string) (*rebuiltCache, error) {
-	attestor, ok := d.(sqlstore.Attestor)
-	if !ok {
+	attestor := d.Attestor()
+	if attestor == nil {
 		return nil, errors.New("--rebuild-cache: servers on this database write no cache files")
 	}
 	if err := attestor.NewEpoch(ctx); err != nil {

@@ -241,12 +241,7 @@ func measure() (m *metrics.Store, use func(sqlstore.Driver)) {
 	m = metrics.NewStore()
 	return m, func(d sqlstore.Driver) {
 		m.Stats = d.Stats
-		if r, ok := d.(sqlstore.Relaxing); ok {
-			m.Relaxed = r.RelaxedStats
-		}
-		if r, ok := d.(sqlstore.Returning); ok {
-			m.Returns = r.Returns
-		}
+		m.Relaxed, m.Returns = d.RelaxedStats, d.Returns
 		if pg, ok := d.(*postgres.Driver); ok {
 			m.Pool = func() (open, idle, most int) {
 				total, free, _, limit := pg.Pool()

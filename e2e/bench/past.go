@@ -86,7 +86,7 @@ func (e *env) weigh(b *beats) error {
 	defer d.Close()
 	head := int64(b.nodes) * int64(week/b.every)
 	content := sqlstore.Content{Bounds: sqlstore.Bounds{Head: head}, Rows: b.rows}
-	if err := d.(sqlstore.Loader).Load(e.ctx, content); err != nil {
+	if err := d.Load(e.ctx, content); err != nil {
 		return err
 	}
 	before, err := weight(e.ctx)

@@ -34,10 +34,6 @@ func RestoreFile(ctx context.Context, d sqlstore.Driver, path string, progress f
 // or a damaged backup, leaves it empty. Revisions stay what they were.
 // Errors: ErrDamaged, sqlstore.ErrNotEmpty, and those of the driver.
 func Restore(ctx context.Context, d sqlstore.Driver, in io.Reader, progress func(rows int64)) (Header, Trailer, error) {
-	loader, ok := d.(sqlstore.Loader)
-	if !ok {
-		return Header{}, Trailer{}, errors.New("this database cannot be restored into")
-	}
 	r, err := open(in)
 	if err != nil {
 		return Header{}, Trailer{}, err
@@ -47,7 +43,7 @@ func Restore(ctx context.Context, d sqlstore.Driver, in io.Reader, progress func
 	if err != nil {
 		return Header{}, Trailer{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	err = loader.Load(ctx, sqlstore.Content{
+	err = d.Load(ctx, sqlstore.Content{
 		Bounds:    sqlstore.Bounds{Floor: r.header.Floor, Head: r.header.Revision},
 		Past:      floors.Past,
 		ClusterID: r.header.ClusterID,

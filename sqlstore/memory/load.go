@@ -8,12 +8,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var (
-	_ sqlstore.Driver = (*Driver)(nil)
-	_ sqlstore.Loader = (*Driver)(nil)
-)
+var _ sqlstore.Driver = (*Driver)(nil)
 
-// Load implements sqlstore.Loader.
+// ReadAll implements sqlstore.Reader.
+func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
+	return sqlstore.ReadPages(ctx, d, revision, take)
+}
+
+// Load implements sqlstore.Admin.
 func (d *Driver) Load(ctx context.Context, from sqlstore.Content) error {
 	err := d.change(ctx, func(next *content) error {
 		if next.bounds.Head != 0 {

@@ -58,6 +58,7 @@ func (b *Database) Clone() *Database { return b.Snapshot().Clone() }
 
 // Driver is one server's view of a Database.
 type Driver struct {
+	sqlstore.Simple
 	db      *Database
 	closing chan struct{}
 	hints   map[chan struct{}]struct{} // guarded by db.mu
@@ -155,12 +156,6 @@ func (d *Driver) Now() time.Time { return time.Now() }
 
 // TrimsBeside implements sqlstore.Driver: rows are deleted by who writes.
 func (d *Driver) TrimsBeside() bool { return false }
-
-// ChecksRows implements sqlstore.Driver: nobody but drivers can change a row.
-func (d *Driver) ChecksRows() bool { return false }
-
-// CheckIndexes implements sqlstore.Driver.
-func (*Driver) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
 
 // Hints implements sqlstore.Driver. Writes of this driver need none: the store has them.
 // Those of others are told by who commits them.

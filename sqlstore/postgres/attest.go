@@ -13,7 +13,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.Attestor = (*Driver)(nil)
+// Attestor implements sqlstore.Admin.
+func (d *Driver) Attestor() sqlstore.Attestor { return d }
 
 // A database that goes back to an earlier state, as by a standby that lacked commits, or point-in-time recovery, has the keys that
 // it had then, and they hold. But servers may have gone on beside it, with objects in memory that it never had. So

@@ -258,17 +258,17 @@ func (l *line) moved(p *place) {
 	}
 }
 
-// Returned implements sqlstore.Returning.
+// Returned implements sqlstore.Log.
 func (d *Driver) Returned() int64 { return d.line.count.Load() }
 
-// Returns implements sqlstore.Returning.
+// Returns implements sqlstore.Log.
 func (d *Driver) Returns() sqlstore.Returns {
 	d.line.mu.Lock()
 	defer d.line.mu.Unlock()
 	return d.line.returns
 }
 
-// Noticed implements sqlstore.Returning.
+// Noticed implements sqlstore.Log.
 func (d *Driver) Noticed() <-chan struct{} { return d.line.notice }
 
 // validate looks at the database at the end of a new connection.
@@ -343,7 +343,7 @@ func (d *Driver) examine(ctx context.Context) error {
 	return err
 }
 
-// SkipRevisions implements sqlstore.Skipper.
+// SkipRevisions implements sqlstore.Admin.
 func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64, err error) {
 	ctx, done := d.call(ctx, d.answerTime())
 	defer done(&err)

@@ -11,9 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.Loader = (*Driver)(nil)
-
-// Load implements sqlstore.Loader with COPY, under the writers' lock.
+// Load implements sqlstore.Admin with COPY, under the writers' lock.
 func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0", pgx.QueryExecModeSimpleProtocol); err != nil {

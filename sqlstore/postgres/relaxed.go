@@ -48,7 +48,7 @@ func (d *Driver) flush() error {
 	return nil
 }
 
-// RelaxedStats implements sqlstore.Relaxing.
+// RelaxedStats implements sqlstore.Writer.
 func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats() }
 
 // skip raises revision and floor of the log to a revision.

@@ -66,6 +66,9 @@ func (d *Driver) TrimsBeside() bool { return true }
 // ChecksRows implements sqlstore.Driver: PostgreSQL has checksums of pages, and a warning is logged where they are off.
 func (d *Driver) ChecksRows() bool { return false }
 
+// Kept implements sqlstore.Writer: a server of its own keeps the files.
+func (*Driver) Kept() error { return nil }
+
 // CheckIndexes implements sqlstore.Driver.
 func (*Driver) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
 

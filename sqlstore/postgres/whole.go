@@ -11,13 +11,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.WholeReader = (*Driver)(nil)
-
 // mostParts is how many connections share the reading of everything. Where the database's
 // cache is cold they keep as many reads under way; more than a few only add work.
 const mostParts = 4
 
-// ReadAll implements sqlstore.WholeReader: on several connections, and on each in the
+// ReadAll implements sqlstore.Reader: on several connections, and on each in the
 // order in which the table stores its rows. Key order would visit its pages at random, and those
 // with values that are stored aside many times over. The snapshot is one of
 // revisions, so the connections need not share one of PostgreSQL's.

@@ -10,7 +10,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.Attestor = (*Driver)(nil)
+// Attestor implements sqlstore.Admin.
+func (d *Driver) Attestor() sqlstore.Attestor { return d }
 
 // CacheFiles implements sqlstore.Attestor.
 func (d *Driver) CacheFiles(ctx context.Context) (files sqlstore.CacheFiles, err error) {

@@ -7,9 +7,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.Keeper = (*Driver)(nil)
-
-// Kept implements sqlstore.Keeper. What is written through open files to a database
+// Kept implements sqlstore.Writer. What is written through open files to a database
 // that was deleted, renamed or replaced would be gone with the process, so it is asked
 // before each commit, and once more before a commit counts. It costs two calls of stat. A file that
 // may lack what was copied into it does not keep it either.

@@ -8,9 +8,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.Loader = (*Driver)(nil)
-
-// Load implements sqlstore.Loader.
+// Load implements sqlstore.Admin.
 func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 	w, unlock, err := d.lockWriter()
 	if err != nil {

@@ -82,7 +82,7 @@ func (d *Driver) committed(ops, reserved int64, relaxed bool) {
 	}
 }
 
-// RelaxedStats implements sqlstore.Relaxing.
+// RelaxedStats implements sqlstore.Writer.
 func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats() }
 
 // recover goes on behind the revisions that may have been lost with the machine. Where only a

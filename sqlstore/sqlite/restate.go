@@ -8,11 +8,12 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
-var _ sqlstore.PastWriter = (*Driver)(nil)
-
-// Restate implements sqlstore.PastWriter. Packs are made beside writers; the transaction fails if
+// Restate implements sqlstore.History. Packs are made beside writers; the transaction fails if
 // they are not as they were read.
 func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
 	var swaps []pack.Swap
 	var loose []sqlstore.Row
 	k := rows[0].Key

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// SkipRevisions implements sqlstore.Skipper.
+// SkipRevisions implements sqlstore.Admin.
 func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64, err error) {
 	_, err = d.writing(ctx, func(w *conn) error {
 		b, err := bounds(w)

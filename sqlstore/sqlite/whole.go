@@ -12,9 +12,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var _ sqlstore.WholeReader = (*Driver)(nil)
-
-// ReadAll implements sqlstore.WholeReader: on several connections, and on each in the order
+// ReadAll implements sqlstore.Reader: on several connections, and on each in the order
 // in which the table lies in the file. Key order would visit its pages at random. Each piece
 // of it is a transaction of its own, so that the log can be copied meanwhile: the snapshot is
 // one of revisions.

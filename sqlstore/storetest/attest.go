@@ -44,7 +44,7 @@ func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept m
 	}
 	drops := map[string]Way{
 		"a new epoch": func(t testing.TB, db Database) {
-			if err := db.Open(t).(sqlstore.Attestor).NewEpoch(t.Context()); err != nil {
+			if err := db.Open(t).Attestor().NewEpoch(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -68,7 +68,7 @@ func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept m
 func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
 	d := db.Open(t)
 	must(t, d, create(key("pods", "a", "x"), `{"n":"x"}`))
-	c := d.(sqlstore.Attestor)
+	c := d.Attestor()
 	before, err := c.CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
 		t.Fatalf("epoch %s, and %s with a file (%v)", before.Epoch, known.Epoch, err)
 	}
 	way(t, db)
-	after, err := db.Open(t).(sqlstore.Attestor).CacheFiles(t.Context())
+	after, err := db.Open(t).Attestor().CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
 // manyAttested has servers that write their files at their own pace: a server that writes often is no harm to another that
 // was away, and keys are not kept for ever.
 func manyAttested(t *testing.T, db Database) {
-	c := db.Open(t).(sqlstore.Attestor)
+	c := db.Open(t).Attestor()
 	known, err := c.CacheFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func manyAttested(t *testing.T, db Database) {
 // revisionsListed compares what is live by the list of revisions with what is read whole, now and a way back.
 func revisionsListed(t *testing.T, db Database) {
 	d := db.Open(t)
-	c, whole := d.(sqlstore.Attestor), d.(sqlstore.WholeReader)
+	c := d.Attestor()
 	list := func(at int64, splits ...sqlstore.Key) (all []int64, err error) {
 		var mu sync.Mutex
 		err = c.ListRevisions(t.Context(), at, splits, func(some []int64) error {
@@ -186,7 +186,7 @@ func revisionsListed(t *testing.T, db Database) {
 	}
 	splits := []sqlstore.Key{{Resource: "a"}, key("pods", "ns1", "p111"), key("pods", "ns3", ""), {Resource: "z"}}
 	for _, at := range []int64{last, last - 1, last / 2, 1} {
-		all := rowsOf(func(take func([]sqlstore.Row) error) error { return whole.ReadAll(t.Context(), at, take) })
+		all := rowsOf(func(take func([]sqlstore.Row) error) error { return d.ReadAll(t.Context(), at, take) })
 		live, err := list(at, splits...)
 		if plain, _ := list(at); err != nil || len(live) != len(all) || !slices.Equal(live, plain) {
 			t.Fatalf("at %d: %d revisions of %d rows, %v", at, len(live), len(all), err)

@@ -69,7 +69,7 @@ func damaged(t *testing.T, d sqlstore.Driver) map[string][]int64 {
 	}
 	s := sqlstore.New(d, sqlstore.Config{})
 	errs := []error{s.ReadAll(ctx, b.Head, look("load"))}
-	if c, ok := d.(sqlstore.Attestor); ok {
+	if c := d.Attestor(); c != nil {
 		var revisions []int64
 		err := c.ListRevisions(ctx, b.Head, nil, func(some []int64) error {
 			mu.Lock()

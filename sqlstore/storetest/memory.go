@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 // Memory is the contract in its simplest form: the model that drivers are
 // compared with. It keeps every row in one slice and searches it from end to end.
 type Memory struct {
+	sqlstore.Simple
 	*state
 	closing chan struct{}
 	once    sync.Once
@@ -347,10 +349,15 @@ func (m *Memory) Exclusive() uint64 { return 0 }
 
 func (m *Memory) TrimsBeside() bool { return false }
 
-func (m *Memory) ChecksRows() bool { return false }
+// ReadAll implements sqlstore.Reader.
+func (m *Memory) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
+	return sqlstore.ReadPages(ctx, m, revision, take)
+}
 
-// CheckIndexes implements sqlstore.Driver.
-func (*Memory) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+// Load implements sqlstore.Admin.
+func (m *Memory) Load(context.Context, sqlstore.Content) error {
+	return fmt.Errorf("filling a model: %w", errors.ErrUnsupported)
+}
 
 func (m *Memory) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
 	if err := m.enter(ctx); err != nil {

@@ -68,14 +68,14 @@ func GoesBack(t *testing.T, db Database, back func(to int64)) {
 // skipped leaves revisions out, for drivers that can.
 func skipped(t *testing.T, db Database) {
 	d := db.Open(t)
-	skipper, ok := d.(sqlstore.Skipper)
-	if !ok {
-		return
-	}
 	last := must(t, d, create(pod("a"), "a"))
 	s, m := mirrored(t, db.Open(t), sqlstore.Config{})
 	waitFor(t, "the sink has all", func() bool { return s.Applied() == last })
-	from, to, err := skipper.SkipRevisions(t.Context(), 1000)
+	from, to, err := d.SkipRevisions(t.Context(), 1000)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+
 	if err != nil || from != last || to != last+1000 {
 		t.Fatalf("left out %d to %d, %v", from, to, err)
 	}
@@ -84,7 +84,7 @@ func skipped(t *testing.T, db Database) {
 	}
 	waitFor(t, "the sink has the next", func() bool { return s.Applied() == to+1 })
 	m.equals(t, d)
-	if from, to, err = skipper.SkipRevisions(t.Context(), 0); err != nil || to < from+sqlstore.LeftOut(0) {
+	if from, to, err = d.SkipRevisions(t.Context(), 0); err != nil || to < from+sqlstore.LeftOut(0) {
 		t.Errorf("without a number %d to %d are left out, %v", from, to, err)
 	}
 	CheckTable(t, d)

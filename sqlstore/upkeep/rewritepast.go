@@ -15,8 +15,10 @@ const pastPage = 256
 // past encrypts what is kept of the past as it would be now. It keeps its form otherwise: that is
 // what was stored then. Resources of which nothing is or was encrypted are not read.
 func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
-	writer, ok := d.(sqlstore.PastWriter)
-	if !ok || resource != "" && !r.Keys.Covers(resource) {
+	if resource != "" && !r.Keys.Covers(resource) {
+		return nil
+	}
+	if _, err := d.Restate(ctx, nil); errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	b, err := d.Bounds(ctx)
@@ -45,7 +47,7 @@ func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, 
 				after = behindResource(after.Key.Resource)
 				break
 			}
-			if err := r.pastOf(ctx, writer, of, done); err != nil {
+			if err := r.pastOf(ctx, d, of, done); err != nil {
 				return err
 			}
 		}
@@ -77,7 +79,7 @@ func byKey(rows []sqlstore.Row) func(yield func([]sqlstore.Row) bool) {
 }
 
 // pastOf writes the past states of one object anew that need it.
-func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.PastWriter, rows []sqlstore.Row, done *Rewritten) error {
+func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.History, rows []sqlstore.Row, done *Rewritten) error {
 	began := time.Now()
 	var stale []sqlstore.Row
 	for i := range rows {

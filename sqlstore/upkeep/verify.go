@@ -95,10 +95,6 @@ func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
 	if !d.ChecksRows() || v.To == 0 {
 		return nil
 	}
-	whole, ok := d.(sqlstore.WholeReader)
-	if !ok {
-		return fmt.Errorf("the driver %T checks rows and cannot read all of them", d)
-	}
 	var mu sync.Mutex
 	damaged := func(rows []sqlstore.Row) error {
 		mu.Lock()
@@ -110,7 +106,7 @@ func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
 		}
 		return nil
 	}
-	mismatch := whole.ReadAll(ctx, v.To, damaged)
+	mismatch := d.ReadAll(ctx, v.To, damaged)
 	if mismatch != nil && !errors.Is(mismatch, sqlstore.ErrIndexMismatch) {
 		return mismatch
 	}

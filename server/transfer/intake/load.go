@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -16,10 +15,6 @@ import (
 // sqlstore.ErrNotEmpty, archive.ErrDamaged, and those of the driver; after any of them the
 // database is as empty as before.
 func (s *Spooled) Load(ctx context.Context, d sqlstore.Driver, progress func(rows int64)) error {
-	loader, ok := d.(sqlstore.Loader)
-	if !ok {
-		return errors.New("this database cannot be filled at once")
-	}
 	f, err := os.Open(s.Path + rowsEnd)
 	if err != nil {
 		return fmt.Errorf("the file between: %w", err)
@@ -29,7 +24,7 @@ func (s *Spooled) Load(ctx context.Context, d sqlstore.Driver, progress func(row
 	if err != nil {
 		return err
 	}
-	return loader.Load(ctx, sqlstore.Content{
+	return d.Load(ctx, sqlstore.Content{
 		Bounds: sqlstore.Bounds{Floor: s.Head, Head: s.Head},
 		Rows:   s.numbered(rows, progress),
 	})

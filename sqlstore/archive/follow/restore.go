@@ -67,10 +67,6 @@ func (c *counting) Read(p []byte) (int, error) {
 // needs little memory, and disk as much as was written since the base, at most.
 // Errors: UnreachableError, ErrDamaged, sqlstore.ErrNotEmpty, those of the driver.
 func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Restored, err error) {
-	loader, ok := d.(sqlstore.Loader)
-	if !ok {
-		return r, errors.New("this database cannot be restored into")
-	}
 	r.Plan = *p
 	dir, done, err := scratch(opt.Scratch, restorePrefix)
 	if err != nil {
@@ -98,7 +94,7 @@ func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Re
 	}
 	r.ClusterID, r.Floor = h.ClusterID, p.Revision+opt.Skip
 	rows := counted(live(named(p.Base, base), pile), &r.Objects)
-	err = loader.Load(ctx, sqlstore.Content{Bounds: sqlstore.Bounds{Floor: r.Floor, Head: r.Floor}, ClusterID: h.ClusterID, Rows: rows})
+	err = d.Load(ctx, sqlstore.Content{Bounds: sqlstore.Bounds{Floor: r.Floor, Head: r.Floor}, ClusterID: h.ClusterID, Rows: rows})
 	return r, err
 }
 

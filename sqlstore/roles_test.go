@@ -1,0 +1,45 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// able is a driver of which each role has something that many databases lack.
+type able struct {
+	sqlstore.Driver
+	attestor sqlstore.Attestor
+	err      error
+}
+
+func (a able) ReadAll(context.Context, int64, func([]sqlstore.Row) error) error { return a.err }
+func (a able) Kept() error                                                      { return a.err }
+func (a able) Returned() int64                                                  { return 7 }
+func (a able) Returns() sqlstore.Returns                                        { return sqlstore.Returns{Count: 7} }
+func (a able) ChecksRows() bool                                                 { return true }
+func (a able) Attestor() sqlstore.Attestor                                      { return a.attestor }
+
+// wrapped embeds a driver, as wrappers do.
+type wrapped struct{ sqlstore.Driver }
+
+// TestWrappersLoseNothing: what a driver can do, a Store has of it behind any wrapper.
+func TestWrappersLoseNothing(t *testing.T) {
+	failed := errors.New("asked of the driver")
+	var attestor struct{ sqlstore.Attestor }
+	s := sqlstore.New(wrapped{wrapped{able{attestor: attestor, err: failed}}}, sqlstore.Config{})
+	if err := s.ReadAll(t.Context(), 1, nil); !errors.Is(err, failed) {
+		t.Errorf("ReadAll: %v", err)
+	}
+	if err := s.Writable(); !errors.Is(err, failed) {
+		t.Errorf("Kept: %v", err)
+	}
+	if s.Returns().Count != 7 || s.WentBack() {
+		t.Errorf("%+v, went back: %v", s.Returns(), s.WentBack())
+	}
+	if !s.ChecksRows() || s.Attestor() == nil {
+		t.Errorf("it checks rows: %v, an attestor: %v", s.ChecksRows(), s.Attestor())
+	}
+}

@@ -1,0 +1,45 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Simple has the answers of a driver whose database nobody else can reach: it cannot be moved, damaged or taken back behind
+// the driver, has no disk to wait for, and attests to no cache file. Such drivers embed it.
+type Simple struct{}
+
+// Kept implements Writer.
+func (Simple) Kept() error { return nil }
+
+// RelaxedStats implements Writer.
+func (Simple) RelaxedStats() RelaxedStats { return RelaxedStats{} }
+
+// Returned implements Log.
+func (Simple) Returned() int64 { return 0 }
+
+// Returns implements Log.
+func (Simple) Returns() Returns { return Returns{} }
+
+// Noticed implements Log.
+func (Simple) Noticed() <-chan struct{} { return nil }
+
+// Restate implements History.
+func (Simple) Restate(context.Context, []Row) (int, error) {
+	return 0, fmt.Errorf("storing the past in another form: %w", errors.ErrUnsupported)
+}
+
+// ChecksRows implements Admin.
+func (Simple) ChecksRows() bool { return false }
+
+// CheckIndexes implements Admin.
+func (Simple) CheckIndexes(context.Context, func([]Row) error) error { return nil }
+
+// Attestor implements Admin.
+func (Simple) Attestor() Attestor { return nil }
+
+// SkipRevisions implements Admin.
+func (Simple) SkipRevisions(context.Context, int64) (from, to int64, err error) {
+	return 0, 0, fmt.Errorf("leaving out revisions: %w", errors.ErrUnsupported)
+}
