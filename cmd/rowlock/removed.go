@@ -14,6 +14,7 @@ var removed = []struct {
 	why   string
 }{
 	{"strategic-merge", "2026-11", "there is one merge, whose work is proportional to the patch and the object"},
+	{"sqlite-log-writes", "2026-11", "SQLite writes its log itself"},
 	{"sqlite-bulk-reads", "2026-11", "all rows are read by SQLite's Go driver"},
 }
 

@@ -36,7 +36,6 @@ type opener func(ctx context.Context, url, rest string, how opening, o databaseO
 type databaseOptions struct {
 	maxBytes         int64
 	checkpoint       string // "" as auto
-	logWrites        string // "" as gathered
 	maxMemory        int64
 	feed             string
 	maxConns         int32
@@ -52,7 +51,6 @@ type databaseOptions struct {
 func (o *databaseOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
 	f.StringVar(&o.checkpoint, "sqlite-checkpoint", "auto", "who copies SQLite's write-ahead log into the file: auto (this server) or off (another program does, as Litestream; without one the log grows for ever)")
-	f.StringVar(&o.logWrites, "sqlite-log-writes", "gathered", "how a commit is written into SQLite's write-ahead log: gathered (all its pages at once; on Linux, elsewhere as standard) or standard (by SQLite itself, with two system calls for each page)")
 	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "largest size of what --store=memory: holds, past versions of objects included: beyond it writes are refused but for deletes, and reads go on (0: no limit)")
 	f.StringSliceVar(&o.relaxed, "relaxed-durability", nil, "leases, events or both: writes of these alone are acknowledged before the disk has them; a power loss may take those of the last 100ms, a crash of this process none (default: none)")
 	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
@@ -137,12 +135,6 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 	if o.checkpoint != "" && o.checkpoint != "auto" && o.checkpoint != "off" {
 		return nil, badFlag("sqlite-checkpoint", fmt.Errorf("%q is neither auto nor off", o.checkpoint))
 	}
-	logWrites := sqlite.LogWrites(o.logWrites)
-	switch logWrites {
-	case "", sqlite.GatheredLog, sqlite.StandardLog:
-	default:
-		return nil, badFlag("sqlite-log-writes", fmt.Errorf("%q is neither gathered nor standard", o.logWrites))
-	}
 	if how == asItIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("the database file %s does not exist", path)
@@ -152,7 +144,7 @@ func openSQLite(ctx context.Context, _, rest string, how opening, o databaseOpti
 	if err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == asItIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", LogWrites: logWrites, Unsynced: o.unsynced})
+	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == asItIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.unsynced})
 }
 
 // sqliteFile is the file that a --store URL names, if it names one.

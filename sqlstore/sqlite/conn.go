@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 
 	"modernc.org/sqlite"
 )
@@ -22,13 +21,10 @@ type conn struct {
 	relaxed bool // commits do not wait for the disk
 }
 
-// connect opens a connection and sets its pragmas.
-func connect(path string, pragmas []string) (*conn, error) { return connectBy(nil, path, pragmas) }
-
-// connectBy opens a connection with parameters for SQLite; every connection is made here.
-func connectBy(params url.Values, path string, pragmas []string) (*conn, error) {
+// connect opens a connection and sets its pragmas; every connection is made here.
+func connect(path string, pragmas []string) (*conn, error) {
 	holdSlots()
-	raw, err := (&sqlite.Driver{}).Open(dsn(params, path))
+	raw, err := (&sqlite.Driver{}).Open(dsn(path))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, translate(err))
 	}

@@ -19,11 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	storetest.CrashChild(func(ctx context.Context, path string) (sqlstore.Driver, error) {
 		path, relaxed := strings.CutPrefix(path, "relaxed:")
-		path, standard := strings.CutPrefix(path, "standard:")
 		cfg := sqlite.Config{}
-		if standard {
-			cfg.LogWrites = sqlite.StandardLog
-		}
 		if relaxed {
 			cfg.Relaxed = []string{"pods"}
 		}
@@ -76,12 +72,6 @@ func (f file) Damage(t testing.TB, k sqlstore.Key) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-func TestConformanceOfStandardWays(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Database {
-		return file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{LogWrites: sqlite.StandardLog}}
-	})
-}
-
 // deep is a database whose snapshots are all read as those far back are.
 type deep struct{ file }
 
@@ -100,11 +90,6 @@ func TestConformanceOfDeepSnapshots(t *testing.T) {
 func TestCrash(t *testing.T) {
 	db := file{path: filepath.Join(t.TempDir(), "test.db")}
 	storetest.Crash(t, db, db.path)
-}
-
-func TestCrashOfStandardLog(t *testing.T) {
-	db := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{LogWrites: sqlite.StandardLog}}
-	storetest.Crash(t, db, "standard:"+db.path)
 }
 
 // TestCrashRelaxed: what was acknowledged before the disk had it is there when the process is killed.

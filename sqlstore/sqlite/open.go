@@ -42,7 +42,6 @@ type Config struct {
 	Unsynced     bool          // the system writes to the disk when it likes: what was acknowledged survives a crash of the process, not of the machine
 	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
-	LogWrites    LogWrites     // how commits go into the write-ahead log; default GatheredLog
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
 }
 
@@ -141,7 +140,7 @@ func (d *Driver) open(ctx context.Context) error {
 		return fmt.Errorf("opening %s: %w", d.path, err)
 	}
 	err := d.lock.exclusively(ctx, "migrate", func() error {
-		w, err := d.connectWriter()
+		w, err := connect(d.path, d.writerPragmas())
 		if err != nil {
 			return err
 		}
@@ -208,9 +207,9 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-// dsn names a file, and parameters for SQLite.
-func dsn(params url.Values, path string) string {
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: params.Encode()}).String()
+// dsn names a file.
+func dsn(path string) string {
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()
 }
 
 func (d *Driver) commonPragmas() []string {
