@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -140,5 +141,64 @@ func (c *cachedServer) without() {
 	}
 	if err := off.Stop(); err != nil {
 		c.t.Fatal(err)
+	}
+}
+
+// TestDamageUnderCacheFile: bits of a database file fell over while no server ran. A start that reads its objects from
+// the cache file, which has them as they were, tells of the damage all the same, and serves what is sound.
+func TestDamageUnderCacheFile(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/rowlock.db"
+	c := startCached(t, "sqlite:"+file, "")
+	for _, name := range []string{"sound", "value", "rowname", "indexed"} {
+		c.write(name, "payload-of-"+name)
+	}
+	c.stop()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip := func(what string, pattern string) {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindSubmatchIndex(content)
+		if found == nil {
+			t.Fatalf("the file lacks %s", what)
+		}
+		content[found[2]] ^= 4
+	}
+	flip("a value", `payload-(o)f-value`)
+	flip("the name in a row", `configmapsdefaultr(o)wname[^{]{1,4}\{"kind"`)
+	flip("a name in the index", `configmapsdefaulti(n)dexed[^{]{5}`)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.again("after bits of the database fell over", true)
+	mustCome(t, "the readiness check names what is damaged", func() bool {
+		code, _, body, err := c.a.send(t.Context(), http.MethodGet, "/readyz/corrupt-objects", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := code == http.StatusInternalServerError && strings.Contains(string(body), "3 objects cannot be read")
+		for _, one := range []string{"configmaps/default/value at revision ", "configmaps/default/rkwname at revision ", "configmaps/default/indexed at revision "} {
+			named = named && strings.Contains(string(body), one)
+		}
+		return named
+	})
+	for _, one := range []string{"key=configmaps/default/value ", "key=configmaps/default/rkwname ", "key=configmaps/default/indexed "} {
+		logged(t, c.s, one)
+	}
+	metrics := want(t, c.a, 200, http.MethodGet, "/metrics", "", "")
+	if n, _ := valueOf(metrics, `rowlock_corrupt_objects{resource="configmaps"}`); n != 3 {
+		t.Errorf("the metric tells of %v objects", n)
+	}
+	want(t, c.a, 200, http.MethodGet, "/readyz", "", "")
+	want(t, c.a, 500, http.MethodGet, configMaps+"/value", "", "")
+	for _, name := range []string{"sound", "indexed"} {
+		c.has(name, "payload-of-"+name)
+	}
+	c.change("sound", "second")
+	c.has("sound", "second")
+	if _, err := os.Stat(file + "-cache"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the cache file, from which objects came that are not as their rows, is still there: %v", err)
 	}
 }
