@@ -4,7 +4,7 @@
 // A writer tries at once, without asking anybody. One that lost to another joins the
 // queue of its key, and so does everybody who comes while there is a queue; whoever is
 // first in it has the turn: no other writer of the queue tries meanwhile. Users take
-// turns, so that one with many writers, or slow ones, has others wait for one or two of
+// turns, so that one with many writers, or slow ones, has others wait for one of
 // them. Among the writers of one user a place in the queue is kept until the writer is
 // done, so nobody who came later goes first.
 //
@@ -23,10 +23,10 @@ package contention
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -54,9 +54,7 @@ type Queues struct {
 // queue is there as long as somebody has the turn.
 type queue struct {
 	turn    *Writer
-	waiting []*Writer         // for it, by ticket
-	given   uint64            // how many turns there were
-	last    map[string]uint64 // of each user that waits: given at its last turn, or when it came
+	waiting fair.Queue[string, *Writer] // by user
 }
 
 // Writer is one request that writes one key, for all its tries. It is used by one
@@ -118,9 +116,7 @@ func (w *Writer) Done() {
 		w.timer.Stop()
 		w.queues.next(w.key, l)
 	default:
-		if i := slices.Index(l.waiting, w); i >= 0 {
-			l.leave(i)
-		}
+		l.waiting.Remove(w.user, w.ticket)
 	}
 }
 
@@ -140,7 +136,7 @@ func (w *Writer) join(pinned bool) bool {
 	}
 	begun := l == nil
 	if begun {
-		l = &queue{last: make(map[string]uint64)}
+		l = &queue{}
 		if all.queues == nil {
 			all.queues = make(map[sqlstore.Key]*queue)
 		}
@@ -151,56 +147,21 @@ func (w *Writer) join(pinned bool) bool {
 		w.ticket = all.ticket
 	}
 	w.ready = make(chan struct{})
-	i, _ := slices.BinarySearchFunc(l.waiting, w.ticket, func(o *Writer, t uint64) int {
-		if o.ticket < t {
-			return -1
-		}
-		return 1
-	})
-	l.waiting = slices.Insert(l.waiting, i, w)
-	if _, ok := l.last[w.user]; !ok {
-		l.last[w.user] = l.given
-	}
+	l.waiting.Return(w.user, w.ticket, w)
 	if begun {
 		all.next(w.key, l)
 	}
 	return true
 }
 
-// leave takes a writer out of those who wait. Nothing is kept of a user of whom nobody
-// waits any more: whoever comes counts as if it had just had a turn.
-func (l *queue) leave(i int) *Writer {
-	w := l.waiting[i]
-	l.waiting = slices.Delete(l.waiting, i, i+1)
-	if !slices.ContainsFunc(l.waiting, func(o *Writer) bool { return o.user == w.user }) {
-		delete(l.last, w.user)
-	}
-	return w
-}
-
-// following is whose turn it is next: the first writer of the user whose last turn was
-// longest ago.
-func (l *queue) following() int {
-	at := 0
-	for i, w := range l.waiting {
-		if l.last[w.user] < l.last[l.waiting[at].user] {
-			at = i
-		}
-	}
-	return at
-}
-
 // next gives the turn to the first in queue.
 func (l *Queues) next(key sqlstore.Key, of *queue) {
-	of.turn = nil
-	if len(of.waiting) == 0 {
+	_, w, ok := of.waiting.Next(nil)
+	if !ok {
+		of.turn = nil
 		delete(l.queues, key)
 		return
 	}
-	at := of.following()
-	of.given++
-	of.last[of.waiting[at].user] = of.given
-	w := of.leave(at)
 	lasts := first << min(w.turns, longest)
 	w.turns++
 	of.turn, w.losses = w, 0
@@ -227,7 +188,7 @@ func (l *Queues) Waiting(key sqlstore.Key) int {
 	if of == nil {
 		return 0
 	}
-	return 1 + len(of.waiting)
+	return 1 + of.waiting.Len()
 }
 
 // Rest waits for some of a short time, more of it with each try, so that those who try

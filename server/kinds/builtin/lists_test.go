@@ -271,7 +271,7 @@ func value(t reflect.Type, i int) any {
 	switch t.Kind() {
 	case reflect.String:
 		if n := t.Name(); n == "string" || n == "UID" || strings.HasSuffix(n, "Name") || strings.HasSuffix(n, "Type") {
-			return fmt.Sprintf("x%d.example.com", i)
+			return fmt.Sprintf("x%03d.example.com", i)
 		}
 		return nil // one of a few words
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
@@ -317,7 +317,7 @@ func items(kind reflect.Type, have any, from, n int, same bool) any {
 					v = []any{}
 				}
 			}
-			out[fmt.Sprintf("x%d.example.com/y", from+i)] = v
+			out[fmt.Sprintf("x%03d.example.com/y", from+i)] = v
 		}
 		return out
 	}
@@ -340,7 +340,7 @@ func items(kind reflect.Type, have any, from, n int, same bool) any {
 			out[i] = varied(first, elem, k)
 		default:
 			if out[i] = value(elem, k); out[i] == nil {
-				out[i] = fmt.Sprintf("x%d.example.com", k)
+				out[i] = fmt.Sprintf("x%03d.example.com", k)
 			}
 		}
 	}
