@@ -11,7 +11,7 @@ import (
 // same first name below server/. An entry stands for the packages below it too, unless
 // they have an entry of their own. The packages on the first floor import no other room.
 var floors = [][]string{
-	{"removed", "schema/merging", "wire"},
+	{"fair", "removed", "schema/merging", "wire"},
 	{"audit", "datadir", "direct", "expr", "gates", "h1stream", "h2", "heap", "history", "permits", "ratelog", "contention", "election", "relay", "tracing", "webhook"},
 	{"egress", "health", "request"},
 	{"kinds", "kinds/rules", "status"},

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
@@ -24,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/aggregator/documents"
 	"github.com/rowlock/rowlock/server/aggregator/endpoints"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/definitions"
@@ -53,7 +53,7 @@ type Server struct {
 	objects    *objects.Store
 	queues     *controllers.Queues
 	flows      *flow.Classifier
-	line       *budget.Line // of long answers
+	line       *answers.Line // of long answers
 	webhooks   *webhook.Client
 	aggregated *aggregator.Aggregator
 	proxy      *aggregator.Proxy
@@ -86,7 +86,7 @@ func New(cfg Config) (*Server, error) {
 		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
 	}
 	s.objects = objects.NewWith(cfg.Catalogue, cfg.Store, s.Cache, objects.Config{Memory: cfg.Memory})
-	s.flows, s.line = s.newFlows(), budget.NewLine(runtime.GOMAXPROCS(0))
+	s.flows, s.line = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0))
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.cacheFile = newCacheFile(s)
 	s.newMetrics()

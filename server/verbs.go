@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
@@ -39,7 +38,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
-		Gate: budget.NewGate(), CopyBodies: c.Memory == objects.StandardMemory,
+		Gate: verbs.NewGate(), CopyBodies: c.Memory == objects.StandardMemory,
 	}
 	return nil
 }

@@ -3,8 +3,8 @@
 //
 // A Budget counts work as it is done, and ends when the request does: whoever walks
 // something that a client made, or does something as often as a client says, spends from
-// it. Weights say before anything is decoded how much memory that would take, and a Gate
-// keeps all requests together from taking more than there is. The limits are far above
+// it. Weights say before anything is decoded how much memory that would take, and so how many
+// bodies may be worked on together. The limits are far above
 // what any object needs that is of use, and such that the worst that fits costs about a
 // second of one processor and some 100 MB.
 package budget
@@ -19,6 +19,15 @@ import (
 // Work is how many steps one piece of work may take: nodes of a tree that are visited,
 // items that are moved, paths that are compared.
 const Work = 16 << 20
+
+const (
+	// Together is how much the bodies that are worked on at the same time may take together.
+	Together = 4 * Memory
+	// Share is how much of it one user may have.
+	Share = Together / 2
+	// Small is what need not ask, and is not worth a closer look.
+	Small = 8 << 20
+)
 
 // askEvery is after how many steps the context is asked whether anybody still waits.
 const askEvery = 4096

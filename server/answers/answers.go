@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/table"
@@ -36,7 +35,7 @@ type Answers struct {
 	Items  Items
 	Forms  forms.Forms      // what is served
 	Packed *packed.Store    // compressed pieces of lists; nil: none are kept
-	Line   *budget.Line     // puts long answers in order; nil: nobody waits
+	Line   *Line            // puts long answers in order; nil: nobody waits
 	Clock  func() time.Time // nil: time.Now
 	Log    *slog.Logger     // nil: slog.Default
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -18,17 +18,21 @@ const (
 // Pace makes a long answer, or the beginning of a watch, take turns with those of other
 // users. Short ones never wait. End must be called.
 type Pace struct {
-	line  *budget.Line
+	line  *fair.Gate // nil: nobody waits
 	ctx   context.Context
 	scope *request.Scope
 	user  string
 	left  int
-	place budget.Place
+	place *fair.Place
 }
 
 // Pace is that of the answer to a request.
 func (a *Answers) Pace(q *Request) Pace {
-	return Pace{line: a.Line, ctx: q.R.Context(), scope: q.Scope, user: q.User(), left: unpaced}
+	var line *fair.Gate
+	if a.Line != nil {
+		line = a.Line.gate
+	}
+	return Pace{line: line, ctx: q.R.Context(), scope: q.Scope, user: q.User(), left: unpaced}
 }
 
 // Next is asked before n bytes more are made. The error is that of the request's context.
@@ -40,7 +44,7 @@ func (p *Pace) Next(n int) error {
 	if p.scope != nil {
 		p.scope.Long = true
 	}
-	place, err := p.line.Enter(p.ctx, p.user)
+	place, err := p.line.Enter(p.ctx, p.user, 0)
 	if err != nil {
 		return err
 	}

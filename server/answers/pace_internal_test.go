@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/codecs"
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/forms"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
@@ -29,13 +29,13 @@ import (
 // TestPaced: short answers wait for nobody; long ones take turns, give them back, and end
 // with the request.
 func TestPaced(t *testing.T) {
-	line := budget.NewLine(2)
+	line := NewLine(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	a := &Answers{Line: line}
 	scope := &request.Scope{}
 	writer := func(buf *bytes.Buffer) *paced {
-		return &paced{Writer: buf, Pace: Pace{line: a.Line, ctx: ctx, scope: scope, left: unpaced}}
+		return &paced{Writer: buf, Pace: Pace{line: a.Line.gate, ctx: ctx, scope: scope, left: unpaced}}
 	}
 	var long, short bytes.Buffer
 	w := writer(&long)
@@ -45,17 +45,17 @@ func TestPaced(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if w.place == (budget.Place{}) || !scope.Long || long.Len() != 100*len(piece) {
-		t.Errorf("%d bytes were written, with a turn: %t; long: %t", long.Len(), w.place != budget.Place{}, scope.Long)
+	if w.place == nil || !scope.Long || long.Len() != 100*len(piece) {
+		t.Errorf("%d bytes were written, with a turn: %t; long: %t", long.Len(), w.place != nil, scope.Long)
 	}
 	w.End()
-	if w.place != (budget.Place{}) {
+	if w.place != nil {
 		t.Error("the turn is kept")
 	}
-	var all []budget.Place
+	var all []*fair.Place
 	for range 1000 { // more than there are processors, until somebody has to wait
 		soon, end := context.WithTimeout(ctx, time.Millisecond)
-		place, err := line.Enter(soon, "a")
+		place, err := line.gate.Enter(soon, "a", 0)
 		end()
 		if err != nil {
 			break
@@ -132,7 +132,7 @@ func TestPackedListsArePaced(t *testing.T) {
 		row.Value = fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"ns"},"data":{"k":%q}}`, row.Key.Name, strings.Repeat("v", 4000))
 		page.Items = append(page.Items, cache.NewOwnItem(row, r.Storage))
 	}
-	line := budget.NewLine(1)
+	line := NewLine(1)
 	a := &Answers{Items: objects.New(catalogue, nil, cache.New(catalogue)), Forms: forms.Forms{JSON: jsoncodec.New(jsoncodec.Settings{})}, Packed: packed.New(64 << 20), Compress: true, Line: line}
 	list := func(ctx context.Context, items []*cache.Item) (bytes int, long bool) {
 		t.Helper()
@@ -160,12 +160,12 @@ func TestPackedListsArePaced(t *testing.T) {
 
 	// In a time of its own: turns end by themselves, and the last one must not before the list comes.
 	synctest.Test(t, func(t *testing.T) {
-		place, err := line.Enter(t.Context(), "another")
+		place, err := line.gate.Enter(t.Context(), "another", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for second := range 2 { // its turn ends by itself; who follows it has no turn either
-			if next, err := line.Enter(t.Context(), fmt.Sprint("another", second)); err == nil {
+			if next, err := line.gate.Enter(t.Context(), fmt.Sprint("another", second), 0); err == nil {
 				defer next.Leave()
 			}
 		}

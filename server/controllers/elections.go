@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/election"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/ratelog"
 )
 
@@ -308,9 +309,8 @@ func (e *Elections) complain(ctx context.Context, c *contest, key place, err err
 // turns are the elections that wait to be looked at: namespaces take turns, so that many
 // elections in one keep those of others waiting for one at most.
 type turns struct {
-	namespaces []string // with something that waits, the next first
-	names      map[string][]string
-	waits      map[place]bool
+	queue fair.Queue[string, place] // by namespace
+	waits map[place]bool
 }
 
 // add says whether an election did not wait yet.
@@ -319,31 +319,18 @@ func (t *turns) add(key place) bool {
 		return false
 	}
 	if t.waits == nil {
-		t.waits, t.names = map[place]bool{}, map[string][]string{}
+		t.waits = map[place]bool{}
 	}
 	t.waits[key] = true
-	if len(t.names[key.namespace]) == 0 {
-		t.namespaces = append(t.namespaces, key.namespace)
-	}
-	t.names[key.namespace] = append(t.names[key.namespace], key.name)
+	t.queue.Add(key.namespace, key)
 	return true
 }
 
 // next takes out the election whose turn it is.
 func (t *turns) next() (place, bool) {
-	if len(t.namespaces) == 0 {
-		return place{}, false
-	}
-	namespace := t.namespaces[0]
-	key := place{namespace, t.names[namespace][0]}
+	_, key, ok := t.queue.Next(nil)
 	delete(t.waits, key)
-	t.namespaces = t.namespaces[1:]
-	if t.names[namespace] = t.names[namespace][1:]; len(t.names[namespace]) > 0 {
-		t.namespaces = append(t.namespaces, namespace)
-	} else {
-		delete(t.names, namespace)
-	}
-	return key, true
+	return key, ok
 }
 
 // lease is what counts of a Lease.

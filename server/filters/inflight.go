@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/flow/seats"
 	"github.com/rowlock/rowlock/server/request"
@@ -73,7 +73,7 @@ type InFlight struct {
 	// Flows says where requests belong, and has their seats.
 	Flows *flow.Classifier
 	// Line is told of answers that did not wait in it. May be nil.
-	Line *budget.Line
+	Line *answers.Line
 }
 
 // The headers that say where a request belongs, as net/http spells them.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
-	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/flow/seats"
@@ -384,7 +384,7 @@ func TestFailedWritesKeepNoSeats(t *testing.T) {
 // TestShortAnswers: the line of long answers is told of those that did not wait in it.
 func TestShortAnswers(t *testing.T) {
 	f := newLimited(Limits{Read: 4})
-	f.Line = budget.NewLine(4)
+	f.Line = answers.NewLine(4)
 	<-f.start(t.Context(), "a", "GET", "/api/v1/pods", nil, httptest.NewRecorder(), func(w http.ResponseWriter, r *http.Request) {
 		request.From(r.Context()).Long = true
 		say(w, r)

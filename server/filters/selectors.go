@@ -3,13 +3,13 @@ package filters
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -24,24 +24,10 @@ type Selectors struct {
 	// Refused is called for each refusal. May be nil.
 	Refused func(mutating bool)
 
-	mu      sync.Mutex
-	held    int              // bytes of all users but administrators
-	users   map[string]*user // that hold any
-	reading bool             // selectors are being parsed
-	waiting []*reader        // in the order of their arrival
-	turns   int64            // how many were let in
-}
-
-// user is somebody with long requests.
-type user struct {
-	held int
-	turn int64 // value of turns when the user was last let in, or began
-}
-
-// reader waits to be let in.
-type reader struct {
-	user *user
-	in   chan struct{}
+	mu    sync.Mutex
+	held  int            // bytes of all users but administrators
+	users map[string]int // the same, of each user
+	parse *fair.Gate     // one at a time reads long selectors
 }
 
 const (
@@ -54,7 +40,7 @@ const (
 
 // NewSelectors makes the bound.
 func NewSelectors(fail Fail) *Selectors {
-	return &Selectors{fail: fail, users: make(map[string]*user)}
+	return &Selectors{fail: fail, users: make(map[string]int), parse: fair.NewGate(fair.Limits{Places: 1})}
 }
 
 // Filter is the filter. It needs to know the user.
@@ -106,8 +92,7 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 	if s.User != nil {
 		name, master = s.User.Name, s.User.InGroup(authx.GroupMasters)
 	}
-	u := l.take(name, master, size)
-	if u == nil {
+	if !l.take(name, master, size) {
 		s.Terminated = http.StatusTooManyRequests
 		if l.Refused != nil {
 			l.Refused(s.Info.Verb == "deletecollection")
@@ -117,7 +102,7 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 	}
 	defer l.returned(s, name, master, size)
 	if long {
-		if err := l.read(r.Context(), u, s.Info); err != nil {
+		if err := l.read(r.Context(), name, s.Info); err != nil {
 			l.fail(w, r, err)
 			return
 		}
@@ -125,25 +110,18 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 	next.ServeHTTP(w, r)
 }
 
-// take lets a user keep so many bytes more, which give returns, or gives nil.
-func (l *Selectors) take(name string, master bool, size int) *user {
+// take lets a user keep so many bytes more, which give returns, and says whether it may.
+func (l *Selectors) take(name string, master bool, size int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.users[name]
-	if u == nil {
-		// A new user goes behind all who wait since before the last turn. Otherwise users
-		// who return again and again could overtake the others for ever.
-		u = &user{turn: l.turns - 1}
+	if l.users[name]+size > maxOfUser || !master && l.held+size > maxOfAll {
+		return false
 	}
-	if u.held+size > maxOfUser || !master && l.held+size > maxOfAll {
-		return nil
-	}
-	l.users[name] = u
-	u.held += size
+	l.users[name] += size
 	if !master {
 		l.held += size
 	}
-	return u
+	return true
 }
 
 // returned gives back what a request took whose handler has returned, or has that done at
@@ -159,8 +137,7 @@ func (l *Selectors) returned(s *request.Scope, name string, master bool, size in
 func (l *Selectors) give(name string, master bool, size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.users[name]
-	if u.held -= size; u.held == 0 {
+	if l.users[name] -= size; l.users[name] == 0 {
 		delete(l.users, name)
 	}
 	if !master {
@@ -169,65 +146,13 @@ func (l *Selectors) give(name string, master bool, size int) {
 }
 
 // read parses selectors in turn. Errors: that of ctx.
-func (l *Selectors) read(ctx context.Context, u *user, i *request.Info) error {
-	if err := l.enter(ctx, u); err != nil {
+func (l *Selectors) read(ctx context.Context, user string, i *request.Info) error {
+	place, err := l.parse.Enter(ctx, user, 0)
+	if err != nil {
 		return err
 	}
-	defer l.next()
+	defer place.Leave()
 	_, _ = i.Fields() // what is wrong with one is said where it is used
 	_, _ = i.Labels()
 	return nil
-}
-
-func (l *Selectors) enter(ctx context.Context, u *user) error {
-	l.mu.Lock()
-	if !l.reading {
-		l.let(u)
-		l.mu.Unlock()
-		return nil
-	}
-	me := &reader{user: u, in: make(chan struct{})}
-	l.waiting = append(l.waiting, me)
-	l.mu.Unlock()
-	select {
-	case <-me.in:
-		return nil
-	case <-ctx.Done():
-	}
-	l.mu.Lock()
-	at := slices.Index(l.waiting, me)
-	if at >= 0 {
-		l.waiting = slices.Delete(l.waiting, at, at+1)
-	}
-	l.mu.Unlock()
-	if at < 0 { // let in at the same moment
-		l.next()
-	}
-	return ctx.Err()
-}
-
-// let notes that a user is let in. l.mu is held.
-func (l *Selectors) let(u *user) {
-	l.turns++
-	l.reading, u.turn = true, l.turns
-}
-
-// next lets in the waiting request whose user was let in longest ago.
-func (l *Selectors) next() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.reading = false
-		return
-	}
-	at := 0
-	for i, r := range l.waiting {
-		if r.user.turn < l.waiting[at].user.turn {
-			at = i
-		}
-	}
-	next := l.waiting[at]
-	l.waiting = slices.Delete(l.waiting, at, at+1)
-	l.let(next.user)
-	close(next.in)
 }

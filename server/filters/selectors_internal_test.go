@@ -67,8 +67,8 @@ func TestSelectorsAreBounded(t *testing.T) {
 		}
 		close(end)
 		synctest.Wait()
-		if l.held != 0 || len(l.users) != 0 || l.reading {
-			t.Errorf("%d bytes of %d users are held after the end, reading %v", l.held, len(l.users), l.reading)
+		if l.held != 0 || len(l.users) != 0 {
+			t.Errorf("%d bytes of %d users are held after the end", l.held, len(l.users))
 		}
 		if code := ask("u0", large).Code; code != 200 {
 			t.Errorf("after the end: %d", code)
@@ -76,69 +76,40 @@ func TestSelectorsAreBounded(t *testing.T) {
 	})
 }
 
-// TestSelectorsInTurn: users are let in by turns, and who gives up is passed over.
+// TestSelectorsInTurn: long selectors are parsed one after the other, users take turns, and a request that ends before
+// has nothing parsed.
 func TestSelectorsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewSelectors(nil)
-		greedy, modest := l.take("greedy", false, 1), l.take("modest", false, 1)
-		if err := l.enter(t.Context(), greedy); err != nil {
+		l := NewSelectors(func(http.ResponseWriter, *http.Request, error) {})
+		busy, err := l.parse.Enter(t.Context(), "somebody", 0)
+		if err != nil {
 			t.Fatal(err)
 		}
 		var order []string
-		wait := func(ctx context.Context, name string, u *user) {
-			go func() {
-				if err := l.enter(ctx, u); err != nil {
-					order = append(order, "no "+name)
-					return
-				}
-				order = append(order, name)
-			}()
-			synctest.Wait()
-		}
-		wait(t.Context(), "greedy 1", greedy)
-		wait(t.Context(), "greedy 2", greedy)
+		h := l.Filter(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			order = append(order, request.From(r.Context()).User.Name)
+		}))
 		ctx, cancel := context.WithCancel(t.Context())
-		wait(ctx, "greedy 3", greedy)
-		wait(t.Context(), "modest 1", modest)
-		wait(t.Context(), "modest 2", modest)
-		cancel()
-		for range 5 {
+		for _, user := range []string{"greedy", "greedy", "gone", "greedy", "modest"} {
+			r := asking(t, user, longSelector)
+			if user == "gone" {
+				r = r.WithContext(request.With(ctx, request.From(r.Context())))
+			}
+			go h.ServeHTTP(httptest.NewRecorder(), r)
 			synctest.Wait()
-			l.next()
 		}
+		go h.ServeHTTP(httptest.NewRecorder(), asking(t, "short", 10))
 		synctest.Wait()
-		if got, want := strings.Join(order, ", "), "no greedy 3, modest 1, greedy 1, modest 2, greedy 2"; got != want {
+		cancel()
+		synctest.Wait()
+		if got := strings.Join(order, " "); got != "short" {
+			t.Errorf("while selectors are parsed these go on: %s", got)
+		}
+		busy.Leave()
+		synctest.Wait()
+		if got, want := strings.Join(order, " "), "short greedy modest greedy greedy"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if l.reading || len(l.waiting) != 0 {
-			t.Error("somebody is still there")
-		}
-	})
-}
-
-// TestSelectorsOfThoseWhoReturn: who comes back again and again overtakes nobody for ever.
-func TestSelectorsOfThoseWhoReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := NewSelectors(nil)
-		patient := l.take("patient", false, 1)
-		if err := l.enter(t.Context(), patient); err != nil {
-			t.Fatal(err)
-		}
-		in := false
-		go func() { in = l.enter(t.Context(), patient) == nil }()
-		synctest.Wait()
-		for range 3 { // there is always one who has just come
-			u := l.take("again", false, 1)
-			l.give("again", false, 1)
-			go func() { _ = l.enter(t.Context(), u) }()
-			synctest.Wait()
-			l.next()
-			synctest.Wait()
-		}
-		if !in {
-			t.Error("the one who had waited is still waiting")
-		}
-		l.next()
 	})
 }
 

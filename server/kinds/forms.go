@@ -36,8 +36,8 @@ type Schema interface {
 	// it may change. ToStore makes what is to be stored.
 	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
 	ToStore(ctx context.Context, obj Object) (Object, error)
-	// Ready waits until what a write needs of the schema is at hand.
-	Ready(ctx context.Context) error
+	// Ready waits until what a write of a user needs of the schema is at hand.
+	Ready(ctx context.Context, user string) error
 	// Asks says that a webhook converts: that takes time, and may change labels.
 	Asks() bool
 }
@@ -62,7 +62,7 @@ func (AsStored) FromStore(_ context.Context, objs ...Object) ([]Object, error) {
 func (AsStored) ToStore(_ context.Context, obj Object) (Object, error) { return obj, nil }
 
 // Ready implements Schema.
-func (AsStored) Ready(context.Context) error { return nil }
+func (AsStored) Ready(context.Context, string) error { return nil }
 
 // Asks implements Schema.
 func (AsStored) Asks() bool { return false }
@@ -75,11 +75,11 @@ func (r *Resource) schema() Schema {
 }
 
 // Ready waits until what a write needs of the schema is at hand; see Schema.
-func (r *Resource) Ready(ctx context.Context) error {
+func (r *Resource) Ready(ctx context.Context, user string) error {
 	if r.Schema == nil {
 		return nil
 	}
-	return r.Schema.Ready(ctx)
+	return r.Schema.Ready(ctx, user)
 }
 
 // Coerce drops what the version does not know from an object that a client sent; see

@@ -16,7 +16,7 @@ import (
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -60,7 +60,7 @@ type Documents struct {
 	asks    int64          // how many were asked for that were not at hand
 	waiters int            // requests that wait for documents, or make some
 	waiting map[string]int // the same, by user
-	gate    *budget.Gate   // to make documents of version 3
+	gate    *fair.Gate     // to make documents of version 3
 
 	large2 int                // bytes of a form of version 2 that is not kept for long
 	asked2 map[bool]time.Time // when one was asked for, by whether in protobuf
@@ -100,7 +100,7 @@ type document struct {
 func NewDocuments(catalogue *kinds.Catalogue, version string) *Documents {
 	return &Documents{
 		catalogue: catalogue, version: version, Now: time.Now, documents: map[string]*document{},
-		making: map[wanted]*making{}, waiting: map[string]int{}, gate: budget.NewGate(), making2: make(chan struct{}, 1),
+		making: map[wanted]*making{}, waiting: map[string]int{}, gate: newGate(), making2: make(chan struct{}, 1),
 		swaggerParts: map[string]*swaggerPart{}, swaggerBases: map[bool]*swaggerBase{},
 		asked2: map[bool]time.Time{}, large2: large2, begun: make(chan struct{}, 1),
 	}

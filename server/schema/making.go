@@ -2,11 +2,13 @@ package schema
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -21,6 +23,17 @@ import (
 // mostWaiters is how many requests wait at most for documents, those that make some among them.
 // Half of them may be of one user.
 const mostWaiters = 500
+
+const (
+	// mostMakers is how many make documents of version 3 at the same time, half of them for one user. No more have a turn
+	// than half of the processors, each of makerTurn: who takes longer has others begin.
+	mostMakers = 48
+	makerTurn  = 2 * time.Second
+)
+
+func newGate() *fair.Gate {
+	return fair.NewGate(fair.Limits{Places: max(1, runtime.GOMAXPROCS(0)/2), Turn: makerTurn, Room: mostMakers, Share: mostMakers / 2})
+}
 
 // wanted is a document that somebody asks for.
 type wanted struct {
@@ -179,7 +192,11 @@ func (d *Documents) make(ctx context.Context, w wanted, m *making) {
 // turn waits for the turn of a maker, which ends when leave is called.
 func (d *Documents) turn(ctx context.Context, user string, w wanted) (leave func(), err error) {
 	if !w.version2 {
-		return d.gate.Enter(ctx, user, budget.Small)
+		place, err := d.gate.Enter(ctx, user, 1)
+		if err != nil {
+			return nil, err
+		}
+		return place.Leave, nil
 	}
 	select {
 	case d.making2 <- struct{}{}:

@@ -3,11 +3,14 @@ package verbs
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	goruntime "runtime"
+	"time"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
@@ -114,6 +117,17 @@ func (h *Handler) liveSize(c *Call) int {
 	return it.Size()
 }
 
+// heavyTurn is for how long who was let in by the gate keeps the others from the processors. Who takes longer mostly
+// waits for somebody else, such as a webhook.
+const heavyTurn = 2 * time.Second
+
+// NewGate lets heavy bodies in: as many as there is room for, and no more at once than half
+// of the processors, so that the other half is left to whoever has light ones. Users take
+// turns, so what one sends makes another wait for one of them and not for all.
+func NewGate() *fair.Gate {
+	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Room: budget.Together, Share: budget.Share, Free: budget.Small})
+}
+
 // hold reserves room at the gate for a call, in place of what the call has already; it waits for its turn.
 func (h *Handler) hold(c *Call, weight int64) error {
 	if weight <= c.held {
@@ -121,9 +135,9 @@ func (h *Handler) hold(c *Call, weight int64) error {
 	}
 	c.Done() // a call that waits for room while it holds some could deadlock with another that does so
 	c.held = 0
-	leave, err := h.Gate.Enter(c.R.Context(), principal(c), weight)
+	place, err := h.Gate.Enter(c.R.Context(), principal(c), weight)
 	if err == nil {
-		c.held, c.Release = weight, leave
+		c.held, c.Release = weight, place.Leave
 	}
 	return err
 }

@@ -16,8 +16,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
@@ -46,7 +46,7 @@ type Handler struct {
 	Feature func(string) bool  // whether a feature gate is on; nil: none is
 	Special map[string]Special // by "pods/binding", "tokenreviews.authentication.k8s.io"
 	MaxBody int64              // bytes of a request body; 0: 3 MiB
-	Gate    *budget.Gate       // lets heavy bodies in; nil: it is open
+	Gate    *fair.Gate         // lets heavy bodies in; nil: it is open
 	// CopyBodies says that bodies are read as any other stream, also where they lie in memory.
 	CopyBodies bool
 }
@@ -123,7 +123,7 @@ func (h *Handler) perform(c *Call, verb string) error {
 
 func (h *Handler) dispatch(c *Call, verb string) error {
 	if verb == "create" || verb == "update" || verb == "patch" {
-		if err := c.Resource.Ready(c.R.Context()); err != nil {
+		if err := c.Resource.Ready(c.R.Context(), principal(c)); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/fair"
 )
 
 // How long an object rests that could not be dealt with: longer each time.
@@ -28,9 +29,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	entries map[graph.ID]*entry
-	ready   map[namespace][]*entry
-	turns   []namespace // those with objects that are due
-	due     int         // how many are
+	due     fair.Queue[namespace, *entry]
 	later   schedule
 	workers int
 }
@@ -56,7 +55,7 @@ const (
 )
 
 func newQueue(clock func() time.Time, added, meter func()) *queue {
-	return &queue{clock: clock, added: added, meter: meter, entries: map[graph.ID]*entry{}, ready: map[namespace][]*entry{}}
+	return &queue{clock: clock, added: added, meter: meter, entries: map[graph.ID]*entry{}}
 }
 
 // add has an object looked at after a while, or earlier if it is to be earlier anyway.
@@ -87,11 +86,7 @@ func (q *queue) put(e *entry, now bool) {
 		return
 	}
 	e.place = stands
-	if len(q.ready[e.in]) == 0 {
-		q.turns = append(q.turns, e.in)
-	}
-	q.ready[e.in] = append(q.ready[e.in], e)
-	q.due++
+	q.due.Add(e.in, e)
 	q.meter()
 }
 
@@ -114,7 +109,7 @@ func (q *queue) ripen() (next time.Time, any bool) {
 func (q *queue) hire(most int) (workers int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	workers = max(0, min(q.due, most-q.workers))
+	workers = max(0, min(q.due.Len(), most-q.workers))
 	q.workers += workers
 	return workers
 }
@@ -124,23 +119,11 @@ func (q *queue) hire(most int) (workers int) {
 func (q *queue) next() (e *entry, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.turns) == 0 {
+	if _, e, ok = q.due.Next(nil); !ok {
 		q.workers--
 		return nil, false
 	}
-	in := q.turns[0]
-	list := q.ready[in]
-	e = list[0]
-	list[0] = nil
-	q.turns = q.turns[1:]
-	if len(list) > 1 {
-		q.ready[in] = list[1:]
-		q.turns = append(q.turns, in)
-	} else {
-		delete(q.ready, in)
-	}
 	e.place = runs
-	q.due--
 	return e, true
 }
 

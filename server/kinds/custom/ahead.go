@@ -6,11 +6,18 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/rowlock/rowlock/server/fair"
 )
 
 const (
-	// compilersAtOnce is how many schemas are compiled at a time for requests.
+	// compilersAtOnce is how many schemas are compiled at a time for requests, one for each user: where there are two users, or
+	// more, none waits for more than one schema of another.
 	compilersAtOnce = 2
+	// mostAsked is how many schemas wait to be compiled, of which half may be of one user.
+	mostAsked = 256
+	// ownUser is under whose name the server has schemas compiled ahead of need.
+	ownUser = ""
 	// answerBefore is how long before its deadline a request that waits for a schema is answered 429, so that the
 	// client repeats it; or a quarter of the time that it has, if that is less.
 	answerBefore = 5 * time.Second
@@ -22,16 +29,24 @@ const (
 
 // compiling is what Run does for requests. Kept.mu guards what has no lock of its own.
 type compiling struct {
-	on      bool                       // Run is running
-	queue   []*Version                 // in the order in which they were asked for
-	pending map[*Version]chan struct{} // in the queue or compiled now; closed when that is over
+	on      bool                         // Run is running
+	queue   fair.Queue[string, *Version] // by user: each of those who ask for a version has it in the queue
+	pending map[*Version]*wanted         // in the queue or compiled now
+	busy    map[string]bool              // users in whose turn a version is compiled now
 	ahead   []*Version
 	wake    chan struct{} // there is something in the queue
 	came    chan struct{} // there is something in ahead
 }
 
+// wanted is a version that is to be compiled.
+type wanted struct {
+	users map[string]uint64 // who asked for it, with their tickets of the queue
+	done  chan struct{}     // closed when it is compiled
+	taken bool              // it is being compiled
+}
+
 func newCompiling() compiling {
-	return compiling{pending: map[*Version]chan struct{}{}, wake: make(chan struct{}, compilersAtOnce), came: make(chan struct{}, 1)}
+	return compiling{pending: map[*Version]*wanted{}, busy: map[string]bool{}, wake: make(chan struct{}, compilersAtOnce), came: make(chan struct{}, 1)}
 }
 
 func (k *Kept) open() {
@@ -45,44 +60,57 @@ func (k *Kept) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.on = false
-	for _, v := range k.queue {
-		close(k.pending[v])
-		delete(k.pending, v)
+	for v, w := range k.pending {
+		if !w.taken {
+			close(w.done)
+			delete(k.pending, v)
+		}
 	}
-	k.queue = nil
+	k.queue = fair.Queue[string, *Version]{}
 }
 
 // ask has a version compiled, once for all requests that ask meanwhile. The channel that it returns is closed afterwards;
-// nil: Run is not running.
-func (k *Kept) ask(v *Version) <-chan struct{} {
+// nil: Run is not running. The error is fair.ErrFull.
+func (k *Kept) ask(v *Version, user string) (<-chan struct{}, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.on {
-		return nil
+		return nil, nil
 	}
-	done, ok := k.pending[v]
-	if !ok {
-		done = make(chan struct{})
-		k.pending[v] = done
-		k.queue = append(k.queue, v)
+	w := k.pending[v]
+	full := k.queue.Len() >= mostAsked || k.queue.Waiting(user) >= mostAsked/2
+	switch {
+	case w == nil && full:
+		return nil, fair.ErrFull
+	case w == nil:
+		w = &wanted{users: map[string]uint64{}, done: make(chan struct{})}
+		k.pending[v] = w
+	}
+	if _, asked := w.users[user]; !asked && !w.taken && !full { // else it is in the queue for somebody else
+		w.users[user] = k.queue.Add(user, v)
 	}
 	select {
 	case k.wake <- struct{}{}:
 	default:
 	}
-	return done
+	return w.done, nil
 }
 
-// next takes the first of the queue, or nil.
-func (k *Kept) next() *Version {
+// next takes the version whose user has its turn, or nil.
+func (k *Kept) next() (user string, v *Version) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.queue) == 0 {
-		return nil
+	user, v, ok := k.queue.Next(func(user string, _ *Version) bool { return !k.busy[user] })
+	if !ok {
+		return "", nil
 	}
-	v := k.queue[0]
-	k.queue = slices.Delete(k.queue, 0, 1)
-	return v
+	w := k.pending[v]
+	for other, ticket := range w.users {
+		k.queue.Remove(other, ticket)
+	}
+	w.taken, w.users = true, nil
+	k.busy[user] = true
+	return user, v
 }
 
 // compileAll compiles what is in the queue until ctx ends.
@@ -93,11 +121,12 @@ func (k *Kept) compileAll(ctx context.Context) {
 			return
 		case <-k.wake:
 		}
-		for v := k.next(); v != nil; v = k.next() {
+		for user, v := k.next(); v != nil; user, v = k.next() {
 			v.compileWhole()
 			k.mu.Lock()
-			close(k.pending[v])
+			close(k.pending[v].done)
 			delete(k.pending, v)
+			delete(k.busy, user)
 			k.mu.Unlock()
 		}
 	}
@@ -142,10 +171,14 @@ func (k *Kept) compileAhead(ctx context.Context) {
 		k.ahead = nil
 		k.mu.Unlock()
 		for _, v := range versions {
+			done, err := k.ask(v, ownUser)
+			if err != nil {
+				break // so many are asked for already: whoever needs the others will ask
+			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-k.ask(v):
+			case <-done:
 			}
 		}
 	}
@@ -161,13 +194,16 @@ func (v *Version) compileWhole() {
 }
 
 // Ready implements kinds.Schema. It waits until what a write needs of the schema is compiled, which is done once for
-// all requests that wait, and goes on when they end. Shortly before the deadline of the request the error is a 429 that
-// has the client try again.
-func (v *Version) Ready(ctx context.Context) error {
+// all requests that wait, in the turn of the first of their users, and goes on when they end. Shortly before the deadline of the
+// request, and where too many schemas wait, the error is a 429 that has the client try again.
+func (v *Version) Ready(ctx context.Context, user string) error {
 	if m := v.made.Load(); v.kept == nil || m != nil && m.whole.Load() {
 		return nil
 	}
-	done := v.kept.ask(v)
+	done, err := v.kept.ask(v, user)
+	if err != nil {
+		return apierrors.NewTooManyRequests("too many schemas of custom resources wait to be compiled, please try again", 1)
+	}
 	if done == nil {
 		return nil
 	}

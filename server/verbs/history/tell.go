@@ -142,7 +142,11 @@ func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func
 		}
 		weight += one
 	}
-	return o.h.Gate.Enter(ctx, o.c.Request.User(), weight)
+	place, err := o.h.Gate.Enter(ctx, o.c.Request.User(), weight)
+	if err != nil {
+		return nil, err
+	}
+	return place.Leave, nil
 }
 
 // schema is what merges know of the object.

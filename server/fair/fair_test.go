@@ -1,0 +1,350 @@
+package fair_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowlock/rowlock/server/fair"
+)
+
+// TestQueueTurns: keys take turns, values of one key come in their order, and one that is put back comes at its old place.
+func TestQueueTurns(t *testing.T) {
+	var q fair.Queue[string, string]
+	for _, v := range []string{"a1", "a2", "a3", "b1", "b2", "c1"} {
+		q.Add(v[:1], v)
+	}
+	next := func(want string) {
+		t.Helper()
+		key, v, ok := q.Next(nil)
+		if v != want || ok != (want != "") || ok && key != want[:1] {
+			t.Fatalf("%q of %q is next, want %q", v, key, want)
+		}
+	}
+	next("a1")
+	q.Add("d", "d1") // comes before a, which was served just now, and behind the others
+	next("b1")
+	next("c1")
+	q.Add("c", "c2") // comes back, and behind all that wait
+	q.Return("a", 1, "a1 again")
+	next("d1")
+	next("a1 again")
+	next("b2")
+	next("c2")
+	ticket := q.Add("a", "a4")
+	if !q.Remove("a", ticket) || q.Remove("a", ticket) || q.Remove("nobody", 1) || q.Waiting("a") != 2 || q.Len() != 2 {
+		t.Errorf("%d wait, %d of them under a", q.Len(), q.Waiting("a"))
+	}
+	q.Add("e", "e1")
+	if _, v, _ := q.Peek(func(key, _ string) bool { return key != "a" }); v != "e1" {
+		t.Errorf("%q is next of those that may go", v)
+	}
+	if _, v, ok := q.Next(func(string, string) bool { return false }); ok {
+		t.Errorf("%q goes, and none may", v)
+	}
+	next("a2")
+	next("e1")
+	next("a3")
+	next("")
+	if q.Len() != 0 || q.Waiting("a") != 0 {
+		t.Errorf("%d are left", q.Len())
+	}
+}
+
+// TestQueueOvertakesNobody: whatever comes, goes and gives up, a value waits for no more turns than there are keys that
+// wait, besides those of its own key, and each comes out once.
+func TestQueueOvertakesNobody(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var q fair.Queue[int, int]
+	type entry struct {
+		key       int
+		ticket    uint64
+		may, been int // turns that it may wait for, and those that there were
+	}
+	waiting := map[int]*entry{}
+	served := map[int]int{}
+	for n := range 20_000 {
+		switch k := random.IntN(20); {
+		case random.IntN(2) == 0:
+			others, own := map[int]bool{}, 0
+			for _, e := range waiting {
+				if others[e.key] = true; e.key == k {
+					own++
+				}
+			}
+			waiting[n] = &entry{key: k, ticket: q.Add(k, n), may: (own + 1) * (20 + 1)}
+			if own == 0 {
+				waiting[n].may = len(others) + 20 // each of those that are new since may come before it once
+			}
+		case random.IntN(10) == 0:
+			for v, e := range waiting {
+				if !q.Remove(e.key, e.ticket) {
+					t.Fatalf("%d does not wait", v)
+				}
+				delete(waiting, v)
+				break
+			}
+		default:
+			key, v, ok := q.Next(nil)
+			if !ok {
+				if len(waiting) != 0 {
+					t.Fatalf("%d are lost", len(waiting))
+				}
+				continue
+			}
+			if e := waiting[v]; e == nil || e.key != key || e.been > e.may {
+				t.Fatalf("%d of %d: %+v", v, key, e)
+			}
+			delete(waiting, v)
+			served[key]++
+			for _, e := range waiting {
+				e.been++
+			}
+		}
+		if q.Len() != len(waiting) {
+			t.Fatalf("%d wait, want %d", q.Len(), len(waiting))
+		}
+	}
+	if len(served) != 20 {
+		t.Errorf("%d keys had turns", len(served))
+	}
+}
+
+// crowd sends requests to a gate and knows who is in.
+type crowd struct {
+	t      *testing.T
+	gate   *fair.Gate
+	mu     sync.Mutex
+	order  []string
+	places map[string]*fair.Place
+	errs   []error
+}
+
+func newCrowd(t *testing.T, l fair.Limits) *crowd {
+	return &crowd{t: t, gate: fair.NewGate(l), places: map[string]*fair.Place{}}
+}
+
+// comes sends the request called name of a user, and waits until it is in or waits.
+func (c *crowd) comes(ctx context.Context, user, name string, weight int64) {
+	go func() {
+		p, err := c.gate.Enter(ctx, user, weight)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err != nil {
+			c.errs = append(c.errs, err)
+			return
+		}
+		c.order, c.places[name] = append(c.order, name), p
+	}()
+	synctest.Wait()
+}
+
+func (c *crowd) goes(name string) {
+	c.mu.Lock()
+	p := c.places[name]
+	c.mu.Unlock()
+	p.Leave()
+	p.Leave() // more than once does nothing
+	synctest.Wait()
+}
+
+func (c *crowd) want(names ...string) {
+	c.t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Equal(c.order, names) {
+		c.t.Fatalf("let in were %q, want %q", c.order, names)
+	}
+}
+
+// empty holds that all places and all room are there again.
+func (c *crowd) empty(places int, room int64) {
+	c.t.Helper()
+	var all []*fair.Place
+	for i := range places {
+		ctx, cancel := context.WithCancel(c.t.Context())
+		cancel()
+		p, err := c.gate.Enter(ctx, fmt.Sprint("last", i), room/int64(places))
+		if err != nil {
+			c.t.Errorf("place %d of %d is still taken: %v", i, places, err)
+		}
+		all = append(all, p)
+	}
+	for _, p := range all {
+		p.Leave()
+	}
+}
+
+// TestGateTurns: users take turns, however many requests one of them has sent before, and what is light does not wait.
+func TestGateTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 1, Free: 8})
+		for _, name := range []string{"a1", "a2", "a3", "a4"} {
+			c.comes(t.Context(), "a", name, 8)
+		}
+		c.comes(t.Context(), "b", "b1", 8)
+		c.comes(t.Context(), "b", "light", 7)
+		c.want("a1", "light")
+		for _, name := range []string{"light", "a1", "b1", "a2", "a3", "a4"} {
+			c.goes(name)
+		}
+		c.want("a1", "light", "b1", "a2", "a3", "a4")
+		c.empty(1, 8)
+	})
+}
+
+// TestGateReturns: users who come back again and again do not keep others waiting.
+func TestGateReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 1})
+		for _, name := range []string{"b1", "b2", "x1", "y1"} {
+			c.comes(t.Context(), name[:1], name, 0)
+		}
+		c.goes("b1")
+		c.goes("x1")
+		c.comes(t.Context(), "x", "x2", 0)
+		c.goes("y1")
+		c.comes(t.Context(), "y", "y2", 0)
+		c.want("b1", "x1", "y1", "b2")
+		for _, name := range []string{"b2", "x2", "y2"} {
+			c.goes(name)
+		}
+		c.empty(1, 0)
+	})
+}
+
+// TestGateShare: one user never has the whole room, and a large request is not overtaken for ever.
+func TestGateShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 100, Room: 40, Share: 20})
+		c.comes(t.Context(), "a", "a1", 20)
+		c.comes(t.Context(), "a", "a2", 1)
+		c.want("a1")
+		c.comes(t.Context(), "b", "b1", 1)
+		c.comes(t.Context(), "c", "c1", 1000) // counts for a share, which is not left
+		c.want("a1", "b1")
+		c.comes(t.Context(), "d", "d1", 1)
+		c.want("a1", "b1")
+		c.goes("b1")
+		c.want("a1", "b1", "c1")
+		c.goes("c1")
+		c.want("a1", "b1", "c1", "d1")
+		c.goes("a1")
+		c.want("a1", "b1", "c1", "d1", "a2")
+		c.goes("d1")
+		c.goes("a2")
+		c.empty(2, 40)
+	})
+}
+
+// TestGateGivenUp: a request that has ended takes no turn, and does not stand in the way of one that fits.
+func TestGateGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, fair.Limits{Places: 2, Room: 10})
+		c.comes(t.Context(), "a", "a1", 5)
+		ctx, cancel := context.WithCancel(t.Context())
+		c.comes(ctx, "b", "b1", 9)
+		c.comes(t.Context(), "c", "c1", 5)
+		c.want("a1")
+		cancel()
+		c.want("a1", "c1")
+		if len(c.errs) != 1 || !errors.Is(c.errs[0], context.Canceled) {
+			t.Errorf("it is told %v", c.errs)
+		}
+		c.goes("a1")
+		c.goes("c1")
+		c.empty(2, 10)
+	})
+}
+
+// TestGateTurnsEnd: a request that takes long, for whatever reason, does not keep others waiting, but keeps its room; and a
+// place stays empty for as long as the gate's owner says.
+func TestGateTurnsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int64
+		open.Store(1)
+		var rested []time.Duration
+		c := newCrowd(t, fair.Limits{Open: func() int { return int(open.Load()) }, Turn: 2 * time.Second, Room: 2, Rest: func(took time.Duration) time.Duration {
+			rested = append(rested, took)
+			return time.Second
+		}})
+		for _, name := range []string{"a1", "b1", "c1"} {
+			c.comes(t.Context(), name[:1], name, 1)
+		}
+		c.want("a1")
+		time.Sleep(2 * time.Second)
+		c.want("a1")
+		if !c.places["a1"].Over() {
+			t.Error("the turn is not over")
+		}
+		time.Sleep(time.Second)
+		c.want("a1", "b1")
+		time.Sleep(time.Second)
+		c.goes("b1")
+		time.Sleep(time.Second)
+		c.want("a1", "b1", "c1")
+		if want := []time.Duration{2 * time.Second, time.Second}; !slices.Equal(rested, want) {
+			t.Errorf("the turns took %v, want %v", rested, want)
+		}
+		open.Store(0)
+		c.goes("a1")
+		c.goes("c1")
+		c.comes(t.Context(), "d", "d1", 1)
+		time.Sleep(time.Minute)
+		c.want("a1", "b1", "c1")
+		open.Store(1)
+		c.comes(t.Context(), "e", "e1", 1)
+		c.want("a1", "b1", "c1", "d1")
+		c.goes("d1")
+		time.Sleep(time.Minute)
+		c.want("a1", "b1", "c1", "d1", "e1")
+		c.goes("e1")
+		time.Sleep(time.Minute)
+		c.empty(1, 2)
+	})
+}
+
+// TestGateIsBounded: where its owner says so, no more than some wait, and half of them under one key.
+func TestGateIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := newCrowd(t, fair.Limits{Places: 1, Waiting: 4})
+		c.comes(ctx, "a", "a1", 0)
+		for i, want := range []int{0, 0, 1, 1, 1, 2} {
+			c.comes(ctx, []string{"a", "a", "a", "b", "b", "c"}[i], fmt.Sprint("n", i), 0)
+			if len(c.errs) != want {
+				t.Fatalf("%d: %d are refused, want %d", i, len(c.errs), want)
+			}
+		}
+		for _, err := range c.errs {
+			if !errors.Is(err, fair.ErrFull) {
+				t.Error(err)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		if len(c.errs) != 6 {
+			t.Errorf("%d have gone", len(c.errs))
+		}
+		c.goes("a1")
+		c.empty(1, 0)
+	})
+}
+
+// TestNoGate: without a gate everything is let in.
+func TestNoGate(t *testing.T) {
+	var g *fair.Gate
+	p, err := g.Enter(t.Context(), "a", 1<<40)
+	if err != nil || p.Over() {
+		t.Error(err, p.Over())
+	}
+	p.Leave()
+}
