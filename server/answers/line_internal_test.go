@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/server/fair"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // TestLineAndShortAnswers: while there are short answers too, some processors are theirs.
@@ -81,7 +82,7 @@ func TestLineAndShortAnswers(t *testing.T) {
 		}
 		var none *Line
 		none.Short()
-		p := (&Answers{}).Pace(&Request{R: httptest.NewRequest("GET", "/", nil)})
+		p := (&Answers{}).Pace(&Request{R: httptest.NewRequest("GET", "/", nil), Scope: &request.Scope{}})
 		if err := p.Next(2 * unpaced); err != nil || p.place.Over() {
 			t.Errorf("without a line: %v, over %t", err, p.place.Over())
 		}

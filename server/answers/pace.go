@@ -40,7 +40,7 @@ func (p *Pace) Next(n int) error {
 	if p.left -= n; p.left >= 0 && !p.place.Over() {
 		return nil
 	}
-	p.place.Leave()
+	p.End()
 	if p.scope != nil {
 		p.scope.Long = true
 	}
@@ -53,7 +53,10 @@ func (p *Pace) Next(n int) error {
 }
 
 // End gives the turn back.
-func (p *Pace) End() { p.place.Leave() }
+func (p *Pace) End() {
+	p.place.Leave()
+	p.place = nil
+}
 
 // paced writes at a pace.
 type paced struct {
