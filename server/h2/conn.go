@@ -183,7 +183,7 @@ func (c *conn) serve() {
 		err := c.awaitFrame()
 		if err == errPark {
 			c.giveBack()
-			go c.park() // it goes on instead of this goroutine
+			c.server.running.Go(c.park) // it goes on instead of this goroutine
 			return
 		}
 		if err == nil {
@@ -199,7 +199,7 @@ func (c *conn) serve() {
 // park waits for the client to say something, with little stack.
 func (c *conn) park() {
 	_ = c.socket.AwaitReadable() // the reader gets the same error
-	go c.resume()
+	c.server.running.Go(c.resume)
 }
 
 func (c *conn) resume() {
@@ -228,7 +228,7 @@ func (c *conn) awaitFrame() error {
 		return nil
 	}
 	c.waiting.Store(time.Now().UnixNano())
-	in.parks = true
+	in.parks = !c.block.open // what has come of a block, and what the framer expects, is in
 	_, err := in.buf.Peek(1)
 	in.parks = false
 	c.waiting.Store(0)

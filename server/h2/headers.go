@@ -18,6 +18,7 @@ import (
 type block struct {
 	id      uint32
 	last    bool   // nothing follows the block
+	open    bool   // more of it is to come
 	selfish bool   // the stream is to depend on itself
 	limit   uint32 // bytes of fields
 	size    uint32
@@ -26,6 +27,9 @@ type block struct {
 }
 
 func (b *block) add(f hpack.HeaderField) {
+	if b.size > b.limit {
+		return // a sum that went on could begin anew at 4 GB
+	}
 	if b.size += f.Size(); b.size <= b.limit {
 		b.fields = append(b.fields, f)
 	}
@@ -57,7 +61,7 @@ func (c *conn) fragment(part []byte, ended bool) error {
 	if _, err := c.decoder.Write(part); err != nil {
 		return http2.ConnectionError(http2.ErrCodeCompression)
 	}
-	if !ended {
+	if b.open = !ended; b.open {
 		return nil
 	}
 	if err := c.decoder.Close(); err != nil {
@@ -87,13 +91,19 @@ func (c *conn) headers() error {
 	case begun:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	case goneAway:
-		if c.ignored++; c.ignored > ignoredMax {
-			return errFlood
-		}
-		return nil
+		return c.ignore()
 	}
 	r, ok := c.request()
 	return c.take(r, ok)
+}
+
+// ignore is called with a request that came after the client was told to go away. The client may
+// send it again elsewhere, so it must not be served.
+func (c *conn) ignore() error {
+	if c.ignored++; c.ignored > ignoredMax {
+		return errFlood
+	}
+	return nil
 }
 
 // take begins a stream with a request, which is refused where there are too many or it is
@@ -102,6 +112,9 @@ func (c *conn) take(r request, ok bool) error {
 	b := &c.block
 	c.mu.Lock()
 	defer c.sendAndUnlock()
+	if c.goneAway { // since headers has looked: the client was told that this one is not served
+		return c.ignore()
+	}
 	c.newest = b.id
 	most := int(c.server.cfg.MaxStreams)
 	switch {
@@ -164,6 +177,7 @@ func (c *conn) request() (r request, ok bool) {
 	}
 	fields := b.fields
 	var method, scheme, path, authority string
+	authorities := 0
 	for len(fields) > 0 && fields[0].IsPseudo() {
 		f := &fields[0]
 		var to *string
@@ -176,10 +190,11 @@ func (c *conn) request() (r request, ok bool) {
 			to = &path
 		case ":authority":
 			to = &authority
+			authorities++
 		default:
 			return r, false
 		}
-		if *to != "" || f.Value == "" && f.Name != ":authority" || !httpguts.ValidHeaderFieldValue(f.Value) {
+		if *to != "" || authorities > 1 || f.Value == "" && f.Name != ":authority" || !httpguts.ValidHeaderFieldValue(f.Value) {
 			return r, false
 		}
 		*to = f.Value
@@ -257,6 +272,7 @@ func announced(header http.Header, last bool) (n int64, ok bool) {
 func makeHeader(fields []hpack.HeaderField) (header http.Header, ok bool) {
 	header = make(http.Header, len(fields))
 	values := make([]string, 0, len(fields))
+	var cookies []string
 	for i := range fields {
 		f := &fields[i]
 		key, common := commonKeys[f.Name]
@@ -279,14 +295,17 @@ func makeHeader(fields []hpack.HeaderField) (header http.Header, ok bool) {
 		}
 		have := header[key]
 		switch {
+		case key == "Cookie": // which may come in pieces (RFC 9113, 8.2.3)
+			cookies = append(cookies, f.Value)
 		case have == nil:
 			values = append(values, f.Value)
 			header[key] = values[len(values)-1 : len(values) : len(values)]
-		case key == "Cookie": // which may come in pieces (RFC 9113, 8.2.3)
-			have[0] += "; " + f.Value
 		default:
 			header[key] = append(have, f.Value)
 		}
+	}
+	if cookies != nil {
+		header["Cookie"] = []string{strings.Join(cookies, "; ")}
 	}
 	return header, true
 }
