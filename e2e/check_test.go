@@ -92,7 +92,7 @@ wait
 					t.Fatalf("nothing is started:\n%s", &out)
 				}
 			}
-			for _, want := range []string{"about 15 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
+			for _, want := range []string{"about 10 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("%q is not said beforehand:\n%s", want, &out)
 				}
@@ -122,5 +122,57 @@ wait
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestCheckCountsLeniency: what tests let pass on a slow machine is shown in the end, and more than ten times fail
+// the run; so does a failure in a lane, behind which the lane goes on.
+func TestCheckCountsLeniency(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		notes, vet, code int
+	}{
+		"none":           {0, 0, 0},
+		"ten":            {10, 0, 0},
+		"eleven":         {11, 0, 1},
+		"a failure":      {0, 1, 1},
+		"some, and that": {3, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			script := fmt.Sprintf(`#!/bin/sh
+[ "$1" = vet ] || exit 0
+[ "$ROWLOCK_CHECK" = 1 ] || exit 9
+for n in $(seq %d); do echo "TestSlow: $n" >>"$ROWLOCK_LENIENCY"; done
+exit %d
+`, c.notes, c.vet)
+			for name, content := range map[string]string{"go": script, "gofmt": "#!/bin/sh\n"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command("sh", "test.sh", "lint")
+			for _, v := range os.Environ() {
+				if !strings.HasPrefix(v, "ROWLOCK_CHECK") {
+					cmd.Env = append(cmd.Env, v)
+				}
+			}
+			cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+dir)
+			out, _ := cmd.CombinedOutput()
+			text := string(out)
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("it ends with %d, want %d\n%s", code, c.code, text)
+			}
+			if n := strings.Count(text, "TestSlow: "); n != c.notes || strings.Contains(text, fmt.Sprintf("%d times", c.notes)) != (c.notes > 0) {
+				t.Errorf("it shows %d notes, want %d\n%s", n, c.notes, text)
+			}
+			if strings.Contains(text, "failed in lane lint:\n  go vet ./...") != (c.vet > 0) || !strings.Contains(text, "== deadcode") || !strings.Contains(text, "lint: ") {
+				t.Errorf("it says\n%s", text)
+			}
+		})
+	}
+	if out, err := exec.Command("sh", "test.sh", "lints").CombinedOutput(); err == nil || !strings.Contains(string(out), "lint, unit, blackbox") {
+		t.Errorf("an unknown lane: %v %s", err, out)
 	}
 }
