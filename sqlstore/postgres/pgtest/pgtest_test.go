@@ -8,10 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/rowlock/rowlock/e2e/needs"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
 func TestKillAndRun(t *testing.T) {
+	needs.PostgreSQL(t)
 	ctx := context.Background()
 	s, err := pgtest.Start(ctx, pgtest.Options{})
 	if err != nil {
