@@ -155,6 +155,20 @@ func (c *crowd) goes(name string) {
 	synctest.Wait()
 }
 
+// over says whether the turn of a request has ended.
+func (c *crowd) over(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.places[name].Over()
+}
+
+// refused are the errors of those who were not let in.
+func (c *crowd) refused() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.errs)
+}
+
 func (c *crowd) want(names ...string) {
 	c.t.Helper()
 	synctest.Wait()
@@ -256,8 +270,8 @@ func TestGateGivenUp(t *testing.T) {
 		c.want("a1")
 		cancel()
 		c.want("a1", "c1")
-		if len(c.errs) != 1 || !errors.Is(c.errs[0], context.Canceled) {
-			t.Errorf("it is told %v", c.errs)
+		if errs := c.refused(); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+			t.Errorf("it is told %v", errs)
 		}
 		c.goes("a1")
 		c.goes("c1")
@@ -282,7 +296,7 @@ func TestGateTurnsEnd(t *testing.T) {
 		c.want("a1")
 		time.Sleep(2 * time.Second)
 		c.want("a1")
-		if !c.places["a1"].Over() {
+		if !c.over("a1") {
 			t.Error("the turn is not over")
 		}
 		time.Sleep(time.Second)
@@ -320,19 +334,19 @@ func TestGateIsBounded(t *testing.T) {
 		c.comes(ctx, "a", "a1", 0)
 		for i, want := range []int{0, 0, 1, 1, 1, 2} {
 			c.comes(ctx, []string{"a", "a", "a", "b", "b", "c"}[i], fmt.Sprint("n", i), 0)
-			if len(c.errs) != want {
-				t.Fatalf("%d: %d are refused, want %d", i, len(c.errs), want)
+			if n := len(c.refused()); n != want {
+				t.Fatalf("%d: %d are refused, want %d", i, n, want)
 			}
 		}
-		for _, err := range c.errs {
+		for _, err := range c.refused() {
 			if !errors.Is(err, fair.ErrFull) {
 				t.Error(err)
 			}
 		}
 		cancel()
 		synctest.Wait()
-		if len(c.errs) != 6 {
-			t.Errorf("%d have gone", len(c.errs))
+		if n := len(c.refused()); n != 6 {
+			t.Errorf("%d have gone", n)
 		}
 		c.goes("a1")
 		c.empty(1, 0)
