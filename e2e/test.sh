@@ -180,7 +180,6 @@ unit() {
 	plain=$(go list ./... | sed 's|^github.com/rowlock/rowlock|.|' | grep -v -E '^\./(e2e|sqlstore/(sqlite|postgres)|server/kinds(/.*)?)$' | grep -v -x -F -f "$made/elsewhere")
 	say "unit tests, with the race detector"
 	tested race -timeout 15m -skip "$steps" $racing
-	tested race -run 'Gate|Line' ./codecs/budget
 	tested race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres
 	say "unit tests, without it; these have not changed, nor what they use: $(tr '\n' ' ' <"$made/apart")"
 	tested tests -vet=off -timeout 10m $plain
