@@ -32,24 +32,6 @@ func (s *Summer) Written(resource, namespace, name string, deleted bool, value [
 	return s.end(value)
 }
 
-// lentWritten is Written of bytes that are lent.
-func (s *Summer) lentWritten(resource, namespace, name []byte, deleted bool, value []byte, expires *int64, written int64) int64 {
-	s.begin(deleted, expires, written)
-	for _, part := range [...][]byte{resource, namespace, name} {
-		s.head = append(append(s.head, part...), 0)
-	}
-	return s.end(value)
-}
-
-// Key is the checksum of a key alone, whose parts are lent.
-func (s *Summer) Key(resource, namespace, name []byte) uint32 {
-	s.head = s.head[:0]
-	for _, part := range [...][]byte{resource, namespace, name} {
-		s.head = append(append(s.head, part...), 0)
-	}
-	return crc32.Checksum(s.head, castagnoli)
-}
-
 func (s *Summer) begin(deleted bool, expires *int64, written int64) {
 	at := int64(math.MinInt64)
 	if expires != nil {
@@ -76,11 +58,6 @@ func Placed(written, revision, created int64) int64 {
 // Row is the checksum of a row.
 func (s *Summer) Row(row *Row) int64 {
 	return Placed(s.Written(row.Key.Resource, row.Key.Namespace, row.Key.Name, row.Deleted, row.Value, Micros(row.ExpiresAt), row.WrittenAt.UnixMicro()), row.Revision, row.Created)
-}
-
-// Lent is the checksum of a row whose columns are lent.
-func (s *Summer) Lent(revision, created int64, resource, namespace, name []byte, deleted bool, value []byte, expires *int64, written int64) int64 {
-	return Placed(s.lentWritten(resource, namespace, name, deleted, value, expires, written), revision, created)
 }
 
 // Micros is a time in microseconds since 1970, or nil for the zero time.

@@ -78,19 +78,8 @@ func codeOf(err error) (int, bool) {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code(), true
 	}
-	if e, ok := errors.AsType[*resultError](err); ok {
-		return e.code, true
-	}
 	return 0, false
 }
-
-// resultError is an answer to a call that did not go by way of SQLite's Go driver.
-type resultError struct {
-	code int
-	text string
-}
-
-func (e *resultError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code) }
 
 // isIdle says that a ROLLBACK found no transaction: SQLite had ended it already.
 func isIdle(err error) bool { return hasCode(err, sqlite3.SQLITE_ERROR) }

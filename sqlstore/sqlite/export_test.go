@@ -125,9 +125,7 @@ func (d *Driver) Synchronous() (int64, error) {
 func (d *Driver) FailCommit() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := new(sqlite.Error)
-	code := reflect.ValueOf(err).Elem().FieldByName("code")
-	reflect.NewAt(code.Type(), unsafe.Pointer(code.UnsafeAddr())).Elem().SetInt(sqlite3.SQLITE_IOERR_FSYNC)
+	err := driverError(sqlite3.SQLITE_IOERR_FSYNC)
 	real, prepareErr := d.writer.prepare(qCommit)
 	if prepareErr != nil {
 		panic(prepareErr)
@@ -163,7 +161,20 @@ func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err
 }
 
 // ErrorOf is the error of a result code.
-func ErrorOf(code int) error { return translate(&resultError{code: code, text: "in SQLite's words"}) }
+func ErrorOf(code int) error { return translate(driverError(code)) }
+
+// driverError is what SQLite's Go driver gives for a result code.
+func driverError(code int) *sqlite.Error {
+	err := new(sqlite.Error)
+	for name, set := range map[string]func(reflect.Value){
+		"code": func(v reflect.Value) { v.SetInt(int64(code)) },
+		"msg":  func(v reflect.Value) { v.SetString("in SQLite's words") },
+	} {
+		field := reflect.ValueOf(err).Elem().FieldByName(name)
+		set(reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
+	}
+	return err
+}
 
 // CreateGroups commits groups of creates as apply does, with the checksum of each row or without: then it is neither computed
 // nor stored. It returns when n rows are written.
