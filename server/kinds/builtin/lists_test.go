@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/servertest"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
 // What a walk of lists is told by the test that counts its steps.
@@ -158,7 +161,9 @@ func walkLists(t *testing.T, n int, on, all bool) {
 		flags = []string{"--feature-gates=AllAlpha=true,AllBeta=true", "--runtime-config=api/all=true"}
 	}
 	var catalogue *kinds.Catalogue
-	s := servertest.Start(t, servertest.Complete(t, flags...), servertest.Idle, func(c *server.Config) {
+	// A walk of all lists takes longer than history is usually kept: how much of it is compacted would count.
+	kept := servertest.On(storetest.NewMemory(), sqlstore.Config{Retention: 24 * time.Hour, LogRetention: 24 * time.Hour})
+	s := servertest.Start(t, servertest.Complete(t, flags...), kept, servertest.Idle, func(c *server.Config) {
 		catalogue, c.Memory = c.Catalogue, objects.StandardMemory // the test's own overwrites bytes one by one
 		c.Admission.Enable = []string{
 			"NamespaceAutoProvision", "LimitPodHardAntiAffinityTopology", "AlwaysPullImages", "PodNodeSelector", "PodTolerationRestriction",
