@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,6 +51,7 @@ func Weigh(c Codec, data []byte, obj runtime.Object) (int64, error) {
 // fills in a kind and API version that the body leaves out. It returns what the
 // body says it is. data must not change afterwards: obj may share its memory.
 // Errors are 400s in a stock server's words; with s Strict any problem is such an error.
+// The problems of a body that is refused for its version alone are returned with the error.
 func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictness) (schema.GroupVersionKind, []string, error) {
 	weight, err := Weigh(c, data, obj)
 	if err == nil && want.Weighed != nil {
@@ -78,7 +80,8 @@ func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictn
 	}
 	gvk := withDefaults(stated, want.GVK)
 	if !want.AnyKind && gvk != want.GVK {
-		return gvk, nil, otherKind(c, gvk, want, data)
+		problems, err := otherKind(c, gvk, want, data, s)
+		return gvk, problems, err
 	}
 	problems, err := c.Decode(data, obj, s)
 	if err != nil {
@@ -89,7 +92,7 @@ func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictn
 			return stated, nil, DecodeError(runtime.NewMissingKindErr(string(data)), stated, want.GVK.Kind, data)
 		}
 		if stated.GroupVersion() != want.GVK.GroupVersion() {
-			return stated, nil, otherVersion(stated, want)
+			return stated, problems, otherVersion(stated, problems, want, s, data)
 		}
 	}
 	return finish(gvk, problems, want, obj, s, data)
@@ -115,42 +118,77 @@ func withDefaults(got, def schema.GroupVersionKind) schema.GroupVersionKind {
 	return got
 }
 
-// otherKind refuses a body of another kind or version.
-func otherKind(c Codec, gvk schema.GroupVersionKind, want Expected, data []byte) error {
-	err := want.Misfit(c, gvk, data)
-	if err == nil {
-		return otherVersion(gvk, want)
+// otherKind refuses a body of another kind or version, and returns its problems if that is all
+// there is against it.
+func otherKind(c Codec, gvk schema.GroupVersionKind, want Expected, data []byte, s Strictness) ([]string, error) {
+	problems, err := want.Misfit(c, gvk, data, s)
+	if err != nil {
+		return nil, DecodeError(err, gvk, want.GVK.Kind, data)
 	}
-	return DecodeError(err, gvk, want.GVK.Kind, data)
+	return problems, otherVersion(gvk, problems, want, s, data)
 }
 
 // Misfit says in a stock server's words why data, which states to be of kind gvk, is not
-// of the kind that is wanted. It is nil for the wanted kind in another version.
-func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte) error {
+// of the kind that is wanted. The error is nil for the wanted kind in another version; then the
+// problems are those of data.
+func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte, s Strictness) (problems []string, err error) {
 	var other runtime.Object
 	known := false
-	if want.Known != nil && scheme(gvk.Group) == scheme(want.GVK.Group) {
+	if want.Known != nil && (scheme(gvk.Group) == scheme(want.GVK.Group) || unversioned(gvk.Kind)) {
 		other, known = want.Known(gvk)
 	}
 	if !known && gvk.GroupVersion().Empty() {
 		// What states no version at all is taken for the one that is used inside.
-		return fmt.Errorf("no kind %q is registered for the internal version of group %q in scheme %q",
+		return nil, fmt.Errorf("no kind %q is registered for the internal version of group %q in scheme %q",
 			gvk.Kind, want.GVK.Group, "pkg/api/legacyscheme/scheme.go:30")
 	}
 	if !known {
-		return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
+		return nil, fmt.Errorf("no kind %q is registered for version %q in scheme %q",
 			gvk.Kind, gvk.GroupVersion(), scheme(want.GVK.Group))
 	}
 	if other != nil {
-		if _, err := c.Decode(data, other, Ignore); err != nil {
-			return err
+		weight, err := Weigh(c, data, other) // objects of another kind may take more memory
+		if err == nil && want.Weighed != nil {
+			err = want.Weighed(weight)
+		}
+		if err == nil {
+			problems, err = c.Decode(data, other, s)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if gvk.Kind == want.GVK.Kind {
-		return nil
+		return problems, nil
 	}
-	return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
-		gvk.Version, gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
+	return nil, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
+		goPackage(gvk), gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
+}
+
+// goPackage is what a stock server's messages call the Go package of a kind.
+func goPackage(gvk schema.GroupVersionKind) string {
+	if unversioned(gvk.Kind) || inEachVersion(gvk.Kind) {
+		return metav1.SchemeGroupVersion.Version
+	}
+	return gvk.Version
+}
+
+// unversioned says that a kind is known whatever version a body states.
+func unversioned(kind string) bool {
+	switch kind {
+	case "Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList":
+		return true
+	}
+	return false
+}
+
+// inEachVersion says that every version of every group has a kind.
+func inEachVersion(kind string) bool {
+	switch kind {
+	case "WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions":
+		return true
+	}
+	return false
 }
 
 // scheme is where a stock server's messages say that the kinds of a group are registered.
@@ -165,7 +203,10 @@ func scheme(group string) string {
 	return "pkg/api/legacyscheme/scheme.go:30"
 }
 
-func otherVersion(gvk schema.GroupVersionKind, want Expected) error {
+func otherVersion(gvk schema.GroupVersionKind, problems []string, want Expected, s Strictness, data []byte) error {
+	if s == Strict && len(problems) > 0 {
+		return DecodeError(StrictError(problems), gvk, want.GVK.Kind, data)
+	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 		gvk.GroupVersion(), want.GVK.GroupVersion()))
 }

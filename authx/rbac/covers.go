@@ -151,7 +151,7 @@ func Describe(rules []rbacv1.PolicyRule) string {
 // paths stay as they are.
 func together(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	at, seen := map[[3]string]int{}, map[[4]string]bool{}
+	at := map[[3]string]int{}
 	for _, r := range rules {
 		if len(r.NonResourceURLs) > 0 {
 			out = append(out, r)
@@ -165,17 +165,10 @@ func together(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		if !ok {
 			i = len(out)
 			at[k] = i
-			verbs := r.Verbs
-			r.Verbs = nil
 			out = append(out, r)
-			r.Verbs = verbs
+			out[i].Verbs = nil
 		}
-		for _, v := range r.Verbs {
-			if one := [4]string{k[0], k[1], k[2], v}; !seen[one] {
-				seen[one] = true
-				out[i].Verbs = append(out[i].Verbs, v)
-			}
-		}
+		out[i].Verbs = append(out[i].Verbs, r.Verbs...) // as often as they are missing
 	}
 	return out
 }

@@ -65,7 +65,7 @@ func (p *Patch) decode(kind schema.GroupVersionKind, document []byte, into runti
 		return p.undecodable(document)
 	}
 	if got != kind {
-		if err := (codecs.Expected{GVK: kind, Known: p.Known}).Misfit(p.JSON, got, document); err != nil {
+		if _, err := (codecs.Expected{GVK: kind, Known: p.Known}).Misfit(p.JSON, got, document, codecs.Ignore); err != nil {
 			return nil, err
 		}
 	}

@@ -18,6 +18,7 @@ type MetaRules struct {
 	Wholes       int  // how often the rules for updates check everything
 	AnyFinalizer bool // finalizers need no qualified name
 	Late         bool // a new object's metadata is looked at only where the rules of its kind find nothing else
+	Own          bool // a new object's metadata is checked by the rules of its kind alone
 }
 
 // Sets of rules that more than one kind has. UsualMeta is that of kinds that name none.
@@ -44,6 +45,9 @@ var metadataPath = field.NewPath("metadata")
 // writes it, or nil.
 func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList {
 	rules := r.metaRules(sub)
+	if rules.Own {
+		return nil
+	}
 	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
 	if !rules.AnyFinalizer {
 		errs = append(errs, finalizerNames(obj)...)

@@ -16,7 +16,7 @@ var retired = map[string][]string{
 	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"},
 	"apiextensions.k8s.io/v1beta1":          {"CustomResourceDefinition"},
 	"apiregistration.k8s.io/v1beta1":        {"APIService"},
-	"apps/v1beta1":                          {"ControllerRevision", "Deployment", "Scale", "StatefulSet"},
+	"apps/v1beta1":                          {"ControllerRevision", "Deployment", "DeploymentRollback", "Scale", "StatefulSet"},
 	"apps/v1beta2":                          {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "Scale", "StatefulSet"},
 	"authentication.k8s.io/v1alpha1":        {"SelfSubjectReview"},
 	"authentication.k8s.io/v1beta1":         {"TokenReview"},
@@ -28,7 +28,7 @@ var retired = map[string][]string{
 	"coordination.k8s.io/v1beta1":           {"Lease"},
 	"discovery.k8s.io/v1beta1":              {"EndpointSlice"},
 	"events.k8s.io/v1beta1":                 {"Event"},
-	"extensions/v1beta1":                    {"DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet", "Scale"},
+	"extensions/v1beta1":                    {"DaemonSet", "Deployment", "DeploymentRollback", "Ingress", "NetworkPolicy", "ReplicaSet", "Scale"},
 	"flowcontrol.apiserver.k8s.io/v1beta1":  {"FlowSchema", "PriorityLevelConfiguration"},
 	"flowcontrol.apiserver.k8s.io/v1beta2":  {"FlowSchema", "PriorityLevelConfiguration"},
 	"flowcontrol.apiserver.k8s.io/v1beta3":  {"FlowSchema", "PriorityLevelConfiguration"},
@@ -49,6 +49,9 @@ var retired = map[string][]string{
 func Retired(k schema.GroupVersionKind) bool {
 	return slices.Contains(retired[k.GroupVersion().String()], strings.TrimSuffix(k.Kind, "List"))
 }
+
+// RetiredVersion reports whether any kind is known in a version that is not served.
+func RetiredVersion(gv schema.GroupVersion) bool { return retired[gv.String()] != nil }
 
 // RetiredVersions are the versions of a group in which a kind is known and never served.
 func RetiredVersions(group, kind string) []string {

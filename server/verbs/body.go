@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,10 +121,12 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 		Weighed: func(weight int64) error { return h.hold(c, h.admissionWeight(c, body, weight)) },
 	}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
+	if err == nil || s != codecs.Strict {
+		h.warn(c, problems)
+	}
 	if err != nil {
 		return err
 	}
-	h.warn(c, problems)
 	for _, fill := range fill {
 		fill()
 	}
@@ -152,34 +152,6 @@ func recorded(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) runtime.
 	}
 	full.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	return full
-}
-
-// known says whether the server has a type for a kind, of whatever use, and makes an
-// object of it if that is one that is stored.
-func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
-	if r := h.Catalogue.LookupKind(k); r != nil && r.HasGoType() {
-		return r.New(), true
-	}
-	return nil, h.knows(k)
-}
-
-func (h *Handler) knows(k schema.GroupVersionKind) bool {
-	if h.Catalogue.LookupKind(k) != nil || kinds.Retired(k) {
-		return true
-	}
-	if single, ok := strings.CutSuffix(k.Kind, "List"); ok {
-		if k.Group == "" && k.Version == "v1" && single == "" {
-			return true
-		}
-		return h.Catalogue.LookupKind(k.GroupVersion().WithKind(single)) != nil
-	}
-	switch k.Kind {
-	case "Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList":
-		return k.Group == "" && k.Version == "v1"
-	case "WatchEvent", "ListOptions", "GetOptions", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions":
-		return slices.Contains(h.Catalogue.Versions(k.Group), k.Version)
-	}
-	return false
 }
 
 // warn turns problems of decoding into Warning headers.

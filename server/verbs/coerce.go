@@ -2,8 +2,6 @@ package verbs
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,15 +29,10 @@ func coerced(from codecs.Codec, r *kinds.Resource) codecs.Codec {
 func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	problems, err := c.Codec.Decode(data, obj, s)
 	u, ok := obj.(*unstructured.Unstructured)
-	if err != nil || !ok || u.GroupVersionKind().GroupKind() != c.r.GVK().GroupKind() {
+	if err != nil || !ok || u.GetKind() == "" {
 		return problems, err
 	}
-	var unknown []string
-	if u.GroupVersionKind() == c.r.GVK() {
-		unknown, err = c.r.Coerce(u)
-	} else {
-		unknown = dropAll(u.Object)
-	}
+	unknown, err := c.r.Coerce(u)
 	if err != nil || s == codecs.Ignore {
 		return problems, err
 	}
@@ -47,18 +40,4 @@ func (c coercing) Decode(data []byte, obj runtime.Object, s codecs.Strictness) (
 		problems = append(problems, fmt.Sprintf("unknown field %q", path))
 	}
 	return problems, nil
-}
-
-// dropAll leaves in an object only what each has whatever its version, and returns the
-// names of the rest.
-func dropAll(obj map[string]any) (dropped []string) {
-	for _, name := range slices.Sorted(maps.Keys(obj)) {
-		switch name {
-		case "apiVersion", "kind", "metadata":
-		default:
-			dropped = append(dropped, name)
-			delete(obj, name)
-		}
-	}
-	return dropped
 }

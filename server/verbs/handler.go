@@ -112,6 +112,9 @@ var spanNames = map[string]string{
 
 // perform does what a request asks for.
 func (h *Handler) perform(c *Call, verb string) error {
+	if verb == "watch" && c.Sub == nil && !has(c.Resource, "watch") {
+		return h.refuseWatch(c)
+	}
 	if f := h.special(c); f != nil {
 		return f(h, c)
 	}

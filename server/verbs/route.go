@@ -149,7 +149,10 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 		verb = "get"
 	}
 	if verb == "watch" && slices.Contains(allowed, "list") && !has(c.Resource, "watch") {
-		return "", apierrors.NewMethodNotSupported(c.Resource.GroupResource(), verb)
+		return verb, nil // parameters are found fault with before it is refused
+	}
+	if verb == "watch" && slices.Contains(allowed, "get") && has(c.Resource, "list") && !has(c.Resource, "watch") && !c.Info.NameFromSelector {
+		return "get", nil
 	}
 	if verb == "watch" && !has(c.Resource, "watch") || !slices.Contains(allowed, verb) && verb != "watch" {
 		return "", status.NotAllowed()

@@ -16,8 +16,9 @@ import (
 // What follows is for requests that write in ways of their own: a binding, an eviction.
 
 // Admit asks admission about the body of a subresource or of a virtual resource (op is
-// Create), or about the options of a connection (Connect).
-func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation, obj runtime.Object) error {
+// Create), or about the options of a connection (Connect). The checks run once admission has
+// changed what it wants to change, and before it validates.
+func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation, obj runtime.Object, checks ...func() error) error {
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	a := req.attributes(op, obj, nil)
 	if m := a.Meta(); a.Name == "" && m != nil {
@@ -25,6 +26,11 @@ func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation
 	}
 	if err := w.admit(ctx, a); err != nil {
 		return err
+	}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return w.validate(ctx, a)
 }

@@ -26,17 +26,17 @@ func (t Target) Bring(a *admission.Attributes, obj runtime.Object) error {
 		if err != nil {
 			return err
 		}
+		if a.Resource.AnyBody() {
+			// A client may have patched the kind away, which is found later and refused: it
+			// must not be mended here.
+			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
+		}
 		// What a schema does not know is no more let in than from a client.
 		if _, err := a.Resource.Coerce(back); err != nil {
 			return err
 		}
 		if st := a.Resource.Storage; st != nil && st.Default != nil {
 			st.Default(back)
-		}
-		if a.Resource.AnyBody() {
-			// A client may have patched the kind away, which is found later and refused: it
-			// must not be mended here.
-			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
 		}
 		obj = back
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/rowlock/rowlock/server/admission"
@@ -115,7 +116,11 @@ func (p ServiceAccount) accountOf(ctx context.Context, a *admission.Attributes, 
 	name := pod.Spec.ServiceAccountName
 	account, err := p.account(ctx, a.Namespace, name)
 	if err == nil && account == nil {
-		err = a.Forbid(fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", a.Namespace, name, name))
+		why := fmt.Sprintf("serviceaccount %q not found", name)
+		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 {
+			why = fmt.Sprintf("invalid resource name %q: %v", name, faults)
+		}
+		err = a.Forbid(fmt.Errorf("error looking up service account %s/%s: %s", a.Namespace, name, why))
 	}
 	return account, err
 }

@@ -21,7 +21,7 @@ import (
 // CustomResourceDefinition is how CustomResourceDefinitions are written.
 var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true, Own: true},
 	Default:      defaultDefinition,
 	PrepareForCreate: func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Generation = 1

@@ -10,21 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateDefinition checks a new definition, except for its metadata.
+// validateDefinition checks a new definition.
 func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	in, err := inward(d)
 	if err != nil {
 		return broken(err)
 	}
-	var errs field.ErrorList
-	const detail = `must be spec.names.plural+"."+spec.group`
-	metadata, name := field.NewPath("metadata"), in.Spec.Names.Plural+"."+in.Spec.Group
-	if in.GenerateName != "" && in.GenerateName != name {
-		errs = append(errs, field.Invalid(metadata.Child("generateName"), in.GenerateName, detail))
-	}
-	if in.Name != "" && in.Name != name { // that there is none is said elsewhere
-		errs = append(errs, field.Invalid(metadata.Child("name"), in.Name, detail))
-	}
+	want := in.Spec.Names.Plural + "." + in.Spec.Group
+	errs := apivalidation.ValidateObjectMetaAccessor(in, false, func(name string, prefix bool) []string {
+		faults := apivalidation.NameIsDNSSubdomain(name, prefix)
+		if name != want {
+			faults = append(faults, `must be spec.names.plural+"."+spec.group`)
+		}
+		return faults
+	}, field.NewPath("metadata"))
 	// Until it is established a definition may have anything for a bundle.
 	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true, texts: textsOf(d, in)})...)
 }
@@ -99,15 +98,19 @@ func validateStoredVersions(d *apiext.CustomResourceDefinition, p *field.Path) (
 	if len(stored) == 0 {
 		return field.ErrorList{field.Invalid(p, stored, "must have at least one stored version")}
 	}
-	served := make(map[string]bool)
+	left := make(map[string]int, len(stored))
+	for i, v := range stored {
+		left[v] = i
+	}
 	for _, v := range d.Spec.Versions {
-		served[v.Name] = true
-		if v.Storage && !apiext.IsStoredVersion(d, v.Name) {
+		_, ok := left[v.Name]
+		if v.Storage && !ok { // or it was there for a version of the same name
 			errs = append(errs, field.Invalid(p, stored, "must have the storage version "+v.Name))
 		}
+		delete(left, v.Name)
 	}
 	for i, v := range stored {
-		if !served[v] {
+		if at, ok := left[v]; ok && at == i {
 			errs = append(errs, field.Invalid(p.Index(i), v, "must appear in spec.versions"))
 		}
 	}

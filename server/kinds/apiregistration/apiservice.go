@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,7 +27,7 @@ const (
 // APIService is how APIServices are written.
 var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 	ValidateName: path.ValidatePathSegmentName,
-	Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
+	Meta:         &kinds.MetaRules{AnyFinalizer: true, Own: true},
 	Default:      defaultAPIService,
 	PrepareForCreate: func(s *apiregistrationv1.APIService) {
 		if s.Spec.Service == nil {
@@ -34,8 +35,8 @@ var APIService = kinds.Typed[*apiregistrationv1.APIService]{
 		}
 	},
 	Validate: validateAPIService,
-	ValidateUpdate: func(obj, _ *apiregistrationv1.APIService) field.ErrorList {
-		return validateAPIService(obj)
+	ValidateUpdate: func(obj, old *apiregistrationv1.APIService) field.ErrorList {
+		return append(apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata")), validateAPIService(obj)...)
 	},
 	Status: &kinds.Status[*apiregistrationv1.APIService]{
 		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
@@ -102,15 +103,13 @@ func available(s *apiregistrationv1.APIService) string {
 
 func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 	p := field.NewPath("spec")
-	var errs field.ErrorList
 	want := s.Spec.Version + "." + s.Spec.Group
-	named := func(name, value string) {
-		if value != "" && value != want && len(path.IsValidPathSegmentName(value)) == 0 {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", name), value, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
+	errs := apivalidation.ValidateObjectMetaAccessor(s, false, func(name string, _ bool) []string {
+		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 || name == want {
+			return faults
 		}
-	}
-	named("generateName", s.GenerateName)
-	named("name", s.Name)
+		return []string{fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)}
+	}, field.NewPath("metadata"))
 	if s.Spec.Group == "" && s.Spec.Version != "v1" {
 		errs = append(errs, field.Required(p.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
 	}

@@ -47,13 +47,13 @@ func controllerRevisionCells(r *appsv1.ControllerRevision, now time.Time) []any 
 
 func validateControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
 	path := field.NewPath("data")
-	var errs field.ErrorList
+	errs := rules.NotNegative(r.Revision, field.NewPath("revision"))
 	if raw := bytes.TrimSpace(r.Data.Raw); len(raw) == 0 {
 		errs = append(errs, field.Required(path, "data is mandatory"))
 	} else if raw[0] != '{' || !json.Valid(raw) {
 		errs = append(errs, field.Required(path, "data must be a valid JSON object"))
 	}
-	return append(errs, rules.NotNegative(r.Revision, field.NewPath("revision"))...)
+	return errs
 }
 
 func validateControllerRevisionUpdate(r, old *appsv1.ControllerRevision) field.ErrorList {

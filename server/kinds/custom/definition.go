@@ -55,6 +55,8 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.Cus
 	})
 }
 
+func (d *Definition) namespaced() bool { return d.spec.Scope == apiextensionsv1.NamespaceScoped }
+
 // Source is where the schemas of a definition are read, each when it is needed.
 type Source struct {
 	// Read gives a version with its schema, and how many bytes of text that has.

@@ -44,7 +44,7 @@ func (s *source) definition(t *testing.T, kept *Kept) *Definition {
 }
 
 func refused(v *Version) bool {
-	return len(v.Schema().Validate(context.Background(), map[string]any{}, nil)) > 0
+	return len(v.Schema().Validate(context.Background(), nil, map[string]any{}, nil)) > 0
 }
 
 // TestKeptWhileUsed: a schema is read at its first use, stays while it is used, and goes once
@@ -75,7 +75,7 @@ func TestKeptWhileUsed(t *testing.T) {
 		if v.made.Load() != nil || kept.bytes != 0 || len(kept.all) != 0 {
 			t.Error("what is idle is kept")
 		}
-		if len(held.Validate(ctx, map[string]any{}, nil)) == 0 {
+		if len(held.Validate(ctx, nil, map[string]any{}, nil)) == 0 {
 			t.Error("whoever has it cannot use it on")
 		}
 		if !refused(v) || s.read["v1"] != 2 {
@@ -136,7 +136,7 @@ func TestUnreadableSchema(t *testing.T) {
 	if _, err := v.Coerce(u); !errors.Is(err, s.err) {
 		t.Errorf("Coerce: %v", err)
 	}
-	if !refused(v) || len(v.Schema().ValidateStatus(t.Context(), u.Object, u.Object)) == 0 {
+	if !refused(v) || len(v.Schema().ValidateStatus(t.Context(), nil, u.Object, u.Object)) == 0 {
 		t.Error("an object is valid")
 	}
 	v.Schema().Default(u.Object)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,8 +24,10 @@ func (v *Version) hasStatus() bool {
 }
 
 // metaRules are those of all custom resources: finalizers are advised about, not
-// refused.
-var metaRules = kinds.MetaRules{Updates: 1, AnyFinalizer: true}
+// refused. Their own rules check the rest, in the order of a stock server.
+var metaRules = kinds.MetaRules{AnyFinalizer: true, Own: true}
+
+var metadataPath = field.NewPath("metadata")
 
 // strategy is how objects of the version are written.
 func (v *Version) strategy() kinds.Strategy {
@@ -48,15 +51,17 @@ func (v *Version) strategy() kinds.Strategy {
 		},
 		Validate: func(ctx context.Context, obj kinds.Object) field.ErrorList {
 			if errs := v.validateType(obj); len(errs) > 0 {
-				return errs
+				return v.Schema().ValidateOther(ctx, errs, tree(obj), nil)
 			}
-			return v.Schema().Validate(ctx, tree(obj), nil)
+			errs := apivalidation.ValidateObjectMetaAccessor(obj, v.of.namespaced(), apivalidation.NameIsDNSSubdomain, metadataPath)
+			return v.Schema().Validate(ctx, errs, tree(obj), nil)
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
 			if errs := v.validateType(obj); len(errs) > 0 {
-				return errs
+				return v.Schema().ValidateOther(ctx, errs, tree(obj), tree(old))
 			}
-			return v.Schema().Validate(ctx, tree(obj), tree(old))
+			errs := apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+			return v.Schema().Validate(ctx, errs, tree(obj), tree(old))
 		},
 		Warnings: func(_ context.Context, obj, old kinds.Object) []string { return finalizerWarnings(obj, old) },
 	}
@@ -88,10 +93,8 @@ func (v *Version) statusStrategy() *kinds.Strategy {
 			obj.SetResourceVersion(version)
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
-			if errs := v.validateType(obj); len(errs) > 0 {
-				return errs
-			}
-			return v.Schema().ValidateStatus(ctx, tree(obj), tree(old))
+			errs := apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+			return v.Schema().ValidateStatus(ctx, errs, tree(obj), tree(old))
 		},
 		ResetFields: []string{"spec"},
 	}

@@ -3,12 +3,15 @@ package custom
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
 // Version is one version of a definition. It is the kinds.Schema of its resource.
@@ -25,9 +28,37 @@ type Version struct {
 // unstructured.
 func tree(obj kinds.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
 
-// Coerce implements kinds.Schema.
+// Coerce implements kinds.Schema. A body may be of another version, which a schema of its own
+// describes or none, and of another kind, of which nothing is known but that it has metadata.
 func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
-	return v.Schema().Coerce(tree(obj))
+	of := obj.GetObjectKind().GroupVersionKind()
+	if of == v.gvk {
+		return v.Schema().Coerce(tree(obj))
+	}
+	if of.GroupKind() == v.gvk.GroupKind() {
+		if other := v.of.versions[of.Version]; other != nil {
+			return other.Schema().Coerce(tree(obj))
+		}
+	}
+	unknown, err = structural.CoerceMeta(tree(obj))
+	if err == nil && of.GroupKind() == v.gvk.GroupKind() {
+		unknown = append(unknown, dropAll(tree(obj))...)
+	}
+	return unknown, err
+}
+
+// dropAll leaves in an object only what each has whatever its version, and returns the
+// names of the rest.
+func dropAll(obj map[string]any) (dropped []string) {
+	for _, name := range slices.Sorted(maps.Keys(obj)) {
+		switch name {
+		case "apiVersion", "kind", "metadata":
+		default:
+			dropped = append(dropped, name)
+			delete(obj, name)
+		}
+	}
+	return dropped
 }
 
 // CoerceMerged implements kinds.Schema.

@@ -66,7 +66,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run("update/"+c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if errs := s.Validate(b.Context(), obj, old); len(errs) > 0 {
+				if errs := s.Validate(b.Context(), nil, obj, old); len(errs) > 0 {
 					b.Fatal(errs)
 				}
 			}
@@ -87,7 +87,7 @@ func BenchmarkNew(b *testing.B) {
 					b.Fatal(err)
 				}
 				if first != "only" {
-					if errs := s.Validate(b.Context(), obj, nil); len(errs) > 0 {
+					if errs := s.Validate(b.Context(), nil, obj, nil); len(errs) > 0 {
 						b.Fatal(errs)
 					}
 				}

@@ -21,6 +21,11 @@ func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 	return s.coerce(obj, true, false, true)
 }
 
+// CoerceMeta does with the metadata of an object whose kind has no schema what Coerce does.
+func CoerceMeta(obj map[string]any) (unknown []string, err error) {
+	return coerceMeta(obj, true, false)
+}
+
 // CoerceMerged is Coerce for what an apply resulted in: a null that may not stand stays,
 // and validation refuses it.
 func (s *Schema) CoerceMerged(obj map[string]any) error {

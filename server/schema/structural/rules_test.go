@@ -104,10 +104,10 @@ func fail(errs field.ErrorList, warned []string) (all []string) {
 
 func TestSignOfQuantities(t *testing.T) {
 	s := readSchema([]byte(`{"type":"object","properties":{"q":{"type":"string","x-kubernetes-validations":[{"rule":"quantity(self).sign() == 1 && sign(quantity(self)) == 1"}]}}}`))
-	if errs := s.Validate(t.Context(), map[string]any{"q": "1Gi"}, nil); len(errs) > 0 {
+	if errs := s.Validate(t.Context(), nil, map[string]any{"q": "1Gi"}, nil); len(errs) > 0 {
 		t.Error(errs)
 	}
-	if errs := s.Validate(t.Context(), map[string]any{"q": "-1"}, nil); len(errs) != 1 {
+	if errs := s.Validate(t.Context(), nil, map[string]any{"q": "-1"}, nil); len(errs) != 1 {
 		t.Error(errs)
 	}
 }
@@ -116,7 +116,7 @@ func TestRulesEndWithTheRequest(t *testing.T) {
 	s := readSchema([]byte(`{"type":"object","properties":{"a":{"type":"string","x-kubernetes-validations":[{"rule":"self == 'x'"}]}}}`))
 	ctx, cancel := context.WithCancel(request.With(t.Context(), request.NewScope(http.Header{}, time.Time{})))
 	cancel()
-	errs := s.Validate(ctx, map[string]any{"a": "y"}, nil)
+	errs := s.Validate(ctx, nil, map[string]any{"a": "y"}, nil)
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), context.Canceled.Error()) {
 		t.Error(errs)
 	}

@@ -130,7 +130,7 @@ func TestCoerceMerged(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Default(obj)
-			if errs := s.Validate(t.Context(), obj, nil); len(errs) > 0 != (refused && merged) {
+			if errs := s.Validate(t.Context(), nil, obj, nil); len(errs) > 0 != (refused && merged) {
 				t.Errorf("%s, merged %v: %v", body, merged, errs)
 			}
 		}
@@ -199,7 +199,7 @@ func TestValidate(t *testing.T) {
 			header := http.Header{}
 			ctx := request.With(t.Context(), request.NewScope(header, time.Time{}))
 			var got []string
-			for _, err := range s.Validate(ctx, object(t, c.obj), object(t, c.old)) {
+			for _, err := range s.Validate(ctx, nil, object(t, c.obj), object(t, c.old)) {
 				got = append(got, err.Error())
 			}
 			if got := strings.Join(got, "; "); got != c.want {
@@ -230,7 +230,7 @@ func TestValidateStatus(t *testing.T) {
 		{"{status: {sel: 1}}", "{}", `.status.sel: Invalid value: "": .status.sel accessor error: 1 is of the type int64, expected string`},
 	} {
 		var got []string
-		for _, err := range s.ValidateStatus(context.Background(), object(t, c.obj), object(t, c.old)) {
+		for _, err := range s.ValidateStatus(context.Background(), nil, object(t, c.obj), object(t, c.old)) {
 			got = append(got, err.Error())
 		}
 		if got := strings.Join(got, "; "); got != c.want {
@@ -288,16 +288,16 @@ func TestManyMistakes(t *testing.T) {
 		"alternatives": {"either": list(int64(0))},
 		"one of both":  {"either": list(int64(-9)), "list": list("x")},
 	} {
-		errs := s.Validate(t.Context(), obj, nil)
+		errs := s.Validate(t.Context(), nil, obj, nil)
 		if len(errs) == 0 || len(errs) > 500 {
 			t.Errorf("%s: %d errors", name, len(errs))
 		}
-		errs = s.Validate(t.Context(), obj, map[string]any{"list": list("y")})
+		errs = s.Validate(t.Context(), nil, obj, map[string]any{"list": list("y")})
 		if len(errs) == 0 || len(errs) > 500 {
 			t.Errorf("%s: %d errors of an update", name, len(errs))
 		}
 	}
-	errs := s.Validate(t.Context(), map[string]any{"either": list(int64(0))}, nil)
+	errs := s.Validate(t.Context(), nil, map[string]any{"either": list(int64(0))}, nil)
 	if got, want := errs.ToAggregate().Error(), `<nil>: Invalid value: "": "either" must validate at least one schema (anyOf)`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -15,10 +15,11 @@ import (
 // Validate says what is wrong with an object; old is what it replaces, nil for a new
 // one. What old had already is tolerated: values that did not change are not held
 // against the schema, and rules that they break become warnings of the request that
-// ctx carries. The caller sees to metadata, kind and apiVersion.
-func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+// ctx carries. The caller sees to metadata, kind and apiVersion: found is what it found
+// there, which is returned too, and may mean that rules cannot be run.
+func (s *Schema) Validate(ctx context.Context, found field.ErrorList, obj, old map[string]any) field.ErrorList {
 	if s.broken != nil {
-		return field.ErrorList{field.InternalError(nil, s.broken)}
+		return append(found, field.InternalError(nil, s.broken))
 	}
 	// What is equal in both is found out once, for values and for rules.
 	var correlated *common.CorrelatedObject
@@ -26,7 +27,25 @@ func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.Er
 		correlated = common.NewCorrelatedObject(obj, old, s.celSchema())
 	}
 	errs, complete := s.object().findErrors(ctx, nil, obj, correlated)
-	errs = append(errs, s.validateScale(obj)...)
+	errs = append(append(found, errs...), s.validateScale(obj)...)
+	return s.validateRest(ctx, errs, complete, obj, old, correlated)
+}
+
+// ValidateOther is Validate for an object that says that it is of another kind or version, as
+// found tells: its values are not held against the schema, but lists and rules are looked at.
+func (s *Schema) ValidateOther(ctx context.Context, found field.ErrorList, obj, old map[string]any) field.ErrorList {
+	if s.broken != nil {
+		return append(found, field.InternalError(nil, s.broken))
+	}
+	var correlated *common.CorrelatedObject
+	if old != nil && s.tree != nil && s.rules() != nil {
+		correlated = common.NewCorrelatedObject(obj, old, s.celSchema())
+	}
+	return s.validateRest(ctx, found, true, obj, old, correlated)
+}
+
+// validateRest checks what values alone do not show: objects within, lists, and rules.
+func (s *Schema) validateRest(ctx context.Context, errs field.ErrorList, complete bool, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	if s.embedded {
 		errs = append(errs, validateMeta(ctx, nil, obj, s.tree, false)...)
 	}
@@ -36,14 +55,15 @@ func (s *Schema) Validate(ctx context.Context, obj, old map[string]any) field.Er
 
 // ValidateStatus is Validate for a write of the status alone, whose values are held
 // against the schema whether they changed or not.
-func (s *Schema) ValidateStatus(ctx context.Context, obj, old map[string]any) field.ErrorList {
+func (s *Schema) ValidateStatus(ctx context.Context, found field.ErrorList, obj, old map[string]any) field.ErrorList {
 	if s.broken != nil {
-		return field.ErrorList{field.InternalError(nil, s.broken)}
+		return append(found, field.InternalError(nil, s.broken))
 	}
-	var errs field.ErrorList
-	complete := true
+	errs, complete := found, true
 	if status, ok := obj["status"]; ok && s.status != nil {
-		errs, complete = s.status().findErrors(ctx, field.NewPath("status"), status, nil)
+		var of field.ErrorList
+		of, complete = s.status().findErrors(ctx, field.NewPath("status"), status, nil)
+		errs = append(errs, of...)
 	}
 	errs = append(errs, s.validateScaleStatus(obj)...)
 	errs = append(errs, s.validateLists(obj, old)...)

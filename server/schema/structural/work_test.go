@@ -42,7 +42,7 @@ func texts(s string, n int) map[string]any {
 func TestWorkOfRules(t *testing.T) {
 	deep := "[dyn(1)]" + strings.Repeat(".map(x, dyn([x, x]))", 40)
 	list := texts(strings.Repeat("a", 1000), 5000)
-	errs := ruled(t, "[self]"+strings.Repeat(".map(x, x + x)", 30)+".size() == 1").Validate(t.Context(), list, nil)
+	errs := ruled(t, "[self]"+strings.Repeat(".map(x, x + x)", 30)+".size() == 1").Validate(t.Context(), nil, list, nil)
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "a list of 1280000 elements is too large evaluating rule") {
 		t.Error(errs)
 	}
@@ -51,7 +51,7 @@ func TestWorkOfRules(t *testing.T) {
 		"self.map(x, self + self).size() == 1",
 		"self.exists(x, x.matches('((a?){30}){30}b'))",
 	} {
-		errs := ruled(t, rule, "false").Validate(t.Context(), list, nil)
+		errs := ruled(t, rule, "false").Validate(t.Context(), nil, list, nil)
 		want := "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: " + rule
 		if len(errs) != 1 || !strings.HasSuffix(errs[0].Error(), want) {
 			t.Errorf("%.60s: %v", rule, errs)
@@ -67,7 +67,7 @@ func TestWorkOfAnObject(t *testing.T) {
 	for i := range rules {
 		rules[i] = strings.Repeat(" ", i) + "self.map(x, x.replace('a', 'b')).size() > 0"
 	}
-	errs := ruled(t, rules...).Validate(t.Context(), texts(strings.Repeat("a", 1000), 700), nil)
+	errs := ruled(t, rules...).Validate(t.Context(), nil, texts(strings.Repeat("a", 1000), 700), nil)
 	if len(errs) != 1 || errs[0].Error() != want {
 		t.Error(errs)
 	}
@@ -76,10 +76,10 @@ func TestWorkOfAnObject(t *testing.T) {
 	for i := range many {
 		many[i] = true
 	}
-	if errs := s.Validate(t.Context(), map[string]any{"l": many[:10]}, nil); len(errs) > 0 {
+	if errs := s.Validate(t.Context(), nil, map[string]any{"l": many[:10]}, nil); len(errs) > 0 {
 		t.Error(errs)
 	}
-	errs = s.Validate(t.Context(), map[string]any{"l": many}, nil)
+	errs = s.Validate(t.Context(), nil, map[string]any{"l": many}, nil)
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "running out of cost budget") {
 		t.Error(errs)
 	}
@@ -88,7 +88,7 @@ func TestWorkOfAnObject(t *testing.T) {
 // TestWorkOfMessages: what a message costs counts as well.
 func TestWorkOfMessages(t *testing.T) {
 	s := readSchema([]byte(`{"type":"object","properties":{"l":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"false","messageExpression":"self.join('a')"},{"rule":"false"}]}}}`))
-	errs := s.Validate(t.Context(), texts(strings.Repeat("a", 1000), 5000), nil)
+	errs := s.Validate(t.Context(), nil, texts(strings.Repeat("a", 1000), 5000), nil)
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), `no further validation rules will be run due to call cost exceeds limit for messageExpression: "self.join('a')"`) {
 		t.Error(errs)
 	}
@@ -98,7 +98,7 @@ func TestWorkOfMessages(t *testing.T) {
 // does not compile.
 func TestHugeExpressions(t *testing.T) {
 	s := ruled(t, "optional.of(1)"+strings.Repeat(".optMap(x, x)", 40)+".hasValue()", "self.size() == 1")
-	errs := s.Validate(t.Context(), texts("a", 1), nil)
+	errs := s.Validate(t.Context(), nil, texts("a", 1), nil)
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "rule compile error: compilation failed: the expression is too large") {
 		t.Error(errs)
 	}

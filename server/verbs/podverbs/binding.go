@@ -26,22 +26,24 @@ func legacyBinding(h *verbs.Handler, c *verbs.Call) error { return bind(h, c) }
 func bind(h *verbs.Handler, c *verbs.Call) error {
 	binding := &corev1.Binding{}
 	binding.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Binding"))
-	options, err := post(h, c, "Binding", binding)
+	options, err := post(h, c, binding)
 	if err != nil {
 		return err
 	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, binding); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, binding, func() error {
+		if err := matchName(c, "Binding", binding); err != nil {
+			return err
+		}
+		return plain(validateBinding(binding).ToAggregate())
+	}); err != nil {
 		return err
-	}
-	if errs := validateBinding(binding); len(errs) > 0 {
-		return plain(errs.ToAggregate())
 	}
 	if binding.Name == "" {
 		return apierrors.NewBadRequest("Name parameter required.")
 	}
 	now := metav1.Now()
 	if _, err := h.Writes.Rewrite(c.R.Context(), c.Write(options, "", options.DryRun), podPlace(h, c, binding.Name), func(obj kinds.Object) error {
-		return assign(obj.(*corev1.Pod), binding, now)
+		return assign(obj.(*corev1.Pod), binding, now, len(options.DryRun) > 0)
 	}); err != nil {
 		return err
 	}
@@ -60,8 +62,8 @@ func validateBinding(b *corev1.Binding) field.ErrorList {
 }
 
 // assign binds the pod that the binding means, if that is possible.
-func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
-	if err := isSame(pod, b); err != nil {
+func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time, dry bool) error {
+	if err := isSame(pod, b, dry); err != nil {
 		return err
 	}
 	refuse := func(format string, args ...any) error {
@@ -87,7 +89,7 @@ func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time) error {
 }
 
 // isSame checks uid and version, where the binding names them.
-func isSame(pod *corev1.Pod, b *corev1.Binding) error {
+func isSame(pod *corev1.Pod, b *corev1.Binding, dry bool) error {
 	differs := ""
 	switch {
 	case b.UID != "" && b.UID != pod.UID:
@@ -97,7 +99,11 @@ func isSame(pod *corev1.Pod, b *corev1.Binding) error {
 	default:
 		return nil
 	}
+	root := "/registry"
+	if dry { // which a stock server decides before it has the key as it is in etcd
+		root = ""
+	}
 	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(
-		"StorageError: invalid object, Code: 4, Key: /registry/pods/"+pod.Namespace+"/"+pod.Name+
+		"StorageError: invalid object, Code: 4, Key: "+root+"/pods/"+pod.Namespace+"/"+pod.Name+
 			", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "+differs))
 }

@@ -28,7 +28,12 @@ func evict(h *verbs.Handler, c *verbs.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, eviction); err != nil {
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, eviction, func() error {
+		if err := matchName(c, "Eviction", eviction); err != nil {
+			return err
+		}
+		return joinDryRuns(eviction, options)
+	}); err != nil {
 		return err
 	}
 	e := &evicting{h: h, c: c, options: eviction.DeleteOptions}
@@ -38,8 +43,7 @@ func evict(h *verbs.Handler, c *verbs.Call) error {
 	return succeed(h, c)
 }
 
-// readEviction reads the body, in either version, and brings the two places where
-// a dry run can be asked for together.
+// readEviction reads the body, in either version.
 func readEviction(h *verbs.Handler, c *verbs.Call) (*policyv1.Eviction, *metav1.CreateOptions, error) {
 	eviction := &policyv1.Eviction{}
 	body, err := h.Body(c)
@@ -52,19 +56,24 @@ func readEviction(h *verbs.Handler, c *verbs.Call) (*policyv1.Eviction, *metav1.
 		gvk.Version = stated.Version
 	}
 	eviction.SetGroupVersionKind(gvk)
-	options, err := post(h, c, "Eviction", eviction)
+	options, err := post(h, c, eviction)
 	if err != nil {
 		return nil, nil, err
 	}
+	return eviction, options, nil
+}
+
+// joinDryRuns brings the two places where a dry run can be asked for together.
+func joinDryRuns(eviction *policyv1.Eviction, options *metav1.CreateOptions) error {
 	switch o := eviction.DeleteOptions; {
 	case o == nil:
 		eviction.DeleteOptions = &metav1.DeleteOptions{DryRun: options.DryRun}
 	case len(o.DryRun) == 0:
 		o.DryRun = options.DryRun
 	case len(options.DryRun) > 0 && !slices.Equal(options.DryRun, o.DryRun):
-		return nil, nil, plain(fmt.Errorf("Non-matching dry-run options in request and content: %v and %v", options.DryRun, o.DryRun))
+		return plain(fmt.Errorf("Non-matching dry-run options in request and content: %v and %v", options.DryRun, o.DryRun))
 	}
-	return eviction, options, nil
+	return nil
 }
 
 // evicting is one eviction.

@@ -55,19 +55,21 @@ func succeed(h *verbs.Handler, c *verbs.Call) error {
 }
 
 // post reads the body of a POST into obj, which says of what kind it has to be, and the
-// options. kind is what errors call it.
-func post(h *verbs.Handler, c *verbs.Call, kind string, obj kinds.Object) (*metav1.CreateOptions, error) {
+// options.
+func post(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOptions, error) {
 	options, err := h.ReadPost(c, obj.GetObjectKind().GroupVersionKind(), obj)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.MatchNamespace(obj); err != nil {
-		return nil, err
-	}
+	return options, c.MatchNamespace(obj)
+}
+
+// matchName compares the name in a body with that of the path. kind is what errors call the body.
+func matchName(c *verbs.Call, kind string, obj kinds.Object) error {
 	if c.Info.Name != "" && obj.GetName() != c.Info.Name {
-		return nil, apierrors.NewBadRequest("name in URL does not match name in " + kind + " object")
+		return apierrors.NewBadRequest("name in URL does not match name in " + kind + " object")
 	}
-	return options, nil
+	return nil
 }
 
 func plain(err error) error {

@@ -51,11 +51,11 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	if err := h.Writes.Own(requests, c.Sub.Name, req, c.Manager(options.FieldManager)); err != nil {
 		return err
 	}
-	account, err := cfg.complete(h, c, req)
-	if err != nil {
+	var account *corev1.ServiceAccount
+	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, req, func() (err error) {
+		account, err = cfg.complete(h, c, req)
 		return err
-	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, req); err != nil {
+	}); err != nil {
 		return err
 	}
 	grant := &authx.Grant{
