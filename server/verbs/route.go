@@ -151,8 +151,8 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 	if verb == "watch" && slices.Contains(allowed, "list") && !has(c.Resource, "watch") {
 		return verb, nil // parameters are found fault with before it is refused
 	}
-	if verb == "watch" && slices.Contains(allowed, "get") && has(c.Resource, "list") && !has(c.Resource, "watch") && !c.Info.NameFromSelector {
-		return "get", nil
+	if verb == "watch" && slices.Contains(allowed, "get") && c.Resource.HasGoType() && !has(c.Resource, "watch") {
+		return "get", nil // a parameter of the name "watch" means nothing there
 	}
 	if verb == "watch" && !has(c.Resource, "watch") || !slices.Contains(allowed, verb) && verb != "watch" {
 		return "", status.NotAllowed()

@@ -133,6 +133,7 @@ func TestUnreadableSchema(t *testing.T) {
 	s := &source{read: map[string]int{}, err: errors.New("gone")}
 	v := s.definition(t, NewKept()).Version("v1")
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	u.SetGroupVersionKind(v.gvk)
 	if _, err := v.Coerce(u); !errors.Is(err, s.err) {
 		t.Errorf("Coerce: %v", err)
 	}
