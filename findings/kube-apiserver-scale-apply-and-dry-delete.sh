@@ -2,10 +2,10 @@
 # k8s.io/kubernetes v1.32.6 (kube-apiserver, with k8s.io/apiserver and
 # k8s.io/apiextensions-apiserver v0.32.6), on go.etcd.io/etcd/server/v3 v3.5.16.
 #
-# Seen, 1: server-side apply of a valid autoscaling/v1 Scale to the subresource scale of a
-# custom resource answers 500 "request to convert CR to an invalid group/version:
-# autoscaling/v1". PUT and merge patch of the same Scale work; so does the apply to the scale
-# of a Deployment.
+# Seen, 1: server-side apply of a valid autoscaling/v1 Scale with another number of replicas
+# to the subresource scale of a custom resource answers 500 "failed to convert new object ... to
+# proper version: request to convert CR to an invalid group/version: autoscaling/v1". PUT and
+# merge patch of the same Scale work, and so does an apply that changes nothing.
 # Expected: 200, or a refusal that blames the client (4xx) and discovery without "patch".
 # Who is hurt: autoscalers and GitOps tools that own replicas by server-side apply; a client
 # takes a 500 for trouble that passes, and tries again for ever.
@@ -92,11 +92,13 @@ shops=/apis/example.com/v1/namespaces/default/shops
 until200 GET $shops
 sleep 5 # a new definition is not served at once everywhere
 call POST $shops application/json '{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"s"},"spec":{"replicas":1}}' >code
-scale='{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"s","namespace":"default"},"spec":{"replicas":2}}'
+scale='{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"s"},"spec":{"replicas":3}}'
+same=$(echo "$scale" | sed 's/"replicas":3/"replicas":2/')
 maps=/api/v1/namespaces/default/configmaps
 {
 	echo "merge patch of the scale: $(call PATCH $shops/s/scale application/merge-patch+json '{"spec":{"replicas":2}}')"
-	echo "apply of the scale: $(call PATCH "$shops/s/scale?fieldManager=me" application/apply-patch+yaml "$scale")"
+	echo "apply of the same scale: $(call PATCH "$shops/s/scale?fieldManager=same" application/apply-patch+yaml "$same")"
+	echo "apply of the scale: $(call PATCH "$shops/s/scale?fieldManager=me&force=true" application/apply-patch+yaml "$scale")"
 	sed -n 's/^ *"message": "\(.*\)",$/\1/p' body
 	call POST $maps application/json '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}' >code
 	echo "dry delete without a body: $(call DELETE "$maps/a?dryRun=All"), then get: $(call GET $maps/a)"
@@ -104,8 +106,9 @@ maps=/api/v1/namespaces/default/configmaps
 } | tee out
 cat >want <<'EOF'
 merge patch of the scale: 200
+apply of the same scale: 200
 apply of the scale: 500
-request to convert CR to an invalid group/version: autoscaling/v1
+failed to convert new object (/s; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1
 dry delete without a body: 200, then get: 200
 dry delete with {}: 200, then get: 404
 EOF
