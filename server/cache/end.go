@@ -15,6 +15,7 @@ func (c *Cache) End(storage string) {
 	s := v.(*resource)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.generation++
 	s.watchers.each(func(w *Watcher) {
 		s.watchers.remove(w)
 		w.drain(ErrEnded)

@@ -34,6 +34,8 @@ type resource struct {
 	build    *labelBuild         // labels in the making, or nil
 	recent   eventLog
 	watchers watchers
+	// generation counts the calls of End.
+	generation int64
 
 	pins   pins
 	packer packer

@@ -37,6 +37,7 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 	w := s.newWatcher(scope, after)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.generation = s.generation
 	if after >= s.recent.floor {
 		s.watchers.catchUp(w, after)
 		w.Wake()
@@ -57,6 +58,7 @@ func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
 	w := s.newWatcher(scope, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.generation = s.generation
 	snap := c.snapshot(s)
 	w.after = snap.Revision
 	w.place = s.bucketFor(&w.scope)
@@ -88,12 +90,14 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
 	}
-	behind := w.is(catchingUp)
 	revision := w.resource.cacheRevision()
 	clear(buf)
 	w.mu.Lock()
+	// Others make a synced watcher catch up, or end it, and never the reverse. So one that is synced now was so when the
+	// revision was read, and all events up to that are, or were, in its queue. Of another one the queue alone is known.
+	isSynced, behind := w.is(synced), w.is(catchingUp)
 	out := w.queue
-	if len(out) == 0 && behind && !w.is(ended) {
+	if len(out) == 0 && behind {
 		w.mu.Unlock()
 		return w.catchUp(buf[:0])
 	}
@@ -105,13 +109,11 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if cap(w.queue) > 64 {
 		w.queue = nil
 	}
-	if behind || w.is(ended) {
-		w.Wake() // there is more to be said
-	}
-	if !behind {
+	if isSynced {
 		w.begun = true
-		// The events up to the cache's revision were queued before it was set.
 		w.given = max(w.given, revision, w.after)
+	} else {
+		w.Wake() // there is more to be said
 	}
 	if n := len(out); n > 0 {
 		w.given = max(w.given, out[n-1].Revision())
@@ -209,6 +211,9 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	if h.next >= s.recent.floor {
 		w.history, w.after = nil, max(w.after, h.next)
 		s.watchers.catchUp(w, h.next)
+		if w.generation != s.generation {
+			w.drain(ErrEnded) // End found it nowhere
+		}
 	}
 	w.Wake()
 	w.given = max(w.given, h.next)

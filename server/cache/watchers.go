@@ -69,7 +69,9 @@ type Watcher struct {
 	seenUpTo int64 // while catching up: it has been given all events up to this revision; guarded by the resource's mu
 
 	given   int64    // the revision that Take returned last
-	history *history // set while it catches up from the store's log
+	history *history // set while it catches up from the store's log, when the resource does not know the watcher
+
+	generation int64 // of the resource when it began
 }
 
 func (w *Watcher) is(state uint32) bool { return w.state.Load() == state }
