@@ -158,6 +158,7 @@ var damages = map[string]string{
 	"expires": `UPDATE kv SET expires_at = 0 WHERE revision = 2`,
 	"written": `UPDATE kv SET written_at = written_at + 1 WHERE revision = 2`,
 	"sum":     `UPDATE kv SET checksum = checksum + 1 WHERE revision = 2`,
+	"time":    `UPDATE kv SET written_at = 'noon' WHERE revision = 2`,
 }
 
 // TestDamagedRow: a row that is not as it was written is found wherever it is read, and nothing else is.
@@ -180,7 +181,7 @@ func TestDamagedRow(t *testing.T) {
 				}
 			}
 			// A row of an older version, and one that was changed by hand on purpose, is not checked.
-			if name != "name" && name != "blob" {
+			if name != "name" && name != "blob" && name != "time" {
 				f.Exec(t, `UPDATE kv SET checksum = NULL`)
 				for way, revisions := range damagedBy(t, d) {
 					if way != "Verify" && len(revisions) > 0 {

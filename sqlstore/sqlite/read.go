@@ -335,10 +335,14 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	written, ok3 := v[9].(int64)
 	r.WrittenAt = fromMicros(written)
 	r.Key = d.key(v[1], v[2], v[3])
-	if !ok1 || !ok2 || !ok3 {
-		return r, &sqlstore.CorruptError{Key: r.Key, Revision: r.Revision, Reason: "a column has another type"}
+	switch {
+	case !ok1: // without its number nothing of the row can be told apart from another
+		return r, &sqlstore.CorruptError{Key: r.Key, Reason: "the revision of a row is not a number"}
+	case !ok2 || !ok3:
+		r.Damaged = &sqlstore.DamageError{Reason: "its created_revision or written_at is not a number"}
+	default:
+		r.Damaged = d.damage(&r, v)
 	}
-	r.Damaged = d.damage(&r, v)
 	return r, nil
 }
 
