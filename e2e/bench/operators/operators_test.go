@@ -61,7 +61,7 @@ func checkObject(t *testing.T, d *Definition, v *apiextensionsv1.CustomResourceD
 		t.Errorf("%s %s: unknown %v, %v", d.Name, v.Name, unknown, err)
 	}
 	schema.Default(u.Object)
-	if errs := schema.Validate(t.Context(), u.Object, nil); len(errs) > 0 {
+	if errs := schema.Validate(t.Context(), nil, u.Object, nil); len(errs) > 0 {
 		t.Errorf("%s %s: %v", d.Name, v.Name, errs[:min(3, len(errs))])
 	}
 }
