@@ -244,6 +244,9 @@ func (a *answer) send(body []byte, last bool) {
 	if !a.begun {
 		a.begun = true
 		h = &a.piece.headers
+		if b := a.stream.body; b != nil {
+			b.wanted()
+		}
 		if a.done && a.length < 0 && a.hasBody() && (a.request.Method != http.MethodHead || a.written > 0) {
 			h.add("content-length", strconv.FormatInt(a.written, 10))
 		}

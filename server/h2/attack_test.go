@@ -8,15 +8,19 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/rowlock/rowlock/server/h2"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // TestBlockWithAPause: a client may take its time between two parts of its headers. They are
@@ -211,5 +215,244 @@ func TestCloseWaitsForParked(t *testing.T) {
 	s.Close()
 	if n := s.Conns(); n > 0 {
 		t.Error(fmt.Sprint(n, " connections outlive Close"))
+	}
+}
+
+// TestFloodIsReadSlowly: frames that ask for nothing are read at their rate, though the client
+// reads what they are answered with.
+func TestFloodIsReadSlowly(t *testing.T) {
+	for name, frame := range map[string]func(w *http2.Framer) error{
+		"pings":      func(w *http2.Framer) error { return w.WritePing(false, [8]byte{}) },
+		"settings":   func(w *http2.Framer) error { return w.WriteSettings() },
+		"bad frames": func(w *http2.Framer) error { return w.WriteWindowUpdate(1, 0) }, // each resets a stream
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := h2.New(h2.Config{Handler: http.NotFoundHandler()})
+				defer s.Close()
+				p := pipe(t, s, true)
+				go func() {
+					for range p.frames {
+					}
+				}()
+				p.ask(1, "GET", "/", true)
+				var part bytes.Buffer
+				w := http2.NewFramer(&part, nil)
+				w.AllowIllegalWrites = true
+				for range 1000 {
+					p.must(frame(w))
+				}
+				began := time.Now()
+				for range 30 {
+					_, err := p.conn.Write(part.Bytes())
+					p.must(err)
+				}
+				if took := time.Since(began); took < 4*time.Second {
+					t.Errorf("10,000 more than may come at once are read in %v", took)
+				}
+				p.conn.Close()
+			})
+		})
+	}
+}
+
+// TestManyParts: what has to be looked at again and again ends the connection when it is too much.
+func TestManyParts(t *testing.T) {
+	_, addr := start(t, h2.Config{Handler: http.NotFoundHandler()})
+	for name, send := range map[string]func(c *raw){
+		"settings": func(c *raw) {
+			c.must(c.WriteSettings(slices.Repeat([]http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1}, {ID: http2.SettingInitialWindowSize, Val: 2}}, 51)...))
+		},
+		"headers": func(c *raw) {
+			c.must(c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}}))
+			for range 1000 {
+				if c.WriteContinuation(1, false, []byte{0x84}) != nil {
+					break
+				}
+			}
+		},
+	} {
+		c := dial(t, addr)
+		send(c)
+		_ = c.WritePing(false, [8]byte{}) // its answer comes behind the one to what was sent
+		f := c.want("an answer", func(f http2.Frame) bool {
+			return f.Header().Type == http2.FrameGoAway || f.Header().Type == http2.FramePing
+		})
+		if g, ok := f.(*http2.GoAwayFrame); !ok || g.ErrCode != http2.ErrCodeEnhanceYourCalm {
+			t.Errorf("%s: %v", name, f)
+		}
+	}
+}
+
+// TestContinueComesFirst: a client that has the header of an answer is not told to go on with its
+// body.
+func TestContinueComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/early" {
+				_ = http.NewResponseController(w).Flush()
+			}
+			_, _ = io.Copy(w, r.Body)
+		})})
+		defer s.Close()
+		p := pipe(t, s, true)
+		p.ask(1, "POST", "/", false, "expect", "100-continue")
+		p.wants("told to go on", false, "HEADERS")
+		p.ask(3, "POST", "/early", false, "expect", "100-continue")
+		p.wants("answered", false, "HEADERS")
+		p.must(p.WriteData(3, true, []byte("body")))
+		p.wants("behind", false, "DATA")
+		p.conn.Close()
+	})
+}
+
+// panicking is a listener whose connections panic when they are read, once told to.
+type panicking struct {
+	net.Listener
+	now *atomic.Bool
+}
+
+func (l panicking) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return panickingConn{c, l.now}, err
+}
+
+type panickingConn struct {
+	net.Conn
+	now *atomic.Bool
+}
+
+func (c panickingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.now.Load() {
+		panic("a fault")
+	}
+	return n, err
+}
+
+// TestFaultEndsRequests: a fault of the reader ends its connection, and with it the requests.
+func TestFaultEndsRequests(t *testing.T) {
+	var fault atomic.Bool
+	running, read, ended := make(chan struct{}), make(chan error, 1), make(chan struct{})
+	s, addr := startOn(t, func(l net.Listener) net.Listener { return panicking{l, &fault} }, h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(running)
+		_, err := io.Copy(io.Discard, r.Body)
+		read <- err
+		<-r.Context().Done()
+		close(ended)
+	})})
+	c := dial(t, addr)
+	c.ask(1, "POST", "/", false)
+	<-running
+	fault.Store(true)
+	c.must(c.WritePing(false, [8]byte{}))
+	for _, wait := range []func() bool{
+		func() bool {
+			select {
+			case err := <-read:
+				return err != nil
+			case <-time.After(patience):
+				return false
+			}
+		},
+		func() bool {
+			select {
+			case <-ended:
+				return true
+			case <-time.After(patience):
+				return false
+			}
+		},
+	} {
+		if !wait() {
+			t.Fatal("a request goes on, of a connection that has ended")
+		}
+	}
+	s.Close()
+}
+
+// busy is a listener on whose connections hook is called before each write.
+type busy struct {
+	net.Listener
+	hook *atomic.Pointer[func()]
+}
+
+func (l busy) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return busyConn{c, l.hook}, err
+}
+
+type busyConn struct {
+	net.Conn
+	hook *atomic.Pointer[func()]
+}
+
+// SyscallConn implements syscall.Conn.
+func (c busyConn) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	return busyRaw{raw, c.hook}, err
+}
+
+type busyRaw struct {
+	syscall.RawConn
+	hook *atomic.Pointer[func()]
+}
+
+func (r busyRaw) Control(f func(uintptr)) error {
+	if f := r.hook.Load(); f != nil {
+		(*f)()
+	}
+	return r.RawConn.Control(f)
+}
+
+// TestSomebodyElseGoesOn: whoever writes an event, to one of many clients, does not send without
+// end what others queue meanwhile for the same client.
+func TestSomebodyElseGoesOn(t *testing.T) {
+	const all, most = 200, 32
+	streams := make(chan wire.Stream, 2)
+	var hook atomic.Pointer[func()]
+	_, addr := startOn(t, func(l net.Listener) net.Listener { return busy{l, &hook} }, h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		_ = http.NewResponseController(w).Flush()
+		stream, _ := wire.Detach(w)
+		streams <- stream
+	})})
+	c := dial(t, addr)
+	c.ask(1, "GET", "/", true)
+	c.ask(3, "GET", "/", true)
+	one, other := <-streams, <-streams
+	say := func(s wire.Stream) {
+		b := append(make([]byte, wire.Headroom), "event"...)
+		if _, err := s.TryWrite(&b); err != nil {
+			t.Error(err)
+		}
+	}
+	var writes, mine atomic.Int32
+	f := func() {
+		stack := make([]byte, 64<<10)
+		if strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestSomebodyElseGoesOn(") {
+			mine.Add(1)
+		}
+		if writes.Add(1) <= all {
+			say(other)
+		}
+	}
+	hook.Store(&f)
+	say(one)
+	for n := 0; n < all+1; {
+		c.want("events", func(f http2.Frame) bool {
+			if d, ok := f.(*http2.DataFrame); ok {
+				n += len(d.Data()) / len("event")
+			}
+			return true
+		})
+	}
+	hook.Store(nil)
+	if n := mine.Load(); n > most {
+		t.Errorf("who writes one event sends %d times", n)
+	}
+	for _, s := range []wire.Stream{one, other} {
+		s.Close(true)
+		s.Over()
 	}
 }

@@ -42,6 +42,9 @@ func (b *body) endLocked(err error) {
 	if b.ended, b.err = true, err; err == nil {
 		b.err = io.EOF
 	}
+	if b.deadline != nil {
+		b.deadline.Stop() // it would keep the request until then
+	}
 	b.stream.signalLocked()
 }
 
@@ -83,6 +86,13 @@ func (s *Stream) giveBackLocked() {
 	n := s.owed
 	s.room, s.owed = s.room+n, 0
 	s.conn.framesLocked(func(f *http2.Framer) { _ = f.WriteWindowUpdate(s.id, uint32(n)) }) // a buffer takes everything
+}
+
+// wanted says that the client hears no more that the body is wanted: it has the header of the answer.
+func (b *body) wanted() {
+	b.stream.conn.mu.Lock()
+	defer b.stream.conn.mu.Unlock()
+	b.expects = false
 }
 
 // Close implements io.Closer.

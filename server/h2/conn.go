@@ -43,6 +43,7 @@ type conn struct {
 
 	waiting   atomic.Int64 // since when the reader waits for a frame, in Unix nanoseconds; 0: it does not
 	awake     atomic.Int64 // when the first settings came
+	opened    atomic.Int64 // when a block of headers began whose end has not come, in Unix nanoseconds; 0: there is none
 	ending    atomic.Bool  // the connection is closed, or about to be
 	ignores   atomic.Bool  // requests are ignored: the client was told to go away
 	allowance atomic.Int64 // frames that the client may send because of what it was sent
@@ -83,6 +84,7 @@ func newConn(s *Server, t *tls.Conn, socket *wire.Socket) *conn {
 		window: firstWindow, initial: firstWindow, streams: map[uint32]*Stream{},
 		recv: bodyWindow * int64(s.cfg.MaxStreams),
 	}
+	c.limiter.since = now
 	c.queue, c.err = socket.UseQueue()
 	c.queue.NoWait.Store(true)
 	c.block.limit = uint32(s.cfg.MaxHeader) + 320 // as packages net/http count what is in fields besides
@@ -218,6 +220,14 @@ func (c *conn) guard() {
 		to.Printf("http2: panic of the connection of %v: %v\n%s", c.tls.RemoteAddr(), p, debug.Stack())
 	}
 	c.close()
+	for range 100 { // c.mu may be locked by what has panicked, for good
+		if c.mu.TryLock() {
+			c.endAndUnlock()
+			c.running.Wait()
+			break
+		}
+		time.Sleep(lingering / 100)
+	}
 	c.server.forget(c) // nobody looks at it again
 }
 
@@ -263,6 +273,14 @@ func (c *conn) end(err error) {
 	c.ending.Store(true)
 	c.in = nil // a framer that has seen an error is of no use to others
 	c.mu.Lock()
+	c.endAndUnlock()
+	_ = c.tls.Close() // it may be closed already
+	c.running.Wait()
+	c.server.forget(c)
+}
+
+// endAndUnlock ends all streams. It is called with c.mu locked, and unlocks it.
+func (c *conn) endAndUnlock() {
 	if c.err == nil {
 		c.err = net.ErrClosed
 	}
@@ -275,9 +293,6 @@ func (c *conn) end(err error) {
 	for _, s := range streams {
 		s.ctx.cancel()
 	}
-	_ = c.tls.Close() // it may be closed already
-	c.running.Wait()
-	c.server.forget(c)
 }
 
 // sayBroken tells the client what it did wrong, and gives it some time to read that: a connection
@@ -331,6 +346,10 @@ func (c *conn) look(now time.Time) {
 	}
 	if c.awake.Load() == 0 && now.Sub(c.began) >= greetingTime {
 		c.hangUp()
+		return
+	}
+	if since := c.opened.Load(); since != 0 && now.UnixNano()-since >= int64(patience) {
+		c.close()
 		return
 	}
 	c.mu.Lock()

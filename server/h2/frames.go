@@ -49,10 +49,22 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return nil
 	}
+	if f.NumSettings() > settingsMax {
+		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+	}
 	c.mu.Lock()
 	defer c.sendAndUnlock()
+	initial := c.initial
 	if err := f.ForeachSetting(func(s http2.Setting) error { return c.settingLocked(s) }); err != nil {
 		return err
+	}
+	if by := c.initial - initial; by != 0 {
+		for _, stream := range c.streams {
+			if stream.window += by; stream.window > windowMax {
+				return http2.ConnectionError(http2.ErrCodeFlowControl)
+			}
+			stream.signalLocked()
+		}
 	}
 	return c.controlLocked(func(f *http2.Framer) { _ = f.WriteSettingsAck() }) // a buffer takes everything
 }
@@ -65,14 +77,8 @@ func (c *conn) settingLocked(s http2.Setting) error {
 	case http2.SettingHeaderTableSize:
 		c.tableSizeLocked(s.Val)
 	case http2.SettingInitialWindowSize:
-		by := int64(s.Val) - c.initial
-		c.initial, c.shrunk = int64(s.Val), c.shrunk || by < 0
-		for _, stream := range c.streams {
-			if stream.window += by; stream.window > windowMax {
-				return http2.ConnectionError(http2.ErrCodeFlowControl)
-			}
-			stream.signalLocked()
-		}
+		c.shrunk = c.shrunk || int64(s.Val) < c.initial
+		c.initial = int64(s.Val) // of open streams as well, when the whole frame has been read
 	}
 	return nil
 }
@@ -139,6 +145,7 @@ func (c *conn) wasReset(id uint32) error {
 
 // resetStream refuses what the client has sent on a stream, and ends it.
 func (c *conn) resetStream(id uint32, code http2.ErrCode) error {
+	c.limiter.count(c)
 	c.mu.Lock()
 	s := c.streams[id]
 	if s != nil {

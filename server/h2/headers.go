@@ -23,6 +23,7 @@ type block struct {
 	limit   uint32 // bytes of fields
 	size    uint32
 	came    int // bytes, compressed
+	parts   int // frames
 	fields  []hpack.HeaderField
 }
 
@@ -40,7 +41,7 @@ func (b *block) reset() {
 	if b.fields = b.fields[:0]; cap(b.fields) > 64 {
 		b.fields = nil
 	}
-	b.size, b.came = 0, 0
+	b.size, b.came, b.parts = 0, 0, 0
 }
 
 // headersFrame begins a block.
@@ -55,11 +56,19 @@ func (c *conn) headersFrame(f *http2.HeadersFrame) error {
 // blocks depend on it.
 func (c *conn) fragment(part []byte, ended bool) error {
 	b := &c.block
-	if b.came += len(part); b.came > int(b.limit) {
+	b.came += len(part)
+	b.parts++ // the decoder copies, for each, what of a long field has come before
+	if b.came > int(b.limit) || b.parts > max(fragmentsMax, int(b.limit)/(4<<10)) {
 		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	}
 	if _, err := c.decoder.Write(part); err != nil {
 		return http2.ConnectionError(http2.ErrCodeCompression)
+	}
+	switch {
+	case !ended && !b.open:
+		c.opened.Store(time.Now().UnixNano())
+	case ended && b.open:
+		c.opened.Store(0)
 	}
 	if b.open = !ended; b.open {
 		return nil

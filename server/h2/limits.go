@@ -8,9 +8,9 @@ import (
 )
 
 // What a client may send besides requests and their bodies: pings, settings, window
-// updates, resets, priorities, continuations, frames of unknown types, and data in
-// crumbs. There is an allowance for so many at once and so many a second, and for more
-// the more the client is sent, because it answers what it is sent with window updates. A
+// updates, resets, priorities, continuations, frames of unknown types, data in crumbs, and
+// whatever has one of its streams reset. There is an allowance for so many at once and so many a second, and for more
+// the more of answers the client is sent, because it answers what it is sent with window updates. A
 // client that sends more is read slowly.
 const (
 	burstFrames  = 20_000
@@ -29,6 +29,8 @@ const (
 	wholeBodies = 256 << 10 // bytes of all such bodies on a connection, as they were announced
 	giveBack    = 64 << 10  // bytes of bodies after which the client is given back the connection's window
 
+	settingsMax  = 100    // settings in a frame
+	fragmentsMax = 320    // frames of a block of headers: those of 1 MB in quarters of full frames, and some more
 	ignoredMax   = 1000   // requests that a client begins after it was told to go away
 	unreadMax    = 10_000 // answers to settings, pings and the like that the client does not take
 	greetingTime = 10 * time.Second
@@ -52,11 +54,16 @@ func (l *frameLimiter) frame(h http2.FrameHeader, c *conn) {
 	case h.Type == http2.FrameHeaders && !c.ignores.Load(), h.Type == http2.FrameData && h.Length >= crumb:
 		return
 	}
+	l.count(c)
+}
+
+// count is frame for what always counts: a frame, or a stream that is reset because of one.
+func (l *frameLimiter) count(c *conn) {
 	if l.spent++; l.spent < burstFrames {
 		return
 	}
 	for now := time.Now(); ; now = time.Now() {
-		l.spent = max(0, l.spent-c.allowance.Swap(0)-int64(now.Sub(l.since)*frameRate/time.Second))
+		l.spent = max(0, l.spent-c.allowance.Swap(0)-int64(now.Sub(l.since)/(time.Second/frameRate)))
 		if l.since = now; l.spent < burstFrames || c.ending.Load() {
 			return
 		}

@@ -421,6 +421,15 @@ func TestTimes(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		p.wants("behind", true, "GOAWAY NO_ERROR")
 	})
+	timed("headers whose end does not come", func(t *testing.T, s *h2.Server) {
+		p := pipe(t, s, true)
+		p.ask(1, "GET", "/wait", true)
+		p.must(p.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x82}}))
+		time.Sleep(29 * time.Second)
+		p.wants("before", false)
+		time.Sleep(3 * time.Second)
+		p.wants("behind", true)
+	})
 	timed("a request that lasts", func(t *testing.T, s *h2.Server) {
 		p := pipe(t, s, true)
 		p.ask(1, "GET", "/wait", true)

@@ -17,6 +17,7 @@ import (
 const (
 	outMax      = 64 << 10 // bytes of out that answers wait for to be sent
 	outTogether = 48 << 10 // bytes that are sent while other watches still write theirs
+	pumpMost    = 16       // times that somebody sends what others queue meanwhile, before a goroutine goes on
 	tableAfter  = 4        // answers on a connection before it gets a table of headers
 )
 
@@ -38,13 +39,17 @@ func (c *conn) sendAndUnlock() {
 	c.pump(false)
 }
 
-// pump sends what is queued until nothing is. While the client does not take it, a goroutine goes
-// on that waits for it. It is called with c.mu locked, and unlocks it.
+// pump sends what is queued until nothing is. While the client does not take it, or where others
+// queue as fast as it sends, a goroutine goes on. It is called with c.mu locked, and unlocks it.
 func (c *conn) pump(waits bool) {
-	for c.out != nil && c.err == nil {
+	for rounds := 1; c.out != nil && c.err == nil; rounds++ {
+		if rounds > pumpMost && !waits {
+			c.running.Go(c.pumpOn) // whoever began has other clients to serve
+			c.mu.Unlock()
+			return
+		}
 		p := c.out
 		c.out = nil
-		c.allowance.Add(2 + int64(len(*p)/bytesOfFrame))
 		c.mu.Unlock()
 		kept, err := c.send(*p)
 		wire.PutBuffer(p)
@@ -70,7 +75,7 @@ func (c *conn) pump(waits bool) {
 	c.mu.Unlock()
 }
 
-// pumpOn goes on when the client has taken what was sent.
+// pumpOn goes on, when the client has taken what was sent.
 func (c *conn) pumpOn() {
 	c.mu.Lock()
 	c.awaitTaken()
@@ -158,6 +163,7 @@ func (c *conn) controlLocked(write func(*http2.Framer)) error {
 // dataLocked queues a part of a body; last says that nothing follows.
 func (c *conn) dataLocked(id uint32, p []byte, last bool) {
 	out := *c.outLocked()
+	c.allowance.Add(2 + int64(len(p)/bytesOfFrame))
 	for {
 		n := min(len(p), frameMax)
 		var flags http2.Flags
@@ -176,6 +182,7 @@ func (c *conn) dataLocked(id uint32, p []byte, last bool) {
 func (c *conn) headersLocked(id uint32, h *headers, last bool) {
 	block := c.encodeLocked(h)
 	out := *c.outLocked()
+	c.allowance.Add(2 + int64(len(block)/bytesOfFrame))
 	var flags http2.Flags
 	if last {
 		flags = http2.FlagHeadersEndStream
