@@ -81,7 +81,7 @@ func TestValidateSpec(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{"{}", ""},
 		{"metadata: {name: gadgets.example.com}", `metadata.name: Invalid value: "gadgets.example.com": must be spec.names.plural+"."+spec.group`},
-		{"metadata: {name: widgets.abcde, generateName: widgets.}", `metadata.generateName: Invalid value: "widgets.": must be spec.names.plural+"."+spec.group; metadata.name: Invalid value: "widgets.abcde": must be spec.names.plural+"."+spec.group`},
+		{"metadata: {name: widgets.abcde, generateName: widgets.}", "metadata.generateName: Invalid value: \"widgets.\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'); " + `metadata.generateName: Invalid value: "widgets.": must be spec.names.plural+"."+spec.group; metadata.name: Invalid value: "widgets.abcde": must be spec.names.plural+"."+spec.group`},
 		{"{metadata: {name: widgets.example}, spec: {group: example}}", `spec.group: Invalid value: "example": should be a domain with at least one dot`},
 		{"spec: {scope: World}", `spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"`},
 		{"spec: {names: {kind: null}}", "spec.names.singular: Required value; spec.names.kind: Required value; spec.names.listKind: Required value"},
