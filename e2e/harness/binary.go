@@ -34,7 +34,14 @@ func Binary() (string, error) {
 		}
 		build.path = filepath.Join(dir, "rowlock")
 		args := append([]string{"build", "-tags=grpcnotrace", "-o", build.path}, strings.Fields(os.Getenv("ROWLOCK_BUILD_FLAGS"))...)
+		// Modules of their own below e2e require less than the binary does.
+		root, err := exec.Command("go", "list", "-mod=mod", "-m", "-f", "{{.Dir}}", "github.com/rowlock/rowlock").Output()
+		if err != nil {
+			build.err = fmt.Errorf("looking for the module of rowlock: %w", err)
+			return
+		}
 		cmd := exec.Command("go", append(args, "github.com/rowlock/rowlock/cmd/rowlock")...)
+		cmd.Dir = strings.TrimSpace(string(root))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("building rowlock: %w\n%s", err, out)
 		}

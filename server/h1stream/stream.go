@@ -102,6 +102,10 @@ func (s *stream) attend() {
 	s.last = s.last || spoke || lost
 }
 
+// earlyMax is how often listen reads what a client sends early, which may be its next request. One
+// that sends more is taken for gone.
+const earlyMax = 4096
+
 // listen reads until hush is called, or the client has gone.
 func (s *stream) listen() (spoke, lost bool) {
 	s.mu.Lock()
@@ -112,7 +116,7 @@ func (s *stream) listen() (spoke, lost bool) {
 	s.quiet = make(chan struct{})
 	defer close(s.quiet)
 	s.mu.Unlock()
-	for {
+	for range earlyMax {
 		err := s.socket.AwaitReadable()
 		if err == nil {
 			if err = s.readSome(); err == nil {
@@ -123,6 +127,8 @@ func (s *stream) listen() (spoke, lost bool) {
 			return spoke, !errors.Is(err, os.ErrDeadlineExceeded)
 		}
 	}
+	_ = s.socket.Conn.Close() // whoever writes is told
+	return true, true
 }
 
 // readSome reads in a goroutine of its own, which needs some stack; the one that waits here,

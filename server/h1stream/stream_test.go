@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -301,4 +303,42 @@ func TestBulk(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	resp.Body.Close()
+}
+
+// TestEarlyFlood: a client that sends and sends while it has a watch loses its connection.
+func TestEarlyFlood(t *testing.T) {
+	ended := make(chan struct{})
+	_, url := site(t, func(w http.ResponseWriter, r *http.Request) {
+		s := detach(t, w)
+		ctx := r.Context()
+		s.WhenEnded(ctx, func() {
+			s.Close(false)
+			s.Over()
+			close(ended)
+		})
+	})
+	c, err := tls.Dial("tcp", url[len("https://"):], &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "GET /?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil { // the answer has begun
+		t.Fatal(err)
+	}
+	for sent, part := 0, make([]byte, 16<<10); sent < 1<<20; sent += len(part) {
+		if _, err := c.Write(part); err != nil {
+			break
+		}
+	}
+	_ = c.NetConn().SetReadDeadline(time.Now().Add(2 * time.Minute)) // a failed one is what is awaited
+	if n, err := io.Copy(io.Discard, c); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes, then %v", n, err)
+	}
+	<-ended
 }
