@@ -336,7 +336,7 @@ func TestEarlyFlood(t *testing.T) {
 			break
 		}
 	}
-	_ = c.NetConn().SetReadDeadline(time.Now().Add(2 * time.Minute)) // a failed one is what is awaited
+	_ = c.NetConn().SetReadDeadline(time.Now().Add(2 * time.Minute)) // if it fails, so does the read
 	if n, err := io.Copy(io.Discard, c); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d bytes, then %v", n, err)
 	}

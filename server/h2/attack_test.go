@@ -456,3 +456,38 @@ func TestSomebodyElseGoesOn(t *testing.T) {
 		s.Over()
 	}
 }
+
+// TestLongHeadersDoNotWait: a request with long headers is not kept until its body comes: nobody has
+// authenticated the client yet.
+func TestLongHeadersDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called atomic.Int32
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called.Add(1) })})
+		defer s.Close()
+		p := pipe(t, s, true)
+		p.ask(1, "POST", "/", false, "content-length", "4")
+		p.wants("short headers", false)
+		p.ask(3, "POST", "/", false, "content-length", "4", "a", strings.Repeat("a", 9<<10))
+		p.wants("long headers", false, "HEADERS", "RST NO_ERROR")
+		if n := called.Load(); n != 1 {
+			t.Errorf("%d handlers were called", n)
+		}
+		p.conn.Close()
+	})
+}
+
+// TestHandlerEndsItsGoroutine: nothing waits for such a handler.
+func TestHandlerEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runtime.Goexit() })})
+		defer s.Close()
+		p := pipe(t, s, true)
+		p.ask(1, "GET", "/", true)
+		p.wants("asked", false, "RST INTERNAL_ERROR")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := s.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

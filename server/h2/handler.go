@@ -22,9 +22,15 @@ func (c *conn) runLocked(s *Stream) {
 // serve calls the handler, and ends the answer unless it was detached.
 func (s *Stream) serve() {
 	c := s.conn
-	defer c.running.Done()
 	r := s.request
 	a := newAnswer(s, r)
+	defer func() { // also of a handler that ends its goroutine
+		a.release()
+		c.mu.Lock()
+		c.handlers--
+		c.sendAndUnlock()
+		c.running.Done()
+	}()
 	whole := s.handle(a, r)
 	if !a.detached {
 		if whole {
@@ -32,10 +38,6 @@ func (s *Stream) serve() {
 		}
 		s.ctx.cancel()
 	}
-	a.release()
-	c.mu.Lock()
-	c.handlers--
-	c.sendAndUnlock()
 }
 
 // handle calls the handler. One that panics, or ends its goroutine, has its stream reset.

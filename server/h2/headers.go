@@ -143,7 +143,7 @@ func (c *conn) take(r request, ok bool) error {
 	}
 	s.request = r.WithContext(&s.ctx)
 	c.streams[b.id] = s
-	if !b.last && !r.expects && r.length >= 0 && r.length <= wholeBody && c.awaited+int(r.length) <= wholeBodies {
+	if !b.last && !r.expects && b.size <= wholeHeaders && r.length >= 0 && r.length <= wholeBody && c.awaited+int(r.length) <= wholeBodies {
 		s.awaits, s.since = true, time.Now()
 		c.awaited += int(r.length)
 		return nil

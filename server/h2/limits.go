@@ -21,13 +21,14 @@ const (
 )
 
 const (
-	frameMax    = 16 << 10  // bytes of a frame, in both directions
-	windowMax   = 1<<31 - 1 // bytes (RFC 9113, 6.9.1)
-	firstWindow = 65535     // bytes that each end may send before it hears of more
-	bodyWindow  = 256 << 10 // bytes of a body that are kept for a handler that does not read it
-	wholeBody   = 64 << 10  // bytes of a body that a handler is not called before
-	wholeBodies = 256 << 10 // bytes of all such bodies on a connection, as they were announced
-	giveBack    = 64 << 10  // bytes of bodies after which the client is given back the connection's window
+	frameMax     = 16 << 10  // bytes of a frame, in both directions
+	windowMax    = 1<<31 - 1 // bytes (RFC 9113, 6.9.1)
+	firstWindow  = 65535     // bytes that each end may send before it hears of more
+	bodyWindow   = 256 << 10 // bytes of a body that are kept for a handler that does not read it
+	wholeBody    = 64 << 10  // bytes of a body that a handler is not called before
+	wholeBodies  = 256 << 10 // bytes of all such bodies on a connection, as they were announced
+	wholeHeaders = 8 << 10   // bytes of the headers of such a request, which nobody has authenticated yet
+	giveBack     = 64 << 10  // bytes of bodies after which the client is given back the connection's window
 
 	settingsMax  = 100    // settings in a frame
 	fragmentsMax = 320    // frames of a block of headers: those of 1 MB in quarters of full frames, and some more
