@@ -2,9 +2,10 @@ package cache
 
 import (
 	"fmt"
-	"github.com/rowlock/rowlock/server/cache/packing"
 	"slices"
 	"sync/atomic"
+
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 // body is the bytes of an item, as they are or packed, with what was made of them. An item

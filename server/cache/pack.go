@@ -3,8 +3,9 @@ package cache
 import (
 	"cmp"
 	"context"
-	"github.com/rowlock/rowlock/server/cache/packing"
 	"slices"
+
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 // packFrom is how many plain bytes a storage has before its objects are packed: less is not

@@ -326,33 +326,6 @@ func TestGateTurnsEnd(t *testing.T) {
 	})
 }
 
-// TestGateIsBounded: where its owner says so, no more than some wait, and half of them under one key.
-func TestGateIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := newCrowd(t, fair.Limits{Places: 1, Waiting: 4})
-		c.comes(ctx, "a", "a1", 0)
-		for i, want := range []int{0, 0, 1, 1, 1, 2} {
-			c.comes(ctx, []string{"a", "a", "a", "b", "b", "c"}[i], fmt.Sprint("n", i), 0)
-			if n := len(c.refused()); n != want {
-				t.Fatalf("%d: %d are refused, want %d", i, n, want)
-			}
-		}
-		for _, err := range c.refused() {
-			if !errors.Is(err, fair.ErrFull) {
-				t.Error(err)
-			}
-		}
-		cancel()
-		synctest.Wait()
-		if n := len(c.refused()); n != 6 {
-			t.Errorf("%d have gone", n)
-		}
-		c.goes("a1")
-		c.empty(1, 0)
-	})
-}
-
 // TestNoGate: without a gate everything is let in.
 func TestNoGate(t *testing.T) {
 	var g *fair.Gate

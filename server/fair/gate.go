@@ -2,14 +2,10 @@ package fair
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// ErrFull: more wait already than may.
-var ErrFull = errors.New("too many wait for their turn")
 
 // Limits say whom a Gate lets in.
 type Limits struct {
@@ -25,8 +21,6 @@ type Limits struct {
 	Room, Share int64
 	// Free: who weighs less is let in at once, and has no turn.
 	Free int64
-	// Waiting bounds those who wait, half of whom may be of one key. 0: others bound them.
-	Waiting int
 }
 
 // Gate lets requests in, as many as there are places and room for. Keys take turns.
@@ -56,7 +50,7 @@ type Place struct {
 func NewGate(l Limits) *Gate { return &Gate{limits: l, shares: map[string]int64{}} }
 
 // Enter waits until the key has its turn and there is room for a weight; what weighs more than a share counts as one.
-// Leave must follow. Errors: that of ctx, ErrFull. A nil Gate is open.
+// Leave must follow. The error is that of ctx. A nil Gate is open.
 func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, error) {
 	if g == nil || weight < g.limits.Free {
 		return nil, nil
@@ -71,10 +65,6 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 		g.let(p)
 		g.mu.Unlock()
 		return p, nil
-	}
-	if most := g.limits.Waiting; most > 0 && (g.queue.Len() >= most || g.queue.Waiting(key) >= most/2) {
-		g.mu.Unlock()
-		return nil, ErrFull
 	}
 	p.in = make(chan struct{})
 	ticket := g.queue.Add(key, p)

@@ -5,14 +5,18 @@
 // itself, for work that is fetched; in a Gate requests wait for their turn.
 //
 // What it costs: an entry for each value that waits and for each key that has one, and no goroutine. Nothing is kept
-// of a key once nothing waits under it. Most callers are bounded by the requests that the server
-// lets in; Limits.Waiting is for others.
+// of a key once nothing waits under it. What waits is bounded by the callers: by the requests that
+// the server lets in, or by what Queue.Waiting says.
 package fair
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 )
+
+// ErrFull is for owners of a Queue that bound what waits: as much waits already as may.
+var ErrFull = errors.New("too many wait for their turn")
 
 // Queue holds values that wait, in the order in which they have their turns: of all keys, the one whose last turn was
 // longest ago is next, with the value of it that came first.

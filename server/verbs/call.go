@@ -1,10 +1,11 @@
 package verbs
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	goruntime "runtime"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"

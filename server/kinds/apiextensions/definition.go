@@ -38,9 +38,8 @@ var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefini
 	ValidateIn:       validateDefinition,
 	ValidateUpdateIn: validateDefinitionUpdate,
 	Terminate:        terminate,
-	Status: // The rules of the status are meant to take nothing but the status, and take the metadata too, which
-	// nobody owns then.
-	&kinds.Status[*apiextensionsv1.CustomResourceDefinition]{
+	// As on a stock server, writes of the status change the metadata too, and their manager does not own it.
+	Status: &kinds.Status[*apiextensionsv1.CustomResourceDefinition]{
 		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 		Validate: func(d, _ *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 			return validateDefinitionStatus(d)
