@@ -14,9 +14,6 @@ const LowerAfter = 24 * time.Hour
 // promiseEvery is how often the time that has passed since is stored.
 const promiseEvery = 10 * time.Minute
 
-// clockBehind is by how much clocks of servers may differ.
-const clockBehind = time.Minute
-
 // promise is the note "retention" of a database: for how long its history is kept, whichever server compacts.
 // A lower retention waits for LowerAfter, in time during which some server led: clocks that are set do not count.
 type promise struct {
@@ -64,7 +61,7 @@ func (k *keeper) retention(ctx context.Context) (Retention, error) {
 	}
 	lower := asked.below(kept)
 	if len(lower) > 0 && !k.cfg.LowerNow {
-		needed, err := k.needed(ctx, asked, lower)
+		needed, err := k.needed(ctx, lower)
 		if err != nil {
 			return asked, err
 		}
@@ -94,29 +91,24 @@ func (k *keeper) inferred(ctx context.Context, asked Retention) (Retention, erro
 	return asked.longest(Retention{Rest: age}), nil
 }
 
-// needed says whether there is history that only the longer of two retentions keeps. While the clock is behind the
-// newest write, as on a machine that has lost the time, its age is not known, and it counts as needed.
-func (k *keeper) needed(ctx context.Context, asked Retention, names []string) (bool, error) {
+// needed says whether there is history that was written under the longer of two retentions: also what is younger than
+// the lower one, which it would delete before its time.
+func (k *keeper) needed(ctx context.Context, names []string) (bool, error) {
 	b, err := k.driver.Bounds(ctx)
 	if err != nil {
 		return false, err
-	}
-	written, ok, err := k.driver.Since(ctx, b.Head)
-	if err != nil || ok && written.Sub(k.cfg.Clock()) > clockBehind {
-		return true, err
 	}
 	floors, err := k.driver.Floors(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, name := range names {
-		old, err := k.driver.RevisionAt(ctx, k.cfg.Clock().Add(-asked.For(name)))
 		floor := floors.Of(name)
 		if name == "" {
 			floor = floors.start(name)
 		}
-		if err != nil || old > floor {
-			return true, err
+		if b.Head > floor {
+			return true, nil
 		}
 	}
 	return false, nil

@@ -118,6 +118,17 @@ func loweredRetention(t *testing.T, db Database) {
 	// Nothing is there that only a longer retention keeps: it may be lowered.
 	run("2h", false, func(s *server) { keeps("2h0m0s", 0) })
 	run("1h", false, func(s *server) { keeps("1h0m0s", 0) })
+	// What is younger than the lower retention is kept as it was promised, too.
+	run("2h", false, func(s *server) {
+		keeps("2h0m0s", 0)
+		r, err := s.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Update, Key: pod("a"), Expect: last, Value: []byte(`{"young":true}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = r.Revisions[0]
+		pass(time.Minute)
+	})
+	run("1h", false, func(s *server) { keeps("2h0m0s", sqlstore.LowerAfter) })
 	run("168h", false, func(s *server) {
 		keeps("168h0m0s", 0)
 		for range 3 {
