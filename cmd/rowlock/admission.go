@@ -26,7 +26,7 @@ func (o *admissionOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.enable, "enable-admission-plugins", nil, "admission plugins to run beside those that run by default ("+strings.Join(on, ", ")+"); known are "+strings.Join(all, ", ")+". Their order is fixed")
 	f.StringSliceVar(&o.disable, "disable-admission-plugins", nil, "admission plugins that are not to run, though they do by default")
 	f.StringSliceVar(&o.only, "admission-control", nil, "the only admission plugins to run")
-	f.Lookup("admission-control").Deprecated = "use --enable-admission-plugins and --disable-admission-plugins"
+	f.Lookup("admission-control").Deprecated, f.Lookup("admission-control").Hidden = "use --enable-admission-plugins and --disable-admission-plugins", true
 	f.StringVar(&o.config, "admission-control-config-file", "", "AdmissionConfiguration: the settings of single admission plugins")
 	f.BoolVar(&o.direct, "enable-aggregator-routing", false, "call webhooks and aggregated API servers that are Services at their endpoints, and not at the address of the Service")
 	f.Int64Var(&o.tolerations.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, unless they say otherwise")

@@ -45,7 +45,21 @@ func main() {
 
 // oneLine is an error as it is printed. Parts of it may be what a server, or a file, says.
 func oneLine(err error) string {
-	return shown.Safe(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+	var text strings.Builder
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		switch so := text.String(); {
+		case so == "":
+		case strings.HasSuffix(so, ":"): // a list follows
+			text.WriteString(" ")
+		default:
+			text.WriteString("; ")
+		}
+		text.WriteString(line)
+	}
+	return shown.Safe(text.String())
 }
 
 // called is what the binary does by the name of its file.

@@ -64,9 +64,13 @@ func (o *servingOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.watchDelivery, "watch-delivery", "direct", "")
 	f.StringVar(&o.shortRequests, "short-requests", "direct", "")
 	f.IntVar(&o.restFrom, "rest-connections-from", 0, "")
-	f.Lookup("watch-delivery").Deprecated = "use --http2=standard instead of --watch-delivery=standard"
-	f.Lookup("short-requests").Deprecated = "it has no effect; see --http2"
-	f.Lookup("rest-connections-from").Deprecated = "it has no effect: every idle connection takes as little as it can"
+	for name, instead := range map[string]string{
+		"watch-delivery":        "use --http2=standard instead of --watch-delivery=standard",
+		"short-requests":        "it has no effect; see --http2",
+		"rest-connections-from": "it has no effect: every idle connection takes as little as it can",
+	} {
+		f.Lookup(name).Deprecated, f.Lookup(name).Hidden = instead, true
+	}
 }
 
 // addLimits are the flags that say how much there may be at once, and for how long.

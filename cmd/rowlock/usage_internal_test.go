@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -63,13 +64,17 @@ func TestServeHelp(t *testing.T) {
 	}
 }
 
-// TestUsages: no usage has a quoted text of which the value's name would be made.
+// TestUsages: no usage has a quoted text of which the value's name would be made, and flags that are accepted with
+// a warning only are not listed.
 func TestUsages(t *testing.T) {
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if name, _ := pflag.UnquoteUsage(f); strings.ContainsAny(name, " `.,") {
 				t.Errorf("%s --%s: the value is called %q", cmd.CommandPath(), f.Name, name)
+			}
+			if f.Deprecated != "" && !f.Hidden {
+				t.Errorf("%s --%s is deprecated, and listed", cmd.CommandPath(), f.Name)
 			}
 		})
 		for _, c := range cmd.Commands() {
@@ -92,6 +97,8 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"srve"}, []string{`unknown command "srve" for "rowlock": did you mean "serve"?`, `see "rowlock --help"`}},
 		{[]string{"store", "statsu"}, []string{`unknown command "statsu" for "rowlock store": did you mean "status"?`, `see "rowlock store --help"`}},
 		{[]string{"elephant"}, []string{`unknown command "elephant" for "rowlock"; see "rowlock --help"`}},
+		{[]string{"help", "srve"}, []string{`unknown command "srve" for "rowlock": did you mean "serve"?`, `see "rowlock --help"`}},
+		{[]string{"help", "store", "statsu"}, []string{`unknown command "statsu" for "rowlock store": did you mean "status"?`}},
 		{[]string{"envtest", "stup"}, []string{`did you mean "setup"?`}},
 		{[]string{"store", "backup"}, []string{"accepts 1 arg(s), received 0", `want "rowlock store backup (FILE | --follow DIR)`, `see "rowlock store backup --help"`}},
 		{[]string{"serve", "now"}, []string{`see "rowlock serve --help"`}},
@@ -146,6 +153,21 @@ func TestCommandLineErrors(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v\nlacks %s", c.args, err, want)
 			}
+		}
+	}
+}
+
+// TestOneLine: an error of several lines, such as that of a database with several addresses, is one line that
+// can be read.
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"failed to connect to `user=a`:\n\t10.0.0.1:5432: refused\n\t10.0.0.2:5432: refused": "failed to connect to `user=a`: 10.0.0.1:5432: refused; 10.0.0.2:5432: refused",
+		"one\n\n two \n": "one; two",
+		"one\ttwo":       "one\ufffdtwo",
+		"":               "",
+	} {
+		if got := oneLine(errors.New(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,37 @@ import (
 // where help is, for a command and all below it.
 func Guide(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultHelpCmd()
 	guideArgs(root)
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = helpArgs
+		}
+	}
+}
+
+// helpArgs are names of commands, or of topics, one below the other.
+func helpArgs(help *cobra.Command, args []string) error {
+	found := help.Root()
+	for _, arg := range args {
+		i := slices.IndexFunc(found.Commands(), func(c *cobra.Command) bool { return c.Name() == arg || c.HasAlias(arg) })
+		if i < 0 {
+			return unknownCommand(found, arg)
+		}
+		found = found.Commands()[i]
+	}
+	return nil
+}
+
+// unknownCommand says which commands may have been meant.
+func unknownCommand(cmd *cobra.Command, arg string) error {
+	names := make([]string, 0, len(cmd.Commands()))
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q%s; %s", arg, cmd.CommandPath(), didYouMean(arg, "", names), seeHelp(cmd))
 }
 
 func guideArgs(cmd *cobra.Command) {
@@ -24,13 +55,7 @@ func guideArgs(cmd *cobra.Command) {
 				return nil
 			}
 			if cmd.HasAvailableSubCommands() && len(args) > 0 {
-				names := make([]string, 0, len(cmd.Commands()))
-				for _, c := range cmd.Commands() {
-					if c.IsAvailableCommand() {
-						names = append(names, c.Name())
-					}
-				}
-				return fmt.Errorf("unknown command %q for %q%s; %s", args[0], cmd.CommandPath(), didYouMean(args[0], "", names), seeHelp(cmd))
+				return unknownCommand(cmd, args[0])
 			}
 			return fmt.Errorf("%w: want %q; %s", err, cmd.UseLine(), seeHelp(cmd))
 		}
