@@ -52,7 +52,7 @@ func TestInit(t *testing.T) {
 	}
 	before := read(two, "ca.key")
 	err := (&initOptions{dataDir: two, from: other}).run(io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "ca.crt is there already, and differs") || read(two, "ca.key") != before {
+	if err == nil || !strings.Contains(err.Error(), "ca.crt is there already, and differs: the folder has the keys of another cluster; choose an empty one, or move it away") || read(two, "ca.key") != before {
 		t.Errorf("keys of another cluster: %v", err)
 	}
 	if err := os.Remove(filepath.Join(other, "service-account.key")); err != nil {

@@ -65,6 +65,9 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 		cmd.SetContext(ctx)
 	}
 	m, err := o.moment("TIME", strings.Join(when, " "))
+	if err != nil && len(when) > 1 && cmd.ArgsLenAtDash() < 0 {
+		return fmt.Errorf("%w; arguments of %s come after --: want %q", err, o.program, cmd.UseLine())
+	}
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func MustShare(name string) bool { return slices.Index(shared, name) < 3 }
 func Put(path string, data []byte) error {
 	if have, err := os.ReadFile(path); err == nil {
 		if !bytes.Equal(have, data) {
-			return fmt.Errorf("%s is there already, and differs", filepath.Base(path))
+			return fmt.Errorf("%s is there already, and differs: the folder has the keys of another cluster; choose an empty one, or move it away", filepath.Base(path))
 		}
 		return nil
 	}

@@ -72,6 +72,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
+	if errors.As(err, &unknown) && strings.Contains(cmd.Use, "[-- ") && cmd.ArgsLenAtDash() < 0 {
+		err = fmt.Errorf("%w: what is not for this command comes after --: want %q", err, cmd.UseLine())
+	}
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		var names []string
