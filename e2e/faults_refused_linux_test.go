@@ -101,7 +101,7 @@ func TestSQLiteRefused(t *testing.T) {
 		t.Parallel()
 		s := harness.StartT(t, harness.Options{})
 		limit := func(soft uint64) func() { return func() { limitOf(t, s.Pid(), unix.RLIMIT_FSIZE, soft) } }
-		refused(t, s, "database or disk is full", limit(1000), limit(unix.RLIM_INFINITY))
+		refused(t, s, "disk I/O error (778)", limit(1000), limit(unix.RLIM_INFINITY))
 	})
 }
 

@@ -116,7 +116,8 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	}
 	if e := w.exec(qRollback); e != nil && !isIdle(e) {
 		err = errors.Join(err, e)
-	} else if !hasCode(err, sqlite3.SQLITE_IOERR) {
+	} else if !hasCode(err, sqlite3.SQLITE_IOERR) || isCode(err, sqlite3.SQLITE_IOERR_WRITE) {
+		// The page that commits is written last: where a write failed, the log has no whole commit.
 		return fmt.Errorf("committing a batch: %w", err)
 	}
 	// A failed sync may leave a whole commit in the log, to be found by recovery.
@@ -128,7 +129,7 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 // may not be on the disk either: see mend.
 func (d *Driver) end(w *conn) error {
 	err := w.exec(qCommit)
-	if hasCode(err, sqlite3.SQLITE_IOERR) {
+	if hasCode(err, sqlite3.SQLITE_IOERR) && !isCode(err, sqlite3.SQLITE_IOERR_WRITE) {
 		d.unsynced = err
 	}
 	return err

@@ -103,7 +103,9 @@ func afterFields(v reflect.Value, left int) int {
 		return afterItems(v, left)
 	case reflect.Struct:
 		for i := 0; left >= 0 && i < v.NumField(); i++ {
-			left = afterFields(v.Field(i), left)
+			if f := v.Field(i); f.CanInterface() { // else a library's own: the time zones that a time refers to
+				left = afterFields(f, left)
+			}
 		}
 	}
 	return left
