@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -51,6 +52,13 @@ func TestDocsNameWhatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, folder := range []string{"design", "runbooks"} {
+		more, err := filepath.Glob("../docs/" + folder + "/*.md")
+		if err != nil || len(more) == 0 {
+			t.Fatalf("docs/%s has %d pages (%v)", folder, len(more), err)
+		}
+		pages = append(pages, more...)
+	}
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -65,5 +73,22 @@ func TestDocsNameWhatExists(t *testing.T) {
 				t.Errorf("%s refers to %s, which does not exist", page, m[1])
 			}
 		}
+	}
+}
+
+// TestDocsAreShort: all pages together can be read. Who adds one takes something out.
+func TestDocsAreShort(t *testing.T) {
+	t.Parallel()
+	words := 0
+	err := filepath.WalkDir("../docs", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		words += len(strings.Fields(string(text)))
+		return err
+	})
+	if err != nil || words > 50_000 || words < 10_000 {
+		t.Errorf("docs have %d words, want at most 50000 (%v)", words, err)
 	}
 }
