@@ -13,7 +13,7 @@ all:
 test:
 	CGO_ENABLED=0 sh e2e/short.sh
 
-# All that CI runs: 10 to 12 minutes on two cores, 15 to 18 from an empty cache.
+# All that CI runs: 12 to 15 minutes on two cores, 15 to 20 from an empty cache.
 check:
 	.ci/run
 

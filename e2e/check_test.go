@@ -92,7 +92,7 @@ wait
 					t.Fatalf("nothing is started:\n%s", &out)
 				}
 			}
-			for _, want := range []string{"10 to 12 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
+			for _, want := range []string{"12 to 15 minutes", "Ctrl-C", "With apt-get it installs", "== go vet"} {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("%q is not said beforehand:\n%s", want, &out)
 				}

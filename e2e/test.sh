@@ -57,7 +57,7 @@ if [ -z "${ROWLOCK_CHECK_BEGAN:-}" ]; then
 		wants file file
 		wants bsdutils script
 	fi
-	echo "Lanes: $lanes. All three take 10 to 12 minutes on two cores, 15 to 18 where nothing is compiled yet. Ctrl-C ends them within seconds."
+	echo "Lanes: $lanes. All three take 12 to 15 minutes on two cores, 15 to 20 where nothing is compiled yet. Ctrl-C ends them within seconds."
 	echo "With the module proxy of Go it fetches the modules of this repository, staticcheck, deadcode and gotestsum, and nothing of it is installed."
 	if [ -n "$need" ]; then
 		echo "With apt-get it installs$need."
