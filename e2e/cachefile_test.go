@@ -144,8 +144,8 @@ func (c *cachedServer) without() {
 	}
 }
 
-// TestDamageUnderCacheFile: bits of a database file fell over while no server ran. A start that reads its objects from
-// the cache file, which has them as they were, tells of the damage all the same, and serves what is sound.
+// TestDamageUnderCacheFile: bits of a database file flipped while no server ran. A server that starts from the cache file
+// reports the damaged rows and serves the sound objects of the file.
 func TestDamageUnderCacheFile(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/rowlock.db"

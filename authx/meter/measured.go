@@ -56,7 +56,7 @@ type evaluated struct{}
 // Exec is that of calls that have none.
 func (evaluated) Exec(interpreter.Activation) ref.Val { return nil }
 
-// operation is an operation that stands for a call: what is evaluated, by Eval and by Exec.
+// operation replaces a call in a program. Releases of cel-go evaluate it by Eval or by Exec.
 type operation[F interpreter.Activation] interface {
 	interpreter.Interpretable
 	Exec(F) ref.Val

@@ -132,7 +132,7 @@ type verifyAnswer struct {
 // rebuiltCache says what --rebuild-cache did.
 type rebuiltCache struct {
 	NewEpoch bool   `json:"newEpoch"`
-	Removed  string `json:"removed,omitempty"` // the file beside an SQLite database, if there was one
+	Removed  string `json:"removed,omitempty"` // path of the cache file that was removed; empty: there was none
 }
 
 func verifyCommand(o *storeOptions) *cobra.Command {
@@ -190,7 +190,7 @@ then restarts the servers.
 	return cmd
 }
 
-// rebuildCache begins a new epoch, and removes the cache file that an SQLite database has beside it.
+// rebuildCache starts a new epoch and removes the cache file of a SQLite database.
 func rebuildCache(ctx context.Context, d sqlstore.Driver, url string) (*rebuiltCache, error) {
 	attestor := d.Attestor()
 	if attestor == nil {

@@ -234,8 +234,7 @@ func TestNewerFields(t *testing.T) {
 	}
 }
 
-// TestDiscovery: what is served are the APIs of 1.32, whatever the types have in the release at hand,
-// with their documents.
+// TestDiscovery: the server serves the APIs and documents of 1.32, whatever newer types the module has.
 func TestDiscovery(t *testing.T) {
 	srv, c := start(t, rowlocktest.FeatureGates("DynamicResourceAllocation=true", "StorageVersionMigrator=true"), rowlocktest.RuntimeConfig("api/all=true"))
 	client := discovery.NewDiscoveryClientForConfigOrDie(srv.Config())

@@ -1,5 +1,5 @@
-// Package controllerruntime_test is a project with controllers that requires rowlock beside
-// controller-runtime: e2e/controllerruntime.sh runs it with each release that is supported.
+// Package controllerruntime_test is a project whose go.mod requires both rowlock and
+// controller-runtime. e2e/controllerruntime.sh runs it with each supported release.
 package controllerruntime_test
 
 import (

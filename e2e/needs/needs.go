@@ -21,7 +21,7 @@ import (
 // Check names the environment variable that says that all programs have to be there.
 const Check = "ROWLOCK_CHECK"
 
-// Program finds a program that the test runs: in PATH, or where Debian keeps what is for administrators.
+// Program returns the path of a program that the test runs, from PATH or /usr/sbin.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

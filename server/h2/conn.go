@@ -50,22 +50,22 @@ type conn struct {
 	writers   atomic.Int32 // that were added and not removed yet
 	running   sync.WaitGroup
 
-	mu       sync.Mutex
-	err      error // nothing can be sent any more
-	streams  map[uint32]*Stream
-	handlers int    // that run
-	newest   uint32 // stream that the client has begun
-	closed   closedStreams
-	awaited  int       // bytes of bodies that have not come, of requests whose handlers wait for them
-	idle     time.Time // since when there are no streams
-	window   int64     // bytes of bodies that the client takes, of all streams
-	initial  int64     // and of a new one
-	shrunk   bool      // the client has made initial less once
+	mu            sync.Mutex
+	err           error // nothing can be sent any more
+	streams       map[uint32]*Stream
+	handlers      int    // that run
+	newest        uint32 // stream that the client has begun
+	closed        closedStreams
+	awaited       int       // bytes of bodies that have not come, of requests whose handlers wait for them
+	idle          time.Time // since when there are no streams
+	window        int64     // bytes of bodies that the client takes, of all streams
+	initial       int64     // and of a new one
+	windowReduced bool      // the client has made initial less once
 
-	partingAt time.Time // when the client was told that it will be told to go away
-	drained   bool      // it has heard, or had the time to
-	goneAway  bool      // it has been told, up to newest
-	leftAt    time.Time // when
+	drainAt  time.Time // when the client was told that it will be told to go away
+	drained  bool      // it has heard, or had the time to
+	goneAway bool      // it has been told, up to newest
+	goAwayAt time.Time // when
 
 	out     *[]byte // frames to be sent; nil: none
 	pumping bool    // somebody sends them
@@ -74,7 +74,6 @@ type conn struct {
 	encoder *hpack.Encoder
 	encoded bytes.Buffer
 	answers int // that were begun
-
 }
 
 func newConn(s *Server, t *tls.Conn, socket *wire.Socket) *conn {
@@ -310,7 +309,7 @@ func (c *conn) sayBroken(code http2.ErrCode) {
 		s.ctx.cancel()
 	}
 	if half, ok := c.socket.Conn.(interface{ CloseWrite() error }); ok && !c.isBlocked() {
-		_ = half.CloseWrite() // a connection that has gone needs no farewell
+		_ = half.CloseWrite() // a peer that has gone needs no shutdown
 	}
 	var sink [4 << 10]byte
 	_ = c.socket.Conn.SetReadDeadline(time.Now().Add(lingering))
@@ -365,7 +364,7 @@ func (c *conn) look(now time.Time) {
 		c.resetLocked(s, http2.ErrCodeCancel)
 	}
 	rests := len(c.streams) == 0 && c.handlers == 0
-	closes := rests && c.goneAway && now.Sub(c.leftAt) >= lingering
+	closes := rests && c.goneAway && now.Sub(c.goAwayAt) >= lingering
 	if rests && !c.goneAway && now.Sub(c.idle) >= c.server.cfg.IdleTimeout {
 		c.goAwayLocked(http2.ErrCodeNo)
 	}
@@ -378,8 +377,8 @@ func (c *conn) look(now time.Time) {
 	}
 }
 
-// asker is the address of the client, and what its handshake has shown.
-func (c *conn) asker() (string, *tls.ConnectionState) {
+// peer is the address of the client, and what its handshake has shown.
+func (c *conn) peer() (string, *tls.ConnectionState) {
 	if c.state == nil {
 		state := c.tls.ConnectionState()
 		c.state, c.remote = &state, c.tls.RemoteAddr().String()
@@ -403,7 +402,7 @@ func (c *conn) MayBlock(n int64) bool {
 	const others = 128 // that may be under way
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shrunk || c.blocked || n > c.initial || n > c.window/others
+	return c.windowReduced || c.blocked || n > c.initial || n > c.window/others
 }
 
 // ID implements wire.Conn.

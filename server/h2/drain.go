@@ -44,8 +44,8 @@ func (s *Server) Drain(ctx context.Context) error {
 // that: what it sends before it answers is served, and afterwards it sends no more requests.
 func (c *conn) farewell() {
 	c.mu.Lock()
-	if c.partingAt.IsZero() && !c.goneAway {
-		c.partingAt = time.Now()
+	if c.drainAt.IsZero() && !c.goneAway {
+		c.drainAt = time.Now()
 		c.framesLocked(func(f *http2.Framer) {
 			_ = f.WriteGoAway(endless, http2.ErrCodeNo, nil) // a buffer takes everything
 			_ = f.WritePing(false, partingMark)
@@ -57,7 +57,7 @@ func (c *conn) farewell() {
 // parted says that the client has answered. Requests that it sends from now on are ignored.
 func (c *conn) parted() {
 	c.mu.Lock()
-	if !c.partingAt.IsZero() {
+	if !c.drainAt.IsZero() {
 		c.goAwayLocked(http2.ErrCodeNo)
 		c.drained = true
 	}
@@ -69,7 +69,7 @@ func (c *conn) goAwayLocked(code http2.ErrCode) {
 	if c.goneAway {
 		return
 	}
-	c.goneAway, c.leftAt = true, time.Now()
+	c.goneAway, c.goAwayAt = true, time.Now()
 	c.ignores.Store(true)
 	c.framesLocked(func(f *http2.Framer) { _ = f.WriteGoAway(c.newest, code, nil) }) // a buffer takes everything
 }
@@ -77,11 +77,11 @@ func (c *conn) goAwayLocked(code http2.ErrCode) {
 // lookDraining goes on with a connection whose client is to go.
 func (c *conn) lookDraining(now time.Time) {
 	c.mu.Lock()
-	if !c.partingAt.IsZero() && !c.goneAway && now.Sub(c.partingAt) >= lastWords {
+	if !c.drainAt.IsZero() && !c.goneAway && now.Sub(c.drainAt) >= lastWords {
 		c.goAwayLocked(http2.ErrCodeNo)
 		c.drained = true
 	}
-	done := c.goneAway && (c.drained || now.Sub(c.leftAt) >= lingering) && c.idleLocked()
+	done := c.goneAway && (c.drained || now.Sub(c.goAwayAt) >= lingering) && c.idleLocked()
 	c.sendAndUnlock()
 	if done {
 		c.hangUp()

@@ -77,7 +77,7 @@ func (c *conn) settingLocked(s http2.Setting) error {
 	case http2.SettingHeaderTableSize:
 		c.tableSizeLocked(s.Val)
 	case http2.SettingInitialWindowSize:
-		c.shrunk = c.shrunk || int64(s.Val) < c.initial
+		c.windowReduced = c.windowReduced || int64(s.Val) < c.initial
 		c.initial = int64(s.Val) // of open streams as well, when the whole frame has been read
 	}
 	return nil

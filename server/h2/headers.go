@@ -16,15 +16,15 @@ import (
 
 // block is what the headers of a request, or its trailers, consist of.
 type block struct {
-	id      uint32
-	last    bool   // nothing follows the block
-	open    bool   // more of it is to come
-	selfish bool   // the stream is to depend on itself
-	limit   uint32 // bytes of fields
-	size    uint32
-	came    int // bytes, compressed
-	parts   int // frames
-	fields  []hpack.HeaderField
+	id            uint32
+	last          bool   // nothing follows the block
+	open          bool   // more of it is to come
+	selfDependent bool   // the stream is to depend on itself
+	limit         uint32 // bytes of fields
+	size          uint32
+	came          int // bytes, compressed
+	parts         int // frames
+	fields        []hpack.HeaderField
 }
 
 func (b *block) add(f hpack.HeaderField) {
@@ -48,7 +48,7 @@ func (b *block) reset() {
 func (c *conn) headersFrame(f *http2.HeadersFrame) error {
 	b := &c.block
 	b.id, b.last = f.StreamID, f.StreamEnded()
-	b.selfish = f.HasPriority() && f.Priority.StreamDep == f.StreamID
+	b.selfDependent = f.HasPriority() && f.Priority.StreamDep == f.StreamID
 	return c.fragment(f.HeaderBlockFragment(), f.HeadersEnded())
 }
 
@@ -181,7 +181,7 @@ type request struct {
 // request makes a request of the block. ok is false for one that is malformed (RFC 9113, 8.1.1).
 func (c *conn) request() (r request, ok bool) {
 	b := &c.block
-	if b.selfish {
+	if b.selfDependent {
 		return r, false
 	}
 	fields := b.fields
@@ -245,7 +245,7 @@ func (c *conn) request() (r request, ok bool) {
 	r.expects = httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
 	r.Method, r.RequestURI, r.Host, r.ContentLength = method, path, authority, r.length
 	r.Proto, r.ProtoMajor = "HTTP/2.0", 2
-	r.RemoteAddr, r.TLS = c.asker()
+	r.RemoteAddr, r.TLS = c.peer()
 	return r, true
 }
 

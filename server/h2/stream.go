@@ -84,7 +84,7 @@ func (c *conn) removeLocked(s *Stream, reset bool) {
 		if len(c.streams) == 0 {
 			c.idle = time.Now()
 			if c.goneAway {
-				c.leftAt = c.idle
+				c.goAwayAt = c.idle
 			}
 		}
 	}

@@ -102,8 +102,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestLimitErrors: a pod whose containers all break all limits of one item is told of no more errors than
-// anybody reads, and no more are made.
+// TestLimitErrors: the plugin stops at a bounded number of errors for a pod whose containers all break all limits
+// of one item.
 func TestLimitErrors(t *testing.T) {
 	least := corev1.ResourceList{}
 	for i := range 50 {
@@ -113,7 +113,7 @@ func TestLimitErrors(t *testing.T) {
 	for i := range 300 {
 		requests := corev1.ResourceList{}
 		for name := range least {
-			requests[name] = *resource.NewQuantity(int64(i), resource.DecimalSI) // equal texts would be told once
+			requests[name] = *resource.NewQuantity(int64(i), resource.DecimalSI) // each error has another text, as equal ones are merged
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i), Resources: corev1.ResourceRequirements{Requests: requests}})
 	}

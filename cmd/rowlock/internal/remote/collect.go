@@ -21,9 +21,9 @@ type Options struct {
 	// Version chooses the version to list in, of those in Served; nil or "": the one that
 	// the server prefers. Custom resources are listed in their storage version.
 	Version func(Resource) string
-	// Progress is told how far the work is; may be nil.
+	// Progress receives how much is read so far; nil: nobody wants to know.
 	Progress func(Progress)
-	// Count: the server is asked beforehand, by one short list for each resource, how many objects there are.
+	// Count says whether the collector first requests a short list of each resource for the total.
 	Count bool
 }
 
@@ -135,7 +135,7 @@ func (k *collector) all(ctx context.Context) error {
 	return nil
 }
 
-// count asks how many objects there are to come. What cannot be counted is told when it is listed.
+// count asks the server for the number of objects of each resource. Listing a resource reports why it could not be counted.
 func (k *collector) count(ctx context.Context, wanted []Resource) {
 	for _, r := range wanted {
 		n, whole, err := k.c.Count(ctx, r)
@@ -143,7 +143,7 @@ func (k *collector) count(ctx context.Context, wanted []Resource) {
 		k.now.AtLeast = k.now.AtLeast || !whole
 		if err != nil && !Is(err, http.StatusForbidden) && !Is(err, http.StatusNotFound) {
 			k.now.AtLeast = true
-			return // the server is in trouble: asking on would make that longer
+			return // a server in trouble should not get more requests
 		}
 	}
 }

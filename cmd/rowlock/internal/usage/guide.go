@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Guide makes errors about the command line name what was probably meant, what is valid, and
-// where help is, for a command and all below it.
+// Guide extends command-line errors of a command and its subcommands: they suggest the nearest name,
+// list the valid values and say which help to read.
 func Guide(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	root.InitDefaultHelpCmd()
