@@ -12,6 +12,7 @@ import (
 // they have an entry of their own. The packages on the first floor import no other room.
 var floors = [][]string{
 	{"fair", "removed", "schema/merging", "wire"},
+	{"release"},
 	{"audit", "datadir", "direct", "expr", "gates", "h1stream", "h2", "heap", "history", "permits", "ratelog", "contention", "election", "relay", "tracing", "webhook"},
 	{"egress", "health", "request"},
 	{"kinds", "kinds/rules", "status"},

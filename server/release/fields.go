@@ -1,0 +1,117 @@
+package release
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/server/removed"
+)
+
+// typeRow is a struct and its fields, or a string type and its constants.
+type typeRow struct {
+	name    string // import path, a dot, and the name
+	in      span
+	members []memberRow // those that came or went, sorted by name
+}
+
+// memberRow is a field by its JSON name, or the value of a constant.
+type memberRow struct {
+	name string
+	in   span
+}
+
+// Type is what the table says about one Go type of the API. The zero value is of a type that is
+// the same in all releases.
+type Type struct{ row *typeRow }
+
+// TypeOf finds a Go type; pointers, lists and maps stand for their elements.
+func TypeOf(t reflect.Type) Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return TypeNamed(removed.PackagePath(t.PkgPath()), t.Name())
+}
+
+// TypeNamed finds a type by its import path ("k8s.io/api/core/v1") and its name.
+func TypeNamed(path, name string) Type {
+	i, ok := slices.BinarySearchFunc(types, path+"."+name, func(row typeRow, name string) int { return strings.Compare(row.name, name) })
+	if !ok {
+		return Type{}
+	}
+	return Type{&types[i]}
+}
+
+// Same says that the type, its fields and values are the same in all releases.
+func (t Type) Same() bool { return t.row == nil }
+
+// In says whether the type is there in a release.
+func (t Type) In(v Version) bool { return t.row == nil || t.row.in.has(v) }
+
+// Has says whether a release has a field of a struct, by its JSON name, or a value of a string
+// type. A name that no release has is as good as one that all have.
+func (t Type) Has(v Version, member string) bool {
+	if !t.In(v) {
+		return false
+	}
+	if t.row == nil {
+		return true
+	}
+	i, ok := slices.BinarySearchFunc(t.row.members, member, func(row memberRow, name string) int { return strings.Compare(row.name, name) })
+	return !ok || t.row.members[i].in.has(v)
+}
+
+// Lacks are the fields, by their JSON names, or the values that a release does not have and
+// another release has, sorted.
+func (t Type) Lacks(v Version) []string {
+	if t.row == nil {
+		return nil
+	}
+	var names []string
+	for _, m := range t.row.members {
+		if !m.in.has(v) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// HasPath says whether a release has the field that a path of JSON names leads to, from a Go type;
+// lists and maps take no step. A path that leaves the types, or a name that is no field, ends
+// the search: what is there no release changed.
+func HasPath(v Version, root reflect.Type, path ...string) bool {
+	for _, name := range path {
+		for root.Kind() == reflect.Pointer || root.Kind() == reflect.Slice || root.Kind() == reflect.Map {
+			root = root.Elem()
+		}
+		if root.Kind() != reflect.Struct {
+			return true
+		}
+		owner, field, ok := find(root, name)
+		if !ok {
+			return true
+		}
+		if !TypeOf(owner).Has(v, name) {
+			return false
+		}
+		root = field.Type
+	}
+	return true
+}
+
+// find looks for a field by its JSON name, in a struct and in those that are written inline.
+func find(t reflect.Type, name string) (owner reflect.Type, field reflect.StructField, ok bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		called, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case called == name && called != "":
+			return t, f, true
+		case f.Anonymous && called == "" && strings.Contains(rest, "inline") && f.Type.Kind() == reflect.Struct:
+			if owner, field, ok = find(f.Type, name); ok {
+				return owner, field, true
+			}
+		}
+	}
+	return nil, reflect.StructField{}, false
+}

@@ -1,0 +1,85 @@
+package release
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kindRow is one kind in one version.
+type kindRow struct {
+	group, version, kind string
+	in                   span // where the libraries have it
+	cycles               []cycleRow
+}
+
+// cycleRow is what the libraries said about the age of a kind from one release on: minor numbers,
+// 0 for never.
+type cycleRow struct {
+	from, introduced, deprecated, removed uint8
+	group, version, kind                  string // what to use instead
+}
+
+// Lifecycle is the age of a kind in a version, as minor releases; 0: not said, or never.
+type Lifecycle struct {
+	Introduced, Deprecated, Removed int
+	Replacement                     schema.GroupVersionKind // empty: none is named
+}
+
+func compareKinds(row kindRow, k schema.GroupVersionKind) int {
+	return cmp.Or(cmp.Compare(row.group, k.Group), cmp.Compare(row.version, k.Version), cmp.Compare(row.kind, k.Kind))
+}
+
+// findKind finds a kind; nil: it is as old in all releases, and not deprecated.
+func findKind(k schema.GroupVersionKind) *kindRow {
+	i, ok := slices.BinarySearchFunc(kindRows, k, compareKinds)
+	if !ok {
+		return nil
+	}
+	return &kindRows[i]
+}
+
+// Lifecycle is what a release says about the age of a kind.
+func (v Version) Lifecycle(k schema.GroupVersionKind) Lifecycle {
+	row := findKind(k)
+	if row == nil {
+		return Lifecycle{}
+	}
+	var l Lifecycle
+	for i, c := range row.cycles {
+		if i > 0 && int(c.from) > v.Minor() {
+			break
+		}
+		l = Lifecycle{int(c.introduced), int(c.deprecated), int(c.removed), schema.GroupVersionKind{Group: c.group, Version: c.version, Kind: c.kind}}
+	}
+	return l
+}
+
+// Knows says whether a server of a release can read a kind in a version, served or not. Kinds
+// that the table does not list are known to all.
+func (v Version) Knows(k schema.GroupVersionKind) bool {
+	row := findKind(k)
+	return row == nil || row.in.has(v)
+}
+
+// Introduced says whether a kind in a version has come by a release.
+func (v Version) Introduced(k schema.GroupVersionKind) bool {
+	return v.Lifecycle(k).Introduced <= v.Minor() && (findKind(k) == nil || int(findKind(k).in.since) <= v.Minor())
+}
+
+// Removed says whether a kind in a version is no longer served by a release.
+func (v Version) Removed(k schema.GroupVersionKind) bool {
+	removed := v.Lifecycle(k).Removed
+	return removed != 0 && removed <= v.Minor() || !v.Knows(k) && v.Introduced(k)
+}
+
+// Kinds are the kinds that came or went, or say something about their age, in the order of group,
+// version and name.
+func Kinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for _, row := range kindRows {
+		all = append(all, schema.GroupVersionKind{Group: row.group, Version: row.version, Kind: row.kind})
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+// Package release has the table of releases: what of the API came and went with which release of
+// Kubernetes, as data.
+//
+// The release that a server is told to be travels in its configuration as a Version; the rest of
+// the server asks the table what holds for it, and never compares version numbers
+// (docs/design/releases.md).
+package release
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+//go:generate go run ./gen .
+
+// Version is a minor release of Kubernetes. Versions are ordered by <; the zero value is Default.
+type Version int
+
+// The releases that a server can be.
+const (
+	V132 Version = iota
+	V133
+	V134
+	V135
+	V136
+)
+
+const (
+	// Default is the release of a server that is told nothing else.
+	Default = V132
+	// Oldest and Newest are the ends of what a server can be.
+	Oldest = V132
+	Newest = V136
+)
+
+const (
+	major      = 1
+	firstMinor = 32 // that of the zero value
+)
+
+// All are all releases that a server can be, the oldest first.
+func All() []Version {
+	var all []Version
+	for v := Oldest; v <= Newest; v++ {
+		all = append(all, v)
+	}
+	return all
+}
+
+// Of is the release 1.MINOR, which need not be one that a server can be.
+func Of(minor int) Version { return Version(minor - firstMinor) }
+
+// Parse reads a release as "1.33" or "v1.33". It need not be one that a server can be; see Known.
+func Parse(text string) (Version, error) {
+	first, second, ok := strings.Cut(strings.TrimPrefix(text, "v"), ".")
+	minor, err := strconv.ParseUint(second, 10, 16)
+	if !ok || err != nil || first != strconv.Itoa(major) {
+		return Default, fmt.Errorf("release %q: want one of %s", text, Names())
+	}
+	return Of(int(minor)), nil
+}
+
+// Known says that a server can be this release.
+func (v Version) Known() bool { return v >= Oldest && v <= Newest }
+
+// Names lists the releases that a server can be, for messages.
+func Names() string {
+	var names []string
+	for _, v := range All() {
+		names = append(names, v.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Major is the first number of the release.
+func (Version) Major() int { return major }
+
+// Minor is the second number of the release.
+func (v Version) Minor() int { return firstMinor + int(v) }
+
+// String is the release as "1.33".
+func (v Version) String() string { return fmt.Sprintf("%d.%d", major, v.Minor()) }
+
+// span is in which releases something is there, as minor numbers: from since, or since before the
+// oldest release, and without gone, or with all.
+type span struct{ since, gone uint8 }
+
+// has says whether what has the span is there in a release.
+func (s span) has(v Version) bool {
+	minor := v.Minor()
+	return int(s.since) <= minor && (s.gone == 0 || minor < int(s.gone))
+}
