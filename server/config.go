@@ -26,7 +26,6 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
@@ -111,8 +110,6 @@ type Config struct {
 	// StandardOwnership leaves the owners of fields to the library alone. The same for reading and
 	// writing JSON is a setting of the codec of the Cache.
 	StandardOwnership bool
-	// Memory is that of what writes read and store; default objects.ReusedMemory.
-	Memory objects.Memory
 	// DeletesApart is for how long watchers see a Pod that has no grace period be deleted,
 	// before it goes; 0: as long as it takes.
 	DeletesApart time.Duration

@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 	if s.Cache == nil {
 		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
 	}
-	s.objects = objects.NewWith(cfg.Catalogue, cfg.Store, s.Cache, objects.Config{Memory: cfg.Memory})
+	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.flows, s.line = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0))
 	s.queues = controllers.NewQueues(cfg.Clock)
 	s.cacheFile = newCacheFile(s)

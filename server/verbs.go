@@ -12,7 +12,6 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/server/writes"
@@ -38,7 +37,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
-		Gate: verbs.NewGate(), CopyBodies: c.Memory == objects.StandardMemory,
+		Gate: verbs.NewGate(),
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ var removed = []struct {
 }{
 	{"strategic-merge", "2026-11", "there is one merge, whose work is proportional to the patch and the object"},
 	{"sqlite-log-writes", "2026-11", "SQLite writes its log itself"},
+	{"write-memory", "2026-11", "each written value has memory of its own"},
 	{"sqlite-bulk-reads", "2026-11", "all rows are read by SQLite's Go driver"},
 }
 

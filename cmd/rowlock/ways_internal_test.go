@@ -7,24 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server"
-	"github.com/rowlock/rowlock/server/objects"
 )
 
 func TestWays(t *testing.T) {
 	for _, tc := range []struct {
 		args            []string
 		ownership, json bool // the standard way
-		memory          objects.Memory
 		err             string
 	}{
-		{nil, false, false, "reused", ""},
-		{[]string{"--apply-ownership=standard"}, true, false, "reused", ""},
-		{[]string{"--apply-ownership=planned"}, false, false, "reused", ""},
-		{[]string{"--json-codec=standard"}, false, true, "reused", ""},
-		{[]string{"--json-codec=fast"}, false, false, "", `--json-codec "fast": use own or standard`},
-		{[]string{"--apply-ownership="}, false, false, "", `--apply-ownership "": use planned or standard`},
-		{[]string{"--write-memory=standard"}, false, false, "standard", ""},
-		{[]string{"--write-memory=scrubbed"}, false, false, "scrubbed", `--write-memory "scrubbed": use reused or standard`},
+		{nil, false, false, ""},
+		{[]string{"--apply-ownership=standard"}, true, false, ""},
+		{[]string{"--apply-ownership=planned"}, false, false, ""},
+		{[]string{"--json-codec=standard"}, false, true, ""},
+		{[]string{"--json-codec=fast"}, false, false, `--json-codec "fast": use own or standard`},
+		{[]string{"--apply-ownership="}, false, false, `--apply-ownership "": use planned or standard`},
 	} {
 		var o waysOptions
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -43,8 +39,8 @@ func TestWays(t *testing.T) {
 		} else if codec.DecodeClean([]byte(`{}`), &metav1.Status{}) == tc.json {
 			t.Errorf("%q: the other codec", tc.args)
 		}
-		if got != tc.err || cfg.StandardOwnership != tc.ownership || cfg.Memory != tc.memory {
-			t.Errorf("%q: %v %q %q", tc.args, cfg.StandardOwnership, cfg.Memory, got)
+		if got != tc.err || cfg.StandardOwnership != tc.ownership {
+			t.Errorf("%q: %v %q", tc.args, cfg.StandardOwnership, got)
 		}
 	}
 }

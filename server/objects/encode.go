@@ -1,8 +1,10 @@
 package objects
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,33 +17,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Encode makes the bytes to store. obj loses its resourceVersion, and may be changed. Whoever has
-// stored them, or drops them, and knows that nobody else looks at them any more, Releases them: else
-// their memory has to be made anew for the next.
+// scratches are buffers that objects are encoded in before their bytes, whose length is known only then,
+// are copied to memory of their own.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxScratch = 512 << 10 // the largest buffer that is kept
+
+// Encode makes the bytes to store. obj loses its resourceVersion, and may be changed.
 func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
-	scratch, err := s.encode(ctx, r, obj)
-	if err != nil {
-		return nil, err
-	}
-	return s.memory.lend(scratch), nil
-}
-
-// EncodeKept is Encode for who keeps the bytes, or cannot know who looks at them: they have memory of
-// their own, and no more of it than they need.
-func (s *Store) EncodeKept(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
-	scratch, err := s.encode(ctx, r, obj)
-	if err != nil {
-		return nil, err
-	}
-	return s.memory.kept(scratch), nil
-}
-
-// Release has the memory of bytes that Encode made used for others. Nobody may look at them afterwards:
-// they are stored, and drivers of stores and the cache hold on to none of what they were given.
-func (s *Store) Release(value []byte) { s.memory.release(value) }
-
-// encode encodes into memory that is lent.
-func (s *Store) encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) (*[]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -56,17 +39,19 @@ func (s *Store) encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	}
 	scratch := scratches.Get().(*[]byte)
 	data, err := s.cache.JSON().Append((*scratch)[:0], obj)
-	if err != nil {
+	value := bytes.Clone(data)
+	if *scratch = data; cap(data) <= maxScratch {
 		scratches.Put(scratch)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", r.Storage.Key, err)
 	}
-	*scratch = data
-	return scratch, nil
+	return value, nil
 }
 
 // Unstored is an item of bytes that Encode made, for the answer to a write that stores nothing: clients
 // are shown it as they would be shown what is stored. revision is that of the stored object, and version its
-// resourceVersion; 0 for a new object, and what the client sent with it. The item has memory of its own.
+// resourceVersion; 0 for a new object, and what the client sent with it.
 func (s *Store) Unstored(at Place, revision int64, version string, value []byte) *cache.Item {
 	return cache.NewUnstoredItem(&sqlstore.Row{Key: at.Key(), Revision: revision, Value: value}, version, at.Resource.Storage)
 }

@@ -82,7 +82,7 @@ func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) 
 	if err != nil {
 		return nil, err
 	}
-	return s.EncodeKept(ctx, r, now[0])
+	return s.Encode(ctx, r, now[0])
 }
 
 // restore writes a row, if it is still what was read.

@@ -38,23 +38,12 @@ type Store struct {
 	catalogue *kinds.Catalogue
 	store     *sqlstore.Store
 	cache     *cache.Cache
-	memory    Memory
 }
 
-// Config says how a Store works. The zero value is how it usually does.
-type Config struct {
-	Memory Memory // of what is stored; default ReusedMemory
-}
-
-// New is NewWith the usual settings.
-func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
-	return NewWith(catalogue, store, c, Config{})
-}
-
-// NewWith puts a store and the cache that it feeds behind one face. Who only reads memory
+// New puts a store and the cache that it feeds behind one face. Who only reads memory
 // does without a store.
-func NewWith(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache, cfg Config) *Store {
-	return &Store{catalogue: catalogue, store: store, cache: c, memory: cfg.Memory}
+func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
+	return &Store{catalogue: catalogue, store: store, cache: c}
 }
 
 // Codec reads and writes the objects as JSON.

@@ -272,7 +272,7 @@ func TestWhatBelongs(t *testing.T) {
 // TestNoOtherWay: there is no way in that is not among the doors.
 func TestNoOtherWay(t *testing.T) {
 	harmless := []string{"CatchUp", "Codec", "Floor", "Head", "NamespaceMade", "Now", "Oldest", "Overtaken", "PastFloor", "Reach", "Revision", "RevisionAt", "Since", "WaitFor", "WrittenAt"}
-	given := []string{"Convert", "Decode", "DecodeForColumns", "Each", "Encode", "EncodeKept", "Form", "JSON", "Release", "Selects", "Unstored"} // who calls has what it is about
+	given := []string{"Convert", "Decode", "DecodeForColumns", "Each", "Encode", "Form", "JSON", "Selects", "Unstored"} // who calls has what it is about
 	locked := []string{"CheckVacant", "Collection", "CollectionAt", "Commit", "Discard", "Find", "Get", "List", "Live", "Past", "Plan", "Read", "Restore", "Standing", "Unchanged", "Watch", "WatchNow"}
 	s := reflect.TypeFor[*Store]()
 	for i := range s.NumMethod() {
@@ -305,4 +305,25 @@ func asPermitted(err error) error {
 		return nil
 	}
 	return err
+}
+
+// TestEncodedIsOwned: later encodings do not change bytes that Encode returned, and those hold on to no more
+// memory than they need.
+func TestEncodedIsOwned(t *testing.T) {
+	b := newBox(t)
+	encode := func(name string) []byte {
+		obj := &corev1.Service{}
+		obj.Name = name
+		value, err := b.Encode(t.Context(), b.services, obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	first := encode(strings.Repeat("a", 4000))
+	was := string(first)
+	encode(strings.Repeat("b", 8000))
+	if second := encode(strings.Repeat("b", 3000)); string(first) != was || cap(second) > 4<<10 {
+		t.Errorf("%.100s..., a capacity of %d bytes for %d", first, cap(second), len(second))
+	}
 }

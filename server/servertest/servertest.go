@@ -20,7 +20,6 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
@@ -58,9 +57,6 @@ func Start(t testing.TB, options ...func(*server.Config)) *Server {
 		TLS:           &tls.Config{Certificates: borrowed.TLS.Certificates},
 		Listener:      listener,
 		Address:       listener.Addr().String(),
-	}
-	if _, measures := t.(*testing.B); !measures {
-		cfg.Memory = objects.ScrubbedMemory // whoever looks at what is somebody else's by now sees no object
 	}
 	for _, change := range options {
 		change(&cfg)

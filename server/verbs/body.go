@@ -28,7 +28,7 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 	if c.R.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	if came, ok := c.R.Body.(arrived); ok && !h.CopyBodies {
+	if came, ok := c.R.Body.(arrived); ok {
 		if body, ok := came.Whole(limit); ok {
 			return body, nil
 		}

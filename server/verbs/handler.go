@@ -47,8 +47,6 @@ type Handler struct {
 	Special map[string]Special // by "pods/binding", "tokenreviews.authentication.k8s.io"
 	MaxBody int64              // bytes of a request body; 0: 3 MiB
 	Gate    *fair.Gate         // lets heavy bodies in; nil: it is open
-	// CopyBodies says that bodies are read as any other stream, also where they lie in memory.
-	CopyBodies bool
 }
 
 // Special serves what is no ordinary object: virtual resources, known by

@@ -211,7 +211,7 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	}
 	value, err := w.Objects.Encode(ctx, r, c.obj)
 	if err == nil && req.DryRun {
-		return w.unstored(at, 0, sent, value), nil
+		return w.Objects.Unstored(at, 0, sent, value), nil
 	}
 	if err == nil {
 		value, err = w.fit(ctx, req, c.obj, value)
@@ -219,27 +219,9 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	if err != nil {
 		return nil, err
 	}
-	item, err := w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
+	return w.Objects.Commit(ctx, c.permit, at, sqlstore.Op{
 		Verb: sqlstore.Create, Value: value, ExpiresAt: objects.Expiry(r.Storage, c.obj, w.Objects.Now()),
 	}, extra)
-	w.release(item, value)
-	return item, err
-}
-
-// unstored is what a dry run answers with in place of a stored object whose bytes would be value, which
-// is given back; see objects.Store.Unstored.
-func (w *Writer) unstored(at objects.Place, revision int64, version string, value []byte) *cache.Item {
-	item := w.Objects.Unstored(at, revision, version, value)
-	w.Objects.Release(value)
-	return item
-}
-
-// release gives back the memory of a value once it is stored for certain, and readers have an item with
-// memory of its own. item is nil for any error: then the value may be on its way still.
-func (w *Writer) release(item *cache.Item, value []byte) {
-	if item != nil && item.Corrupt == nil {
-		w.Objects.Release(value)
-	}
 }
 
 // fit gives the value to store for obj, whose encoded form is value. One that is too

@@ -198,16 +198,14 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 		return nil, err
 	}
 	if dry {
-		return w.unstored(req.place(item.Name), item.Revision, rv, value), nil
+		return w.Objects.Unstored(req.place(item.Name), item.Revision, rv, value), nil
 	}
-	next := item
-	if !w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
-		next, err = w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
-			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
-		}, nil)
+	if w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
+		return item, nil
 	}
-	w.release(next, value)
-	return next, err
+	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
+		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),
+	}, nil)
 }
 
 // erase deletes the row of an object and gives back its claims.

@@ -86,7 +86,6 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 			return err
 		}
 	}
-	w.release(next, value)
 	obj.SetResourceVersion(strconv.FormatInt(next.Revision, 10))
 	return nil
 }

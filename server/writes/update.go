@@ -191,7 +191,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		}
 	}
 	if req.DryRun && !gone {
-		return &Outcome{Item: w.unstored(at, item.Revision, strconv.FormatInt(item.Revision, 10), value), Object: obj}, nil
+		return &Outcome{Item: w.Objects.Unstored(at, item.Revision, strconv.FormatInt(item.Revision, 10), value), Object: obj}, nil
 	}
 	if gone {
 		// Watchers see it as it was; the client, as it would have become.
@@ -206,7 +206,6 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		w.Objects.Release(value)
 		return &Outcome{Item: item, Object: obj}, nil
 	}
 	if value, err = w.fit(ctx, req, obj, value); err != nil {
@@ -217,9 +216,6 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	}, extra)
 	if err != nil {
 		return nil, err
-	}
-	if next.Corrupt == nil { // then readers have an item with memory of its own
-		w.Objects.Release(value)
 	}
 	return &Outcome{Item: next, Object: obj}, nil
 }
@@ -235,10 +231,8 @@ func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj
 	obj.SetManagedFields(was)
 	same, err := w.Objects.Encode(ctx, req.Resource, obj)
 	if err != nil || objects.Unchanged(item, same) {
-		w.Objects.Release(value)
 		return same, err
 	}
-	w.Objects.Release(same)
 	obj.SetManagedFields(fields)
 	return value, nil
 }

@@ -47,11 +47,6 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	return newDeskOf(t, objects.ScrubbedMemory)
-}
-
-func newDeskOf(t *testing.T, memory objects.Memory) *desk {
-	t.Helper()
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	store := sqlstore.New(storetest.NewMemory(), sqlstore.Config{})
 	c := cache.New(catalogue)
@@ -68,7 +63,7 @@ func newDeskOf(t *testing.T, memory objects.Memory) *desk {
 	})
 	d := &desk{t: t, catalogue: catalogue, cache: c}
 	d.Writer = &writes.Writer{
-		Objects: objects.NewWith(catalogue, store, c, objects.Config{Memory: memory}), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
+		Objects: objects.New(catalogue, store, c), Owner: owner{}, Admission: d, Authorizer: authx.AlwaysAllow{},
 		Clock: func() time.Time { return noon },
 	}
 	return d

@@ -26,7 +26,6 @@ import (
 	"github.com/rowlock/rowlock/e2e/recorded"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
@@ -164,7 +163,7 @@ func walkLists(t *testing.T, n int, on, all bool) {
 	// A walk of all lists takes longer than history is usually kept: how much of it is compacted would count.
 	kept := servertest.On(storetest.NewMemory(), sqlstore.Config{Retention: 24 * time.Hour, LogRetention: 24 * time.Hour})
 	s := servertest.Start(t, servertest.Complete(t, flags...), kept, servertest.Idle, func(c *server.Config) {
-		catalogue, c.Memory = c.Catalogue, objects.StandardMemory // the test's own overwrites bytes one by one
+		catalogue = c.Catalogue
 		c.Admission.Enable = []string{
 			"NamespaceAutoProvision", "LimitPodHardAntiAffinityTopology", "AlwaysPullImages", "PodNodeSelector", "PodTolerationRestriction",
 			"ExtendedResourceToleration", "OwnerReferencesPermissionEnforcement", "DenyServiceExternalIPs", "NodeRestriction",

@@ -12,35 +12,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/server"
-	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/servertest"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// TestMemoryOfValues: the memory of a value is used again once it is stored. What was stored, what is
-// served and what watches were sent stays as it was, with any way of memory.
-func TestMemoryOfValues(t *testing.T) {
+// TestWrittenValues: no write changes what another one stored, was answered, or sent to watches, though the
+// buffers that requests are read and encoded in are used again.
+func TestWrittenValues(t *testing.T) {
 	file, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
-	keys := storetest.NewLocksmith("one")
 	for name, on := range map[string]func(*server.Config){
-		"scrubbed":  func(c *server.Config) { c.Memory = objects.ScrubbedMemory },
-		"standard":  func(c *server.Config) { c.Memory = objects.StandardMemory },
-		"in memory": func(*server.Config) {}, "SQLite": servertest.On(file, sqlstore.Config{}), "encrypted": servertest.On(storetest.NewMemory(), sqlstore.Config{Sealer: keys}),
+		"SQLite": servertest.On(file, sqlstore.Config{}), "encrypted": servertest.On(storetest.NewMemory(), sqlstore.Config{Sealer: storetest.NewLocksmith("one")}),
 	} {
-		t.Run(name, func(t *testing.T) { memoryOfValues(t, servertest.Start(t, servertest.Plain(nil), reused, on)) })
+		t.Run(name, func(t *testing.T) { writtenValues(t, servertest.Start(t, servertest.Plain(nil), on)) })
 	}
 }
 
-// reused is what operators run; other tests have memory scrubbed.
-func reused(c *server.Config) { c.Memory = objects.ReusedMemory }
-
-func memoryOfValues(t *testing.T, s *servertest.Server) {
+func writtenValues(t *testing.T, s *servertest.Server) {
 	const path = "/api/v1/namespaces/default/configmaps"
 	const writers, writes = 8, 60
 	check := func(data []byte, want string) error {
