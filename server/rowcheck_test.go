@@ -22,7 +22,7 @@ type differing struct {
 
 func (differing) ChecksRows() bool { return true }
 
-func (d differing) CheckIndexes(_ context.Context, page func([]sqlstore.Row) error) error {
+func (d differing) CheckRows(_ context.Context, _ bool, page func([]sqlstore.Row) error) error {
 	return errors.Join(page(d.rows), d.err)
 }
 

@@ -171,10 +171,11 @@ type Admin interface {
 	// indexes do not have the same rows. Where it is false, the database itself has to notice damage.
 	ChecksRows() bool
 
-	// CheckIndexes compares the table with its indexes row by row, a page at a time, while others read and write. It calls
-	// page after each of them with the rows that differ, whose Damaged says how: of those Key and Revision are known, from
-	// where they were found, and Superseded, where no index of live rows has them. page may rest. A driver that does not check rows has nothing to compare.
-	CheckIndexes(ctx context.Context, page func(differ []Row) error) error
+	// CheckRows compares the rows with their checksums (if values), and then the table with its indexes row by row, a page
+	// at a time, while others read and write. It calls page after each of them with the rows that differ, whose Damaged says
+	// how: the driver sets Key and Revision as it found them, and Superseded where no index of live rows has the row. page
+	// may rest, and no value stays in memory. A driver that does not check rows has nothing to compare.
+	CheckRows(ctx context.Context, values bool, page func(differ []Row) error) error
 
 	// Attestor attests to cache files; nil: the database attests to none.
 	Attestor() Attestor

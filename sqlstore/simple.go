@@ -33,8 +33,8 @@ func (Simple) Restate(context.Context, []Row) (int, error) {
 // ChecksRows implements Admin.
 func (Simple) ChecksRows() bool { return false }
 
-// CheckIndexes implements Admin.
-func (Simple) CheckIndexes(context.Context, func([]Row) error) error { return nil }
+// CheckRows implements Admin.
+func (Simple) CheckRows(context.Context, bool, func([]Row) error) error { return nil }
 
 // Attestor implements Admin.
 func (Simple) Attestor() Attestor { return nil }

@@ -43,9 +43,9 @@ func (t timed) ReadAll(ctx context.Context, revision int64, take func([]Row) err
 	return t.Driver.ReadAll(ctx, revision, take)
 }
 
-func (t timed) CheckIndexes(ctx context.Context, page func([]Row) error) (err error) {
-	defer t.tell("check_indexes", time.Now(), &err)
-	return t.Driver.CheckIndexes(ctx, page)
+func (t timed) CheckRows(ctx context.Context, values bool, page func([]Row) error) (err error) {
+	defer t.tell("check_rows", time.Now(), &err)
+	return t.Driver.CheckRows(ctx, values, page)
 }
 
 func (t timed) Past(ctx context.Context, key Key, before int64, limit int) (rows []Row, err error) {

@@ -6,15 +6,15 @@ import (
 )
 
 // ErrIndexMismatch: the table and its indexes do not have the same rows, so some may be lost, or live that had ended.
-// CheckIndexes tells which.
+// CheckRows tells which.
 var ErrIndexMismatch = errors.New("the table and its indexes do not have the same rows")
 
 // ChecksRows is that of the driver: ReadAll finds what is not as it was written.
 func (s *Store) ChecksRows() bool { return s.driver.ChecksRows() }
 
-// CheckIndexes is that of the driver.
-func (s *Store) CheckIndexes(ctx context.Context, page func(differ []Row) error) error {
-	return s.driver.CheckIndexes(ctx, page)
+// CheckRows is that of the driver.
+func (s *Store) CheckRows(ctx context.Context, values bool, page func(differ []Row) error) error {
+	return s.driver.CheckRows(ctx, values, page)
 }
 
 // ReadAll is that of the driver, with values as they were written.

@@ -235,7 +235,7 @@ type table struct{ *log }
 
 func (l table) Head(context.Context) (int64, error) { return l.revision, nil }
 
-func (table) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+func (table) CheckRows(context.Context, bool, func([]sqlstore.Row) error) error { return nil }
 
 // ReadAll lends rows, as it promises to, in no order of keys.
 func (l table) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row) error) error {

@@ -42,7 +42,7 @@ func (v *attesting) ReadAll(_ context.Context, _ int64, take func([]sqlstore.Row
 	return take(v.rows(func(int64) bool { return true }))
 }
 
-func (v *attesting) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+func (v *attesting) CheckRows(context.Context, bool, func([]sqlstore.Row) error) error { return nil }
 
 func (v *attesting) CacheFiles(context.Context) (sqlstore.CacheFiles, error) { return v.known, nil }
 

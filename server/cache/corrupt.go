@@ -2,9 +2,7 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -41,20 +39,13 @@ func (c *Cache) Corrupt() []CorruptItem {
 	return out
 }
 
-// CheckRows compares the table with its indexes, and before that, where values says so, reads all rows as Load does: a
-// start from a cache file has not read them. It takes note of the live ones that are not as they were written, or that the table
-// has lost. Corrupt lists them from here on, until the object is written anew or everything is loaded again. It rests
-// so that it takes a share of one processor. Errors: those of the database.
+// CheckRows has the database compare the table with its indexes and, if values says so, the rows with their checksums,
+// which a start from a cache file has not read. Corrupt lists the live rows that the database lost or that are not as they
+// were written, until the object is written again or everything is loaded again. CheckRows rests between pages, so that it
+// takes a share of one processor. Errors: those of the database.
 func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share float64) (found []CorruptItem, err error) {
-	revision, err := s.Head(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
 	last := time.Now()
-	look := func(rows []sqlstore.Row) error {
-		mu.Lock() // also while it rests: readers have one share together
-		defer mu.Unlock()
+	err = s.CheckRows(ctx, values, func(rows []sqlstore.Row) error {
 		for i := range rows {
 			if rows[i].Damaged != nil && rows[i].Superseded == 0 && len(found) < mostNoted {
 				found = append(found, CorruptItem{rows[i].Key, rows[i].Revision, rows[i].Damaged})
@@ -70,19 +61,7 @@ func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share floa
 		}
 		last = time.Now()
 		return nil
-	}
-	var mismatch error
-	if values && revision > 0 {
-		if err = s.ReadAll(ctx, revision, look); errors.Is(err, sqlstore.ErrIndexMismatch) {
-			mismatch, err = err, nil
-		}
-	}
-	if err == nil {
-		err = s.CheckIndexes(ctx, look)
-	}
-	if err == nil && len(found) == 0 {
-		err = mismatch
-	}
+	})
 	return found, err
 }
 

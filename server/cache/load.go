@@ -14,7 +14,7 @@ import (
 type Source interface {
 	Head(ctx context.Context) (int64, error)
 	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
-	CheckIndexes(ctx context.Context, page func(differ []sqlstore.Row) error) error
+	CheckRows(ctx context.Context, values bool, page func(differ []sqlstore.Row) error) error
 }
 
 // Load fills the cache with all live rows and returns their revision; the changes after it
@@ -39,7 +39,7 @@ func (c *Cache) load(ctx context.Context, s Source, afresh bool) (revision int64
 			continue
 		}
 		if errors.Is(err, sqlstore.ErrIndexMismatch) {
-			found := s.CheckIndexes(ctx, func(rows []sqlstore.Row) error {
+			found := s.CheckRows(ctx, false, func(rows []sqlstore.Row) error {
 				differ = append(differ, rows...)
 				return nil
 			})

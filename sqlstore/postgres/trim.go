@@ -69,8 +69,8 @@ func (d *Driver) ChecksRows() bool { return false }
 // Kept implements sqlstore.Writer: a server of its own keeps the files.
 func (*Driver) Kept() error { return nil }
 
-// CheckIndexes implements sqlstore.Driver.
-func (*Driver) CheckIndexes(context.Context, func([]sqlstore.Row) error) error { return nil }
+// CheckRows implements sqlstore.Driver.
+func (*Driver) CheckRows(context.Context, bool, func([]sqlstore.Row) error) error { return nil }
 
 // Stats implements sqlstore.Driver.
 func (d *Driver) Stats(ctx context.Context) (s sqlstore.Stats, err error) {

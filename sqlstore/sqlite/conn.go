@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"modernc.org/sqlite"
 )
 
 // conn is one connection with its prepared statements. It is used by one
@@ -24,7 +22,7 @@ type conn struct {
 // connect opens a connection and sets its pragmas; every connection is made here.
 func connect(path string, pragmas []string) (*conn, error) {
 	holdSlots()
-	raw, err := (&sqlite.Driver{}).Open(dsn(path))
+	raw, err := opener.Open(dsn(path))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, translate(err))
 	}

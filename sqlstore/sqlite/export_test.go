@@ -71,7 +71,7 @@ func (d *Driver) Begin() (end func() error, err error) {
 // Statements are all statements of queries.go by name.
 var Statements = map[string]string{
 	"qBounds": qBounds, "qRevision": qRevision, "qSetRevision": qSetRevision, "qSetBatch": qSetBatch, "qBatch": qBatch, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible, "qClusterID": qClusterID, "qSetClusterID": qSetClusterID,
-	"qCacheFiles": qCacheFiles, "qSetCacheFiles": qSetCacheFiles, "qListRevisions": qListRevisions, "qListEnded": qListEnded, "qIndexedLive": qIndexedLive, "qIndexedEnded": qIndexedEnded, "qPageLive": qPageLive, "qPageTable": qPageTable, "qCheckLive": qCheckLive, "qCheckTable": qCheckTable, "qNewest": qNewest,
+	"qCacheFiles": qCacheFiles, "qSetCacheFiles": qSetCacheFiles, "qListRevisions": qListRevisions, "qListEnded": qListEnded, "qIndexedLive": qIndexedLive, "qIndexedEnded": qIndexedEnded, "qPageLive": qPageLive, "qPageTable": qPageTable, "qCheckLive": qCheckLive, "qCheckTable": qCheckTable, "qCheckValues": qCheckValues, "qNewest": qNewest,
 	"qReserved": qReserved, "qReserve": qReserve, "qBoot": qBoot, "qFence": qFence, "qUnreserve": qUnreserve,
 	"qInsert": qInsert, "qExpected": qExpected, "qSupersede": qSupersede, "qLive": qLive,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,

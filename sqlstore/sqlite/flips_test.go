@@ -230,7 +230,7 @@ func TestIndexMismatch(t *testing.T) {
 		indexes   []string // which do not follow
 		statement string
 		atStart   bool
-		want      string // what CheckIndexes finds
+		want      string // what CheckRows finds
 	}{
 		"the table has lost a row": {live, "DELETE FROM kv WHERE revision = 2", true,
 			"pods/n/b at 2, ended 0: an index has the row, but the table does not"},
@@ -258,7 +258,7 @@ func TestIndexMismatch(t *testing.T) {
 			check := func() string {
 				t.Helper()
 				var found []string
-				err := d.CheckIndexes(t.Context(), func(differ []sqlstore.Row) error {
+				err := d.CheckRows(t.Context(), true, func(differ []sqlstore.Row) error {
 					for _, r := range differ {
 						found = append(found, fmt.Sprintf("%s at %d, ended %d: %s", r.Key, r.Revision, r.Superseded, strings.TrimPrefix(r.Damaged.Error(), "damaged in the database: ")))
 					}

@@ -2,17 +2,23 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
+
+	"modernc.org/sqlite"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // A damaged page of the table, or of what leads to it, can hide rows without any row being wrong. The indexes lie in
 // other pages and have each row. ReadAll compares how many rows the two have, and the sum of their revisions, which
-// SQLite computes within one statement for a twentieth of what reading the rows costs. CheckIndexes compares each row,
-// its key and the revision that ended it, which costs twice as much as reading all of them.
+// SQLite computes within one statement for a twentieth of what reading the rows costs. CheckRows compares each row,
+// its key and the revision that ended it, which costs twice as much as reading all of them. The checksums of values are
+// computed by a function that SQLite calls for each row, so that no value is copied into Go's memory.
 
 // ChecksRows implements sqlstore.Driver.
 func (d *Driver) ChecksRows() bool { return true }
@@ -53,20 +59,56 @@ func (d *Driver) indexed(ctx context.Context, revision int64) (t total, err erro
 	return t, err
 }
 
-// checkedRows is how many rows CheckIndexes compares in one statement.
+// checkedRows is how many rows CheckRows compares in one statement.
 const checkedRows = 256
 
-// CheckIndexes implements sqlstore.Driver. Each page is one read transaction, which sees one state: others write meanwhile.
-func (d *Driver) CheckIndexes(ctx context.Context, page func(differ []sqlstore.Row) error) error {
-	first, last := []any{"", "", ""}, []any{[]byte{0xff}, "", ""} // a blob is behind every text
-	err := d.checkPages(ctx, page, qPageLive, qCheckLive, first, last)
+// CheckRows implements sqlstore.Driver. Each page is one read transaction, which sees one state: others write meanwhile.
+func (d *Driver) CheckRows(ctx context.Context, values bool, page func(differ []sqlstore.Row) error) error {
+	var err error
+	if values {
+		err = d.checkPages(ctx, page, qPageTable, qCheckValues, []any{int64(0)}, []any{int64(math.MaxInt64)})
+	}
+	if err == nil {
+		first, last := []any{"", "", ""}, []any{[]byte{0xff}, "", ""} // a blob is behind every text
+		err = d.checkPages(ctx, page, qPageLive, qCheckLive, first, last)
+	}
 	if err == nil {
 		err = d.checkPages(ctx, page, qPageTable, qCheckTable, []any{int64(0)}, []any{int64(math.MaxInt64)})
 	}
 	if err != nil {
-		return fmt.Errorf("comparing the table with its indexes: %w", err)
+		return fmt.Errorf("comparing the table with its checksums and indexes: %w", err)
 	}
 	return nil
+}
+
+// opener opens connections to SQLite that have the function rowlock_damage, which takes the columns of a row and returns
+// why they are not as they were written, or NULL. It is set while the program starts: package sqlite registers functions
+// on its one driver, and must not open connections meanwhile.
+var opener = registerDamage()
+
+func registerDamage() driver.Driver {
+	decoders := sync.Pool{New: func() any { return new(decoder) }}
+	sqlite.MustRegisterFunction("rowlock_damage", &sqlite.FunctionImpl{
+		NArgs: 11, Deterministic: true, VolatileArgs: true,
+		// columns are views of SQLite's memory, so nothing of the row may outlive the call.
+		Scalar: func(_ *sqlite.FunctionContext, columns []driver.Value) (driver.Value, error) {
+			dec := decoders.Get().(*decoder)
+			defer decoders.Put(dec)
+			row, err := dec.row(columns)
+			dec.resource, dec.namespace = "", ""
+			var damage *sqlstore.DamageError
+			if err == nil && errors.As(row.Damaged, &damage) {
+				return damage.Reason, nil
+			}
+			return nil, err
+		},
+	})
+	db, err := sql.Open("sqlite", "") // connects to nothing yet
+	if err != nil {
+		panic(err) // package sqlite registers this name
+	}
+	defer db.Close()
+	return db.Driver()
 }
 
 // checkPages goes from a place to the last one. bound is the query of where a page ends, and check of what differs in it.

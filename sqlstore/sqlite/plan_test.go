@@ -33,6 +33,7 @@ var plans = map[string][]string{
 	"qPageTable":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>?)"},
 	"qCheckLive":           {"SEARCH i USING INDEX kv_live ((resource,namespace,name)>(?,?,?) AND (resource,namespace,name)<(?,?,?))", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"},
 	"qCheckTable":          {"SEARCH t USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "SEARCH i USING INDEX kv_live (resource=? AND namespace=? AND name=? AND rowid=?)", "SEARCH i USING COVERING INDEX kv_ended (superseded_revision=? AND rowid=?)"},
+	"qCheckValues":         {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
 	"qNewest":              {"SEARCH kv"},
 	"qReserved":            {"SEARCH kv_meta USING PRIMARY KEY (key=?)"},
 	"qReserve":             {},

@@ -143,6 +143,8 @@ const (
 		` FROM kv t NOT INDEXED WHERE t.revision > ?1 AND t.revision <= ?2 AND CASE WHEN t.superseded_revision IS NULL` +
 		` THEN NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_live WHERE i.superseded_revision IS NULL AND i.resource = t.resource AND i.namespace = t.namespace AND i.name = t.name AND i.revision = t.revision)` +
 		` ELSE NOT EXISTS (SELECT 1 FROM kv i INDEXED BY kv_ended WHERE i.superseded_revision = t.superseded_revision AND i.revision = t.revision) END`
+	// kv by primary key within a page: the rows that are not as they were written. rowlock_damage is a function of this driver.
+	qCheckValues = `SELECT revision, resource, namespace, name, rowlock_damage(` + columns + `) AS damage, superseded_revision FROM kv WHERE revision > ?1 AND revision <= ?2 AND damage IS NOT NULL`
 	// kv by primary key.
 	qNewest = `SELECT coalesce(max(revision), 0) FROM kv`
 	// kv by primary key.

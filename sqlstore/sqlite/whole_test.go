@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,6 +150,37 @@ func openFiles(t *testing.T, path string) (n int) {
 	return n
 }
 
+// TestCheckRowsCopiesNoValues: a server compares rows while it serves, so values must not become garbage of Go's heap.
+func TestCheckRowsCopiesNoValues(t *testing.T) {
+	const n, length = 400, 64 << 10
+	f := file{path: filled(t, n, func(int64) int { return length })}
+	d := f.Open(t).(*sqlite.Driver)
+	var found []int64
+	check := func() uint64 {
+		t.Helper()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := d.CheckRows(t.Context(), true, func(differ []sqlstore.Row) error {
+			for i := range differ {
+				found = append(found, differ[i].Revision)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if took := check(); took > n*length/8 || len(found) > 0 {
+		t.Errorf("the check of %d bytes allocated %d, and found %v", n*length, took, found)
+	}
+	f.Exec(t, "UPDATE kv SET value = CAST(replace(CAST(value AS TEXT), 'b', 'c') AS BLOB) WHERE revision = 27")
+	if check(); !slices.Equal(found, []int64{27}) {
+		t.Errorf("the check found %v after the value of revision 27 was changed", found)
+	}
+}
+
 // BenchmarkReadAll reads rows of 4 KB, all of them and by their revisions.
 func BenchmarkReadAll(b *testing.B) {
 	const n = 20_000
@@ -160,7 +193,8 @@ func BenchmarkReadAll(b *testing.B) {
 	for name, read := range map[string]func() error{
 		"all":         func() error { return d.ReadAll(b.Context(), n, none) },
 		"byRevisions": func() error { return d.ReadRows(b.Context(), revisions, none) },
-		"indexes":     func() error { return d.CheckIndexes(b.Context(), none) },
+		"indexes":     func() error { return d.CheckRows(b.Context(), false, none) },
+		"rows":        func() error { return d.CheckRows(b.Context(), true, none) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -106,18 +106,7 @@ func (v *verifier) whole(ctx context.Context, d sqlstore.Driver) error {
 		}
 		return nil
 	}
-	mismatch := d.ReadAll(ctx, v.To, damaged)
-	if mismatch != nil && !errors.Is(mismatch, sqlstore.ErrIndexMismatch) {
-		return mismatch
-	}
-	before := v.Count
-	if err := d.CheckIndexes(ctx, damaged); err != nil {
-		return err
-	}
-	if mismatch != nil && v.Count == before {
-		v.add(sqlstore.Key{}, v.To, "%v", mismatch)
-	}
-	return nil
+	return d.CheckRows(ctx, true, damaged)
 }
 
 // damage tells of a damaged row once, however often it is met.
