@@ -26,6 +26,7 @@ import (
 	"github.com/rowlock/rowlock/server/health"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
@@ -114,7 +115,8 @@ type Config struct {
 	// before it goes; 0: as long as it takes.
 	DeletesApart time.Duration
 
-	Feature             func(gate string) bool // nil: gates are as they are by default
+	Release             release.Version        // what the server is told to be; the zero value is release.Default
+	Feature             func(gate string) bool // nil: gates are as they are by default in the release
 	Version             version.Info
 	Address             string        // where clients reach the server, host:port
 	RequestTimeout      time.Duration // default 60s
@@ -195,7 +197,7 @@ func (c *Config) complete() error {
 		}
 	}
 	if c.Feature == nil {
-		c.Feature = gates.New().Enabled
+		c.Feature = gates.New(c.Release).Enabled
 	}
 	if err := c.Admission.Validate(); err != nil {
 		return err

@@ -16,8 +16,8 @@ func emulated(versions []string) error {
 		if component != "kube" {
 			return fmt.Errorf("--emulated-version: component not registered: %s", component)
 		}
-		if v := strings.TrimPrefix(version, "v"); v != release && !strings.HasPrefix(v, release+".") {
-			return fmt.Errorf("--emulated-version %s: this server is release %s and emulates no other", text, release)
+		if v := strings.TrimPrefix(version, "v"); v != servedRelease && !strings.HasPrefix(v, servedRelease+".") {
+			return fmt.Errorf("--emulated-version %s: this server is release %s and emulates no other", text, servedRelease)
 		}
 	}
 	return nil

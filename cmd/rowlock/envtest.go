@@ -81,7 +81,7 @@ func assetsDir(args []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("no folder for caches, so name a DIR: %w", err)
 	}
-	return filepath.Join(cache, "rowlock", "envtest-"+release+"-"+version), nil
+	return filepath.Join(cache, "rowlock", "envtest-"+servedRelease+"-"+version), nil
 }
 
 // quote makes one word of a shell of a text.
@@ -100,7 +100,7 @@ func envtestArchiveCommand() *cobra.Command {
 		Long: `Write the archive of kube-apiserver, etcd and, where one is in PATH, kubectl that
 setup-envtest takes, to FILE or to the standard output:
 
-  rowlock envtest archive | setup-envtest sideload ` + release + `.13`,
+  rowlock envtest archive | setup-envtest sideload ` + servedRelease + `.13`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			out := cmd.OutOrStdout()

@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // gatesFlag switches feature gates.
@@ -28,18 +29,18 @@ func gatesTopic() *cobra.Command {
 	}
 	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		fmt.Fprintf(cmd.OutOrStdout(), "Feature gates are switched with --%s=GATE=true|false[,...] of rowlock serve. They are:\n\n  %s\n",
-			gatesFlag, strings.Join(gates.Help(), "\n  "))
+			gatesFlag, strings.Join(gates.Help(release.Default), "\n  "))
 	})
 	return topic
 }
 
 // gatesError names the flag, and what was probably meant.
-func gatesError(pairs []string, err error) error {
-	known := map[string]bool{"AllAlpha": true, "AllBeta": true}
-	gates.New().All(func(gate gates.Gate, _ bool) { known[gate.Name] = true })
+func gatesError(v release.Version, pairs []string, err error) error {
+	known := map[string]bool{}
+	gates.New(v).All(func(gate gates.Gate, _ bool) { known[gate.Name] = true })
 	names := slices.Sorted(maps.Keys(known))
 	for _, pair := range pairs {
-		if name, _, _ := strings.Cut(strings.TrimSpace(pair), "="); !known[name] {
+		if name := gates.Name(pair); !known[name] {
 			return fmt.Errorf("--%s: %w%s; \"rowlock help gates\" lists the gates", gatesFlag, err, usage.DidYouMean(name, names))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // greet prints what a person needs next.
 func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url string) {
-	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", version, release, n.local)
+	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", version, servedRelease, n.local)
 	if inMemory(url) {
 		fmt.Fprintln(out, "store: memory; nothing is kept when the server ends")
 	} else {

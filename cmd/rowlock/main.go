@@ -24,8 +24,8 @@ import (
 // version is set by the linker for releases.
 var version = "v0.1.0"
 
-// release is the Kubernetes release whose protocol is served.
-const release = "1.32"
+// servedRelease is the Kubernetes release whose protocol is served.
+const servedRelease = "1.32"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -108,7 +108,7 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of this binary and of the protocol it serves",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rowlock %s (Kubernetes %s, %s %s/%s)\n", version, release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rowlock %s (Kubernetes %s, %s %s/%s)\n", version, servedRelease, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

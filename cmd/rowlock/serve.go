@@ -26,6 +26,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/history"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -189,8 +190,8 @@ func (o *serveOptions) addHistory(f *pflag.FlagSet) {
 }
 
 func (o *serveOptions) addEnablement(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(), "\n"))
-	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+release+", or kube="+release)
+	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(release.Default), "\n"))
+	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+servedRelease+", or kube="+servedRelease)
 	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
 }
 
@@ -223,9 +224,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.older {
 		parse = gates.ParseOlder
 	}
-	features, err := parse(o.featureGates)
+	features, err := parse(release.Default, o.featureGates)
 	if err != nil {
-		return gatesError(o.featureGates, err)
+		return gatesError(release.Default, o.featureGates, err)
 	}
 	if err := tellLibrary(features); err != nil {
 		return err

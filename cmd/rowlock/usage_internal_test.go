@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // guided runs the binary by one of its names.
@@ -44,7 +45,7 @@ func TestServeHelp(t *testing.T) {
 		if misc := sections[len(sections)-1]; strings.Count(misc, " --") > 3 {
 			t.Errorf("%s: flags of no section:\n%s", name, misc)
 		}
-		if strings.Contains(text, gates.Help()[5]) || !strings.Contains(text, "help gates") {
+		if strings.Contains(text, gates.Help(release.Default)[5]) || !strings.Contains(text, "help gates") {
 			t.Errorf("%s: gates are among the flags:\n%s", name, text)
 		}
 		for line := range strings.Lines(text) {
@@ -56,7 +57,7 @@ func TestServeHelp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, gate := range gates.Help() {
+		for _, gate := range gates.Help(release.Default) {
 			if !strings.Contains(listed, "  "+gate+"\n") {
 				t.Errorf("%s: help gates lacks %s", name, gate)
 			}

@@ -21,8 +21,8 @@ func zpages(enabled func(gate string) bool, flags *pflag.FlagSet, started time.T
 			line("Started", started.Format(time.UnixDate))
 			line("Up", fmt.Sprintf("%d hr %02d min %02d sec", up/3600, up/60%60, up%60))
 			line("Go version", runtime.Version())
-			line("Binary version", release+".0")
-			line("Emulation version", release)
+			line("Binary version", servedRelease+".0")
+			line("Emulation version", servedRelease)
 		})
 	}
 	if enabled("ComponentFlagz") {

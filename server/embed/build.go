@@ -30,6 +30,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/history"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -52,7 +53,7 @@ func (c *ControlPlane) build() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	features, err := gates.Parse(o.FeatureGates)
+	features, err := gates.Parse(release.Default, o.FeatureGates)
 	if err != nil {
 		return fmt.Errorf("FeatureGates: %w", err)
 	}

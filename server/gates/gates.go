@@ -1,4 +1,4 @@
-// Package gates knows the feature gates of the release, their stages and defaults,
+// Package gates knows the feature gates of each release, their stages and defaults,
 // and which are on.
 //
 // It promises: an unknown gate, or one that is locked, is refused with the words
@@ -6,12 +6,19 @@
 package gates
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/rowlock/rowlock/server/release"
 )
+
+//go:generate go run ./gen .
 
 // Stage is how mature a feature is.
 type Stage string
@@ -24,6 +31,44 @@ const (
 	Deprecated Stage = "DEPRECATED"
 )
 
+// gone is the stage of a gate that a release no longer has.
+const gone Stage = ""
+
+// row is a gate over all releases.
+type row struct {
+	name    string
+	history []spec
+	needs   []string // other gates that must be on
+}
+
+// spec is a gate from a release on.
+type spec struct {
+	minor      uint8
+	stage      Stage
+	on, locked bool
+}
+
+// at is a gate as a release has it; false: the release has none of this name.
+func (k row) at(v release.Version) (Gate, bool) {
+	var now spec
+	for _, s := range k.history {
+		if int(s.minor) <= v.Minor() {
+			now = s
+		}
+	}
+	_, switched := slices.BinarySearch(switches, k.name)
+	return Gate{
+		Name: k.name, Stage: now.stage, Default: now.on, Locked: now.locked, Older: slices.Contains(older, k.name), Switches: switched,
+		needs: k.needs,
+	}, now.stage != gone
+}
+
+// later says that a gate comes with a release after this one.
+func later(name string, v release.Version) bool {
+	i, ok := slices.BinarySearchFunc(known, name, func(k row, name string) int { return strings.Compare(k.name, name) })
+	return ok && int(known[i].history[0].minor) > v.Minor()
+}
+
 // Gate is one feature gate.
 type Gate struct {
 	Name    string
@@ -32,51 +77,95 @@ type Gate struct {
 	Locked  bool // to Default
 	// Older: locked, but suites that were written for older releases switch it; see ParseOlder.
 	Older bool
-	Needs string // another gate that must be on
 	// Switches: the gate changes what this server does. Others are taken, so that the
 	// command lines of stock servers work.
 	Switches bool
+
+	needs []string
 }
 
 // Gates are the gates of one server.
 type Gates struct {
+	release release.Version
+	all     []Gate
 	gates   map[string]Gate
 	on      map[string]bool
 	older   bool // gates that are Older may be switched
 	remarks []string
 }
 
-// New are all gates at their defaults.
-func New() *Gates {
-	g := &Gates{gates: make(map[string]Gate, len(known)), on: make(map[string]bool, len(known))}
+// stages are the gates that stand for all of a stage.
+var stages = []Gate{{Name: "AllAlpha", Stage: Alpha}, {Name: "AllBeta", Stage: Beta}}
+
+// isStage says that a gate stands for all of its stage.
+func (k Gate) isStage() bool {
+	return slices.ContainsFunc(stages, func(s Gate) bool { return s.Name == k.Name })
+}
+
+// of are the gates of a release, sorted by name.
+func of(v release.Version) []Gate {
+	all := slices.Clone(stages)
 	for _, k := range known {
+		if gate, ok := k.at(v); ok {
+			all = append(all, gate)
+		}
+	}
+	slices.SortFunc(all, func(a, b Gate) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// New are all gates of a release at their defaults.
+func New(v release.Version) *Gates {
+	g := &Gates{release: v, all: of(v)}
+	g.gates, g.on = make(map[string]Gate, len(g.all)), make(map[string]bool, len(g.all))
+	for _, k := range g.all {
 		g.gates[k.Name] = k
 		g.on[k.Name] = k.Default
 	}
 	return g
 }
 
-// Parse reads the NAME=BOOL pairs of --feature-gates.
-func Parse(pairs []string) (*Gates, error) { return New().parse(pairs) }
+// Parse reads the NAME=BOOL or kube:NAME=BOOL pairs of --feature-gates.
+func Parse(v release.Version, pairs []string) (*Gates, error) { return New(v).parse(pairs) }
 
 // ParseOlder is Parse for those who start this server in the place of an older release:
 // what is locked in this one, and was not then, may be switched where the table says so.
-func ParseOlder(pairs []string) (*Gates, error) {
-	g := New()
+func ParseOlder(v release.Version, pairs []string) (*Gates, error) {
+	g := New(v)
 	g.older = true
 	return g.parse(pairs)
 }
 
 func (g *Gates) parse(pairs []string) (*Gates, error) {
 	switches := make(map[string]bool, len(pairs))
+	var plain, prefixed bool
 	for _, pair := range pairs {
-		name, text, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if pair == "" {
+			continue
+		}
+		component, rest, ok := strings.Cut(pair, ":")
+		if !ok {
+			component, rest = "", pair
+		}
+		switch strings.TrimSpace(component) {
+		case "":
+			plain = true
+		case kube:
+			prefixed = true
+		default:
+			return nil, fmt.Errorf("component not registered: %s", strings.TrimSpace(component))
+		}
+		if plain && prefixed {
+			return nil, errors.New("set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use")
+		}
+		name, text, ok := strings.Cut(rest, "=")
+		name = strings.TrimSpace(name)
 		if !ok {
 			return nil, fmt.Errorf("missing bool value for %s", name)
 		}
 		on, err := strconv.ParseBool(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("invalid value of %s=%s, err: %w", name, text, err)
+			return nil, fmt.Errorf("invalid value of %s=%s, err: %w", name, strings.TrimSpace(text), err)
 		}
 		switches[name] = on
 	}
@@ -86,34 +175,48 @@ func (g *Gates) parse(pairs []string) (*Gates, error) {
 	return g, g.Check()
 }
 
+// kube is the component whose gates these are.
+const kube = "kube"
+
+// Name is the name of the gate in a pair of --feature-gates.
+func Name(pair string) string {
+	name, _, _ := strings.Cut(pair, "=")
+	if component, rest, ok := strings.Cut(name, ":"); ok && strings.TrimSpace(component) == kube {
+		name = rest
+	}
+	return strings.TrimSpace(name)
+}
+
 // Set switches gates. AllAlpha and AllBeta switch all of a stage but those that are
 // named themselves.
 func (g *Gates) Set(switches map[string]bool) error {
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(switches)) {
 		on := switches[name]
-		if stage, ok := stages[name]; ok {
-			g.setStage(stage, on, switches)
+		k, ok := g.gates[name]
+		switch {
+		case !ok && g.release.Emulated() && later(name, g.release):
+			errs = append(errs, fmt.Errorf("cannot set feature gate %s to %t, feature is PreAlpha at emulated version %s, min compatibility version %s", name, on, g.release, g.release.MinCompatibility()))
+			continue
+		case !ok:
+			return fmt.Errorf("unrecognized feature gate: %s", name)
+		case k.Locked && on != k.Default && (!k.Older || !g.older):
+			errs = append(errs, fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, on, k.Default))
 			continue
 		}
-		k, ok := g.gates[name]
-		if !ok {
-			return fmt.Errorf("unrecognized feature gate: %s", name)
-		}
-		if k.Locked && on != k.Default && !(k.Older && g.older) {
-			return fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, on, k.Default)
-		}
 		g.on[name] = on
+		if k.isStage() {
+			g.setStage(k.Stage, on, switches)
+			continue
+		}
 		g.remark(k, on)
 	}
-	return nil
+	return utilerrors.NewAggregate(errs)
 }
-
-// stages are the names that stand for all gates of a stage.
-var stages = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
 
 func (g *Gates) setStage(stage Stage, on bool, but map[string]bool) {
 	for name, k := range g.gates {
-		if _, named := but[name]; k.Stage == stage && !k.Locked && !named {
+		if _, named := but[name]; k.Stage == stage && !k.Locked && !named && !k.isStage() {
 			g.on[name] = on
 		}
 	}
@@ -135,10 +238,10 @@ func (g *Gates) remark(k Gate, on bool) {
 // Remarks are what whoever has set gates should know.
 func (g *Gates) Remarks() []string { return g.remarks }
 
-// Help lists the gates that may be switched, with stage and default.
-func Help() []string {
-	lines := []string{"AllAlpha=true|false (ALPHA - default=false)", "AllBeta=true|false (BETA - default=false)"}
-	for _, k := range known {
+// Help lists the gates of a release that may be switched, with stage and default.
+func Help(v release.Version) []string {
+	var lines []string
+	for _, k := range of(v) {
 		if k.Stage == Alpha || k.Stage == Beta {
 			lines = append(lines, fmt.Sprintf("%s=true|false (%s - default=%t)", k.Name, k.Stage, k.Default))
 		}
@@ -149,12 +252,26 @@ func Help() []string {
 
 // Check says whether every gate that is on has what it needs.
 func (g *Gates) Check() error {
-	for _, k := range known {
-		if k.Needs != "" && g.on[k.Name] && !g.on[k.Needs] {
-			return fmt.Errorf("%s feature requires %s feature to be enabled", k.Name, k.Needs)
+	var errs []error
+	for _, k := range g.all {
+		if !g.on[k.Name] {
+			continue
+		}
+		var off []string
+		for _, need := range k.needs {
+			if !g.on[need] {
+				off = append(off, need)
+			}
+		}
+		switch {
+		case len(off) == 0:
+		case g.release.Emulated():
+			errs = append(errs, fmt.Errorf("%s is enabled, but depends on features that are disabled: %v", k.Name, off))
+		case slices.Contains(checked, k.Name):
+			errs = append(errs, fmt.Errorf("%s feature requires %s feature to be enabled", k.Name, off[0]))
 		}
 	}
-	return nil
+	return utilerrors.NewAggregate(errs)
 }
 
 // Enabled says whether a gate is on; unknown ones are not.
@@ -162,7 +279,7 @@ func (g *Gates) Enabled(name string) bool { return g.on[name] }
 
 // All lists every gate and whether it is on, for metrics.
 func (g *Gates) All(fn func(Gate, bool)) {
-	for _, k := range known {
+	for _, k := range g.all {
 		fn(k, g.on[k.Name])
 	}
 }

@@ -283,4 +283,5 @@ var types = []typeRow{
 	{"k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta", span{0, 0}, []memberRow{{"shardInfo", span{36, 0}}}},
 	{"k8s.io/apimachinery/pkg/apis/meta/v1.ListOptions", span{0, 0}, []memberRow{{"shardSelector", span{36, 0}}}},
 	{"k8s.io/apimachinery/pkg/apis/meta/v1.ShardInfo", span{36, 0}, nil},
+	{"k8s.io/apimachinery/pkg/version.Info", span{0, 0}, []memberRow{{"emulationMajor", span{33, 0}}, {"emulationMinor", span{33, 0}}, {"minCompatibilityMajor", span{33, 0}}, {"minCompatibilityMinor", span{33, 0}}}},
 }

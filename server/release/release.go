@@ -91,3 +91,22 @@ func (s span) has(v Version) bool {
 	minor := v.Minor()
 	return int(s.since) <= minor && (s.gone == 0 || minor < int(s.gone))
 }
+
+// Emulated says how a server of the release describes itself: the oldest is a binary of that
+// release; all others are a binary of the newest that emulates the release.
+func (v Version) Emulated() bool { return v > Oldest }
+
+// Binary is the release of the binary that a server says it is.
+func (v Version) Binary() Version {
+	if v.Emulated() {
+		return Newest
+	}
+	return v
+}
+
+// MinCompatibility is the release that the other servers of a cluster must at least be, if
+// --min-compatibility-version does not say: the one before, if the binary can be that.
+func (v Version) MinCompatibility() Version { return max(v-1, v.Floor()) }
+
+// Floor is the oldest release that the binary of a release can emulate, and be compatible with.
+func (v Version) Floor() Version { return v.Binary() - 3 }

@@ -23,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
@@ -89,7 +90,7 @@ func parse(t testing.TB, flags []string) (map[string]string, *gates.Gates) {
 		}
 		lists[name] = append(lists[name], strings.Split(text, ",")...)
 	}
-	features, err := gates.Parse(lists["--feature-gates"])
+	features, err := gates.Parse(release.Default, lists["--feature-gates"])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/apps"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 var (
@@ -26,14 +27,14 @@ func deployment() *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Name: "d"},
 		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: *template.DeepCopy()},
 	}
-	apps.Deployment(gates.New().Enabled).Default(d)
+	apps.Deployment(gates.New(release.Default).Enabled).Default(d)
 	return d
 }
 
 func TestDeploymentGeneration(t *testing.T) {
 	ctx := context.Background()
 	old := deployment()
-	apps.Deployment(gates.New().Enabled).PrepareForCreate(ctx, old)
+	apps.Deployment(gates.New(release.Default).Enabled).PrepareForCreate(ctx, old)
 	if old.Generation != 1 {
 		t.Fatalf("generation %d after create", old.Generation)
 	}
@@ -51,7 +52,7 @@ func TestDeploymentGeneration(t *testing.T) {
 	} {
 		d := old.DeepCopy()
 		c.change(d)
-		apps.Deployment(gates.New().Enabled).PrepareForUpdate(ctx, d, old)
+		apps.Deployment(gates.New(release.Default).Enabled).PrepareForUpdate(ctx, d, old)
 		if d.Generation != c.want || d.Status.Replicas != 0 {
 			t.Errorf("%s: generation %d, want %d; status %v", c.name, d.Generation, c.want, d.Status)
 		}
@@ -64,7 +65,7 @@ func TestDeploymentStatusWrite(t *testing.T) {
 	d.Labels, d.Annotations = labels, labels
 	*d.Spec.Replicas = 9
 	d.Status.Replicas = 2
-	apps.Deployment(gates.New().Enabled).Status.PrepareForUpdate(context.Background(), d, old)
+	apps.Deployment(gates.New(release.Default).Enabled).Status.PrepareForUpdate(context.Background(), d, old)
 	if d.Labels != nil || d.Annotations == nil || *d.Spec.Replicas != 1 || d.Status.Replicas != 2 {
 		t.Errorf("a status write left labels %v, annotations %v, replicas %d, status %v", d.Labels, d.Annotations, *d.Spec.Replicas, d.Status)
 	}
@@ -73,8 +74,8 @@ func TestDeploymentStatusWrite(t *testing.T) {
 func TestTemplateGeneration(t *testing.T) {
 	ctx := context.Background()
 	old := &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: *template.DeepCopy()}}
-	apps.DaemonSet(gates.New().Enabled).Default(old)
-	apps.DaemonSet(gates.New().Enabled).PrepareForCreate(ctx, old)
+	apps.DaemonSet(gates.New(release.Default).Enabled).Default(old)
+	apps.DaemonSet(gates.New(release.Default).Enabled).PrepareForCreate(ctx, old)
 	const key = appsv1.DeprecatedTemplateGeneration
 	if old.Annotations[key] != "1" {
 		t.Fatalf("template generation %q after create", old.Annotations[key])
@@ -82,14 +83,14 @@ func TestTemplateGeneration(t *testing.T) {
 	d := old.DeepCopy()
 	d.Spec.Template.Spec.HostNetwork = true
 	d.Annotations = nil
-	apps.DaemonSet(gates.New().Enabled).Default(d)
-	apps.DaemonSet(gates.New().Enabled).PrepareForUpdate(ctx, d, old)
+	apps.DaemonSet(gates.New(release.Default).Enabled).Default(d)
+	apps.DaemonSet(gates.New(release.Default).Enabled).PrepareForUpdate(ctx, d, old)
 	if d.Annotations[key] != "2" || d.Generation != 2 {
 		t.Errorf("template generation %q, generation %d after a change of the template", d.Annotations[key], d.Generation)
 	}
 	d = old.DeepCopy()
 	d.Spec.MinReadySeconds = 3
-	apps.DaemonSet(gates.New().Enabled).PrepareForUpdate(ctx, d, old)
+	apps.DaemonSet(gates.New(release.Default).Enabled).PrepareForUpdate(ctx, d, old)
 	if d.Annotations[key] != "1" || d.Generation != 2 {
 		t.Errorf("template generation %q, generation %d after another change", d.Annotations[key], d.Generation)
 	}
@@ -98,7 +99,7 @@ func TestTemplateGeneration(t *testing.T) {
 func TestStatefulSetUpdate(t *testing.T) {
 	ctx := context.Background()
 	old := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: *template.DeepCopy(), ServiceName: "s"}}
-	apps.StatefulSet(gates.New().Enabled).Default(old)
+	apps.StatefulSet(gates.New(release.Default).Enabled).Default(old)
 	for _, c := range []struct {
 		name   string
 		change func(*appsv1.StatefulSetSpec)
@@ -111,7 +112,7 @@ func TestStatefulSetUpdate(t *testing.T) {
 	} {
 		s := old.DeepCopy()
 		c.change(&s.Spec)
-		if errs := apps.StatefulSet(gates.New().Enabled).ValidateUpdate(ctx, s, old); len(errs) != c.faults {
+		if errs := apps.StatefulSet(gates.New(release.Default).Enabled).ValidateUpdate(ctx, s, old); len(errs) != c.faults {
 			t.Errorf("%s: %v", c.name, errs)
 		}
 	}

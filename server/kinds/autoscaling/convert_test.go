@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/autoscaling"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func pointer[T any](v T) *T { return &v }
@@ -44,7 +45,7 @@ func rich() *autoscalingv2.HorizontalPodAutoscaler {
 			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True", Reason: "r", Message: "m"}},
 		},
 	}
-	autoscaling.HorizontalPodAutoscaler(gates.New().Enabled).Default(h)
+	autoscaling.HorizontalPodAutoscaler(gates.New(release.Default).Enabled).Default(h)
 	return h
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/core"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Config is what of the built-in resources an operator can set. Its zero value
@@ -21,7 +22,9 @@ type Config struct {
 	FirstNodePort, LastNodePort int32
 	// EventTTL is how long events are kept; zero is an hour.
 	EventTTL time.Duration
-	// Feature says which feature gates are on; nil: those that are by default. It is asked
+	// Release is the release that the resources are those of.
+	Release release.Version
+	// Feature says which feature gates are on; nil: those that are by default in the release. It is asked
 	// when the resources are made, and not again.
 	Feature kinds.Feature
 	// NoPrivileged refuses pods, and templates of them, with privileged containers.
@@ -31,7 +34,7 @@ type Config struct {
 func (c Config) feature() kinds.Feature {
 	gate := c.Feature
 	if gate == nil {
-		gate = gates.New().Enabled
+		gate = gates.New(c.Release).Enabled
 	}
 	return func(name string) bool {
 		if name == podspec.NoPrivileged {

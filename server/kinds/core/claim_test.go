@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Of the two fields for a source each follows the other; what is not served is dropped.
@@ -56,9 +57,9 @@ func TestClaimSources(t *testing.T) {
 		{"older field alone as before", claim("Other", ref("Other", "")), claim("Other", nil), "Other Other"},
 	} {
 		if c.old == nil {
-			core.PersistentVolumeClaim(gates.New().Enabled).PrepareForCreate(context.Background(), c.now)
+			core.PersistentVolumeClaim(gates.New(release.Default).Enabled).PrepareForCreate(context.Background(), c.now)
 		} else {
-			core.PersistentVolumeClaim(gates.New().Enabled).PrepareForUpdate(context.Background(), c.now, c.old)
+			core.PersistentVolumeClaim(gates.New(release.Default).Enabled).PrepareForUpdate(context.Background(), c.now, c.old)
 		}
 		if got := shown(c.now); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func TestWarnings(t *testing.T) {
@@ -42,13 +43,13 @@ func TestWarnings(t *testing.T) {
 		{core.Secret, &corev1.Secret{Data: map[string][]byte{"tls.crt": nil, "tls.key": nil}}, nil, nil},
 		{core.Secret, &corev1.Secret{Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}}, nil,
 			[]string{"tls: failed to find any PEM data in certificate input"}},
-		{core.PersistentVolumeClaim(gates.New().Enabled), &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+		{core.PersistentVolumeClaim(gates.New(release.Default).Enabled), &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 			Requests: corev1.ResourceList{"storage": resource.MustParse("1500m")}, Limits: corev1.ResourceList{"storage": resource.MustParse("1700m")},
 		}}}, nil, []string{
 			`spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.resources.limits[storage]: fractional byte value "1700m" is invalid, must be an integer`,
 		}},
-		{core.PersistentVolume(gates.New().Enabled), &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		{core.PersistentVolume(gates.New(release.Default).Enabled), &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/os"}, {Key: "node-role.kubernetes.io/master"}, {Key: "beta.kubernetes.io/os"}}}},
 		}}}}, nil, []string{
 			`spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[1].key: node-role.kubernetes.io/master is use "node-role.kubernetes.io/control-plane" instead`,

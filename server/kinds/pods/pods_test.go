@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -29,7 +30,7 @@ func decode(t *testing.T, text string) *corev1.Pod {
 // stored is a pod as it is after its creation.
 func stored(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
-	s := pods.Resource(gates.New().Enabled).Storage.Strategy
+	s := pods.Resource(gates.New(release.Default).Enabled).Storage.Strategy
 	pod := decode(t, text)
 	s.Default(pod)
 	s.PrepareForCreate(context.Background(), pod)
@@ -68,7 +69,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	again := pod.DeepCopy()
-	pods.Resource(gates.New().Enabled).Storage.Default(again)
+	pods.Resource(gates.New(release.Default).Enabled).Storage.Default(again)
 	if diff := cmp.Diff(pod, again); diff != "" {
 		t.Errorf("defaulting a second time changes: %s", diff)
 	}
@@ -109,7 +110,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("selector: %s", diff)
 	}
 
-	s := pods.Resource(gates.New().Enabled).Storage.Strategy
+	s := pods.Resource(gates.New(release.Default).Enabled).Storage.Strategy
 	bad := decode(t, `{"metadata": {"name": "p"}, "spec": {"nodeName": "n", "schedulingGates": [{"name": "g"}], "containers": [{"name": "c", "image": "i"}], "ephemeralContainers": [{"name": "e", "image": "i"}]}}`)
 	s.Default(bad)
 	if got := texts(s.Validate(context.Background(), bad)); len(got) != 2 ||
@@ -156,7 +157,7 @@ func TestAppArmor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := pods.Resource(gates.New().Enabled).Storage.Strategy
+		s := pods.Resource(gates.New(release.Default).Enabled).Storage.Strategy
 		header := make(map[string][]string)
 		ctx := request.With(context.Background(), request.NewScope(header, time.Time{}))
 		s.Default(pod)
@@ -184,13 +185,13 @@ func changed(t *testing.T, s *kinds.Strategy, old *corev1.Pod, change func(*core
 	t.Helper()
 	pod := old.DeepCopy()
 	change(pod)
-	pods.Resource(gates.New().Enabled).Storage.Default(pod)
+	pods.Resource(gates.New(release.Default).Enabled).Storage.Default(pod)
 	s.PrepareForUpdate(context.Background(), pod, old)
 	return texts(s.ValidateUpdate(context.Background(), pod, old)), pod
 }
 
 func TestUpdate(t *testing.T) {
-	s := pods.Resource(gates.New().Enabled).Storage.Strategy
+	s := pods.Resource(gates.New(release.Default).Enabled).Storage.Strategy
 	deadline := int64(100)
 	old := stored(t, `{"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}, "spec": {"nodeName": "n", "activeDeadlineSeconds": 100,
 		"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}], "containers": [{"name": "c", "image": "i:1"}]}}`)
@@ -246,7 +247,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestGatedUpdate(t *testing.T) {
-	s := pods.Resource(gates.New().Enabled).Storage.Strategy
+	s := pods.Resource(gates.New(release.Default).Enabled).Storage.Strategy
 	old := stored(t, `{"metadata": {"name": "p"}, "spec": {"schedulingGates": [{"name": "g"}, {"name": "h"}], "nodeSelector": {"a": "b"}, "containers": [{"name": "c", "image": "i:1"}],
 		"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}}}}}`)
 	terms := func(p *corev1.Pod) *[]corev1.NodeSelectorTerm {
@@ -273,7 +274,7 @@ func TestGatedUpdate(t *testing.T) {
 }
 
 func TestStatusUpdate(t *testing.T) {
-	s := pods.Resource(gates.New().Enabled).Sub("status").Update
+	s := pods.Resource(gates.New(release.Default).Enabled).Sub("status").Update
 	old := stored(t, `{"metadata": {"name": "p"}, "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "i:1"}]}}`)
 	old.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 	for name, tt := range map[string]struct {
@@ -311,7 +312,7 @@ func TestStatusUpdate(t *testing.T) {
 }
 
 func TestEphemeralContainers(t *testing.T) {
-	s := pods.Resource(gates.New().Enabled).Sub("ephemeralcontainers").Update
+	s := pods.Resource(gates.New(release.Default).Enabled).Sub("ephemeralcontainers").Update
 	add := func(p *corev1.Pod, name string) {
 		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "i"}})
 	}
@@ -365,7 +366,7 @@ func TestGracePeriod(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: tt.node, TerminationGracePeriodSeconds: tt.spec}, Status: corev1.PodStatus{Phase: tt.phase}}
 		o := &metav1.DeleteOptions{GracePeriodSeconds: tt.asked}
-		got, ok := pods.Resource(gates.New().Enabled).Storage.Graceful(context.Background(), pod, o)
+		got, ok := pods.Resource(gates.New(release.Default).Enabled).Storage.Graceful(context.Background(), pod, o)
 		if got != tt.want || !ok || *o.GracePeriodSeconds != tt.want {
 			t.Errorf("%s: got %d %v, options %d, want %d", name, got, ok, *o.GracePeriodSeconds, tt.want)
 		}

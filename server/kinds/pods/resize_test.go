@@ -10,11 +10,12 @@ import (
 
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/pods"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestResize: of what is sent, the resources of containers are taken, by their names.
 func TestResize(t *testing.T) {
-	g, err := gates.Parse([]string{"InPlacePodVerticalScaling=true"})
+	g, err := gates.Parse(release.Default, []string{"InPlacePodVerticalScaling=true"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // defaults are the rules where all gates are as they are by default.
-var defaults = podspec.For(gates.New().Enabled)
+var defaults = podspec.For(gates.New(release.Default).Enabled)
 
 // richPod uses most of what pods in the field use.
 const richPod = `{

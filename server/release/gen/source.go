@@ -22,6 +22,7 @@ var modules = []struct{ path, below string }{
 	{"k8s.io/api", ""},
 	{"k8s.io/apimachinery", "pkg/apis/meta"},
 	{"k8s.io/apimachinery", "pkg/runtime"},
+	{"k8s.io/apimachinery", "pkg/version"},
 	{"k8s.io/apiextensions-apiserver", "pkg/apis/apiextensions"},
 	{"k8s.io/kube-aggregator", "pkg/apis/apiregistration"},
 }

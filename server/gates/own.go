@@ -1,0 +1,76 @@
+package gates
+
+// switches are the gates that change what this server does, sorted by name. Others are taken, so
+// that the command lines of stock servers work.
+var switches = []string{
+	"APIResponseCompression",
+	"APIServerTracing",
+	"AggregatedDiscoveryEndpoint",
+	"AllowInsecureKubeletCertificateSigningRequests",
+	"AllowUnsafeMalformedObjectDeletion",
+	"AnonymousAuthConfigurableEndpoints",
+	"AnyVolumeDataSource",
+	"AuthorizeNodeWithSelectors",
+	"AuthorizeWithSelectors",
+	"CBORServingAndStorage",
+	"ClusterTrustBundle",
+	"ClusterTrustBundleProjection",
+	"ComponentFlagz",
+	"ComponentStatusz",
+	"CoordinatedLeaderElection",
+	"CrossNamespaceVolumeDataSource",
+	"DRAAdminAccess",
+	"DRAResourceClaimDeviceStatus",
+	"DynamicResourceAllocation",
+	"ExternalServiceAccountTokenSigner",
+	"HPAScaleToZero",
+	"ImageVolume",
+	"InPlacePodVerticalScaling",
+	"JobBackoffLimitPerIndex",
+	"JobManagedBy",
+	"JobPodReplacementPolicy",
+	"JobSuccessPolicy",
+	"KMSv1",
+	"KubeletFineGrainedAuthz",
+	"MatchLabelKeysInPodAffinity",
+	"MatchLabelKeysInPodTopologySpread",
+	"MaxUnavailableStatefulSet",
+	"MultiCIDRServiceAllocator",
+	"MutatingAdmissionPolicy",
+	"NodeInclusionPolicyInPodTopologySpread",
+	"OrderedNamespaceDeletion",
+	"PodLevelResources",
+	"PodLifecycleSleepAction",
+	"PodLifecycleSleepActionAllowZero",
+	"PodLogsQuerySplitStreams",
+	"ProcMountType",
+	"RecoverVolumeExpansionFailure",
+	"RecursiveReadOnlyMounts",
+	"RelaxedDNSSearchValidation",
+	"RelaxedEnvironmentVariableValidation",
+	"RemoteRequestHeaderUID",
+	"SELinuxChangePolicy",
+	"SELinuxMount",
+	"SELinuxMountReadWriteOncePod",
+	"ServiceTrafficDistribution",
+	"SidecarContainers",
+	"StorageVersionAPI",
+	"StorageVersionHash",
+	"StorageVersionMigrator",
+	"StructuredAuthenticationConfiguration",
+	"SupplementalGroupsPolicy",
+	"TopologyAwareHints",
+	"UserNamespacesPodSecurityStandards",
+	"UserNamespacesSupport",
+	"ValidatingAdmissionPolicy",
+	"VolumeAttributesClass",
+	"WatchList",
+}
+
+// older are gates that are locked, but suites that were written for older releases switch them;
+// see ParseOlder.
+var older = []string{"AggregatedDiscoveryEndpoint"}
+
+// checked are the gates of which a server of the oldest release says what they need. Newer ones
+// say it of all.
+var checked = []string{"AuthorizeNodeWithSelectors"}
