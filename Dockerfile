@@ -7,8 +7,8 @@ COPY codecs/gogo codecs/gogo
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o cmd/rowlock/embedded/etcd ./cmd/etcd \
- && CGO_ENABLED=0 go build -trimpath -tags=grpcnotrace -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X main.version=${VERSION}" -o /rowlock ./cmd/rowlock \
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o cmd/rowlock/internal/envtest/embedded/etcd ./cmd/etcd \
+ && CGO_ENABLED=0 go build -trimpath -tags=grpcnotrace -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X github.com/rowlock/rowlock/cmd/rowlock/internal/program.Version=${VERSION}" -o /rowlock ./cmd/rowlock \
  && install -d -m 0700 -o 65532 -g 65532 /var-lib-rowlock
 
 FROM scratch

@@ -21,7 +21,7 @@ export SOURCE_DATE_EPOCH
 
 tool=$(mktemp)
 # What is left in embedded would be in each later build, also after Ctrl-C.
-trap 'rm -f cmd/rowlock/embedded/etcd "$tool"' EXIT
+trap 'rm -f cmd/rowlock/internal/envtest/embedded/etcd "$tool"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 for platform in $platforms; do
@@ -29,13 +29,13 @@ for platform in $platforms; do
 	case $platform in windows/*) name=$name.exe ;; esac
 	echo "$name"
 	# The small etcd of test environments goes inside.
-	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o cmd/rowlock/embedded/etcd ./cmd/etcd
-	GOOS=${platform%/*} GOARCH=${platform#*/} go build -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X main.version=$version" -o "$out/$name" ./cmd/rowlock
+	GOOS=${platform%/*} GOARCH=${platform#*/} go build -ldflags "-s -w -X main.version=$version" -o cmd/rowlock/internal/envtest/embedded/etcd ./cmd/etcd
+	GOOS=${platform%/*} GOARCH=${platform#*/} go build -pgo=cmd/rowlock/load.pgo -ldflags "-s -w -X github.com/rowlock/rowlock/cmd/rowlock/internal/program.Version=$version" -o "$out/$name" ./cmd/rowlock
 	go run ./e2e/release "$out/$name" >"$out/$name.spdx.json"
 done
-rm -f cmd/rowlock/embedded/etcd
+rm -f cmd/rowlock/internal/envtest/embedded/etcd
 
-go build -tags release -ldflags "-s -w -X main.version=$version" -o "$tool" ./cmd/rowlock
+go build -tags release -ldflags "-s -w -X github.com/rowlock/rowlock/cmd/rowlock/internal/program.Version=$version" -o "$tool" ./cmd/rowlock
 "$tool" man "$out/man"
 mkdir -p "$out/completions"
 for shell in bash zsh fish; do

@@ -58,7 +58,7 @@ func TestBinarySize(t *testing.T) {
 
 // unwanted are packages that are not linked, each with what it would cost.
 var unwanted = map[string]string{
-	"html/template":                                       "looks methods up by name; cmd/rowlock/internal/webpage escapes by itself",
+	"html/template":                                       "looks methods up by name; cmd/rowlock/internal/history/webpage escapes by itself",
 	"golang.org/x/net/trace":                              "uses html/template; grpc leaves it out with the tag grpcnotrace",
 	"github.com/google/go-cmp/cmp":                        "looks methods up by name; server/kinds/rules.Difference is for messages",
 	"github.com/modern-go/reflect2":                       "looks methods up by name; codecs/jsoniterator stands in for what uses it",

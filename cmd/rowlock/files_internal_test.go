@@ -18,6 +18,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowlock/rowlock/authx/remote/remotetest"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/access"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve"
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
@@ -177,7 +180,7 @@ func TestFileFlagsAreKnown(t *testing.T) {
 			}
 		})
 	}
-	for _, cmd := range []*cobra.Command{serveCommand(), credentialCommand(), kubeconfigCommand()} {
+	for _, cmd := range []*cobra.Command{serve.Command(), access.CredentialCommand(), access.KubeconfigCommand()} {
 		look(cmd)
 	}
 }
@@ -198,7 +201,7 @@ func TestLooseFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		reportLoose(slog.New(slog.NewTextHandler(&log, nil)), source{"--flag", path}, source{"--link", link}, source{"--none", path + ".none"}, source{"--unset", ""})
+		flagfile.WarnLoose(slog.New(slog.NewTextHandler(&log, nil)), flagfile.New("--flag", path), flagfile.New("--link", link), flagfile.New("--none", path+".none"), flagfile.New("--unset", ""))
 		for _, flag := range []string{"--flag", "--link"} {
 			want := "flag=" + flag + " file=" + map[string]string{"--flag": path, "--link": link}[flag] + " mode=0" + strconv.FormatInt(int64(mode), 8)
 			if strings.Contains(log.String(), want) != told {

@@ -11,72 +11,57 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/access"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/convert"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/copier"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/envtest"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/etcd"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/exporter"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/importer"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/plugin"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/store"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 )
-
-// version is set by the linker for releases.
-var version = "v0.1.0"
-
-// servedRelease is the Kubernetes release whose protocol is served.
-const servedRelease = "1.32"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := called(calledAs(os.Args[0]))
+	root := called(program.NameOf(os.Args[0]))
 	usage.Guide(root)
 	if err := root.ExecuteContext(ctx); err != nil {
-		if code := exitCode(0); errors.As(err, &code) {
+		if code := cli.ExitCode(0); errors.As(err, &code) {
 			stop()
 			os.Exit(int(code))
 		}
 		// One line, whatever is wrapped in it.
-		fmt.Fprintln(os.Stderr, "Error: "+oneLine(err))
+		fmt.Fprintln(os.Stderr, "Error: "+cli.OneLine(err))
 		os.Exit(1)
 	}
-}
-
-// oneLine is an error as it is printed. Parts of it may be what a server, or a file, says.
-func oneLine(err error) string {
-	var text strings.Builder
-	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		switch so := text.String(); {
-		case so == "":
-		case strings.HasSuffix(so, ":"): // a list follows
-			text.WriteString(" ")
-		default:
-			text.WriteString("; ")
-		}
-		text.WriteString(line)
-	}
-	return shown.Safe(text.String())
 }
 
 // called is what the binary does by the name of its file.
 func called(name string) *cobra.Command {
 	switch name {
-	case apiserverName:
-		return apiserverCommand()
-	case etcdName:
-		return etcdCommand()
-	case pluginName:
-		root := convertCommand()
+	case program.APIServer:
+		return serve.APIServerCommand()
+	case program.Etcd:
+		return etcd.Command()
+	case program.ConvertPlugin:
+		root := convert.Command()
 		root.SilenceUsage, root.SilenceErrors = true, true
 		return root
-	case historyPlugin:
-		return pluginCommand()
-	case historyCompletion:
-		return completionCommand()
+	case program.HistoryPlugin:
+		return history.PluginCommand()
+	case program.HistoryCompletion:
+		return history.CompletionCommand()
 	}
 	return command()
 }
@@ -90,9 +75,9 @@ func command() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), initCommand(), storeCommand(), importCommand(), outCommand(), readyCommand(), copyCommand(), credentialCommand(), kubeconfigCommand(), etcdCommand(), envtestCommand(), convertCommand(), pluginParent(), versionCommand())
-	root.AddCommand(pastCommands()...)
-	root.AddCommand(gatesTopic())
+	root.AddCommand(serve.Command(), access.InitCommand(), store.Command(), importer.Command(), exporter.Command(), access.ReadyCommand(), copier.Command(), access.CredentialCommand(), access.KubeconfigCommand(), etcd.Command(), envtest.Command(), convert.Command(), plugin.Command(), cli.VersionCommand())
+	root.AddCommand(history.Commands()...)
+	root.AddCommand(serve.GatesTopic())
 	for _, extra := range extras {
 		root.AddCommand(extra())
 	}
@@ -101,15 +86,3 @@ func command() *cobra.Command {
 
 // extras are commands that only some builds have.
 var extras []func() *cobra.Command
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this binary and of the protocol it serves",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rowlock %s (Kubernetes %s, %s %s/%s)\n", version, servedRelease, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
-	}
-}

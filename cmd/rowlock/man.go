@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 )
 
 // Only the program that makes releases has this command: what writes manual pages is not
@@ -26,7 +28,7 @@ func manCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // pages of one version are the same, whenever they are made
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "ROWLOCK", Section: "1", Source: "rowlock " + version, Manual: "rowlock"}, args[0])
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "ROWLOCK", Section: "1", Source: "rowlock " + program.Version, Manual: "rowlock"}, args[0])
 		},
 	}
 }

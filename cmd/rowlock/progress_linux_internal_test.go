@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -52,7 +53,7 @@ func terminal(t *testing.T) (tty *os.File, written func() string) {
 func TestProgress(t *testing.T) {
 	folder := t.TempDir()
 	file, backup := filepath.Join(folder, "rowlock.db"), filepath.Join(folder, "backup")
-	d, err := openStore(t.Context(), "sqlite:"+file, bringUp)
+	d, err := database.Open(t.Context(), "sqlite:"+file, database.Migrate)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/release"
@@ -39,7 +42,7 @@ func TestServeHelp(t *testing.T) {
 		if len(sections) < 15 || !strings.HasSuffix(sections[0], "\nMost used") {
 			t.Fatalf("%s: %d sections\n%s", name, len(sections), text)
 		}
-		if n := strings.Count(sections[1], "\n      --"); n != len(mostUsedFlags)-1 && n != len(mostUsedFlags) || len(mostUsedFlags) != 15 {
+		if n := strings.Count(sections[1], "\n      --"); n != len(serve.MostUsedFlags)-1 && n != len(serve.MostUsedFlags) || len(serve.MostUsedFlags) != 15 {
 			t.Errorf("%s: %d flags are in the first section:\n%s", name, n, sections[1])
 		}
 		if misc := sections[len(sections)-1]; strings.Count(misc, " --") > 3 {
@@ -83,8 +86,8 @@ func TestUsages(t *testing.T) {
 		}
 	}
 	look(command())
-	look(apiserverCommand())
-	look(pluginCommand())
+	look(serve.APIServerCommand())
+	look(history.PluginCommand())
 }
 
 // TestCommandLineErrors: errors about the command line say what was meant, what is valid, and
@@ -170,7 +173,7 @@ func TestOneLine(t *testing.T) {
 		"one\ttwo":       "one\ufffdtwo",
 		"":               "",
 	} {
-		if got := oneLine(errors.New(text)); got != want {
+		if got := cli.OneLine(errors.New(text)); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

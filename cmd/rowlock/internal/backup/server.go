@@ -1,0 +1,138 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive/follow"
+)
+
+// ServerFlags are the flags that have a server back up what is committed.
+type ServerFlags struct {
+	dir string
+	Flags
+}
+
+const backupPrefix = "backup-"
+
+func (o *ServerFlags) AddTo(f *pflag.FlagSet) {
+	f.StringVar(&o.dir, "backup-dir", "", "folder that each commit is backed up to within a second, as by store backup --follow; of several servers on a database one does so at a time, so that theirs should be the same folder")
+	o.Flags.AddTo(f, backupPrefix)
+}
+
+// Validate is for what can be said before anything is opened.
+func (o *ServerFlags) Validate(flags *pflag.FlagSet) error {
+	if _, err := o.Config(backupPrefix); err != nil {
+		return err
+	}
+	for _, name := range []string{backupPrefix + "keep", backupPrefix + "base-every"} {
+		if o.dir == "" && flags != nil && flags.Changed(name) {
+			return fmt.Errorf("--%s: is of use with --backup-dir alone", name)
+		}
+	}
+	return nil
+}
+
+// backupLead is the name under which one server at a time backs up.
+const backupLead = "backup"
+
+// lateBackup is from when on a backup that is behind is told of by health checks.
+const lateBackup = 15 * time.Second
+
+// AddBacking has the server back up. What fails is tried again, and does the server no harm.
+func (o *ServerFlags) AddBacking(cfg *server.Config, d sqlstore.Driver, log *slog.Logger) error {
+	if o.dir == "" {
+		return nil
+	}
+	c, err := o.Config(backupPrefix)
+	if err != nil {
+		return err
+	}
+	c.Dir, c.Driver, c.Log = o.dir, d, log
+	f := follow.New(c)
+	store := cfg.Store
+	cfg.Loops = append(cfg.Loops, server.Loop{Name: backupLead, Run: func(ctx context.Context) error {
+		return store.Lead(ctx, backupLead, func(ctx context.Context) {
+			if err := f.Run(ctx); err != nil {
+				log.Error("the backup ended, and begins again", "error", err)
+			}
+		})
+	}})
+	cfg.Collectors = append(cfg.Collectors, &backupMetrics{f})
+	cfg.ReadyChecks = append(cfg.ReadyChecks, health.Check{Name: "backup", Probe: func(context.Context) error { return backupHealth(f.Stats()) }})
+	return nil
+}
+
+// backupHealth is a remark where the backup is behind: requests are served as well as ever.
+func backupHealth(s follow.Stats) error {
+	var err error
+	switch {
+	case !s.Active:
+	case s.Behind > lateBackup:
+		err = fmt.Errorf("the backup is %s behind: %s", s.Behind.Round(time.Second), s.LastError)
+	case s.BaseError != "":
+		err = errors.New("the backup has no new base: " + s.BaseError)
+	}
+	if err == nil {
+		return nil
+	}
+	return &health.Remark{Shown: "the backup is behind", Err: err}
+}
+
+// backupMetrics shows how the backup of this server goes.
+type backupMetrics struct{ f *follow.Follower }
+
+var (
+	backupActive   = prometheus.NewDesc("rowlock_backup_active", "Whether this server writes the backup: 1, or 0 where another does.", nil, nil)
+	backupLag      = prometheus.NewDesc("rowlock_backup_lag_revisions", "Commits of the database that are not in the backup yet.", nil, nil)
+	backupBehind   = prometheus.NewDesc("rowlock_backup_lag_seconds", "Time since everything that there was then was in the ", nil, nil)
+	backupRevision = prometheus.NewDesc("rowlock_backup_revision", "The newest revision in the ", nil, nil)
+	backupSynced   = prometheus.NewDesc("rowlock_backup_last_sync_timestamp_seconds", "When the backup was last written to the disk, in seconds since 1970.", nil, nil)
+	backupBytes    = prometheus.NewDesc("rowlock_backup_log_bytes_total", "Bytes written to the log of the ", nil, nil)
+	backupBases    = prometheus.NewDesc("rowlock_backup_bases_total", "Bases that were taken for the ", nil, nil)
+	backupGaps     = prometheus.NewDesc("rowlock_backup_gaps_total", "How often commits could not be followed, and the backup has a gap.", nil, nil)
+	backupFailures = prometheus.NewDesc("rowlock_backup_failures_total", "How often the backup could not go on, and was tried again.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *backupMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{backupActive, backupLag, backupBehind, backupRevision, backupSynced, backupBytes, backupBases, backupGaps, backupFailures} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. What only the server that writes the backup
+// knows, only that one tells.
+func (m *backupMetrics) Collect(ch chan<- prometheus.Metric) {
+	s := m.f.Stats()
+	gauge := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	count := func(d *prometheus.Desc, v int64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	count(backupBytes, s.Bytes)
+	count(backupBases, s.Bases)
+	count(backupGaps, s.Gaps)
+	count(backupFailures, s.Failures)
+	if !s.Active {
+		gauge(backupActive, 0)
+		return
+	}
+	gauge(backupActive, 1)
+	gauge(backupLag, float64(max(0, s.Head-s.Revision)))
+	gauge(backupBehind, s.Behind.Seconds())
+	gauge(backupRevision, float64(s.Revision))
+	if !s.Synced.IsZero() {
+		gauge(backupSynced, float64(s.Synced.UnixMilli())/1000)
+	}
+}

@@ -1,0 +1,34 @@
+// Package cli holds what commands share on the command line: exit codes, errors in one line, --overwrite, and the
+// forms of sizes and times.
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+)
+
+// OneLine is an error as it is printed. Parts of it may be what a server, or a file, says.
+func OneLine(err error) string {
+	var text strings.Builder
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		switch so := text.String(); {
+		case so == "":
+		case strings.HasSuffix(so, ":"): // a list follows
+			text.WriteString(" ")
+		default:
+			text.WriteString("; ")
+		}
+		text.WriteString(line)
+	}
+	return shown.Safe(text.String())
+}
+
+// ExitCode ends the process with a code of its own; what went wrong has been said.
+type ExitCode int
+
+func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

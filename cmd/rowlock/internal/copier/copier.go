@@ -1,0 +1,211 @@
+// Package copier is the command that copies objects into another cluster through its API.
+package copier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+	"github.com/rowlock/rowlock/server/convert"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+)
+
+// copyOptions are the flags of copy.
+type copyOptions struct {
+	database.Options
+	remote.Flags
+	to, toContext     string
+	from, fromContext string
+	selector          string
+	skipForbidden     bool
+	opt               copying.Options
+}
+
+func Command() *cobra.Command {
+	o := &copyOptions{}
+	cmd := &cobra.Command{
+		Use:   "copy --to-kubeconfig FILE [--store URL | --from-kubeconfig FILE]",
+		Short: "Copy objects into any cluster, through the API of its server",
+		Long: `Copy objects from a database, or from a live cluster, into any cluster, through the
+API of its server.
+
+Objects are made anew: with UIDs of the target, which references to owners are given,
+too. Namespaces and definitions come first, webhooks and policies last. An object that
+is there already and is no different is left alone, so that a second run does what the
+first one left; fields that others own with other values are conflicts, which are named,
+and are taken with --overwrite; so it is with the status, which --with-status writes.
+
+With --dry-run the target decides everything, admission included, and keeps nothing.
+The command fails if any object could not be copied.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Out, o.ErrOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.to, "to-kubeconfig", "", "kubeconfig of the cluster to write to (required)")
+	f.StringVar(&o.toContext, "to-context", "", "context of --to-kubeconfig (default: the current one)")
+	f.StringVar(&o.Store, "store", "", "database to read (default sqlite:<data-dir>/rowlock.db)")
+	f.StringVar(&o.DataDir, "data-dir", "./rowlock-data", "folder of the server whose database is read")
+	f.StringVar(&o.Encryption, database.EncryptionFlag, "", "file of the servers that says how values in the database are encrypted")
+	f.StringVar(&o.from, "from-kubeconfig", "", "kubeconfig of a live cluster to read, instead of a database")
+	f.StringVar(&o.fromContext, "from-context", "", "context of --from-kubeconfig (default: the current one)")
+	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "leave out, and report, what the user of --from-kubeconfig may not list")
+	f.StringSliceVarP(&o.opt.Namespaces, "namespace", "n", nil, "these namespaces alone, and nothing outside of namespaces; may be repeated")
+	f.StringVarP(&o.selector, "selector", "l", "", "objects with these labels alone")
+	f.StringSliceVar(&o.opt.Resources, "resources", nil, "these resources alone: pods, deployments.apps, *.example.com; may be repeated")
+	f.StringSliceVar(&o.opt.Exclude, "exclude", nil, "all but these resources; may be repeated")
+	f.BoolVar(&o.opt.Overwrite, "overwrite", false, "take over fields that others own with other values")
+	f.BoolVar(&o.opt.WithStatus, "with-status", false, "write the status, too, where it is a subresource")
+	f.BoolVar(&o.opt.Events, "events", false, "copy events, too")
+	f.BoolVar(&o.opt.DryRun, "dry-run", false, "have the target decide, and print the plan; nothing is written")
+	f.IntVar(&o.opt.Workers, "workers", 8, "objects that are written at a time")
+	f.StringVar(&o.Output, "output", "table", "how to answer: table or json")
+	o.Flags.AddTo(f)
+	return cmd
+}
+
+func (o *copyOptions) check(cmd *cobra.Command) error {
+	var err error
+	switch {
+	case o.to == "":
+		return errors.New("--to-kubeconfig is needed: the cluster to write to")
+	case o.from != "" && (cmd.Flags().Changed("store") || cmd.Flags().Changed("data-dir")):
+		return errors.New("--from-kubeconfig: a cluster and a database (--store, --data-dir) cannot both be the source")
+	case o.opt.Workers < 1 || o.opt.Workers > 100:
+		return fmt.Errorf("--workers %d: want 1 to 100", o.opt.Workers)
+	case o.Output != "table" && o.Output != "json":
+		return fmt.Errorf("--output %q: want table or json", o.Output)
+	}
+	ofDatabase, ofCluster := []string{database.EncryptionFlag}, []string{"from-context", "skip-forbidden"}
+	for _, flag := range ofDatabase {
+		if o.from != "" && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is about a database, and --from-kubeconfig is the source", flag)
+		}
+	}
+	for _, flag := range ofCluster {
+		if o.from == "" && cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is about a live cluster, and --from-kubeconfig is not given", flag)
+		}
+	}
+	for flag, names := range map[string][]string{"namespace": o.opt.Namespaces, "resources": o.opt.Resources, "exclude": o.opt.Exclude} {
+		if slices.Contains(names, "") {
+			return fmt.Errorf("--%s %q: a name is empty", flag, strings.Join(names, ","))
+		}
+	}
+	if o.selector != "" {
+		if o.opt.Selector, err = labels.Parse(o.selector); err != nil {
+			return fmt.Errorf("--selector: %w", err)
+		}
+	}
+	return nil
+}
+
+// copyAnswer is what --output json prints.
+type copyAnswer struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	*copying.Report
+	LeftOut []remote.LeftOut `json:"leftOut"` // resources of the source that were not read
+	Error   string           `json:"error,omitempty"`
+}
+
+func (o *copyOptions) run(ctx context.Context) error {
+	to, err := o.Client("--to-kubeconfig", o.to, o.toContext)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if _, err := to.Discover(ctx); err != nil { // before hours are spent on reading
+		return database.Explain(ctx, fmt.Errorf("--to-kubeconfig: %w", err), "nothing was copied")
+	}
+	from, err := o.read(ctx)
+	if err != nil {
+		return database.Explain(ctx, err, "nothing was copied")
+	}
+	from.leaveUnknown(&o.opt)
+	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
+	o.opt.Convert = func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error) {
+		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})
+	}
+	p := progress.New(o.ErrOut, "copying", "objects")
+	p.Total(from.objects)
+	o.opt.Progress = p.Show
+	report, err := copying.Run(ctx, to, copying.FromSpool(from.Spool), o.opt)
+	p.End()
+	err = errors.Join(err, from.Close())
+	if ctx.Err() != nil {
+		err = errors.New("interrupted: what was copied stays, and the same command goes on")
+	}
+	a := copyAnswer{Source: from.name, Target: to.Host(), Report: report, LeftOut: from.leftOut}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	if e := o.Answer(o.Out, a, a.table); e != nil {
+		return errors.Join(err, e)
+	}
+	if bad := report.Total.Failed + report.Total.Conflicts; err == nil && bad > 0 {
+		err = fmt.Errorf("%d of the objects were not copied: %d conflicts, %d failed", bad, report.Total.Conflicts, report.Total.Failed)
+	}
+	return err
+}
+
+func (a copyAnswer) table(w io.Writer) {
+	safe, verb := shown.Safe, "COPIED"
+	if a.DryRun {
+		verb = "WOULD COPY"
+	}
+	fmt.Fprintf(w, "%s\tfrom %s to %s\n\n", verb, safe(a.Source), safe(a.Target))
+	fmt.Fprintf(w, "RESOURCE\tCREATED\tCHANGED\tUNCHANGED\tSKIPPED\tCONFLICTS\tFAILED\n")
+	for _, t := range append(a.Resources, a.Total) {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", safe(t.Resource), t.Created, t.Changed, t.Unchanged, t.Skipped, t.Conflicts, t.Failed)
+	}
+	if len(a.Details)+len(a.LeftOut) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nOUTCOME\tRESOURCE\tNAMESPACE\tNAME\tREASON\n")
+	dash := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return safe(s)
+	}
+	for _, l := range a.LeftOut {
+		fmt.Fprintf(w, "left out\t%s\t-\t-\t%s\n", safe(l.Resource), safe(l.Reason))
+	}
+	kept := map[[2]string]int{} // skipped objects of a resource, by reason: a line for many
+	for _, d := range a.Details {
+		if d.Outcome == copying.Skipped {
+			kept[[2]string{d.Resource, d.Reason}]++
+		}
+	}
+	for _, d := range a.Details {
+		alike := [2]string{d.Resource, d.Reason}
+		if n := kept[alike]; d.Outcome == copying.Skipped && n != 1 {
+			if kept[alike] = 0; n > 1 {
+				fmt.Fprintf(w, "%s\t%s\t-\t(%d objects)\t%s\n", d.Outcome, safe(d.Resource), n, dash(d.Reason))
+			}
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Outcome, safe(d.Resource), dash(d.Namespace), safe(d.Name), dash(d.Reason))
+	}
+	if a.Unnamed > 0 {
+		fmt.Fprintf(w, "...\t%d more\t\t\t\n", a.Unnamed)
+	}
+}

@@ -1,0 +1,73 @@
+package copier
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
+)
+
+const evilText = "\x1b]0;x\x07\u009b\u202e"
+
+// TestCopyTableIsText: neither cluster moves the cursor of who reads the answer; nor does
+// what an error says.
+func TestCopyTableIsText(t *testing.T) {
+	a := copyAnswer{
+		Source: "s" + evilText, Target: "t" + evilText, LeftOut: []remote.LeftOut{{Resource: "l" + evilText, Reason: "because " + evilText}},
+		Report: &copying.Report{
+			Resources: []copying.Tally{{Resource: "r" + evilText}},
+			Details:   []copying.Detail{{Resource: "r" + evilText, Namespace: "ns" + evilText, Name: "n" + evilText, Outcome: copying.Failed, Reason: "it is " + evilText}},
+		},
+	}
+	var b strings.Builder
+	a.table(&b)
+	text := b.String() + cli.OneLine(errors.New("no\n"+evilText))
+	if strings.ContainsAny(text, evilText[:1]+"\x07\u009b\u202e") || !strings.Contains(text, "because ") || !strings.Contains(text, "it is ") || !strings.Contains(text, "no; ") {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestCopyTableIsShort: what is skipped for one reason is one line, and still counted.
+func TestCopyTableIsShort(t *testing.T) {
+	a := copyAnswer{Report: &copying.Report{}}
+	for i := range 20 {
+		a.Details = append(a.Details, copying.Detail{Resource: "clusterroles", Name: fmt.Sprint("r", i), Outcome: copying.Skipped, Reason: "its own"}, copying.Detail{Resource: "pods", Name: fmt.Sprint("p", i), Outcome: copying.Failed, Reason: "no"})
+	}
+	a.Details = append(a.Details, copying.Detail{Resource: "secrets", Name: "alone", Outcome: copying.Skipped, Reason: "its own"})
+	var b strings.Builder
+	a.table(&b)
+	if text := b.String(); strings.Count(text, "clusterroles") != 1 || !strings.Contains(text, "(20 objects)\tits own") || strings.Count(text, "failed\tpods") != 20 || !strings.Contains(text, "alone\tits own") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestCopyRefuses: flags that say nothing about this source, or nothing at all, are refused
+// by their names.
+func TestCopyRefuses(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--to-kubeconfig is needed":            {},
+		"--encryption-provider-config is":      {"--to-kubeconfig", "x", "--from-kubeconfig", "y", "--encryption-provider-config", "z"},
+		"--from-context is about a live":       {"--to-kubeconfig", "x", "--from-context", "y"},
+		"--skip-forbidden is about a live":     {"--to-kubeconfig", "x", "--skip-forbidden"},
+		"cannot both be the source":            {"--to-kubeconfig", "x", "--from-kubeconfig", "y", "--store", "z"},
+		`--namespace "shop,": a name is empty`: {"--to-kubeconfig", "x", "-n", "shop,"},
+		"--exclude":                            {"--to-kubeconfig", "x", "--exclude", "a,,b"},
+		"--qps NaN":                            {"--to-kubeconfig", "x", "--qps", "NaN"},
+		"--workers 0":                          {"--to-kubeconfig", "x", "--workers", "0"},
+		"--selector":                           {"--to-kubeconfig", "x", "-l", "a=b=c"},
+	} {
+		cmd := Command()
+		cmd.SetArgs(args)
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package copier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote/copying"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/upkeep"
+)
+
+// copySource is what copy reads, as it was at one moment.
+type copySource struct {
+	objects int64 // that were read
+	*remote.Spool
+	name    string // for people
+	leftOut []remote.LeftOut
+}
+
+// leaveUnknown names the words of --resources by which nothing was found: a singular, say,
+// must not look like a resource that has no objects.
+func (s *copySource) leaveUnknown(opt *copying.Options) {
+	for _, word := range opt.Resources {
+		one := copying.Options{Resources: []string{word}}
+		named := func(r remote.Resource) bool { return one.Picks(r.String()) }
+		read := slices.ContainsFunc(s.Sections(), func(section remote.Section) bool { return named(section.Resource) })
+		left := slices.ContainsFunc(s.leftOut, func(l remote.LeftOut) bool { return one.Picks(l.Resource) })
+		if !read && !left {
+			s.leftOut = append(s.leftOut, remote.LeftOut{Resource: word, Reason: "the source has no objects by this name (plurals with their group are meant: pods, deployments.apps)"})
+		}
+	}
+}
+
+// mostSpooled is how much of a database is copied.
+const mostSpooled = 1 << 40
+
+// read brings all that may be copied into a file, before anything is written: of a
+// database at one revision, of a live cluster each resource at one version.
+func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
+	if o.from == "" {
+		return o.readStore(ctx)
+	}
+	c, err := o.Client("--from-kubeconfig", o.from, o.fromContext)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	read := int64(0)
+	p, show := remote.ShowProgress(o.ErrOut, c.Host())
+	all, err := c.Collect(ctx, remote.Options{
+		SkipForbidden: o.skipForbidden,
+		Want:          func(r remote.Resource) bool { return o.opt.Picks(r.String()) },
+		Count:         true,
+		Progress: func(at remote.Progress) {
+			read = at.Objects
+			show(at)
+		},
+	})
+	p.End()
+	if err != nil {
+		return nil, fmt.Errorf("--from-kubeconfig: %w", err)
+	}
+	return &copySource{Spool: all.Spool, name: c.Host(), leftOut: all.LeftOut, objects: read}, nil
+}
+
+func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
+	spool, err := remote.NewSpool("", mostSpooled, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &copySource{Spool: spool, name: database.PublicURL(o.URL()), leftOut: []remote.LeftOut{}}
+	err = database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, _ bool) error {
+		return o.With(ctx, database.AsIs, "nothing was copied", func(d sqlstore.Driver) error {
+			p, err := o.Rows(ctx, d, "reading the database", false)
+			if err != nil {
+				return err
+			}
+			defer p.End()
+			r := &rowReader{spool: spool, picks: o.opt.Picks, open: func(row *sqlstore.Row) error { return database.Decrypt(ctx, keys, row) }, progress: p.Show}
+			err = r.all(ctx, d)
+			s.objects = r.objects
+			return database.ExplainCompacted(err)
+		})
+	})
+	if err != nil {
+		return nil, errors.Join(err, spool.Close())
+	}
+	return s, nil
+}
+
+// rowReader brings rows into a Spool.
+type rowReader struct {
+	spool    *remote.Spool
+	picks    func(resource string) bool
+	open     func(*sqlstore.Row) error
+	progress func(int64)
+	resource string
+	section  *remote.Filling
+	rows     int64 // that were read
+	objects  int64 // among them, that may be copied
+}
+
+func (r *rowReader) all(ctx context.Context, d sqlstore.Driver) error {
+	window, release, err := upkeep.Hold(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := upkeep.Snapshot(ctx, d, window.Head, r.page); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+func (r *rowReader) page(rows []sqlstore.Row) error {
+	for i := range rows {
+		row := &rows[i]
+		r.rows++
+		r.progress(r.rows)
+		if strings.HasPrefix(row.Key.Resource, "~") || !r.picks(row.Key.Resource) { // "~": a taken address or port, which follows from its object
+			continue
+		}
+		if err := r.open(row); err != nil {
+			return err
+		}
+		if !json.Valid(row.Value) {
+			return fmt.Errorf("%s is damaged: `rowlock store verify` and `rowlock store repair` help", row.Key)
+		}
+		if row.Key.Resource != r.resource {
+			if err := r.end(); err != nil {
+				return err
+			}
+			name, group, _ := strings.Cut(row.Key.Resource, ".")
+			r.resource, r.section = row.Key.Resource, r.spool.Open(remote.Resource{Group: group, Name: name})
+		}
+		if err := r.section.Put(remote.Object{JSON: row.Value}); err != nil {
+			return err
+		}
+		r.objects++
+	}
+	return nil
+}
+
+// end closes the section that is open.
+func (r *rowReader) end() error {
+	if r.section == nil {
+		return nil
+	}
+	return r.section.Close(remote.Listed{})
+}

@@ -1,0 +1,58 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/encryption"
+)
+
+// WithKeys lends what decrypts values to a command, for as long as fn runs. Without a file
+// nothing can be decrypted, and given is false.
+func WithKeys(ctx context.Context, path string, log *slog.Logger, fn func(keys sqlstore.Sealer, given bool) error) (err error) {
+	if path == "" {
+		return fn(sqlstore.Unsealed{}, false)
+	}
+	set, err := encryption.Open(ctx, encryption.Config{Path: path, KMSv1: true, Log: log})
+	if err != nil {
+		return fmt.Errorf("--%s: %w", EncryptionFlag, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- set.Run(ctx) }()
+	defer func() {
+		stop()
+		if e := <-done; err == nil && e != nil && !errors.Is(e, context.Canceled) {
+			err = e
+		}
+		err = errors.Join(err, set.Close())
+	}()
+	return fn(set, true)
+}
+
+const EncryptionFlag = "encryption-provider-config"
+
+// Decrypt decrypts a row for an export. Without keys the export fails; a value that
+// the keys do not open is damaged.
+func Decrypt(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) error {
+	plain, _, err := keys.Open(ctx, row.Key, row.Value)
+	if _, none := keys.(sqlstore.Unsealed); none && err != nil {
+		return fmt.Errorf("%w: give --%s", err, EncryptionFlag)
+	}
+	if err == nil {
+		row.Value = plain
+	}
+	return ctx.Err()
+}
+
+// ExplainCompacted adds what helps when history was compacted while it was read.
+func ExplainCompacted(err error) error {
+	var compacted *sqlstore.CompactedError
+	if errors.As(err, &compacted) {
+		return fmt.Errorf("%w: reading took longer than servers keep history; raise their --history-retention", err)
+	}
+	return err
+}

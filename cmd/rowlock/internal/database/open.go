@@ -1,0 +1,244 @@
+// Package database opens the database that --store names: for a server, and for the commands of an operator, whose
+// common flags it declares.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
+)
+
+// Mode says what opening a database may do to it.
+type Mode int
+
+const (
+	Migrate Mode = iota // create it, or bring its schema up to date, as needed
+	AsIs                // it must be there, with a schema that this binary knows
+)
+
+// opener opens the database that a --store URL names; rest is what follows the scheme.
+type opener func(ctx context.Context, url, rest string, how Mode, o DriverFlags) (sqlstore.Driver, error)
+
+// DriverFlags are the flags of serve that only one driver has a use for.
+type DriverFlags struct {
+	maxBytes         int64
+	checkpoint       string // "" as auto
+	maxMemory        int64
+	feed             string
+	maxConns         int32
+	pollInterval     time.Duration
+	statementTimeout time.Duration
+	lockTimeout      time.Duration
+	relaxed          []string
+	Unsynced         bool // --unsafe-no-fsync of the etcd that names the database
+	Reconnected      func()
+	Log              *slog.Logger
+}
+
+func (o *DriverFlags) AddTo(f *pflag.FlagSet) {
+	f.Int64Var(&o.maxBytes, "sqlite-max-bytes", 0, "largest size of the SQLite file: beyond it writes are refused, and reads go on (0: what the disk holds)")
+	f.StringVar(&o.checkpoint, "sqlite-checkpoint", "auto", "who copies SQLite's write-ahead log into the file: auto (this server) or off (another program does, as Litestream; without one the log grows for ever)")
+	f.Int64Var(&o.maxMemory, "in-memory-max-bytes", 1<<30, "largest size of what --store=memory: holds, past versions of objects included: beyond it writes are refused but for deletes, and reads go on (0: no limit)")
+	f.StringSliceVar(&o.relaxed, "relaxed-durability", nil, "leases, events or both: writes of these alone are acknowledged before the disk has them; a power loss may take those of the last 100ms, a crash of this process none (default: none)")
+	f.StringVar(&o.feed, "postgres-feed", "notify", "how other servers' writes are heard of: notify (LISTEN) or poll (for poolers in transaction mode)")
+	f.DurationVar(&o.pollInterval, "postgres-poll-interval", 0, "how often to look for other servers' writes (default 50ms with --postgres-feed=poll, else 5s)")
+	f.Int32Var(&o.maxConns, "postgres-max-connections", 0, "most connections of this server's pool, without the one that listens (default: pool_max_conns of the URL, at least 8)")
+	f.DurationVar(&o.statementTimeout, "postgres-statement-timeout", 30*time.Second, "how long a statement may take")
+	f.DurationVar(&o.lockTimeout, "postgres-lock-timeout", 5*time.Second, "how long a commit waits for those of other servers")
+}
+
+// flagError is what is wrong with another flag than --store.
+type flagError struct {
+	flag string
+	err  error
+}
+
+func badFlag(flag string, err error) error { return &flagError{flag, err} }
+
+func (e *flagError) Error() string { return "--" + e.flag + ": " + e.err.Error() }
+
+func (e *flagError) Unwrap() error { return e.err }
+
+// relaxable are the resources of --relaxed-durability.
+func (o *DriverFlags) relaxable() ([]string, error) {
+	resources, err := sqlstore.ParseRelaxed(o.relaxed)
+	if err != nil {
+		return nil, badFlag("relaxed-durability", err)
+	}
+	return resources, nil
+}
+
+func (o *DriverFlags) postgres() (cfg postgres.Config, err error) {
+	switch o.feed {
+	case "": // no server: nothing is listened for
+		cfg.AnyPooler = true
+	case "notify":
+	case "poll":
+		cfg.Poll = true
+	default:
+		return cfg, badFlag("postgres-feed", fmt.Errorf("%q is neither notify nor poll", o.feed))
+	}
+	if o.maxConns < 0 || o.maxConns == 1 {
+		return cfg, badFlag("postgres-max-connections", fmt.Errorf("%d: at least 2 are needed", o.maxConns))
+	}
+	cfg.MaxConns, cfg.PollInterval, cfg.StatementTimeout, cfg.LockTimeout = o.maxConns, o.pollInterval, o.statementTimeout, o.lockTimeout
+	cfg.Reconnected, cfg.Log = o.Reconnected, o.Log
+	cfg.Relaxed, err = o.relaxable()
+	return cfg, err
+}
+
+// drivers are all stores there are, by URL scheme.
+var drivers = map[string]opener{
+	"sqlite":     openSQLite,
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+	"memory":     openMemory,
+}
+
+// InMemoryURL names a database in memory: one for each process, and each time an empty one.
+const InMemoryURL = "memory:"
+
+func IsInMemory(url string) bool { return strings.HasPrefix(url, InMemoryURL) }
+
+func openMemory(_ context.Context, _, rest string, how Mode, o DriverFlags) (sqlstore.Driver, error) {
+	switch {
+	case rest != "":
+		return nil, fmt.Errorf("a database in memory has no name: want %s, not %q behind it", InMemoryURL, rest)
+	case how == AsIs:
+		return nil, errors.New("a database in memory is known to its server alone")
+	case o.maxMemory < 0:
+		return nil, badFlag("in-memory-max-bytes", fmt.Errorf("%d is negative", o.maxMemory))
+	case len(o.relaxed) > 0:
+		return nil, badFlag("relaxed-durability", errors.New("a database in memory has no disk to wait for"))
+	}
+	return memory.New(memory.Config{MaxBytes: o.maxMemory}).Open(), nil
+}
+
+func openSQLite(ctx context.Context, _, rest string, how Mode, o DriverFlags) (sqlstore.Driver, error) {
+	path := strings.TrimPrefix(rest, "//")
+	if o.maxBytes < 0 {
+		return nil, badFlag("sqlite-max-bytes", fmt.Errorf("%d is negative", o.maxBytes))
+	}
+	if o.checkpoint != "" && o.checkpoint != "auto" && o.checkpoint != "off" {
+		return nil, badFlag("sqlite-checkpoint", fmt.Errorf("%q is neither auto nor off", o.checkpoint))
+	}
+	if how == AsIs {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the database file %s does not exist", path)
+		}
+	}
+	relaxed, err := o.relaxable()
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == AsIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.Unsynced})
+}
+
+// SQLitePath is the file that a --store URL names, if it names one.
+func SQLitePath(url string) (string, bool) {
+	rest, ok := strings.CutPrefix(url, "sqlite:")
+	return strings.TrimPrefix(rest, "//"), ok
+}
+
+func openPostgres(ctx context.Context, url, rest string, how Mode, o DriverFlags) (sqlstore.Driver, error) {
+	cfg, err := o.postgres()
+	if err != nil {
+		return nil, err
+	}
+	cfg.NoMigrate = how == AsIs
+	return postgres.Open(ctx, connection(url, rest), cfg)
+}
+
+// connection is what libpq would be given: the URL, or the keywords behind the scheme.
+func connection(url, rest string) string {
+	if strings.HasPrefix(rest, "//") {
+		return url
+	}
+	return rest
+}
+
+// Open opens --store with nothing special.
+func Open(ctx context.Context, url string, how Mode) (sqlstore.Driver, error) {
+	return OpenWith(ctx, url, how, DriverFlags{})
+}
+
+func OpenWith(ctx context.Context, url string, how Mode, o DriverFlags) (sqlstore.Driver, error) {
+	scheme, rest, ok := strings.Cut(url, ":")
+	open := drivers[scheme]
+	if !ok || open == nil {
+		named := "it"
+		if isScheme(scheme) { // else it may be anything, a password too
+			named = strconv.Quote(scheme)
+		}
+		return nil, fmt.Errorf("--store: %s names no known store: want sqlite:FILE, postgres://USER@HOST/DATABASE, postgres:KEYWORD=VALUE... or memory:", named)
+	}
+	d, err := open(ctx, url, rest, how, o)
+	var other *flagError
+	if errors.As(err, &other) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--store: %w", err)
+	}
+	return d, nil
+}
+
+func isScheme(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
+}
+
+// PublicURL is a store's URL without what must not be seen, and with what is not in it
+// but in variables and files.
+func PublicURL(text string) string {
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch scheme {
+	case "sqlite", "memory":
+		return text
+	case "postgres", "postgresql":
+		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil && !misplaced(text) {
+			return seen
+		}
+		return scheme + ":..."
+	}
+	return "..."
+}
+
+// misplaced says that a URL may have parts of a password where others stand, because
+// a character of it was not escaped.
+func misplaced(text string) bool {
+	_, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return false
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	_, err := url.Parse(text)
+	return err != nil || strings.Count(authority, "@") > 1 || strings.ContainsAny(path, "@#") || strings.Contains(authority, "#")
+}
+
+// Files are those of an embedded database, which holds Secrets as they are unless they are encrypted.
+func Files(flag, url string) []flagfile.File {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok {
+		return nil
+	}
+	path = strings.TrimPrefix(path, "//")
+	return []flagfile.File{flagfile.New(flag, path), flagfile.New(flag, path+"-wal")}
+}
+
+// CacheFileOf is where the cache file of an SQLite database lies by default.
+func CacheFileOf(database string) string { return database + "-cache" }

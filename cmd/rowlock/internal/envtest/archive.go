@@ -1,0 +1,115 @@
+package envtest
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/sqlstore/archive"
+)
+
+func envtestArchiveCommand() *cobra.Command {
+	var overwrite cli.Overwrite
+	cmd := &cobra.Command{
+		Use:   "archive [FILE]",
+		Short: "Write the archive of kube-apiserver, etcd and kubectl that setup-envtest takes",
+		Long: `Write the archive of kube-apiserver, etcd and, where one is in PATH, kubectl that
+setup-envtest takes, to FILE or to the standard output:
+
+  rowlock envtest archive | setup-envtest sideload ` + program.Release + `.13`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			out := cmd.OutOrStdout()
+			if len(args) == 0 || args[0] == "-" {
+				if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+					return errors.New("the archive is not for a terminal: name a FILE")
+				}
+				return archiveAssets(out)
+			}
+			if err := overwrite.AllowsReplacing(args[0]); err != nil {
+				return err
+			}
+			return archive.WriteFile(args[0], archiveAssets)
+		},
+	}
+	overwrite.AddTo(cmd.Flags())
+	return cmd
+}
+
+// etcdScript is etcd in an archive of a binary without the small program: two copies of
+// the large one would double it, and who unpacks it leaves links out.
+const etcdScript = `#!/bin/sh
+exec "$(dirname "$0")/kube-apiserver" etcd "$@"
+`
+
+// archiveAssets writes a compressed archive.
+func archiveAssets(to io.Writer) error {
+	self, err := own()
+	if err != nil {
+		return err
+	}
+	small, err := smallEtcd(self)
+	if err != nil {
+		return err
+	}
+	if small == nil && runtime.GOOS != "windows" {
+		small = []byte(etcdScript)
+	}
+	packed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(packed)
+	if err := addFile(t, program.APIServer, self); err != nil {
+		return err
+	}
+	if small == nil {
+		err = addFile(t, program.Etcd, self)
+	} else {
+		err = add(t, program.Etcd, int64(len(small)), bytes.NewReader(small))
+	}
+	if err != nil {
+		return err
+	}
+	if kubectl := foundKubectl(); kubectl != "" {
+		if err := addFile(t, "kubectl", kubectl); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.Close(), packed.Close())
+}
+
+func addFile(t *tar.Writer, name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return add(t, name, info.Size(), f)
+}
+
+// add writes a program under the path that such archives have.
+func add(t *tar.Writer, name string, size int64, content io.Reader) error {
+	err := t.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: "controller-tools/envtest/" + program.Exe(name), Mode: 0o755, Size: size, ModTime: time.Unix(0, 0),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(t, content)
+	return err
+}

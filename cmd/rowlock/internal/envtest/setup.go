@@ -1,0 +1,214 @@
+// Package envtest holds the commands that put this binary where tests of controllers look for a control plane's
+// programs.
+package envtest
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+)
+
+// embedded may hold the program of cmd/etcd.
+//
+//go:embed embedded
+var embedded embed.FS
+
+// Command prepares what controller-runtime's envtest looks for.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "envtest",
+		Short: "Put this binary where tests of controllers look for kube-apiserver and etcd",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(envtestSetupCommand(), envtestArchiveCommand())
+	return cmd
+}
+
+func envtestSetupCommand() *cobra.Command {
+	form := "env"
+	cmd := &cobra.Command{
+		Use:   "setup [DIR]",
+		Short: "Lay out kube-apiserver, etcd and kubectl, and print the variable that names their folder",
+		Long: `Lay out kube-apiserver, etcd and, where one is in PATH, kubectl in a folder, and print
+the variable by which controller-runtime's envtest finds them:
+
+  eval "$(rowlock envtest setup)" && go test ./...
+
+Without DIR it is a folder of this version in the user's cache.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if form != "env" && form != "path" {
+				return fmt.Errorf("--print %q: want env or path", form)
+			}
+			dir, err := assetsDir(args)
+			if err != nil {
+				return err
+			}
+			if err := layOut(dir); err != nil {
+				return err
+			}
+			if form == "env" {
+				dir = "export KUBEBUILDER_ASSETS=" + quote(dir)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), dir)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&form, "print", "p", form, "what to print: env, a line for a shell, or path, the folder alone")
+	return cmd
+}
+
+func assetsDir(args []string) (string, error) {
+	if len(args) > 0 {
+		return filepath.Abs(args[0])
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for caches, so name a DIR: %w", err)
+	}
+	return filepath.Join(cache, "rowlock", "envtest-"+program.Release+"-"+program.Version), nil
+}
+
+// quote makes one word of a shell of a text.
+func quote(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// smallEtcd is the program of cmd/etcd: the one inside this binary, or a file beside it.
+// It is nil where there is neither.
+func smallEtcd(self string) ([]byte, error) {
+	text, err := embedded.ReadFile("embedded/etcd")
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	beside := filepath.Join(filepath.Dir(self), program.Exe(program.Etcd))
+	if same(beside, self) {
+		return nil, nil
+	}
+	said, err := exec.Command(beside, "--version").Output()
+	if err != nil || !bytes.Contains(said, []byte("rowlock-")) {
+		return nil, nil // no program, or another one
+	}
+	return os.ReadFile(beside)
+}
+
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// own is the file of this binary.
+func own() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// layOut fills a folder. Files that are there are replaced as a whole, so that what runs
+// from them goes on.
+func layOut(dir string) error {
+	self, err := own()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	server := filepath.Join(dir, program.Exe(program.APIServer))
+	if err := place(server, func(at string) error { return linkOrCopy(self, at) }); err != nil {
+		return err
+	}
+	small, err := smallEtcd(self)
+	if err != nil {
+		return err
+	}
+	if err := place(filepath.Join(dir, program.Exe(program.Etcd)), func(at string) error {
+		if small == nil {
+			return linkOrCopy(server, at)
+		}
+		return os.WriteFile(at, small, 0o755)
+	}); err != nil {
+		return err
+	}
+	kubectl, to := foundKubectl(), filepath.Join(dir, program.Exe("kubectl"))
+	if kubectl == "" || same(kubectl, to) {
+		return nil
+	}
+	return place(to, func(at string) error {
+		if os.Symlink(kubectl, at) == nil {
+			return nil
+		}
+		return linkOrCopy(kubectl, at)
+	})
+}
+
+// foundKubectl is the kubectl of PATH, or "".
+func foundKubectl() string {
+	path, err := exec.LookPath("kubectl")
+	if err != nil {
+		return ""
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// place has a file made beside its place, and puts it there.
+func place(path string, build func(at string) error) error {
+	part := path + ".new"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was cut short
+		return err
+	}
+	if err := build(part); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	if err := os.Rename(part, path); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	// Renaming a file to another name of the same file does nothing, and leaves both names.
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// linkOrCopy makes a file of the same contents, which takes no place on the disk where
+// that can be.
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,38 @@
+// Package etcd is the command that stands in for an etcd in test environments, as cmd/etcd does.
+package etcd
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/sqlstore/standin"
+)
+
+// Command is the program that cmd/etcd is too.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   program.Etcd,
+		Short: "Keep the database of API servers that are started by the name kube-apiserver, with the command line of etcd",
+		Long: `Keep the database of API servers that are started by the name kube-apiserver, with
+the command line of etcd. It is no etcd: its health checks and the place of the
+database are all that it answers. ` + "`rowlock etcd --help`" + ` shows its flags.`,
+		DisableFlagParsing: true,
+		SilenceUsage:       true,
+		SilenceErrors:      true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if code := runEtcd(cmd.Context(), args); code != 0 {
+				return cli.ExitCode(code)
+			}
+			return nil
+		},
+	}
+	return cmd
+}
+
+func runEtcd(ctx context.Context, args []string) int {
+	return standin.Main(ctx, args, os.Getenv, program.Version, os.Stdout, os.Stderr)
+}

@@ -1,0 +1,131 @@
+package blame
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/moments"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/screen"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+)
+
+// Draw is the object as YAML with, before each line that sets a value, who set it last and
+// when. obj is the object as it is shown, which may hide values but has the same fields.
+func Draw(s screen.Screen, now time.Time, text string, origins map[string]Origin) (string, error) {
+	owners, err := lines(text)
+	if err != nil {
+		return "", err
+	}
+	who := 0
+	for _, o := range origins {
+		who = max(who, len([]rune(name(o))))
+	}
+	who = min(who, 28)
+	var b strings.Builder
+	at := ""
+	i := 0
+	for line := range strings.Lines(text) {
+		if p, known := owners[i]; known {
+			at = p
+		}
+		gutter := strings.Repeat(" ", who+26)
+		if o, ok := origins[at]; ok && at != "" {
+			gutter = screen.Pad(s.Fit(name(o), who), who) + " " + screen.Pad(when(o, now), 25)
+		}
+		b.WriteString(s.Paint(screen.Dim, gutter) + s.Sign("│", "|") + " " + shown.SafeLines(line))
+		i++
+	}
+	return b.String(), nil
+}
+
+func name(o Origin) string {
+	text := o.Manager
+	if o.User != "" {
+		text = strings.TrimSpace(text + " (" + o.User + ")")
+	}
+	if text == "" {
+		text = "-"
+	}
+	return shown.Safe(text)
+}
+
+// when is the time of a day and the revision; ≤ for what is older than the history.
+func when(o Origin, now time.Time) string {
+	t := o.Time.In(now.Location())
+	text := t.Format("15:04:05")
+	if moments.Day(t, now) != "today" {
+		text = t.Format("2006-01-02 15:04")
+	}
+	if o.Before {
+		return "<= " + text
+	}
+	return fmt.Sprintf("%s #%s", text, shown.Safe(o.Revision))
+}
+
+// lines says for each line of a YAML text the path of what begins there: "" for what only
+// holds others. Lines that go on with a value are missing.
+func lines(text string) (map[int]string, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return nil, err
+	}
+	owners := map[int]string{}
+	if len(doc.Content) == 1 {
+		mark(doc.Content[0], nil, owners)
+	}
+	return owners, nil
+}
+
+func mark(n *yaml.Node, at path, owners map[int]string) {
+	claim := func(line int, p string) {
+		if have := owners[line-1]; have == "" {
+			owners[line-1] = p
+		}
+	}
+	switch {
+	case n.Kind == yaml.MappingNode && len(n.Content) > 0:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			next := append(at[:len(at):len(at)], step{key: key.Value})
+			if holds(value) {
+				claim(key.Line, "")
+			} else {
+				claim(key.Line, next.String())
+			}
+			mark(value, next, owners)
+		}
+	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
+		var list []any
+		if n.Decode(&list) != nil {
+			return
+		}
+		for i := range list {
+			list[i] = plain(list[i])
+		}
+		for i, s := range elements(list) {
+			mark(n.Content[i], append(at[:len(at):len(at)], s), owners)
+		}
+	default:
+		claim(n.Line, at.String())
+	}
+}
+
+func holds(n *yaml.Node) bool {
+	return (n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode) && len(n.Content) > 0
+}
+
+// plain turns the numbers of YAML into those of JSON, so that elements have the same names.
+func plain(value any) any {
+	switch v := value.(type) {
+	case int:
+		return int64(v)
+	case map[string]any:
+		for key, child := range v {
+			v[key] = plain(child)
+		}
+	}
+	return value
+}

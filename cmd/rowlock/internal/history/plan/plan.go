@@ -1,0 +1,259 @@
+// Package plan brings objects back: it finds what has to be created, changed and deleted,
+// tries all of it on the server without effect, and then does it, with the rights of the
+// user. Each step is bound to the state that was seen: what somebody has changed since is
+// a conflict, which is named, and never overwritten.
+//
+// A plan is held in memory, up to a bound; whoever needs more narrows it down.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
+)
+
+// Manager is the field manager of what a plan writes.
+const Manager = "rowlock-restore"
+
+// Bounds of a plan.
+const (
+	mostSteps = 20000
+	mostBytes = 256 << 20
+)
+
+// Object is an object as JSON.
+type Object = revisions.Object
+
+// Action is what a step does.
+type Action string
+
+// Actions.
+const (
+	Create Action = "create"
+	Change Action = "change"
+	Adopt  Action = "adopt" // gets its owner back, and is left as it is otherwise
+	Delete Action = "delete"
+)
+
+// Step is one write.
+type Step struct {
+	Action Action
+	Target cluster.Target
+	Object Object   // what is created, or what it is changed to
+	Status any      // written behind it, where it is asked for
+	OldUID string   // of the object in the past
+	Fields []string // that a change changes, the first of them
+	Notes  []string
+
+	uid, version string // of the live object: it must not have changed
+	owned        bool   // it has owners that this plan creates
+	already      bool   // if it is there when it is to be created, its controller was faster
+
+	Err  error // why it does not go, or did not
+	Done bool
+	Note string // what happened instead
+}
+
+// Plan is a list of steps, in the order in which they are done.
+type Plan struct {
+	Steps []*Step
+	Same  int            // objects that are as they should be
+	Left  map[string]int // what was left out, by reason
+	Notes []string
+
+	bytes  int
+	uids   map[string]string // of what came back: by the UID of the past
+	absent map[string]bool   // namespaces that the plan creates
+	made   map[string]bool   // UIDs of the past of what it creates
+}
+
+// New is an empty plan.
+func New() *Plan {
+	return &Plan{Left: map[string]int{}, uids: map[string]string{}, absent: map[string]bool{}, made: map[string]bool{}}
+}
+
+func (p *Plan) leave(reason string) { p.Left[reason]++ }
+
+// add appends a step; too large a plan is an error.
+func (p *Plan) add(s *Step, size int) error {
+	p.Steps = append(p.Steps, s)
+	p.bytes += size
+	if s.Action == Create && s.OldUID != "" {
+		p.made[s.OldUID] = true
+	}
+	if s.Action == Create && s.Target.Resource.Name == "namespaces" && s.Target.Resource.Group == "" {
+		p.absent[s.Target.Name] = true
+	}
+	if len(p.Steps) > mostSteps || p.bytes > mostBytes {
+		return fmt.Errorf("that is more than %d objects or %d MiB at once: name types, objects or a selector", mostSteps, mostBytes>>20)
+	}
+	return nil
+}
+
+// untried is why a dry run says nothing of a step.
+const untried = "not tried: its namespace is made first"
+
+// DryRun asks the server for each step without effect, and keeps what it says with the
+// step. ok says whether all would go.
+func (p *Plan) DryRun(ctx context.Context, c *cluster.Client) (ok bool, err error) {
+	ok = true
+	for _, s := range p.Steps {
+		if s.Err == nil && s.Action == Create && p.absent[s.Target.Namespace] {
+			s.Notes = append(s.Notes, untried)
+			continue
+		}
+		if s.Err == nil {
+			_, s.Err = s.send(ctx, c, true)
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		ok = ok && s.Err == nil
+	}
+	return ok, nil
+}
+
+// Apply does the steps that a dry run found to go, and calls done behind each. ok says
+// whether all that were tried went.
+func (p *Plan) Apply(ctx context.Context, c *cluster.Client, done func(*Step)) (ok bool, err error) {
+	ok = true
+	lost := map[string]bool{} // UIDs of the past that did not come back
+	for _, s := range p.Steps {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if s.Err == nil {
+			s.Err = p.step(ctx, c, s, lost)
+			s.Done = s.Err == nil
+			done(s)
+		}
+		if s.Err != nil {
+			ok = false
+			lost[s.OldUID] = true
+		}
+	}
+	return ok, nil
+}
+
+func (p *Plan) step(ctx context.Context, c *cluster.Client, s *Step, lost map[string]bool) error {
+	if s.owned {
+		if err := p.adopt(s, lost); err != nil {
+			return err
+		}
+	}
+	made, err := s.send(ctx, c, false)
+	if s.Action == Create && s.already && apierrors.IsAlreadyExists(err) {
+		if made, err = current(ctx, c, s.Target); err == nil {
+			s.Note = "its controller was faster"
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if s.Action == Create && s.OldUID != "" {
+		p.uids[s.OldUID] = revisions.Text(made, "uid")
+	}
+	if s.Status != nil && s.Note == "" {
+		return writeStatus(ctx, c, s, made)
+	}
+	return nil
+}
+
+// adopt puts the new UIDs of owners into an object.
+func (p *Plan) adopt(s *Step, lost map[string]bool) error {
+	for _, ref := range owners(s.Object) {
+		old, _ := ref["uid"].(string)
+		if lost[old] {
+			return fmt.Errorf("its owner %v/%v did not come back", ref["kind"], ref["name"])
+		}
+		if now := p.uids[old]; now != "" {
+			ref["uid"] = now
+		}
+	}
+	return nil
+}
+
+// send writes, or tries to.
+func (s *Step) send(ctx context.Context, c *cluster.Client, dry bool) (Object, error) {
+	query := url.Values{"fieldManager": {Manager}}
+	if dry {
+		query.Set("dryRun", metav1.DryRunAll)
+	}
+	r := cluster.Request{Path: s.Target.Path(), Query: query, Body: s.Object}
+	switch s.Action {
+	case Create:
+		r.Method, r.Path = http.MethodPost, s.Target.Resource.Path(s.Target.Namespace, "")
+	case Change:
+		r.Method = http.MethodPut
+	case Adopt:
+		r.Method, r.Type = http.MethodPatch, "application/merge-patch+json"
+		r.Body = Object{"metadata": Object{"uid": s.uid, "resourceVersion": s.version, "ownerReferences": meta(s.Object)["ownerReferences"]}}
+	case Delete:
+		r.Method = http.MethodDelete
+		query.Del("fieldManager")
+		r.Body = Object{
+			"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": string(metav1.DeletePropagationBackground),
+			"preconditions": Object{"uid": s.uid, "resourceVersion": s.version},
+		}
+	}
+	var answer Object
+	err := c.Do(ctx, r, &answer)
+	return answer, said(err)
+}
+
+// writeStatus writes the status of the past behind an object that was created.
+func writeStatus(ctx context.Context, c *cluster.Client, s *Step, made Object) error {
+	body := Object{
+		"apiVersion": s.Object["apiVersion"], "kind": s.Object["kind"], "status": s.Status,
+		"metadata": Object{"uid": revisions.Text(made, "uid")},
+	}
+	err := c.Do(ctx, cluster.Request{
+		Method: http.MethodPatch, Path: s.Target.Path("status"), Query: url.Values{"fieldManager": {Manager}}, Body: body, Type: "application/merge-patch+json",
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("it is back, without its status: %w", err)
+	}
+	return nil
+}
+
+// current is a live object.
+func current(ctx context.Context, c *cluster.Client, t cluster.Target) (Object, error) {
+	var obj Object
+	err := c.Do(ctx, cluster.Request{Path: t.Path()}, &obj)
+	return obj, err
+}
+
+// said gives conflicts a name that says what they mean here.
+func said(err error) error {
+	switch {
+	case apierrors.IsConflict(err):
+		return &ConflictError{What: "somebody has changed it meanwhile", Err: err}
+	case apierrors.IsAlreadyExists(err):
+		return &ConflictError{What: "somebody has created it meanwhile", Err: err}
+	}
+	return err
+}
+
+// ConflictError: what is there is not what the plan was made for.
+type ConflictError struct {
+	What string
+	Err  error
+}
+
+func (e *ConflictError) Error() string { return "conflict: " + e.What + ": " + e.Err.Error() }
+
+func (e *ConflictError) Unwrap() error { return e.Err }
+
+// Conflict says whether a step met something that was not planned for.
+func (s *Step) Conflict() bool {
+	var conflict *ConflictError
+	return errors.As(s.Err, &conflict)
+}

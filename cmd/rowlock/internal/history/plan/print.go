@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/screen"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
+)
+
+// sign is how a step is marked.
+func (s *Step) sign(sc screen.Screen) (sign, colour string) {
+	switch {
+	case s.Err != nil:
+		return "!", screen.Red
+	case s.Action == Create:
+		return "+", screen.Green
+	case s.Action == Delete:
+		return "-", screen.Red
+	}
+	return "~", screen.Yellow
+}
+
+// Line is a step in one line, with what keeps it from going below.
+func (s *Step) Line(sc screen.Screen) string {
+	sign, colour := s.sign(sc)
+	text := fmt.Sprintf("  %s %-6s  %s", sign, s.Action, s.Target.Where())
+	if len(s.Fields) > 0 {
+		text += ": " + strings.Join(s.Fields, ", ")
+	}
+	notes := s.Notes
+	if s.Done {
+		notes = []string{s.Note} // what was expected has been said
+	}
+	for _, note := range notes {
+		if note != "" {
+			text += " (" + note + ")"
+		}
+	}
+	text = sc.Paint(colour, shown.Safe(text)) + "\n"
+	if s.Err != nil {
+		text += "             " + shown.Safe(s.Err.Error()) + "\n"
+	}
+	return text
+}
+
+// Text is the whole plan.
+func (p *Plan) Text(sc screen.Screen) string {
+	var b strings.Builder
+	counts := map[Action]int{}
+	faults := 0
+	for _, s := range p.Steps {
+		b.WriteString(s.Line(sc))
+		if s.Err != nil {
+			faults++
+			continue
+		}
+		counts[s.Action]++
+	}
+	if len(p.Steps) > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%d to create, %d to change, %d to adopt, %d to delete; %d the same.\n", counts[Create], counts[Change], counts[Adopt], counts[Delete], p.Same)
+	for _, reason := range slices.Sorted(maps.Keys(p.Left)) {
+		fmt.Fprintf(&b, "Left out: %d %s.\n", p.Left[reason], shown.Safe(reason))
+	}
+	for _, note := range p.Notes {
+		b.WriteString(shown.Safe(note) + "\n")
+	}
+	if faults > 0 {
+		b.WriteString(sc.Paint(screen.Red, fmt.Sprintf("%d would not go (!): they are left as they are.", faults)) + "\n")
+	}
+	return b.String()
+}
+
+// Report is what became of it. Steps that nobody came to, because the user ended it, are said apart:
+// the same plan, made again, goes on with them.
+func (p *Plan) Report() string {
+	done, conflicts, failed, left := 0, 0, 0, 0
+	for _, s := range p.Steps {
+		switch {
+		case s.Done:
+			done++
+		case s.Conflict():
+			conflicts++
+		case s.Err != nil:
+			failed++
+		default:
+			left++
+		}
+	}
+	text := fmt.Sprintf("%d done, %d conflicts, %d failed.\n", done, conflicts, failed)
+	if left > 0 {
+		text = fmt.Sprintf("%d done, %d conflicts, %d failed, %d not tried.\n", done, conflicts, failed, left)
+	}
+	return text
+}

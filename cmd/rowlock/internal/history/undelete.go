@@ -1,0 +1,145 @@
+package history
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/plan"
+)
+
+// planOptions are what undelete and restore share: a plan is tried, shown, and done if the
+// user wants it.
+type planOptions struct {
+	options
+	dryRun, yes bool
+	in          io.Reader
+	out         io.Writer
+}
+
+func (o *planOptions) addTo(cmd *cobra.Command) {
+	o.options.addTo(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, tried on the server without effect, and end")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+}
+
+// carryOut tries a plan, shows it, asks, and does it. What did not go is an exit code of 1.
+func (o *planOptions) carryOut(ctx context.Context, c *cluster.Client, p *plan.Plan) error {
+	s, err := o.screen(o.out)
+	if err != nil {
+		return err
+	}
+	fits, err := p.DryRun(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(o.out, p.Text(s)); err != nil {
+		return err
+	}
+	if o.dryRun || len(p.Steps) == 0 {
+		if !fits {
+			return cli.ExitCode(1)
+		}
+		return nil
+	}
+	if err := o.confirm(); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out)
+	done, err := p.Apply(ctx, c, func(step *plan.Step) { _, _ = io.WriteString(o.out, step.Line(s)) })
+	_, _ = io.WriteString(o.out, p.Report()) // what is done is done, whoever reads of it
+	if err != nil {
+		return err
+	}
+	if !done {
+		return cli.ExitCode(1)
+	}
+	return nil
+}
+
+// confirm asks, where somebody can answer.
+func (o *planOptions) confirm() error {
+	if o.yes {
+		return nil
+	}
+	if f, ok := o.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return errors.New("nothing was changed: standard input is not a terminal, so the plan cannot be confirmed there: add --yes to carry it out, or --dry-run to see it only")
+	}
+	fmt.Fprint(o.out, "Do it? [y/N] ")
+	line, err := bufio.NewReader(o.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was changed: the answer was not yes")
+	}
+	return nil
+}
+
+// undeleteOptions are the flags of undelete.
+type undeleteOptions struct {
+	planOptions
+	dependents, status bool
+}
+
+func undeleteCommand() *cobra.Command {
+	o := &undeleteOptions{}
+	cmd := &cobra.Command{
+		Use:   "undelete TYPE/NAME...",
+		Short: "Bring deleted objects back, with what they owned if that is wanted",
+		Long: `Create deleted objects again as they were before somebody deleted them, with the rights
+of the user. They have new UIDs; owner references among them follow.
+
+The plan is tried on the server without effect and shown; then you are asked. The status
+is not brought back, because controllers write what they see: --with-status does it.
+
+The exit code is 1 if something did not come back.`,
+		Example: `  rowlock undelete deploy/web --with-dependents
+  rowlock undelete cm/settings -n shop --yes`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.in, o.out = cmd.InOrStdin(), cmd.OutOrStdout()
+			return o.run(cmd.Context(), args)
+		},
+	}
+	o.addTo(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.dependents, "with-dependents", false, "and all that the objects owned, and what that owned")
+	f.BoolVar(&o.status, "with-status", false, "and their status, where it is a subresource")
+	return cmd
+}
+
+func (o *undeleteOptions) run(ctx context.Context, args []string) error {
+	names, err := cluster.ParseNames(args)
+	if err != nil {
+		return err
+	}
+	c, all, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	targets, err := names.Targets(all, c.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return errors.New("name an object: TYPE/NAME")
+	}
+	u := &plan.Undelete{Finder: plan.Finder{Client: c, Resources: all}, Dependents: o.dependents, Status: o.status}
+	p := plan.New()
+	for _, t := range targets {
+		if err := u.Plan(ctx, p, t); err != nil {
+			return err
+		}
+	}
+	return o.carryOut(ctx, c, p)
+}

@@ -1,0 +1,78 @@
+package window
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
+	"github.com/rowlock/rowlock/server/request"
+)
+
+// kept knows which resources have a past. Those of other servers behind this one, and what is
+// made up for each request, are answered as they are now, whichever version is asked for: to
+// show that would be to show the present as the past.
+type kept struct {
+	mu    sync.Mutex
+	known map[string]bool // group versions and resources with a past, "v1/pods"
+}
+
+// mostKnown is how many resources are remembered.
+const mostKnown = 10000
+
+// present says why a list cannot be had as of then; "" if it can. Of each resource one short
+// list is asked for, whose answer has to be of the very revision.
+func (p *proxy) present(r *http.Request, info *request.Info) string {
+	key := groupVersion(info) + "/" + info.Resource
+	p.kept.mu.Lock()
+	known := p.kept.known[key]
+	p.kept.mu.Unlock()
+	if known {
+		return ""
+	}
+	query := url.Values{"limit": {"1"}}
+	p.exactly(query)
+	code, header, body, err := p.ask(r, r.URL.EscapedPath(), query, "application/json")
+	switch {
+	case err != nil:
+		return "asking whether " + named(info) + " have a past: " + err.Error()
+	case code != http.StatusOK:
+		return "" // what is asked for gets the same refusal
+	case !p.asOfThen(header, body):
+		return notKept(info)
+	}
+	p.kept.mu.Lock()
+	defer p.kept.mu.Unlock()
+	if p.kept.known == nil || len(p.kept.known) >= mostKnown {
+		p.kept.known = map[string]bool{}
+	}
+	p.kept.known[key] = true
+	return ""
+}
+
+// asOfThen says whether a list is of the server itself, and says that it is of the revision.
+// Another one counts versions by itself.
+func (p *proxy) asOfThen(header http.Header, body []byte) bool {
+	if cluster.Elsewhere(header) {
+		return false
+	}
+	var list struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	return json.Unmarshal(body, &list) == nil && list.Metadata.ResourceVersion == strconv.FormatInt(p.config.Revision, 10)
+}
+
+func notKept(info *request.Info) string {
+	return fmt.Sprintf("%s are not stored by this server, which knows them as they are now alone", named(info))
+}
+
+// named is a resource with its group, if it has one.
+func named(info *request.Info) string { return strings.TrimSuffix(info.Resource+"."+info.Group, ".") }
+
+func groupVersion(info *request.Info) string { return info.Group + "/" + info.Version }

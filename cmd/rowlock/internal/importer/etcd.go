@@ -1,0 +1,55 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
+)
+
+// maxPassword is how long the file of a password may be.
+const maxPassword = 4 << 10
+
+// etcdOptions are the flags by which a live etcd is asked.
+type etcdOptions struct {
+	etcd.Config
+	passwordFile string
+}
+
+func (o *etcdOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.CAFile, "etcd-cafile", "", "certificates of who signed those of a live etcd (default: the system's)")
+	f.StringVar(&o.CertFile, "etcd-certfile", "", "certificate to show to a live etcd")
+	f.StringVar(&o.KeyFile, "etcd-keyfile", "", "key of --etcd-certfile")
+	f.StringVar(&o.User, "etcd-user", "", "user of a live etcd that asks for passwords")
+	f.StringVar(&o.passwordFile, "etcd-password-file", "", "file with the password of --etcd-user")
+}
+
+// openEtcd connects to a live etcd: rest are its endpoints, with commas between them.
+func openEtcd(ctx context.Context, rest, _ string, o *importOptions) (foreign.Source, error) {
+	c := o.etcd.Config
+	c.Endpoints, c.Prefix = strings.Split(rest, ","), "/"+strings.Trim(o.prefix, "/")+"/"
+	if (c.User == "") != (o.etcd.passwordFile == "") {
+		return nil, errors.New("--etcd-user and --etcd-password-file are given together")
+	}
+	if c.User != "" {
+		info, err := os.Stat(o.etcd.passwordFile)
+		if err == nil && (!info.Mode().IsRegular() || info.Size() > maxPassword) {
+			err = fmt.Errorf("%s is not a file of at most %d bytes", o.etcd.passwordFile, maxPassword)
+		}
+		var text []byte
+		if err == nil {
+			text, err = os.ReadFile(o.etcd.passwordFile)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-password-file: %w", err)
+		}
+		c.Password = strings.TrimRight(string(text), "\r\n")
+	}
+	return etcd.Open(ctx, c)
+}

@@ -1,0 +1,260 @@
+// Package importer is the command that fills an empty database from the store, or the API, of another API server.
+package importer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/server/transfer"
+	"github.com/rowlock/rowlock/server/transfer/intake"
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/encryption"
+	"github.com/rowlock/rowlock/sqlstore/foreign"
+	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
+)
+
+// targetFlag is the file by which servers of the new database encrypt: the other flag is
+// that of the old one, as operators know it.
+const targetFlag = "target-" + database.EncryptionFlag
+
+// unhashedFlag takes a file of etcd that nothing vouches for.
+const unhashedFlag = "skip-hash-check"
+
+// importOptions are the flags of import.
+type importOptions struct {
+	*database.Options
+	prefix, target string
+	events, dryRun bool
+	skip           bool
+	spool          string
+	takeAlong      []string
+	accountKey     string
+	snapshot       etcd.SnapshotOptions
+	etcd           etcdOptions
+	live           fromCluster
+}
+
+func Command() *cobra.Command {
+	o := &importOptions{Options: &database.Options{}}
+	cmd := &cobra.Command{
+		Use:   "import SOURCE | import --from-cluster KUBECONFIG",
+		Short: "Move in: fill an empty database with what another API server kept",
+		Long: `Fill an empty database with everything that a kube-apiserver, or k3s, kept: a kine
+database, a snapshot of etcd, or a live etcd. SOURCE is one of
+
+  kine+sqlite:FILE, etcd-snapshot:FILE, or the path of such a file
+  kine+postgres://USER@HOST/DATABASE (the password: PGPASSWORD or ~/.pgpass)
+  kine+mysql://USER@tcp(HOST:PORT)/DATABASE (the password: MYSQL_PWD)
+  etcd:https://HOST:PORT[,...] (with the --etcd flags)
+
+With --from-cluster it is a live cluster, of which everything that its API shows to the
+user of the kubeconfig is read, each resource at one version. The source is only read.
+
+Objects stay what they are, with their UIDs, times, managed fields, generations and
+resource versions; the new log begins above all of these, so that whoever was connected
+lists anew. Left out, and named in the answer, is what a server keeps for itself: its
+leases and endpoints, ranges of addresses and ports (made anew from the Services), and
+events unless --events is given.
+
+Everything is read and checked before anything is written, and written in one
+transaction: an interrupted run leaves the database as empty as before, and the same
+command again does the rest, reading anew only what was not finished.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (o.live.kubeconfig != "") {
+				return errors.New("want one source: SOURCE, or --from-cluster")
+			}
+			if err := o.live.only(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), strings.Join(args, ""))
+		},
+	}
+	o.AddTo(cmd)
+	f := cmd.Flags()
+	cmd.PersistentFlags().Lookup(database.EncryptionFlag).Usage = "file of the old API server that says how its values are encrypted (an EncryptionConfiguration)"
+	f.StringVar(&o.target, targetFlag, "", "file of the servers to come that says how values are to be encrypted in the database")
+	f.StringVar(&o.prefix, "prefix", transfer.DefaultPrefix, "where the old API server kept its keys (its --etcd-prefix)")
+	f.BoolVar(&o.events, "events", false, "take Events along")
+	f.BoolVar(&o.dryRun, "dry-run", false, "read and check everything, write nothing, and say what would come")
+	f.BoolVar(&o.skip, "skip-undecodable", false, "leave out what cannot be read, instead of importing nothing")
+	f.StringVar(&o.spool, "spool", "", "path of the files between reading and writing, which hold what the database will hold (default <data-dir>/import)")
+	f.StringSliceVar(&o.takeAlong, "take-along", nil, "folders (server/tls of k3s, pki of kubeadm) or files with the authorities and the key of service accounts of the old cluster, which are copied into --data-dir")
+	f.StringVar(&o.accountKey, "service-account-key-file", "", "private key by which the old cluster signed tokens of service accounts, which is copied into --data-dir")
+	o.etcd.addTo(f)
+	f.BoolVar(&o.snapshot.Unhashed, unhashedFlag, false, "read a file of etcd that has no hash, as one copied out of a data directory")
+	o.live.addTo(f)
+	return cmd
+}
+
+func (o *importOptions) run(ctx context.Context, name string) (err error) {
+	files, err := readAlong(o.takeAlong, o.accountKey)
+	if err != nil {
+		return err
+	}
+	if err := files.conflicts(o.DataDir); err != nil {
+		return err
+	}
+	inUse := o.expectEmpty(ctx)
+	if inUse != nil && (!errors.Is(inUse, errInUse) || !o.dryRun && !o.mayBeDone()) {
+		return inUse
+	}
+	source, err := o.openSource(ctx, name)
+	if err != nil {
+		return database.Explain(ctx, err, "nothing was imported")
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	job := &intake.Job{Source: source, SkipUndecodable: o.skip, Options: transfer.Options{Prefix: o.prefix, Events: o.events, Now: time.Now().UTC().Truncate(time.Microsecond)}}
+	if o.Encryption != "" {
+		keys, err := encryption.OpenStock(o.Encryption, o.Log())
+		if err != nil {
+			return fmt.Errorf("--%s: %w", database.EncryptionFlag, err)
+		}
+		defer func() { err = errors.Join(err, keys.Close()) }()
+		job.Options.Opener = keys
+	}
+	return o.sealed(ctx, job, func() error {
+		if inUse != nil && !o.dryRun {
+			return o.done(ctx, job, files)
+		}
+		return o.move(ctx, job, files, inUse != nil)
+	})
+}
+
+// sealed lends the job what encrypts values for the new database.
+func (o *importOptions) sealed(ctx context.Context, job *intake.Job, fn func() error) error {
+	var err error
+	if job.Mark, err = hashes(o.Encryption, o.target, o.live.kubeconfig); err != nil {
+		return err
+	}
+	if live, ok := job.Source.(*liveSource); ok {
+		job.Mark += fmt.Sprintf("%q %q", o.live.context, live.LeftOut) // another user may see less of the same revision
+	}
+	err = database.WithKeys(ctx, o.target, o.Log(), func(keys sqlstore.Sealer, _ bool) error {
+		job.Keys = keys
+		return fn()
+	})
+	return err
+}
+
+// hashes stand for files by what is in them.
+func hashes(paths ...string) (text string, err error) {
+	for _, path := range paths {
+		var content []byte
+		if path != "" {
+			if content, err = os.ReadFile(path); err != nil {
+				return "", err
+			}
+		}
+		sum := sha256.Sum256(content)
+		text += hex.EncodeToString(sum[:]) + " "
+	}
+	return text, nil
+}
+
+// move reads, and unless it is a trial writes. A trial may find the database in use.
+func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, inUse bool) error {
+	began := time.Now()
+	if !o.dryRun {
+		if job.Spool = o.spoolPath(); o.spool == "" {
+			if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+				return fmt.Errorf("--data-dir: %w", err)
+			}
+		}
+		if err := o.spoolIsOurs(); err != nil {
+			return err
+		}
+	}
+	p := o.Progress("reading")
+	if source, ok := job.Source.(foreign.Counter); ok {
+		n, err := source.Count(ctx)
+		if err != nil {
+			return database.Explain(ctx, err, "nothing was imported")
+		}
+		p.Total(n)
+	}
+	job.Progress = p.Show
+	spooled, err := job.Read(ctx)
+	p.End()
+	var undecodable *intake.UndecodableError
+	if err != nil && !errors.As(err, &undecodable) {
+		return database.Explain(ctx, err, "the database is as empty as before; run it again to begin anew")
+	}
+	a := o.about(job, spooled, files)
+	a.InUse = inUse
+	if live, ok := job.Source.(*liveSource); ok {
+		a.ResourcesLeft = live.LeftOut
+		a.Warnings = append(a.Warnings, live.Notes...)
+	}
+	switch {
+	case undecodable != nil && !o.dryRun:
+		a.Refused = true
+		err := fmt.Errorf("%w, and nothing was written: give the keys that they are encrypted with (--%s), or leave them out (--skip-undecodable)", undecodable, database.EncryptionFlag)
+		return errors.Join(o.Answer(o.Out, a, a.table), err)
+	case !o.dryRun:
+		if err := o.load(ctx, spooled, files); err != nil {
+			return err
+		}
+	}
+	a.Seconds = time.Since(began).Seconds()
+	return o.finish(a, files)
+}
+
+// load puts the files, and then writes what was read: whoever finds the database filled
+// has the keys too, wherever this ended.
+func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files along) error {
+	if err := files.put(o.DataDir); err != nil {
+		return err
+	}
+	err := o.With(ctx, database.Migrate, "the database is as empty as before; run it again, and what was read is not read anew", func(d sqlstore.Driver) error {
+		p := o.Progress("writing")
+		p.Total(spooled.Report.Objects + spooled.Report.Claims)
+		defer p.End()
+		return spooled.Load(ctx, d, p.Show)
+	})
+	if errors.Is(err, sqlstore.ErrNotEmpty) {
+		return errors.Join(errInUse, spooled.Remove())
+	}
+	if err != nil {
+		return err
+	}
+	return spooled.Remove()
+}
+
+var errInUse = errors.New("--store: the database is not empty, and only an empty one can be filled: name a new one")
+
+// expectEmpty refuses a database that has content before hours are spent on reading. It
+// creates none.
+func (o *importOptions) expectEmpty(ctx context.Context) error {
+	if file, ok := database.SQLitePath(o.URL()); ok {
+		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+			return nil // there is none yet, or it says why when it is opened
+		}
+	}
+	if database.IsInMemory(o.URL()) {
+		return errors.New("--store: a database in memory would be gone with this command")
+	}
+	d, err := database.Open(ctx, o.URL(), database.AsIs)
+	var schema *sqlstore.SchemaError
+	if errors.As(err, &schema) && schema.Found < schema.Known {
+		return nil // empty, or older: that is seen when it is filled
+	}
+	if err != nil {
+		return database.Explain(ctx, err, "nothing was imported")
+	}
+	bounds, err := d.Bounds(ctx)
+	err = errors.Join(err, d.Close())
+	if err == nil && bounds.Head != 0 {
+		return errInUse
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package importer
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rowlock/rowlock/server/datadir"
+)
+
+// maxAlong is how long a file of keys or certificates may be.
+const maxAlong = 1 << 20
+
+// alongNames are the files of k3s (server/tls) and of kubeadm (/etc/kubernetes/pki) that
+// are taken along, and what a data directory calls them. The first name that is there counts.
+var alongNames = []struct {
+	to   string
+	from []string
+}{
+	{"ca.crt", []string{"server-ca.crt", "ca.crt"}},
+	{"ca.key", []string{"server-ca.key", "ca.key"}},
+	{clientCAName, []string{clientCAName}},
+	{accountKeyName, []string{"service.current.key", "service.key", "sa.key", accountKeyName}},
+	{"front-proxy-ca.crt", []string{"request-header-ca.crt", "front-proxy-ca.crt"}},
+	{"front-proxy-ca.key", []string{"request-header-ca.key", "front-proxy-ca.key"}},
+}
+
+const (
+	clientCAName   = "client-ca.crt" // for --client-ca-file: a data directory has no name of its own
+	accountKeyName = "service-account.key"
+)
+
+// along are files of the old cluster by the names that they will have.
+type along map[string]alongFile
+
+type alongFile struct {
+	from string
+	text []byte
+}
+
+// readAlong reads and checks what is to be taken along, from folders and files, and from
+// the file of the key of service accounts. Errors name the file.
+func readAlong(places []string, accountKey string) (along, error) {
+	a := along{}
+	for _, place := range places {
+		if err := a.place(place); err != nil {
+			return nil, fmt.Errorf("--take-along: %w", err)
+		}
+	}
+	if accountKey != "" {
+		if err := a.read(accountKeyName, accountKey); err != nil {
+			return nil, fmt.Errorf("--service-account-key-file: %w", err)
+		}
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// place finds the files of a folder (of k3s, also that above tls), or one file.
+func (a along) place(place string) error {
+	info, err := os.Stat(place)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		for _, n := range alongNames {
+			if slices.Contains(n.from, filepath.Base(place)) {
+				return a.read(n.to, place)
+			}
+		}
+		return fmt.Errorf("%s: nothing is known by this name (a key of service accounts is given by --service-account-key-file)", place)
+	}
+	for _, dir := range []string{filepath.Join(place, "server", "tls"), filepath.Join(place, "tls"), place} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return a.folder(dir)
+		}
+	}
+	return nil
+}
+
+func (a along) folder(dir string) error {
+	found := 0
+	for _, n := range alongNames {
+		for _, name := range n.from {
+			err := a.read(n.to, filepath.Join(dir, name))
+			if err == nil {
+				found++
+				break
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if found == 0 {
+		return fmt.Errorf("%s has none of the files of k3s or kubeadm that are taken along", dir)
+	}
+	return nil
+}
+
+func (a along) read(to, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxAlong {
+		return fmt.Errorf("%s is not a file of at most %d bytes, as keys and certificates are", path, maxAlong)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if other, twice := a[to]; twice && other.from != path {
+		return fmt.Errorf("%s and %s would both be %s", other.from, path, to)
+	}
+	a[to] = alongFile{path, text}
+	return nil
+}
+
+// check refuses what a server could not use: half a pair, a certificate that is no
+// authority's, a key that is none.
+func (a along) check() error {
+	for _, name := range []string{"ca", "front-proxy-ca"} {
+		cert, hasCert := a[name+".crt"]
+		key, hasKey := a[name+".key"]
+		switch {
+		case !hasCert && !hasKey:
+			continue
+		case !hasKey:
+			return fmt.Errorf("--take-along: %s: the key that belongs to it is not there", cert.from)
+		case !hasCert:
+			return fmt.Errorf("--take-along: %s: the certificate that belongs to it is not there", key.from)
+		}
+		if _, err := tls.X509KeyPair(cert.text, key.text); err != nil {
+			return fmt.Errorf("--take-along: %s and %s are no pair: %w", cert.from, key.from, err)
+		}
+		if err := isAuthority(cert); err != nil {
+			return err
+		}
+	}
+	if ca, ok := a[clientCAName]; ok {
+		if err := isAuthority(ca); err != nil {
+			return err
+		}
+	}
+	if key, ok := a[accountKeyName]; ok && !isPrivateKey(key.text) {
+		return fmt.Errorf("%s holds no private key (PEM, RSA or ECDSA) that signs tokens", key.from)
+	}
+	return nil
+}
+
+func isAuthority(f alongFile) error {
+	block, _ := pem.Decode(f.text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return fmt.Errorf("--take-along: %s holds no certificate (PEM)", f.from)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("--take-along: %s: %w", f.from, err)
+	}
+	if !cert.IsCA {
+		return fmt.Errorf("--take-along: %s is the certificate of %q, which is not a certificate authority", f.from, cert.Subject.CommonName)
+	}
+	return nil
+}
+
+func isPrivateKey(text []byte) bool {
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return false
+		}
+		if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+			return true
+		}
+		if _, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+			return true
+		}
+		if _, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			return true
+		}
+		text = rest
+	}
+}
+
+// conflicts refuses to lose what a data directory has.
+func (a along) conflicts(dir string) error {
+	for _, name := range a.names() {
+		have, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if string(have) != string(a[name].text) {
+			return fmt.Errorf("--take-along: %s: the data directory has another %s already: take it away first, or give another --data-dir", a[name].from, name)
+		}
+	}
+	return nil
+}
+
+// put writes the files into a data directory, for its owner alone.
+func (a along) put(dir string) error {
+	if len(a) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	for _, name := range a.names() {
+		if err := datadir.Put(filepath.Join(dir, name), a[name].text); err != nil {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a along) names() []string {
+	list := make([]string, 0, len(a))
+	for name := range a {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// hint is how a server is started with what was taken along and has no name of its own.
+func (a along) hint(dir string) string {
+	if _, ok := a[clientCAName]; ok {
+		return " --client-ca-file " + filepath.Join(dir, clientCAName)
+	}
+	return ""
+}

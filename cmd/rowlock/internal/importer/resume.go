@@ -1,0 +1,97 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+	"github.com/rowlock/rowlock/server/transfer/intake"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// spoolPath is where what lies between reading and writing is kept, without its ends.
+func (o *importOptions) spoolPath() string {
+	if o.spool != "" {
+		return o.spool
+	}
+	return filepath.Join(o.DataDir, "import")
+}
+
+func (o *importOptions) spoolIsOurs() error {
+	return notEverybodys("--spool", filepath.Dir(o.spoolPath()))
+}
+
+// mayBeDone says whether a database that is in use may have been filled by a run that ended
+// before it took its spool away. A live cluster would have to be read anew to know that.
+func (o *importOptions) mayBeDone() bool {
+	return !o.dryRun && o.live.kubeconfig == "" && intake.MayBeFinished(o.spoolPath())
+}
+
+// done is the end of a run whose work an earlier one did, all but the last step. The
+// database is in use where it holds anything else than what that run read for the same job.
+func (o *importOptions) done(ctx context.Context, job *intake.Job, files along) error {
+	if err := o.spoolIsOurs(); err != nil {
+		return err
+	}
+	job.Spool = o.spoolPath()
+	spooled := job.Finished()
+	if spooled == nil {
+		return errInUse
+	}
+	loaded := false
+	err := o.With(ctx, database.AsIs, "nothing was changed; run it again", func(d sqlstore.Driver) (err error) {
+		loaded, err = spooled.Loaded(ctx, d)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !loaded {
+		return errInUse
+	}
+	if err := files.put(o.DataDir); err != nil {
+		return err
+	}
+	if err := spooled.Remove(); err != nil {
+		return err
+	}
+	a := o.about(job, spooled, files)
+	a.Done = true
+	return o.finish(a, files)
+}
+
+// about is the answer of a run, as far as it is known by what was read.
+func (o *importOptions) about(job *intake.Job, s *intake.Spooled, files along) *importAnswer {
+	return &importAnswer{
+		Source: job.Source.Describe(), Store: database.PublicURL(o.URL()), DryRun: o.dryRun, SourceRevision: s.SourceRevision, Revision: s.Head, Reused: s.Reused,
+		Report: s.Report, ResourcesLeft: []remote.LeftOut{}, TakenAlong: files.names(),
+	}
+}
+
+// finish answers, and says what comes next.
+func (o *importOptions) finish(a *importAnswer, files along) error {
+	if err := o.Answer(o.Out, a, a.table); err != nil {
+		return err
+	}
+	if !o.dryRun {
+		fmt.Fprintf(o.ErrOut, "now start it: rowlock serve --data-dir %s --store %s%s\n", o.DataDir, a.Store, files.hint(o.DataDir))
+	}
+	return nil
+}
+
+// notEverybodys refuses a folder that everybody may write to, sticky or not: what somebody
+// put there beforehand, by a name that is expected, would be taken for our own.
+func notEverybodys(flag, dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil // who writes to it says so
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("%s: everybody may write to the folder %s (mode %04o), and could put there what would then be taken for ours: name one that is yours alone", flag, dir, mode.Perm())
+	}
+	return nil
+}

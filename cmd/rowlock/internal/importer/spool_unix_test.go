@@ -1,0 +1,38 @@
+//go:build unix
+
+package importer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/server/transfer/intake"
+)
+
+// TestImportSpoolIsOurs: what lies between reading and writing is loaded into the database as
+// it is, so it is in no folder in which somebody else could have put it.
+func TestImportSpoolIsOurs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []*importOptions{
+		{Options: &database.Options{DataDir: t.TempDir()}, spool: filepath.Join(dir, "import")},
+		{Options: &database.Options{DataDir: dir}},
+	} {
+		if err := o.move(t.Context(), &intake.Job{}, nil, false); err == nil || !strings.Contains(err.Error(), "--spool: everybody may write to the folder "+dir) {
+			t.Errorf("a folder of everybody: %v", err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, fine := range []string{dir, filepath.Join(dir, "none")} {
+		if err := notEverybodys("--spool", fine); err != nil {
+			t.Errorf("a folder of our own: %v", err)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
+)
+
+// ShowProgress is the progress of reading a live cluster: how many objects of how many there are, as far as its server
+// says, and at which of its resources the work is.
+func ShowProgress(w io.Writer, host string) (*progress.Line, func(Progress)) {
+	p := progress.New(w, "reading "+host, "objects")
+	place := 0
+	return p, func(at Progress) {
+		if at.Place != place {
+			place = at.Place
+			p.What(fmt.Sprintf("reading %s (%s, %d of %d resources)", host, Printable(at.Resource.String()), at.Place, at.Of))
+		}
+		switch {
+		case at.Place == 0: // definitions, from which it follows what else there is
+			p.Show(at.Objects)
+		case at.AtLeast:
+			p.AtLeast(at.Total)
+			p.Show(at.Objects)
+		default:
+			p.Of(at.Objects, at.Total)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/authx/abac"
+	"github.com/rowlock/rowlock/authx/authzconfig"
+	"github.com/rowlock/rowlock/authx/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/server"
+	apiaccess "github.com/rowlock/rowlock/server/access"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/verbs/reviews"
+)
+
+// AuthorizationFlags are the flags of authorization.
+type AuthorizationFlags struct {
+	modes                          []string
+	file                           string
+	policy                         string
+	webhook, webhookVersion        string
+	authorizedTTL, unauthorizedTTL time.Duration
+	flags                          *pflag.FlagSet
+}
+
+func (o *AuthorizationFlags) AddTo(f *pflag.FlagSet) {
+	o.flags = f
+	f.StringSliceVar(&o.modes, "authorization-mode", []string{authzconfig.TypeNode, authzconfig.TypeRBAC}, "who decides on requests, asked in this order: "+strings.Join(authzconfig.Types, ", "))
+	f.StringVar(&o.file, "authorization-config", "", "AuthorizationConfiguration file, in place of --authorization-mode and --authorization-webhook-*; it is read again when it changes")
+	f.StringVar(&o.policy, "authorization-policy-file", "", "policies of mode ABAC, one JSON object a line")
+	f.StringVar(&o.webhook, "authorization-webhook-config-file", "", "kubeconfig of the service that mode Webhook asks")
+	f.StringVar(&o.webhookVersion, "authorization-webhook-version", "v1beta1", "version of SubjectAccessReview that the service speaks: v1beta1 or v1")
+	f.DurationVar(&o.authorizedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long the service's yes is remembered")
+	f.DurationVar(&o.unauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long any other answer of the service is remembered")
+}
+
+// Authorization is what they make.
+type Authorization struct {
+	authorizer authx.Authorizer
+	rules      authx.RuleResolver
+	policy     *apiaccess.Policy
+	plugins    []admission.Plugin
+	collectors []prometheus.Collector
+	reload     func(context.Context) error // follows the configuration file; nil without one
+	blind      bool                        // to selectors of requests
+	AllowsAll  func() bool                 // whether everybody may do everything at present
+}
+
+// validate finds flags that do not go together.
+func (o *AuthorizationFlags) validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	has := func(mode string) bool { return slices.Contains(o.modes, mode) }
+	if len(o.modes) == 0 {
+		fail("at least one authorization-mode must be passed")
+	}
+	for _, m := range o.modes {
+		switch {
+		case !slices.Contains(authzconfig.Types, m):
+			fail("authorization-mode %q is not a valid mode", m)
+		case m == authzconfig.TypeABAC && o.policy == "":
+			fail("authorization-mode ABAC's authorization policy file not passed")
+		case m == authzconfig.TypeWebhook && o.webhook == "":
+			fail("authorization-mode Webhook's authorization config file not passed")
+		}
+	}
+	if o.policy != "" && !has(authzconfig.TypeABAC) {
+		fail("cannot specify --authorization-policy-file without mode ABAC")
+	}
+	if o.webhook != "" && !has(authzconfig.TypeWebhook) {
+		fail("cannot specify --authorization-webhook-config-file without mode Webhook")
+	}
+	if modes := slices.Sorted(slices.Values(o.modes)); len(slices.Compact(modes)) != len(o.modes) {
+		fail("authorization-mode %q has mode specified more than once", o.modes)
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// configuration is that of the file, with its text, or what the flags amount to.
+func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configuration, []byte, error) {
+	if o.file == "" {
+		if err := o.validate(); err != nil {
+			return nil, nil, err
+		}
+		return o.amount(), nil, nil
+	}
+	for _, name := range []string{"authorization-mode", "authorization-webhook-config-file", "authorization-webhook-version", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl"} {
+		if o.flags.Changed(name) {
+			return nil, nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
+		}
+	}
+	file := flagfile.New("--authorization-config", o.file)
+	text, err := file.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := authzconfig.Parse(text, selectors)
+	if err == nil && c.Has(authzconfig.TypeABAC) && o.policy == "" {
+		err = errors.New("authorization-mode ABAC's authorization policy file not passed")
+	}
+	return c, text, file.Wrap(err)
+}
+
+// amount is the configuration that the flags stand for.
+func (o *AuthorizationFlags) amount() *authzconfig.Configuration {
+	c := &authzconfig.Configuration{}
+	for _, m := range o.modes {
+		a := authzconfig.Authorizer{Type: m, Name: authzconfig.NameOf(m)}
+		if m == authzconfig.TypeWebhook {
+			a.Name = "default"
+			a.Webhook = &authzconfig.Webhook{
+				AuthorizedTTL: metav1.Duration{Duration: o.authorizedTTL}, UnauthorizedTTL: metav1.Duration{Duration: o.unauthorizedTTL},
+				Timeout: metav1.Duration{Duration: 30 * time.Second}, SubjectAccessReviewVersion: o.webhookVersion,
+				FailurePolicy:  authzconfig.FailurePolicyNoOpinion,
+				ConnectionInfo: authzconfig.ConnectionInfo{Type: authzconfig.ConnectionKubeConfig, KubeConfigFile: &o.webhook},
+			}
+		}
+		c.Authorizers = append(c.Authorizers, a)
+	}
+	return c
+}
+
+// Build makes the chain of authorizers; those that go by objects find them in a cache.
+// id stands for this server in figures, dial reaches webhooks; nil: directly.
+func (o *AuthorizationFlags) Build(c *cache.Cache, gate func(string) bool, id string, dial remote.Dial, log *slog.Logger) (*Authorization, error) {
+	selectors := gate("AuthorizeWithSelectors")
+	cfg, text, err := o.configuration(selectors)
+	if err != nil {
+		return nil, err
+	}
+	usual, err := apiaccess.NewStandard(c, gate)
+	if err != nil {
+		return nil, err
+	}
+	z := &Authorization{policy: usual.Policy}
+	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Dial: dial, Log: log}
+	if cfg.Has(authzconfig.TypeRBAC) {
+		chain.Builtin[authzconfig.TypeRBAC] = usual.RBAC(log)
+	}
+	if cfg.Has(authzconfig.TypeNode) {
+		chain.Builtin[authzconfig.TypeNode] = usual.Nodes(gate("AuthorizeNodeWithSelectors"))
+	}
+	if cfg.Has(authzconfig.TypeABAC) {
+		if chain.Builtin[authzconfig.TypeABAC], err = o.policies(log); err != nil {
+			return nil, fmt.Errorf("invalid authorization config: %w", flagfile.New("--authorization-policy-file", o.policy).Wrap(err))
+		}
+	}
+	if err := chain.Start(cfg, text); err != nil {
+		return nil, fmt.Errorf("invalid authorization config: %w", o.origin().Wrap(err))
+	}
+	o.reportKubeconfigs(cfg, log)
+	z.authorizer, z.rules, z.collectors, z.AllowsAll = chain, chain, []prometheus.Collector{chain.Metrics}, chain.AllowsAll
+	if z.blind = !selectors; z.blind {
+		z.authorizer = authx.Unselected{Next: chain}
+	}
+	if o.file != "" {
+		reloaded, figures := reloads("authorization", id)
+		chain.Using = func(cfg *authzconfig.Configuration) { o.reportKubeconfigs(cfg, log) }
+		chain.Reloaded, z.reload, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
+	}
+	z.plugins = []admission.Plugin{usual.Guard(z.authorizer)}
+	return z, nil
+}
+
+// origin is the file that a webhook's failure to begin is about.
+func (o *AuthorizationFlags) origin() flagfile.File {
+	if o.file != "" {
+		return flagfile.New("--authorization-config", o.file)
+	}
+	return flagfile.New("--authorization-webhook-config-file", o.webhook)
+}
+
+// reportKubeconfigs says which kubeconfigs of webhooks others can read.
+func (o *AuthorizationFlags) reportKubeconfigs(cfg *authzconfig.Configuration, log *slog.Logger) {
+	for _, path := range cfg.Kubeconfigs() {
+		flagfile.WarnLoose(log, flagfile.New(o.origin().Flag, path))
+	}
+}
+
+// sayOpen says when a changed file lets everybody do everything, and when one ends that.
+func sayOpen(chain *authzconfig.Chain, next func(bool, time.Time), log *slog.Logger) func(bool, time.Time) {
+	open := chain.AllowsAll()
+	return func(ok bool, at time.Time) {
+		if now := chain.AllowsAll(); now != open {
+			if open = now; now {
+				log.Warn("the changed authorization configuration lets everybody do everything (AlwaysAllow); requests without credentials are refused from now on")
+			} else {
+				log.Warn("the changed authorization configuration has AlwaysAllow no more; requests without credentials are as welcome as the flags of authentication say")
+			}
+		}
+		next(ok, at)
+	}
+}
+
+// policies reads those of mode ABAC.
+func (o *AuthorizationFlags) policies(log *slog.Logger) (*abac.Authorizer, error) {
+	z, err := abac.Load(o.policy)
+	if err == nil && z.Legacy > 0 {
+		log.Warn("the policy file has rules of the form without a version", "file", o.policy, "rules", z.Legacy)
+	}
+	if err == nil {
+		for _, remark := range z.Remarks {
+			log.Warn("the policy file has a field that does not count: "+remark, "flag", "--authorization-policy-file", "file", o.policy)
+		}
+	}
+	return z, err
+}
+
+// AddTo adds what the server needs of it.
+func (z *Authorization) AddTo(cfg *server.Config) {
+	cfg.Authorizer, cfg.Policy = z.authorizer, z.policy
+	cfg.Reviews = &reviews.Config{Authorizer: z.authorizer, Rules: z.rules, IgnoreSelectors: z.blind}
+	cfg.Plugins = append(cfg.Plugins, z.plugins...)
+	cfg.Collectors = append(cfg.Collectors, z.collectors...)
+	if z.reload != nil {
+		cfg.Loops = append(cfg.Loops, server.Loop{Name: "authorization configuration", Run: z.reload})
+	}
+}

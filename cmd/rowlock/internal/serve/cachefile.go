@@ -1,0 +1,51 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/server"
+)
+
+// cacheFileOptions are the flags of what a server keeps for its next start.
+type cacheFileOptions struct {
+	file string
+	from int
+}
+
+func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "cache-file", "auto", "file with the objects as memory has them, from which the next start reads those that the database lists as live: auto (beside the SQLite file; with PostgreSQL in the data directory), a path, or off. Secrets, and what is encrypted in the database, are not in it. After rows were edited by SQL, start once with off or run store verify --rebuild-cache")
+	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
+}
+
+// build is where the file lies; url names the database, and folder the data directory.
+func (o *cacheFileOptions) build(url, folder string) (server.CacheFile, error) {
+	c := server.CacheFile{Path: o.file, Least: o.from}
+	if o.from < 1 {
+		return c, fmt.Errorf("--cache-file-from: %d is not positive", o.from)
+	}
+	path, isFile := database.SQLitePath(url)
+	switch {
+	case o.file == "":
+		return c, errors.New("--cache-file: want auto, a path, or off")
+	case o.file == "off", o.file == "auto" && database.IsInMemory(url):
+		c.Path = ""
+	case database.IsInMemory(url):
+		return c, errors.New("--cache-file: what is in memory is gone at the next start, and so is what a cache file is compared with: want off")
+	case o.file == "auto" && isFile:
+		c.Path = database.CacheFileOf(path)
+	case o.file == "auto":
+		c.Path = filepath.Join(folder, "postgres-cache")
+	default:
+		path, err := filepath.Abs(o.file)
+		if err != nil {
+			return c, fmt.Errorf("--cache-file: %w", err)
+		}
+		c.Path = path
+	}
+	return c, nil
+}

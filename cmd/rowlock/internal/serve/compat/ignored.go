@@ -1,0 +1,92 @@
+// Package compat accepts command lines that are written for kube-apiserver or an earlier release, and checks the values
+// of flags.
+package compat
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+)
+
+// Why a flag that installers pass to kube-apiserver has no effect here.
+const (
+	NoEtcd     = "the database is that of --store"
+	fromMemory = "reads are always served from memory"
+	noPeers    = "requests are not passed on between servers of one cluster: each serves all versions"
+	noKlog     = "see --log-format and -v"
+)
+
+// ignored are flags of kube-apiserver that are taken, so that its command lines
+// work, and have no effect; each with the reason that the log gives. Flags that ask
+// for protection which this server does not give are not among them: they stop the
+// start, as unknown ones do.
+var ignored = []struct {
+	name   string
+	isBool bool
+	why    string
+}{
+	{"etcd-servers", false, NoEtcd},
+	{"etcd-servers-overrides", false, NoEtcd},
+	{"etcd-prefix", false, NoEtcd},
+	{"etcd-cafile", false, NoEtcd},
+	{"etcd-certfile", false, NoEtcd},
+	{"etcd-keyfile", false, NoEtcd},
+	{"etcd-compaction-interval", false, "see --history-retention"},
+	{"etcd-count-metric-poll-period", false, NoEtcd},
+	{"etcd-db-metric-poll-interval", false, NoEtcd},
+	{"etcd-healthcheck-timeout", false, NoEtcd},
+	{"etcd-readycheck-timeout", false, NoEtcd},
+	{"lease-reuse-duration-seconds", false, NoEtcd},
+	{"storage-backend", false, NoEtcd},
+	{"storage-media-type", false, "objects are stored as JSON"},
+	{"storage-initialization-timeout", false, "readyz says when everything is loaded"},
+	{"watch-cache", true, fromMemory},
+	{"watch-cache-sizes", false, fromMemory},
+	{"default-watch-cache-size", false, fromMemory},
+	{"delete-collection-workers", false, "deletions are committed in groups"},
+	{"enable-garbage-collector", true, "finalizers are always respected"},
+	{"apiserver-count", false, "servers find one another in the database"},
+	{"endpoint-reconciler-type", false, "servers find one another in the database"},
+	{"cert-dir", false, "see --data-dir"},
+	{"peer-advertise-ip", false, noPeers},
+	{"peer-advertise-port", false, noPeers},
+	{"peer-ca-file", false, noPeers},
+	{"kubelet-port", false, "nodes say at which port they are reached"},
+	{"kubelet-read-only-port", false, "nobody asks it"},
+	{"max-connection-bytes-per-sec", false, "kube-apiserver has no use for it either"},
+	{"kubernetes-service-node-port", false, "the kubernetes service has none"},
+	{"cloud-provider", false, "kube-apiserver has no use for it either"},
+	{"cloud-config", false, "kube-apiserver has no use for it either"},
+	{"enable-logs-handler", true, "no log files are served"},
+	{"permit-address-sharing", true, "addresses are always shared"},
+	{"debug-socket-path", false, "see --profiling"},
+	{"vmodule", false, noKlog},
+	{"log-flush-frequency", false, noKlog},
+	{"log-text-split-stream", true, noKlog},
+	{"log-text-info-buffer-size", false, noKlog},
+	{"log-json-split-stream", true, noKlog},
+	{"log-json-info-buffer-size", false, noKlog},
+}
+
+// AddIgnored takes the flags that have no effect, without showing them.
+func AddIgnored(f *pflag.FlagSet) {
+	for _, i := range ignored {
+		if i.isBool {
+			f.Bool(i.name, false, "no effect: "+i.why)
+		} else {
+			f.String(i.name, "", "no effect: "+i.why)
+		}
+		f.Lookup(i.name).Hidden = true
+	}
+}
+
+// WarnIgnored says which of the flags that were given have no effect.
+func WarnIgnored(f *pflag.FlagSet, log *slog.Logger) {
+	f.Visit(func(given *pflag.Flag) {
+		for _, i := range ignored {
+			if i.name == given.Name && given.Hidden { // else it means something here
+				log.Warn("a flag has no effect", "flag", "--"+i.name, "reason", i.why)
+			}
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package compat
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/authx/authzconfig"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
+	"github.com/rowlock/rowlock/server/admission/plugins"
+)
+
+// choices are the flags of serve that take certain words only.
+func choices() map[string][]string {
+	plugs, _ := plugins.Names()
+	var suites []string
+	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		suites = append(suites, s.Name)
+	}
+	suites = append(suites, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305")
+	modes := []string{"batch", "blocking", "blocking-strict"}
+	webhooks := []string{"v1", "v1beta1"}
+	return map[string][]string{
+		"log-format":                           {"text", "json"},
+		"tls-min-version":                      {"VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"},
+		"tls-cipher-suites":                    suites,
+		"authorization-mode":                   authzconfig.Types,
+		"authorization-webhook-version":        webhooks,
+		"authentication-token-webhook-version": webhooks,
+		"audit-log-format":                     {"json"},
+		"audit-log-mode":                       modes,
+		"audit-log-version":                    {"audit.k8s.io/v1"},
+		"audit-webhook-mode":                   modes,
+		"audit-webhook-version":                {"audit.k8s.io/v1"},
+		"enable-admission-plugins":             plugs,
+		"disable-admission-plugins":            plugs,
+		"admission-control":                    plugs,
+		"postgres-feed":                        {"notify", "poll"},
+		"kubelet-preferred-address-types": {
+			string(corev1.NodeHostName), string(corev1.NodeInternalDNS), string(corev1.NodeInternalIP), string(corev1.NodeExternalDNS), string(corev1.NodeExternalIP),
+		},
+	}
+}
+
+// smallest are the flags of serve that take numbers and durations from one on.
+var smallest = map[string]int64{
+	"history-log-retention": 0, "in-memory-max-bytes": 0, "sqlite-max-bytes": 0, "cache-plain-bytes": -1, "resource-quota-sync-period": 0,
+	"postgres-poll-interval": 0, "postgres-statement-timeout": 1, "postgres-lock-timeout": 1, "postgres-max-connections": 0,
+	"default-not-ready-toleration-seconds": 0, "default-unreachable-toleration-seconds": 0, "min-request-timeout": 0,
+}
+
+// CheckValues finds values of flags that no server can start with. It passes empty values, which the code that
+// reads the flag judges.
+func CheckValues(f *pflag.FlagSet) error {
+	words := choices()
+	var err error
+	f.Visit(func(flag *pflag.Flag) {
+		if err != nil {
+			return
+		}
+		if valid, ok := words[flag.Name]; ok {
+			err = checkWords(flag, valid)
+		}
+		if least, ok := smallest[flag.Name]; ok {
+			err = checkNumber(flag, least)
+		}
+	})
+	return err
+}
+
+func checkWords(flag *pflag.Flag, valid []string) error {
+	given := []string{flag.Value.String()}
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		given = list.GetSlice()
+	}
+	for _, word := range given {
+		if word != "" && !slices.Contains(valid, word) {
+			return fmt.Errorf("invalid argument %q for \"--%s\" flag%s; want %s", word, flag.Name, usage.DidYouMean(word, valid), usage.Or(valid))
+		}
+	}
+	return nil
+}
+
+func checkNumber(flag *pflag.Flag, least int64) error {
+	text := flag.Value.String()
+	switch flag.Value.Type() {
+	case "duration":
+		if d, err := time.ParseDuration(text); err != nil || int64(d) < least {
+			return fmt.Errorf("invalid argument %q for \"--%s\" flag: want a duration of at least %s, such as 30s or 5m", text, flag.Name, time.Duration(least))
+		}
+	default:
+		var n int64
+		if _, err := fmt.Sscan(text, &n); err != nil || n < least {
+			return fmt.Errorf("invalid argument %q for \"--%s\" flag: want a whole number of %d or more", text, flag.Name, least)
+		}
+	}
+	return nil
+}

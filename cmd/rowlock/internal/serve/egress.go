@@ -1,0 +1,38 @@
+package serve
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/compat"
+	"github.com/rowlock/rowlock/server/egress"
+)
+
+// egressOptions are the flags that say through which proxies connections leave.
+type egressOptions struct{ path string }
+
+func (o *egressOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.path, "egress-selector-config-file", "", "file that says through which proxies nodes, webhooks and aggregated API servers are reached (an EgressSelectorConfiguration)")
+}
+
+// build makes what the file says; nil where there is none.
+func (o *egressOptions) build(log *slog.Logger) (*egress.Selector, error) {
+	if o.path == "" {
+		return nil, nil
+	}
+	file := flagfile.New("--egress-selector-config-file", o.path)
+	c, err := egress.Load(o.path)
+	if err != nil {
+		return nil, file.Wrap(err)
+	}
+	s, err := egress.New(c)
+	if err != nil {
+		return nil, file.Wrap(err)
+	}
+	if s.To(egress.Etcd) != nil {
+		log.Warn("an egress selection has no effect", "name", egress.Etcd, "reason", compat.NoEtcd)
+	}
+	return s, nil
+}

@@ -1,0 +1,43 @@
+package serve
+
+import (
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/server/controllers"
+)
+
+// electionOptions are the flags of the Lease of the server that chooses leaders for other
+// components.
+type electionOptions struct{ times controllers.LeaseTimes }
+
+// The names of these flags.
+const (
+	leadDuration = "coordinated-leadership-lease-duration"
+	leadDeadline = "coordinated-leadership-renew-deadline"
+	leadRetry    = "coordinated-leadership-retry-period"
+)
+
+func (o *electionOptions) addTo(f *pflag.FlagSet) {
+	standard := controllers.StandardLeaseTimes()
+	f.DurationVar(&o.times.Duration, leadDuration, standard.Duration,
+		"how long other servers wait for the one that chooses leaders by LeaseCandidates and no longer renews its Lease, before one of them does so")
+	f.DurationVar(&o.times.Deadline, leadDeadline, standard.Deadline, "how long that server goes on when it cannot renew its Lease")
+	f.DurationVar(&o.times.Retry, leadRetry, standard.Retry, "how long servers wait between two tries to take or renew that Lease")
+}
+
+// build makes what the flags say; nil where the feature is off.
+func (o *electionOptions) build(feature func(gate string) bool) (*controllers.ElectionConfig, error) {
+	if err := o.times.Validate("--"+leadDuration, "--"+leadDeadline, "--"+leadRetry); err != nil || !feature("CoordinatedLeaderElection") {
+		return nil, err
+	}
+	return &controllers.ElectionConfig{Times: o.times}, nil
+}
+
+// elector is what a server is called that holds the Lease. It is the same after a restart,
+// so that the server goes on at once.
+func elector(address string) (string, error) {
+	host, err := os.Hostname()
+	return host + "_" + address, err
+}

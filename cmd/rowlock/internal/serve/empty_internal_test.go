@@ -1,0 +1,30 @@
+package serve
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestEmptyLists: a flag that is given without a value turns no check off. It stands for
+// the default, as on a stock server, or is refused. Package auth has the same test of its flags.
+func TestEmptyLists(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                             "",
+		"--admission-control=":         "--admission-control names no admission plugin",
+		"--enable-admission-plugins=":  "",
+		"--disable-admission-plugins=": "",
+		"--enable-admission-plugins=,": `plugin "" is unknown`,
+	} {
+		o := &serveOptions{}
+		cmd := serveCommandOf(o)
+		cmd.SetErr(io.Discard)
+		if err := cmd.ParseFlags(strings.Fields(flags)); err != nil {
+			t.Fatalf("%s: %v", flags, err)
+		}
+		_, err := o.admission.build()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", flags, err, want)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	genericfeatures "k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
+	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/release"
+)
+
+// gatesFlag switches feature gates.
+const gatesFlag = "feature-gates"
+
+// GatesTopic is a page of help, and no command.
+func GatesTopic() *cobra.Command {
+	topic := &cobra.Command{
+		Use:   "gates",
+		Short: "The feature gates that --" + gatesFlag + " of serve takes",
+	}
+	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		fmt.Fprintf(cmd.OutOrStdout(), "Feature gates are switched with --%s=GATE=true|false[,...] of rowlock serve. They are:\n\n  %s\n",
+			gatesFlag, strings.Join(gates.Help(release.Default), "\n  "))
+	})
+	return topic
+}
+
+// gatesError names the flag, and what was probably meant.
+func gatesError(v release.Version, pairs []string, err error) error {
+	known := map[string]bool{}
+	gates.New(v).All(func(gate gates.Gate, _ bool) { known[gate.Name] = true })
+	names := slices.Sorted(maps.Keys(known))
+	for _, pair := range pairs {
+		if name := gates.Name(pair); !known[name] {
+			return fmt.Errorf("--%s: %w%s; \"rowlock help gates\" lists the gates", gatesFlag, err, usage.DidYouMean(name, names))
+		}
+	}
+	return fmt.Errorf("--%s: %w; want GATE=true or GATE=false", gatesFlag, err)
+}
+
+// enablementError is that of --runtime-config; nil where err is.
+func enablementError(all []*kinds.Resource, pairs []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	known := map[string]bool{"api/all": true, "api/ga": true, "api/beta": true, "api/alpha": true}
+	for _, r := range all {
+		known[r.GVR().GroupVersion().String()] = true
+	}
+	names := slices.Sorted(maps.Keys(known))
+	hint := ""
+	for key := range kinds.Asked(pairs) {
+		if !known[key] {
+			hint = usage.DidYouMean(key, names)
+		}
+	}
+	return fmt.Errorf("--runtime-config: %w%s; want KEY=true or KEY=false, with KEY one of api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE", err, hint)
+}
+
+// tellLibrary turns off in the libraries of expressions what is off here. They read their own
+// gates when the first expression is compiled.
+func tellLibrary(g *gates.Gates) error {
+	if g.Enabled("AuthorizeWithSelectors") {
+		return nil
+	}
+	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
+		string(genericfeatures.AuthorizeWithSelectors): false,
+	})
+}
+
+// showGates shows the gates as metrics.
+func showGates(g *gates.Gates) prometheus.Collector {
+	return metrics.Features(func(show func(name, stage string, on bool)) {
+		g.All(func(gate gates.Gate, on bool) { show(gate.Name, string(gate.Stage), on) })
+	})
+}

@@ -1,0 +1,309 @@
+// Package listen declares the flags of HTTP, TLS, limits on requests, and the start and end of a server.
+package listen
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/authx/freshfile"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/filters"
+)
+
+// Flags are the flags that say how HTTP and TLS are spoken, and how a
+// server begins and ends.
+type Flags struct {
+	Cert, Key             string
+	Names                 []string // more names and addresses in the own serving certificate
+	minVersion            string
+	ciphers, named        []string
+	maxStreams            int
+	noHTTP2               bool
+	origins, strict       []string
+	goaway                float64
+	livezGrace            time.Duration
+	shutdownDelay         time.Duration
+	refuse                bool
+	watchGrace            time.Duration
+	http2                 string
+	watchDelivery         string // deprecated, as the next two
+	shortRequests         string
+	restFrom              int
+	requestTimeout        time.Duration
+	minRequestTimeout     int
+	maxRead, maxWrite     int
+	limits                filters.Limits // but for those two
+	Profiling, contention bool
+}
+
+func (o *Flags) AddTo(f *pflag.FlagSet) {
+	f.StringVar(&o.Cert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the own authority)")
+	f.StringVar(&o.Key, "tls-private-key-file", "", "private key of --tls-cert-file")
+	f.StringSliceVar(&o.Names, "tls-san", nil, "more names and addresses for the serving certificate that the own authority makes")
+	f.StringArrayVar(&o.named, "tls-sni-cert-key", nil, "CERT,KEY or CERT,KEY:NAME,*.NAME - a certificate for clients that ask for one of its names; may be repeated")
+	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12", "oldest TLS that is spoken: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")
+	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites of TLS up to 1.2 (default: those of Go)")
+	f.IntVar(&o.maxStreams, "http2-max-streams-per-connection", 0, "most requests at once on an HTTP/2 connection; 0 is 100")
+	f.BoolVar(&o.noHTTP2, "disable-http2-serving", false, "speak HTTP/1.1 alone")
+	f.StringSliceVar(&o.origins, "cors-allowed-origins", nil, "regular expressions of origins whose pages may use the API; each must pin the start and the end of the host")
+	f.StringSliceVar(&o.strict, "strict-transport-security-directives", nil, "directives for browsers: max-age=SECONDS, includeSubDomains, preload")
+	f.Float64Var(&o.goaway, "goaway-chance", 0, "part of HTTP/2 requests, up to 0.02, after which the client is asked to connect anew")
+	f.DurationVar(&o.livezGrace, "livez-grace-period", 0, "how long a start may take until livez reports it")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after readyz has turned red")
+	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until those under way are done")
+	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
+	f.StringVar(&o.http2, "http2", string(server.OwnHTTP2), "which server speaks HTTP/2: own, the one of this program, whose watches need no goroutine, or standard, that of Go, which takes more time and memory and serves watches over HTTP/1.1 as well")
+	f.StringVar(&o.watchDelivery, "watch-delivery", "direct", "")
+	f.StringVar(&o.shortRequests, "short-requests", "direct", "")
+	f.IntVar(&o.restFrom, "rest-connections-from", 0, "")
+	for name, instead := range map[string]string{
+		"watch-delivery":        "use --http2=standard instead of --watch-delivery=standard",
+		"short-requests":        "it has no effect; see --http2",
+		"rest-connections-from": "it has no effect: every idle connection takes as little as it can",
+	} {
+		f.Lookup(name).Deprecated, f.Lookup(name).Hidden = instead, true
+	}
+}
+
+// AddLimits are the flags that say how much there may be at once, and for how long.
+func (o *Flags) AddLimits(f *pflag.FlagSet) {
+	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
+	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
+	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
+	f.IntVar(&o.maxWrite, "max-mutating-requests-inflight", 200, "most writing requests at once; 0 is no limit")
+	f.IntVar(&o.limits.ReadShare, "max-requests-inflight-per-user", 0, "most reading requests of one user at once; 0 is a quarter of --max-requests-inflight")
+	f.IntVar(&o.limits.WriteShare, "max-mutating-requests-inflight-per-user", 0, "most writing requests of one user at once; 0 is a quarter of --max-mutating-requests-inflight")
+	f.IntVar(&o.limits.Slow, "max-slow-requests-per-user", 200, "most reading, and most writing, requests of one user that wait for their client to send or to take something; 0 is no limit")
+	f.IntVar(&o.limits.Watches, "max-watches", 50000, "most watches at once; 0 is no limit")
+	f.IntVar(&o.limits.UserWatches, "max-watches-per-user", 5000, "most watches of one user at once; 0 is no limit")
+	f.IntVar(&o.limits.Connects, "max-connects", 10000, "most connections to pods, nodes and services, and followed logs, at once; 0 is no limit")
+	f.IntVar(&o.limits.UserConnects, "max-connects-per-user", 1000, "most connections to pods, nodes and services, and followed logs, of one user at once; 0 is no limit")
+}
+
+func (o *Flags) AddProfiling(f *pflag.FlagSet) {
+	f.BoolVar(&o.Profiling, "profiling", true, "serve profiles of the process under /debug/pprof to those who may read that path")
+	f.BoolVar(&o.contention, "contention-profiling", false, "measure where goroutines wait for one another, for /debug/pprof/block")
+}
+
+func (o *Flags) Validate() error {
+	// A stock server has it with and without the article.
+	for flag, bad := range map[string]bool{
+		"shutdown-delay-duration": o.shutdownDelay < 0, "request-timeout": o.requestTimeout < 0, "min-request-timeout": o.minRequestTimeout < 0,
+		"max-requests-inflight": o.maxRead < 0, "max-mutating-requests-inflight": o.maxWrite < 0,
+	} {
+		if bad {
+			return fmt.Errorf("--%s can not be negative value", flag)
+		}
+	}
+	for flag, bad := range map[string]bool{
+		"max-requests-inflight-per-user": o.limits.ReadShare < 0, "max-mutating-requests-inflight-per-user": o.limits.WriteShare < 0, "max-slow-requests-per-user": o.limits.Slow < 0,
+		"max-watches": o.limits.Watches < 0, "max-watches-per-user": o.limits.UserWatches < 0, "max-connects": o.limits.Connects < 0, "max-connects-per-user": o.limits.UserConnects < 0,
+		"livez-grace-period": o.livezGrace < 0, "shutdown-watch-termination-grace-period": o.watchGrace < 0, "http2-max-streams-per-connection": o.maxStreams < 0,
+	} {
+		if bad {
+			return fmt.Errorf("--%s can not be a negative value", flag)
+		}
+	}
+	if o.maxRead+o.maxWrite == 0 {
+		return errors.New("invalid configuration: MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to something positive")
+	}
+	if o.maxStreams > 8191 { // their buffers together are an int32
+		return fmt.Errorf("--http2-max-streams-per-connection %d: at most 8191", o.maxStreams)
+	}
+	if o.goaway < 0 || o.goaway > 0.02 {
+		return errors.New("--goaway-chance can not be less than 0 or greater than 0.02")
+	}
+	if mode := server.HTTP2Mode(o.http2); mode != "" && mode != server.OwnHTTP2 && mode != server.StandardHTTP2 {
+		return fmt.Errorf("--http2 %q: want %s or %s", o.http2, server.OwnHTTP2, server.StandardHTTP2)
+	}
+	for flag, mode := range map[string]string{"watch-delivery": o.watchDelivery, "short-requests": o.shortRequests} {
+		if mode != "" && mode != "direct" && mode != "standard" {
+			return fmt.Errorf("--%s %q: want direct or standard", flag, mode)
+		}
+	}
+	if (o.Cert == "") != (o.Key == "") {
+		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
+	return nil
+}
+
+// addTo gives a server what the flags say, except for TLS.
+func (o *Flags) Apply(cfg *server.Config) error {
+	origins, err := filters.Origins(o.origins)
+	if err != nil {
+		return err
+	}
+	strict, err := filters.StrictTransport(o.strict)
+	if err != nil {
+		return err
+	}
+	cfg.Serving = server.Serving{
+		MaxStreams: uint32(o.maxStreams), NoHTTP2: o.noHTTP2, GoawayChance: o.goaway, StrictTransport: strict, Origins: origins,
+		RefuseLeaving: o.refuse, WatchGrace: o.watchGrace, HTTP2: o.http2Mode(),
+	}
+	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
+	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second
+	cfg.MaxInFlight, cfg.MaxMutatingInFlight = orNone(o.maxRead), orNone(o.maxWrite)
+	cfg.Limits = o.limits
+	if o.contention {
+		runtime.SetBlockProfileRate(1)
+	}
+	return nil
+}
+
+// http2Mode is what --http2 says, or what --watch-delivery did before there was that flag.
+func (o *Flags) http2Mode() server.HTTP2Mode {
+	if o.watchDelivery == "standard" {
+		return server.StandardHTTP2
+	}
+	return server.HTTP2Mode(o.http2)
+}
+
+var tlsVersions = map[string]uint16{
+	"VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
+}
+
+// TLS loads the serving certificates, again when their files change. Client
+// certificates are asked for, and judged by the authenticators.
+func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
+	if o.minVersion == "" {
+		o.minVersion = "VersionTLS12"
+	}
+	version, ok := tlsVersions[o.minVersion]
+	if !ok {
+		return nil, fmt.Errorf("--tls-min-version: unknown tls version %q", o.minVersion)
+	}
+	suites, err := cipherSuites(o.ciphers)
+	if err != nil {
+		return nil, err
+	}
+	cert, key := flagfile.New("--tls-cert-file", o.Cert), flagfile.New("--tls-private-key-file", o.Key)
+	if o.Cert == "" {
+		cert, key = flagfile.New("--data-dir", dir.ServingCert), flagfile.New("--data-dir", dir.ServingKey)
+	}
+	main, err := certificate(cert, key, log)
+	if err != nil {
+		return nil, err
+	}
+	named, err := o.namedCertificates(log)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			for _, n := range named {
+				if n.serves(hello.ServerName) {
+					return n.cert.Get(), nil
+				}
+			}
+			return main.Get(), nil
+		},
+		MinVersion: version, CipherSuites: suites, ClientAuth: tls.RequestClientCert,
+		NextProtos: []string{"h2", "http/1.1"},
+		// Small records at the start of a connection cost more than they win on a cluster's network.
+		DynamicRecordSizingDisabled: true,
+	}, nil
+}
+
+// certificate keeps a pair of files loaded.
+func certificate(cert, key flagfile.File, log *slog.Logger) (*freshfile.Value[*tls.Certificate], error) {
+	read := func() (*tls.Certificate, error) {
+		p, err := flagfile.KeyPair(cert, key)
+		if err == nil { // a pair that is bad is looked at again and again
+			flagfile.WarnLoose(log, key)
+		}
+		return p, err
+	}
+	return freshfile.New(read, func(err error) {
+		log.Warn("the changed serving certificate cannot be read, the last one stays", "flag", cert.Flag, "file", cert.Path, "error", err)
+	}, cert.Path, key.Path)
+}
+
+// namedCertificate is one of --tls-sni-cert-key.
+type namedCertificate struct {
+	cert  *freshfile.Value[*tls.Certificate]
+	names []string // patterns; none: the names in the certificate
+}
+
+// serves says whether the certificate is for a name that a client asks for.
+func (n *namedCertificate) serves(name string) bool {
+	if name == "" {
+		return false
+	}
+	if len(n.names) == 0 {
+		return n.cert.Get().Leaf.VerifyHostname(name) == nil
+	}
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(n.names, func(pattern string) bool {
+		if rest, wild := strings.CutPrefix(pattern, "*."); wild {
+			_, parent, _ := strings.Cut(name, ".")
+			return parent == rest
+		}
+		return name == pattern
+	})
+}
+
+func (o *Flags) namedCertificates(log *slog.Logger) ([]*namedCertificate, error) {
+	var list []*namedCertificate
+	for _, text := range o.named {
+		pair, names, has := strings.Cut(text, ":")
+		certFile, keyFile, two := strings.Cut(pair, ",")
+		if !two || strings.Contains(keyFile, ",") {
+			return nil, fmt.Errorf("--tls-sni-cert-key %q: expected comma separated certificate and key file paths", text)
+		}
+		if has && strings.TrimSpace(names) == "" {
+			return nil, fmt.Errorf("--tls-sni-cert-key %q: empty names list is not allowed", text)
+		}
+		const flag = "--tls-sni-cert-key"
+		cert, err := certificate(flagfile.New(flag, strings.TrimSpace(certFile)), flagfile.New(flag, strings.TrimSpace(keyFile)), log)
+		if err != nil {
+			return nil, err
+		}
+		n := &namedCertificate{cert: cert}
+		if has {
+			for name := range strings.SplitSeq(names, ",") {
+				n.names = append(n.names, strings.ToLower(strings.TrimSpace(name)))
+			}
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// cipherSuites looks up names.
+func cipherSuites(names []string) ([]uint16, error) {
+	known := map[string]uint16{
+		"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305":   tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	}
+	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		known[s.Name] = s.ID
+	}
+	var ids []uint16
+	for _, name := range names {
+		id, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("--tls-cipher-suites: cipher suite %s not supported or doesn't exist", name)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// orNone is a limit as the server knows it, which takes 0 for its default.
+func orNone(limit int) int {
+	if limit <= 0 {
+		return -1
+	}
+	return limit
+}

@@ -1,0 +1,27 @@
+package serve
+
+import (
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+// TestTellManager: a manager that is gone hinders nothing; one that is there is told.
+func TestTellManager(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	tell(log, ready)
+	path := filepath.Join(t.TempDir(), "socket")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	tell(log, ready)
+	buf := make([]byte, 32)
+	if n, err := manager.Read(buf); err != nil || string(buf[:n]) != "READY=1" {
+		t.Errorf("%q %v", buf[:n], err)
+	}
+}

@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/datadir"
+)
+
+// renewEvery is how often the certificates of the data directory are looked at.
+const renewEvery = time.Hour
+
+// lateWarning is how long before the end of a certificate that nobody renews the log
+// says so, at each look.
+const lateWarning = 30 * 24 * time.Hour
+
+// renewing is the loop that renews certificates of the data directory while the server
+// runs. What uses them looks at the files.
+func renewing(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
+	look := func(now time.Time) {
+		changed, err := dir.Renew(now, alone)
+		if err != nil {
+			log.Error("certificates of the data directory cannot be renewed", "error", err)
+		} else if len(changed) > 0 {
+			log.Info("certificates of the data directory are renewed", "files", changed)
+		}
+		for name, end := range dir.Ends() {
+			if left := end.Sub(now); left < lateWarning {
+				log.Warn("a certificate comes to its end; see `rowlock init --renew-authority`", "file", name, "left", left.Round(time.Hour))
+			}
+		}
+	}
+	return server.Loop{Name: "certificates of the data directory", Run: func(ctx context.Context) error {
+		ticks := time.NewTicker(renewEvery)
+		defer ticks.Stop()
+		for {
+			look(time.Now())
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticks.C:
+			}
+		}
+	}}
+}
+
+// certificateEnds shows when the certificates of the data directory end.
+type certificateEnds struct {
+	dir  *datadir.Dir
+	desc *prometheus.Desc
+}
+
+func showEnds(dir *datadir.Dir) prometheus.Collector {
+	return &certificateEnds{dir, prometheus.NewDesc("rowlock_certificate_end_timestamp_seconds",
+		"When a certificate of the data directory ends, in seconds since 1970.", []string{"file"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *certificateEnds) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *certificateEnds) Collect(ch chan<- prometheus.Metric) {
+	for name, end := range c.dir.Ends() {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(end.Unix()), name)
+	}
+}

@@ -1,0 +1,45 @@
+package serve
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// retention is the flag --history-retention.
+type retention struct{ sqlstore.Retention }
+
+// Set implements pflag.Value.
+func (r *retention) Set(text string) error {
+	rest := r.Rest // where only others are named
+	read, err := sqlstore.ParseRetention(text)
+	if read.Rest == 0 {
+		read.Rest = rest
+	}
+	if err == nil {
+		r.Retention = read
+	}
+	return err
+}
+
+// Type implements pflag.Value.
+func (r *retention) Type() string { return "retention" }
+
+// strange says which resources are named that are not built in. They may be custom ones, which a
+// server does not know when it starts.
+func (r *retention) strange(built []*kinds.Resource, log *slog.Logger) {
+	known := make(map[string]bool)
+	for _, b := range built {
+		if b.Storage != nil { // else nothing of it is stored
+			known[b.Plural], known[b.Storage.Key] = true, true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Of)) {
+		if !known[name] {
+			log.Warn("--history-retention names no built-in resource; for a custom one it takes effect", "resource", name)
+		}
+	}
+}

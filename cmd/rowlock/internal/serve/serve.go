@@ -1,0 +1,460 @@
+// Package serve is the command that runs the API server: its flags become a server.Config. It also answers to the name
+// and the command line of kube-apiserver.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowlock/rowlock/authx/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/backup"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/auth"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/compat"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/listen"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/telemetry"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/egress"
+	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/heap"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/kinds/history"
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// serveOptions are the flags of serve, with the names that kube-apiserver has for them.
+type serveOptions struct {
+	dataDir, store                string
+	initialize, inMemory          bool
+	bindAddress, advertiseAddress string
+	securePort                    int
+	serving                       listen.Flags
+	fairness                      listen.FairnessFlags
+	elections                     electionOptions
+	auth                          auth.AuthenticationFlags
+	authz                         auth.AuthorizationFlags
+	admission                     admissionOptions
+	kubelet                       kubeletOptions
+	database                      database.DriverFlags
+	audit                         telemetry.AuditFlags
+	metrics                       telemetry.MetricsFlags
+	ways                          waysOptions
+	controllers                   controllerOptions
+	encryption                    encryptionOptions
+	aggregation                   aggregationOptions
+	tracing                       telemetry.TracingFlags
+	egress                        egressOptions
+	backing                       backup.ServerFlags
+	cacheFile                     cacheFileOptions
+	serviceRange, nodePortRange   string
+	retention                     retention
+	retentionLowerNow             bool
+	replaceKeys                   bool
+	logRetention                  time.Duration
+	cachePlainBytes               int64
+	historyAPI                    bool
+	eventTTL                      time.Duration
+	allowPrivileged               bool
+	externalHostname              string
+	sharePort                     bool
+	featureGates                  []string
+	emulated                      []string
+	runtimeConfig                 []string
+	logFormat                     string
+	verbosity                     int
+	flags                         *pflag.FlagSet // all of them, as they are set
+
+	// prepare fills in what a command line says otherwise; nil: nothing.
+	prepare      func(context.Context, *network, *slog.Logger) error
+	older        bool          // gates may be switched that only older releases let be
+	deletesApart time.Duration // of kube-apiserver by its name
+	quick        bool          // keys and certificates need to last no longer than the machine runs
+}
+
+func Command() *cobra.Command { return serveCommandOf(&serveOptions{}) }
+
+// serveCommandOf is the command that fills in options.
+func serveCommandOf(o *serveOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the API server",
+		Long: `Run the API server until it is told to stop (SIGINT, SIGTERM).
+
+The first start makes a certificate authority, certificates, keys and a
+kubeconfig in the data directory; later starts find them again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := compat.CheckValues(cmd.Flags()); err != nil {
+				return err
+			}
+			log, err := telemetry.NewLog(cmd.ErrOrStderr(), o.logFormat, o.verbosity)
+			if err != nil {
+				return err
+			}
+			compat.WarnIgnored(cmd.Flags(), log)
+			compat.WarnRemoved(cmd.Flags(), log)
+			o.flags = cmd.Flags()
+			return o.run(cmd.Context(), cmd.OutOrStdout(), log)
+		},
+	}
+	f, s := cmd.Flags(), &usage.Sections{}
+	s.Put(mostUsed, MostUsedFlags...)
+	s.Add("generic", f, o.addGeneric)
+	s.Add("database", f, func(f *pflag.FlagSet) {
+		o.addStore(f)
+		o.database.AddTo(f)
+		o.cacheFile.addTo(f)
+		o.encryption.addTo(f)
+	})
+	s.Put("etcd", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "cert-dir") // of kube-apiserver by its name
+	s.Add("history", f, o.addHistory)
+	s.Add("backup", f, o.backing.AddTo)
+	s.Add("secure serving", f, o.serving.AddTo)
+	s.Add("limits", f, func(f *pflag.FlagSet) {
+		o.serving.AddLimits(f)
+		o.fairness.AddTo(f)
+	})
+	s.Add("authentication", f, o.auth.AddTo)
+	s.Add("authorization", f, o.authz.AddTo)
+	s.Add("auditing", f, o.audit.AddTo)
+	s.Add("API enablement", f, o.addEnablement)
+	s.Add("admission", f, o.admission.addTo)
+	s.Add("controllers", f, func(f *pflag.FlagSet) {
+		o.controllers.addTo(f)
+		o.elections.addTo(f)
+	})
+	s.Add("kubelet", f, o.kubelet.addTo)
+	s.Add("aggregation", f, o.aggregation.addTo)
+	s.Add("egress selector", f, o.egress.addTo)
+	s.Add("metrics", f, o.metrics.AddTo)
+	s.Add("traces", f, o.tracing.AddTo)
+	s.Add("logs", f, func(f *pflag.FlagSet) {
+		f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+		f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 1 information, 4 every request")
+	})
+	s.Add("debugging", f, func(f *pflag.FlagSet) {
+		o.serving.AddProfiling(f)
+		o.ways.addTo(f)
+	})
+	compat.AddIgnored(f)
+	compat.AddRemoved(f)
+	f.SetNormalizeFunc(compat.OtherNames)
+	s.Help(cmd, map[string]string{gatesFlag: "Gate=true|false pairs; \"rowlock help gates\" lists the gates"},
+		"Feature gates: \"rowlock help gates\". Flags of kube-apiserver that have no effect here: docs/flags.md.")
+	return cmd
+}
+
+// mostUsed is the section of the flags that matter first.
+const mostUsed = "most used"
+
+var MostUsedFlags = []string{
+	"data-dir", "store", "in-memory", "bind-address", "secure-port", "advertise-address", "service-cluster-ip-range", "tls-san",
+	"history-retention", "backup-dir", database.EncryptionFlag, "authorization-mode", "audit-policy-file", "audit-log-path", "controllers",
+}
+
+func (o *serveOptions) addGeneric(f *pflag.FlagSet) {
+	f.StringVar(&o.dataDir, "data-dir", program.DefaultDataDir, "folder of keys, certificates and the embedded database")
+	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
+	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
+	f.StringVar(&o.advertiseAddress, "advertise-address", "", "address at which the cluster reaches this server (default: the bind address, or that of the default interface)")
+	f.StringVar(&o.serviceRange, "service-cluster-ip-range", "10.96.0.0/16", "addresses of services; one network, or one of IPv4 and one of IPv6")
+	f.StringVar(&o.nodePortRange, "service-node-port-range", "30000-32767", "ports of services that nodes expose")
+	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long events are kept")
+	f.BoolVar(&o.allowPrivileged, "allow-privileged", true, "let pods have privileged containers; false refuses them in every namespace, pod security admission in some")
+	f.StringVar(&o.externalHostname, "external-hostname", "", "name under which clients reach this server, for addresses in its answers (default: the advertised address)")
+	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
+}
+
+func (o *serveOptions) addStore(f *pflag.FlagSet) {
+	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
+	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
+	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
+	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "let the keys of this data directory take the place of those that the PostgreSQL database knows of its servers, whose certificates and tokens are refused from then on")
+	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
+}
+
+func (o *serveOptions) addHistory(f *pflag.FlagSet) {
+	o.retention.Rest = 5 * time.Minute
+	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
+	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "delete at once what a --history-retention that was lowered does not cover, and not after a day")
+	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
+	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
+}
+
+func (o *serveOptions) addEnablement(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(release.Default), "\n"))
+	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+program.Release+", or kube="+program.Release)
+	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
+}
+
+func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
+	if err := o.serving.Validate(); err != nil {
+		return err
+	}
+	if err := o.backing.Validate(o.flags); err != nil {
+		return err
+	}
+	if err := emulated(o.emulated); err != nil {
+		return err
+	}
+	if o.eventTTL <= 0 {
+		return errors.New("--event-ttl must be longer than 0")
+	}
+	if err := o.remember(); err != nil {
+		return err
+	}
+	n, err := o.network()
+	if err != nil {
+		return err
+	}
+	if o.prepare != nil {
+		if err := o.prepare(ctx, n, log); err != nil {
+			return err
+		}
+	}
+	parse := gates.Parse
+	if o.older {
+		parse = gates.ParseOlder
+	}
+	features, err := parse(release.Default, o.featureGates)
+	if err != nil {
+		return gatesError(release.Default, o.featureGates, err)
+	}
+	if err := tellLibrary(features); err != nil {
+		return err
+	}
+	for _, remark := range features.Remarks() {
+		log.Warn(remark)
+	}
+	shown, err := o.metrics.Build()
+	if err != nil {
+		return err
+	}
+	elections, err := o.elections.build(features.Enabled)
+	if err != nil {
+		return err
+	}
+	resources, err := o.resources(n, features.Enabled, log)
+	if err != nil {
+		return err
+	}
+	admitted, err := o.admission.build()
+	if err != nil {
+		return err
+	}
+	listening := net.ListenConfig{}
+	if o.sharePort {
+		listening.Control = sharePort
+	}
+	listener, err := listening.Listen(ctx, "tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
+	if err != nil {
+		return fmt.Errorf("--secure-port %d: %w", o.securePort, err)
+	}
+	defer listener.Close()
+	if o.serving.Cert != "" { // the data directory's kubeconfig is to name it
+		if _, err := flagfile.New("--tls-cert-file", o.serving.Cert).Read(); err != nil {
+			return err
+		}
+	}
+	names, ips := cli.SplitHosts(o.serving.Names)
+	dir, err := o.folder(datadir.Options{
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.Cert, Now: time.Now(), Quick: o.quick, Serves: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	tlsConfig, err := o.serving.TLS(dir, log)
+	if err != nil {
+		return err
+	}
+	host := o.externalHostname
+	if host == "" {
+		host = n.advertise.String()
+	}
+	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
+	o.retention.strange(resources, log)
+	catalogue := kinds.NewCatalogue(resources)
+	codec, err := o.ways.codec(log)
+	if err != nil {
+		return err
+	}
+	ways, err := o.egress.build(log)
+	if err != nil {
+		return err
+	}
+	control := ways.To(egress.ControlPlane)
+	memory := server.NewCache(catalogue, codec, log)
+	memory.BoundPlain(o.cachePlainBytes)
+	authz, err := o.authz.Build(memory, features.Enabled, program.ServerID(address), remote.Dial(control), log)
+	if err != nil {
+		return err
+	}
+	aggregation, front, err := o.aggregation.build(dir, log)
+	if err != nil {
+		return err
+	}
+	access, err := o.auth.Build(ctx, auth.Config{
+		Dir: dir, Front: front, Address: address, Gate: features.Enabled, Log: log, AllowsAll: authz.AllowsAll, TLSKey: o.serving.Key, Dial: remote.Dial(control),
+	})
+	if err != nil {
+		return err
+	}
+	defer access.Close()
+	built, err := o.controllers.build(dir, o.authority(dir), admitted)
+	if err != nil {
+		return err
+	}
+	auditing, err := o.audit.Build(out, remote.Dial(control), log)
+	if err != nil {
+		return err
+	}
+	url, from := o.store, "--store"
+	if url == "" {
+		url, from = "sqlite:"+dir.Database, "--data-dir"
+	}
+	measured, measureDriver := telemetry.MeasureStore()
+	cacheFile, err := o.cacheFile.build(url, dir.Path)
+	if err != nil {
+		return err
+	}
+	o.database.Reconnected, o.database.Log = measured.Reconnected, log
+	file, isFile := database.SQLitePath(url)
+	if isFile && !o.initialize {
+		if err := dir.Expect(file); err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+	}
+	keys, err := o.encryption.build(ctx, features.Enabled, address, log)
+	if err != nil {
+		return err
+	}
+	if keys != nil {
+		defer keys.Close()
+	}
+	tracer, err := o.tracing.Build(features.Enabled, address, control, log)
+	if err != nil {
+		return err
+	}
+	defer telemetry.CloseTracer(tracer, log)
+	driver, err := database.OpenWith(ctx, url, database.Migrate, o.database)
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	if isFile {
+		if err := dir.Used(file); err != nil {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	// The embedded database has one server at a time, which may have been given new keys.
+	if err := access.Keys.Agree(ctx, driver, dir.Path, isFile || o.replaceKeys, log); err != nil {
+		return err
+	}
+	flagfile.WarnLoose(log, append(ownSecrets(dir), database.Files(from, url)...)...)
+	measureDriver(driver)
+	kubelet, err := o.kubelet.config(log)
+	if err != nil {
+		return err
+	}
+	built.Authentication, built.IssueForSecret, built.Elections = access.Published, access.IssueForSecret, elections
+	if elections != nil {
+		if elections.Identity, err = elector(address); err != nil {
+			return err
+		}
+	}
+	if o.joins(built.Runs) {
+		built.JoinAt = "https://" + address
+	}
+	built.PodsFirst = features.Enabled("OrderedNamespaceDeletion")
+	startup := heap.Start(ctx)
+	cacheFile.Expect = startup.Expect
+	cfg := server.Config{
+		Tracer:    tracer,
+		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
+		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LowerNow: o.retentionLowerNow, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
+		Catalogue: catalogue, Cache: memory, CacheFile: cacheFile, Authenticate: access.Authenticate, DeletesApart: o.deletesApart,
+		Admission: admitted, Aggregation: aggregation,
+		Kubelet: &kubelet, Tokens: &access.Tokens, Routes: access.Routes,
+		Loops: access.Loops, Controllers: built,
+		Collectors:        append([]prometheus.Collector{measured, showGates(features), showEnds(dir)}, access.Collectors...),
+		Metrics:           shown,
+		ClientAuthorities: access.Authorities,
+		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: program.Kubernetes(), Address: address,
+		Bootstrap: n.bootstrap(o.securePort), Log: log,
+	}
+	cfg.Usual(n.services)
+	// Servers on one database share their authority, which none of them may replace alone.
+	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || database.IsInMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
+	measured.Behind = cfg.Store.Behind
+	if err := o.backing.AddBacking(&cfg, driver, log); err != nil {
+		return err
+	}
+	if err := o.ways.apply(&cfg); err != nil {
+		return err
+	}
+	o.fairness.Apply(&cfg)
+	if err := o.serving.Apply(&cfg); err != nil {
+		return err
+	}
+	cfg.Paths = telemetry.ZPages(features.Enabled, o.flags, time.Now())
+	if o.serving.Profiling {
+		maps.Copy(cfg.Paths, telemetry.Profiles())
+	}
+	cfg.Started = func() { tell(log, ready) }
+	authz.AddTo(&cfg)
+	auditing.AddTo(&cfg)
+	addEncryption(keys, &cfg)
+	cfg.Collectors = append(cfg.Collectors, ways.Collectors()...)
+	s, err := server.New(cfg)
+	if err != nil {
+		return err
+	}
+	o.greet(out, n, dir, url)
+	if database.IsInMemory(url) {
+		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysIn(dir))
+	}
+	stopTelling := tellManager(ctx, log)
+	defer stopTelling()
+	return s.Run(ctx)
+}
+
+// resources are all that the server knows, with those turned off that are not to be
+// served.
+func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
+	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
+	if o.historyAPI {
+		all = append(all, history.Resources()...)
+	}
+	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
+	for _, remark := range remarks {
+		log.Warn("--runtime-config: " + remark)
+	}
+	return all, enablementError(all, o.runtimeConfig, err)
+}
+
+// joins says whether machines are to join by bootstrap tokens: where these are asked for, and
+// not only accepted, or what they sign is signed.
+func (o *serveOptions) joins(runs func(controller string) bool) bool {
+	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
+	return o.auth.Bootstrap && (asked || runs("bootstrapsigner"))
+}

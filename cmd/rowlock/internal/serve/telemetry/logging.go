@@ -1,0 +1,27 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// NewLog makes the process's logger. verbosity 0 shows warnings and what an operator must
+// know; 2 and up every request; 4 and up debug messages.
+func NewLog(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
+	level := slog.LevelWarn
+	switch {
+	case verbosity >= 4:
+		level = slog.LevelDebug
+	case verbosity >= 1:
+		level = slog.LevelInfo
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
+}

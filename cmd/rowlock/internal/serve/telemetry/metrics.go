@@ -1,0 +1,58 @@
+package telemetry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/server/metrics"
+)
+
+// lastRelease is the one before this, whose hidden metrics could be asked for.
+const lastRelease = "1.31"
+
+// MetricsFlags are the flags that say which metrics are shown.
+type MetricsFlags struct {
+	disabled   []string
+	labels     map[string]string
+	manifest   string
+	showHidden string
+}
+
+func (o *MetricsFlags) AddTo(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not shown")
+	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are shown; all others are shown as \"unexpected\"")
+	f.StringVar(&o.manifest, "allow-metric-labels-manifest", "", "YAML file of \"METRIC,LABEL\": VALUE,VALUE, in place of --allow-metric-labels")
+	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+lastRelease+")")
+}
+
+// Build makes the selection that the flags ask for.
+func (o *MetricsFlags) Build() (metrics.Selection, error) {
+	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}, Hidden: o.showHidden != ""}
+	if o.showHidden != "" && o.showHidden != lastRelease {
+		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", lastRelease)
+	}
+	labels := o.labels
+	if len(labels) == 0 && o.manifest != "" {
+		file := flagfile.New("--allow-metric-labels-manifest", o.manifest)
+		text, err := file.Read()
+		if err != nil {
+			return s, err
+		}
+		if err := yaml.UnmarshalStrict(text, &labels); err != nil {
+			return s, file.Wrap(err)
+		}
+	}
+	for key, values := range labels {
+		s.Allowed[key] = strings.Split(values, ",")
+	}
+	if err := s.Validate(); err != nil && o.manifest != "" && len(o.labels) == 0 {
+		return s, flagfile.New("--allow-metric-labels-manifest", o.manifest).Wrap(err)
+	} else if err != nil {
+		return s, err
+	}
+	return s, nil
+}

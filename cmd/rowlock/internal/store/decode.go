@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	codecjson "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/integrity"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// decoder judges stored values by the catalogue of resources. What is not in it
+// is a custom resource.
+type decoder struct {
+	catalogue *kinds.Catalogue
+	keys      sqlstore.Sealer // nil: values were decrypted already
+	ctx       context.Context //nolint:containedctx // of the command that it is made for
+	skipped   *int64          // encrypted values that were not looked into, as there are no keys
+}
+
+func newDecoder() decoder {
+	return decoder{catalogue: kinds.NewCatalogue(builtin.Resources()), skipped: new(int64)}
+}
+
+// decrypting lends a decoder that decrypts what it judges. Without a file of keys encrypted
+// values pass, and the operator is told of them.
+func decrypting(ctx context.Context, o *database.Options, fn func(decoder) error) error {
+	return database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, given bool) error {
+		d := newDecoder()
+		d.keys, d.ctx = keys, ctx
+		err := fn(d)
+		if n := *d.skipped; n > 0 && !given {
+			fmt.Fprintf(o.ErrOut, "%d encrypted values were not looked into: give --%s for that\n", n, database.EncryptionFlag)
+		}
+		return err
+	})
+}
+
+// open decrypts a row's value; ok is false for one that cannot be without keys.
+func (d decoder) open(row *sqlstore.Row) (ok bool, err error) {
+	if d.keys == nil || strings.HasPrefix(row.Key.Resource, "~") {
+		return true, nil
+	}
+	plain, _, err := d.keys.Open(d.ctx, row.Key, row.Value)
+	if _, none := d.keys.(sqlstore.Unsealed); none && errors.Is(err, sqlstore.ErrSealed) {
+		*d.skipped++
+		return false, nil
+	}
+	if err == nil {
+		row.Value = plain
+	}
+	return err == nil, err
+}
+
+// row says what is wrong with a value.
+func (d decoder) row(row sqlstore.Row) error {
+	value, err := d.read(&row)
+	if err != nil || value == nil {
+		return err
+	}
+	if uid := scan.Lookup(value, "metadata", "uid"); len(uid) <= len(`""`) {
+		return errors.New("its value has no UID")
+	}
+	return nil
+}
+
+// readable says why a server cannot read a value.
+func (d decoder) readable(row sqlstore.Row) error {
+	_, err := d.read(&row)
+	return err
+}
+
+// read returns the value to serve; nil for a row that is no object.
+func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
+	if row.Damaged != nil {
+		return nil, row.Damaged
+	}
+	if ok, err := d.open(row); !ok {
+		return nil, err
+	}
+	if strings.HasPrefix(row.Key.Resource, "~") {
+		return nil, decodeClaim(row.Value)
+	}
+	value, err := integrity.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
+	if err != nil {
+		return nil, fmt.Errorf("its value cannot be read: %w", err)
+	}
+	return value, nil
+}
+
+// decodeClaim judges a row by which an address or a port is taken.
+func decodeClaim(value []byte) error {
+	var claim struct {
+		Owner string `json:"owner"`
+	}
+	if err := json.Unmarshal(value, &claim); err != nil {
+		return fmt.Errorf("its value does not decode: %w", err)
+	}
+	if claim.Owner == "" {
+		return errors.New("its value names no owner")
+	}
+	return nil
+}

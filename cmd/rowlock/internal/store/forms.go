@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/definitions"
+	"github.com/rowlock/rowlock/server/integrity"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/kinds/custom"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// forms make values as a server would write them now: those of custom resources by the
+// definitions that are stored.
+type forms struct {
+	catalogue *kinds.Catalogue
+	objects   *objects.Store
+	unread    []string // definitions that cannot be read, and why
+}
+
+// currentForms reads the definitions of a store.
+func currentForms(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*forms, error) {
+	f, all := &forms{}, builtin.Resources()
+	req := sqlstore.ScanRequest{Resource: definitions.Storage, Limit: 100}
+	for {
+		rows, err := d.Scan(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			resources, err := defined(ctx, keys, &rows[i])
+			if err != nil {
+				f.unread = append(f.unread, fmt.Sprintf("%s: %v", rows[i].Key.Name, err))
+			}
+			all = append(all, resources...)
+		}
+		if len(rows) < req.Limit {
+			break
+		}
+		req.After = rows[len(rows)-1].Key
+	}
+	f.catalogue = kinds.NewCatalogue(all)
+	f.objects = objects.New(f.catalogue, nil, cache.New(f.catalogue))
+	return f, nil
+}
+
+// defined are the resources of a definition, none of one that is not established.
+func defined(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*kinds.Resource, error) {
+	if row.Damaged != nil {
+		return nil, row.Damaged
+	}
+	plain, _, err := keys.Open(ctx, row.Key, row.Value)
+	if err != nil {
+		return nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(plain, crd); err != nil {
+		return nil, err
+	}
+	if !custom.Established(crd) {
+		return nil, nil
+	}
+	var converter custom.Converter
+	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+		converter = nobody{}
+	}
+	definition, err := custom.New(crd, math.MaxInt64, converter)
+	if err != nil {
+		return nil, err
+	}
+	return definition.Resources, nil
+}
+
+// nobody converts what only a server can have converted.
+type nobody struct{}
+
+// Convert implements custom.Converter.
+func (nobody) Convert(_ context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	return nil, fmt.Errorf("it is of %s, and a webhook converts it to %s: create a StorageVersionMigration on a running server", objs[0].GetAPIVersion(), to)
+}
+
+// form is the value of a decrypted row as a server would write it now. Objects of no known
+// resource keep their version.
+func (f *forms) form(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+	r := f.catalogue.ByStorage(row.Key.Resource)
+	if r == nil {
+		return integrity.Read(f.objects.Codec(), nil, row)
+	}
+	value, err := f.objects.Form(ctx, r, row)
+	if err == nil {
+		err = objects.CheckSize(value)
+	}
+	return value, err
+}
