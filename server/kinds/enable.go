@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -123,9 +124,7 @@ func (e *enablement) readStages(asked map[string]string) error {
 		if !ok {
 			continue
 		}
-		if value == "" {
-			value = "true"
-		}
+		value = cmp.Or(value, "true")
 		if value != "true" && value != "false" {
 			return fmt.Errorf("invalid value %s=%s", s.key, value)
 		}

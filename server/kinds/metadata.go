@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // MetaRules say how often the rules of a kind look at metadata. A stock server looks
@@ -113,9 +115,7 @@ func finalizerNames(obj metav1.Object) field.ErrorList {
 		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
 			continue
 		}
-		if !strings.Contains(f, "/") {
-			errs = append(errs, field.Invalid(metadataPath.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
-		}
+		errs = rules.InvalidIf(errs, !strings.Contains(f, "/"), metadataPath.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified")
 	}
 	return errs
 }

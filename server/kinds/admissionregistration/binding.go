@@ -69,9 +69,7 @@ func validateBound(policy string, ref *admissionv1.ParamRef, m *admissionv1.Matc
 	} else {
 		errs = append(errs, rules.Subdomain(policy, p.Child("policyName"))...)
 	}
-	if ref != nil {
-		errs = append(errs, validateParamRef(ref, p.Child("paramRef"))...)
-	}
+	errs = append(errs, rules.OptionalPtr(ref, p.Child("paramRef"), validateParamRef)...)
 	return append(errs, validateMatchResources(m, p.Child("matchResources"))...)
 }
 
@@ -80,19 +78,13 @@ func validateParamRef(r *admissionv1.ParamRef, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Name != "" {
 		errs = append(errs, rules.Messages(p.Child("name"), r.Name, apipath.ValidatePathSegmentName(r.Name, false))...)
-		if r.Selector != nil {
-			errs = append(errs, field.Forbidden(p.Child("name"), exclusive))
-		}
+		errs = rules.ForbiddenIf(errs, r.Selector != nil, p.Child("name"), exclusive)
 	}
 	if r.Selector != nil {
 		errs = append(errs, rules.Selector(r.Selector, p.Child("selector"))...)
-		if r.Name != "" {
-			errs = append(errs, field.Forbidden(p.Child("selector"), exclusive))
-		}
+		errs = rules.ForbiddenIf(errs, r.Name != "", p.Child("selector"), exclusive)
 	}
-	if r.Name == "" && r.Selector == nil {
-		errs = append(errs, field.Required(p, "one of name or selector must be specified"))
-	}
+	errs = rules.RequiredIf(errs, r.Name == "" && r.Selector == nil, p, "one of name or selector must be specified")
 	if a := r.ParameterNotFoundAction; a == nil || *a == "" {
 		errs = append(errs, field.Required(p.Child("parameterNotFoundAction"), ""))
 	} else {
@@ -106,15 +98,11 @@ func validateActions(list []admissionv1.ValidationAction, p *field.Path) field.E
 	seen := rules.Seen[admissionv1.ValidationAction]{}
 	for i, a := range list {
 		errs = append(errs, rules.OneOf(a, p.Index(i), admissionv1.Audit, admissionv1.Deny, admissionv1.Warn)...)
-		if seen.Again(a) {
-			errs = append(errs, field.Duplicate(p.Index(i), a))
-		}
+		errs = rules.DuplicateIf(errs, seen.Again(a), p.Index(i), a)
 	}
 	if slices.Contains(list, admissionv1.Deny) && slices.Contains(list, admissionv1.Warn) {
 		errs = append(errs, field.Invalid(p, rules.Shown(list), "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
 	}
-	if len(list) == 0 {
-		errs = append(errs, field.Required(p, "at least one validation action is required"))
-	}
+	errs = rules.RequiredIf(errs, len(list) == 0, p, "at least one validation action is required")
 	return errs
 }

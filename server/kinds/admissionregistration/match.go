@@ -27,9 +27,7 @@ var operations = []admissionv1.OperationType{
 func validateOperations(r *admissionv1.RuleWithOperations, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := p.Child("operations")
-	if len(r.Operations) == 0 {
-		errs = append(errs, field.Required(at, ""))
-	}
+	errs = rules.RequiredIf(errs, len(r.Operations) == 0, at, "")
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionv1.OperationAll) {
 		errs = append(errs, field.Invalid(at, rules.Shown(r.Operations), "if '*' is present, must not specify other operations"))
 	}
@@ -43,9 +41,7 @@ func validateRule(r *admissionv1.Rule, p *field.Path) field.ErrorList {
 	errs := validateList(r.APIGroups, p.Child("apiGroups"), "API groups")
 	errs = append(errs, validateList(r.APIVersions, p.Child("apiVersions"), "API versions")...)
 	for i, v := range r.APIVersions {
-		if v == "" {
-			errs = append(errs, field.Required(p.Child("apiVersions").Index(i), ""))
-		}
+		errs = rules.RequiredIf(errs, v == "", p.Child("apiVersions").Index(i), "")
 	}
 	errs = append(errs, validateResources(r.Resources, p.Child("resources"))...)
 	return append(errs, optional(r.Scope, p.Child("scope"), admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope)...)
@@ -66,9 +62,7 @@ func validateList(list []string, p *field.Path, noun string) field.ErrorList {
 // validateResources checks "pods", "pods/status" and their wildcards.
 func validateResources(list []string, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(list) == 0 {
-		errs = append(errs, field.Required(p, ""))
-	}
+	errs = rules.RequiredIf(errs, len(list) == 0, p, "")
 	anySub, anyResource := map[string]bool{}, map[string]bool{}
 	everything, star, plain := false, false, false
 	for i, v := range list {
@@ -92,12 +86,8 @@ func validateResources(list []string, p *field.Path) field.ErrorList {
 		anySub[resource] = anySub[resource] || sub == all
 		anyResource[sub] = anyResource[sub] || resource == all
 	}
-	if len(list) > 1 && everything {
-		errs = append(errs, field.Invalid(p, list, "if '*/*' is present, must not specify other resources"))
-	}
-	if star && plain {
-		errs = append(errs, field.Invalid(p, list, "if '*' is present, must not specify other resources without subresources"))
-	}
+	errs = rules.InvalidIf(errs, len(list) > 1 && everything, p, list, "if '*/*' is present, must not specify other resources")
+	errs = rules.InvalidIf(errs, star && plain, p, list, "if '*' is present, must not specify other resources without subresources")
 	return errs
 }
 
@@ -108,9 +98,7 @@ func validateNamedRules(list []admissionv1.NamedRuleWithOperations, p *field.Pat
 		seen := rules.Seen[string]{}
 		for k, n := range list[i].ResourceNames {
 			errs = append(errs, rules.Messages(names.Index(k), n, apipath.ValidatePathSegmentName(n, false))...)
-			if seen.Again(n) {
-				errs = append(errs, field.Duplicate(names.Index(k), n))
-			}
+			errs = rules.DuplicateIf(errs, seen.Again(n), names.Index(k), n)
 		}
 		errs = append(errs, validateOperations(&list[i].RuleWithOperations, p.Index(i))...)
 	}
@@ -174,9 +162,7 @@ func validateMatchConditions(list []admissionv1.MatchCondition, offer expr.Offer
 			continue
 		}
 		errs = append(errs, rules.QualifiedName(c.Name, p.Index(i).Child("name"))...)
-		if seen[c.Name] {
-			errs = append(errs, field.Duplicate(p.Index(i).Child("name"), c.Name))
-		}
+		errs = rules.DuplicateIf(errs, seen[c.Name], p.Index(i).Child("name"), c.Name)
 		seen[c.Name] = true
 	}
 	return errs
@@ -203,9 +189,7 @@ func ValidateURL(text string, p *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	refuse := func(bad bool, v, message string) {
-		if bad {
-			errs = append(errs, field.Invalid(p, v, message))
-		}
+		errs = rules.InvalidIf(errs, bad, p, v, message)
 	}
 	refuse(u.Scheme != "https", u.Scheme, "'https' is the only allowed URL scheme"+form)
 	refuse(u.Host == "", u.Host, "host must be specified"+form)
@@ -219,12 +203,8 @@ func ValidateURL(text string, p *field.Path) field.ErrorList {
 func ValidateService(namespace, name string, path *string, port int32, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	// A stock server takes the one for the other here, and clients know it so.
-	if namespace == "" {
-		errs = append(errs, field.Required(p.Child("name"), "service name is required"))
-	}
-	if name == "" {
-		errs = append(errs, field.Required(p.Child("namespace"), "service namespace is required"))
-	}
+	errs = rules.RequiredIf(errs, namespace == "", p.Child("name"), "service name is required")
+	errs = rules.RequiredIf(errs, name == "", p.Child("namespace"), "service namespace is required")
 	if faults := validation.IsValidPortNum(int(port)); len(faults) > 0 {
 		errs = append(errs, field.Invalid(p.Child("port"), port, "port is not valid: "+strings.Join(faults, ", ")))
 	}
@@ -239,9 +219,7 @@ func validatePath(path string, p *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(p, path, "segment[0] may not be empty")}
 	}
 	var errs field.ErrorList
-	if !strings.HasPrefix(path, "/") {
-		errs = append(errs, field.Invalid(p, path, "must start with a '/'"))
-	}
+	errs = rules.InvalidIf(errs, !strings.HasPrefix(path, "/"), p, path, "must start with a '/'")
 	for i, step := range strings.Split(strings.TrimSuffix(path[1:], "/"), "/") {
 		if step == "" {
 			errs = append(errs, field.Invalid(p, path, fmt.Sprintf("segment[%d] may not be empty", i)))

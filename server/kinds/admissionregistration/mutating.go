@@ -141,12 +141,8 @@ func (v *mutating) validate() field.ErrorList {
 		errs = append(errs, validateMatchConditions(AlphaConditions(s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
 	}
 	errs = append(errs, validateVariables(AlphaVariables(s.Variables), v.compiler, v.variable, p.Child("variables"))...)
-	if len(s.Mutations) == 0 {
-		errs = append(errs, field.Required(p.Child("mutations"), "mutations must contain at least one item"))
-	}
-	for i := range s.Mutations {
-		errs = append(errs, v.mutation(&s.Mutations[i], p.Child("mutations").Index(i))...)
-	}
+	errs = rules.RequiredIf(errs, len(s.Mutations) == 0, p.Child("mutations"), "mutations must contain at least one item")
+	errs = append(errs, rules.EachPtr(s.Mutations, p.Child("mutations"), v.mutation)...)
 	if s.ReinvocationPolicy == "" {
 		return append(errs, field.Required(p.Child("reinvocationPolicy"), ""))
 	}

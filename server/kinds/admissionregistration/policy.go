@@ -121,9 +121,7 @@ func (v *policy) validate() field.ErrorList {
 		return field.ErrorList{field.Forbidden(p, expr.LongDetail())} // before any of them is compiled
 	}
 	errs := validateFailurePolicy(s.FailurePolicy, p.Child("failurePolicy"))
-	if s.ParamKind != nil {
-		errs = append(errs, validateParamKind(s.ParamKind, p.Child("paramKind"))...)
-	}
+	errs = append(errs, rules.OptionalPtr(s.ParamKind, p.Child("paramKind"), validateParamKind)...)
 	errs = append(errs, validateConstraints(s.MatchConstraints, p.Child("matchConstraints"))...)
 	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.Spec.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.Spec.MatchConditions) {
 		var stored map[string]bool
@@ -138,9 +136,7 @@ func (v *policy) validate() field.ErrorList {
 		const none = "validations or auditAnnotations must contain at least one item"
 		return append(errs, field.Required(p.Child("validations"), none), field.Required(p.Child("auditAnnotations"), none))
 	}
-	for i := range s.Validations {
-		errs = append(errs, v.validation(&s.Validations[i], p.Child("validations").Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(s.Validations, p.Child("validations"), v.validation)...)
 	return append(errs, v.annotations(p.Child("auditAnnotations"))...)
 }
 
@@ -158,9 +154,7 @@ func validateConstraints(m *admissionv1.MatchResources, p *field.Path) field.Err
 		return field.ErrorList{field.Required(p, "")}
 	}
 	errs := validateMatchResources(m, p)
-	if len(m.ResourceRules) == 0 {
-		errs = append(errs, field.Required(p.Child("resourceRules"), ""))
-	}
+	errs = rules.RequiredIf(errs, len(m.ResourceRules) == 0, p.Child("resourceRules"), "")
 	return errs
 }
 
@@ -273,9 +267,7 @@ func (v *policy) annotations(p *field.Path) field.ErrorList {
 			compiled.Text = text
 			errs = append(errs, faulty(v.compiler.Compile(compiled), a.ValueExpression, value)...)
 		}
-		if seen[a.Key] {
-			errs = append(errs, field.Duplicate(key, a.Key))
-		}
+		errs = rules.DuplicateIf(errs, seen[a.Key], key, a.Key)
 		seen[a.Key] = true
 	}
 	return errs
@@ -327,12 +319,8 @@ func validatePolicyStatus(s *admissionv1.ValidatingAdmissionPolicyStatus, p *fie
 	if s.TypeChecking != nil {
 		for i, w := range s.TypeChecking.ExpressionWarnings {
 			at := p.Child("typeChecking", "expressionWarnings").Index(i)
-			if w.Warning == "" {
-				errs = append(errs, field.Required(at.Child("warning"), ""))
-			}
-			if strings.TrimSpace(w.FieldRef) == "" {
-				errs = append(errs, field.Required(at.Child("fieldRef"), ""))
-			}
+			errs = rules.RequiredIf(errs, w.Warning == "", at.Child("warning"), "")
+			errs = rules.RequiredIf(errs, strings.TrimSpace(w.FieldRef) == "", at.Child("fieldRef"), "")
 		}
 	}
 	return append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)

@@ -173,9 +173,7 @@ func validateHooks(list []hook, t tolerance) field.ErrorList {
 		h, p := &list[i], field.NewPath("webhooks").Index(i)
 		errs = append(errs, validateHook(h, t, p)...)
 		errs = append(errs, validateVersions(h.versions, t, p.Child("admissionReviewVersions"))...)
-		if h.name != "" && seen[h.name] && !t.names {
-			errs = append(errs, field.Duplicate(p.Child("name"), h.name))
-		}
+		errs = rules.DuplicateIf(errs, h.name != "" && seen[h.name] && !t.names, p.Child("name"), h.name)
 		seen[h.name] = true
 	}
 	return errs
@@ -183,9 +181,7 @@ func validateHooks(list []hook, t tolerance) field.ErrorList {
 
 func validateHook(h *hook, t tolerance, p *field.Path) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(p.Child("name"), h.name)
-	for i := range h.rules {
-		errs = append(errs, validateOperations(&h.rules[i], p.Child("rules").Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(h.rules, p.Child("rules"), validateOperations)...)
 	errs = append(errs, optional(*h.failure, p.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
 	errs = append(errs, optional(*h.match, p.Child("matchPolicy"), admissionv1.Equivalent, admissionv1.Exact)...)
 	allowed := quiet

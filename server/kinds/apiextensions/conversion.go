@@ -28,12 +28,8 @@ func validateConversion(c *apiext.CustomResourceConversion, t tolerance, p *fiel
 	client, reviews := p.Child("webhookClientConfig"), p.Child("conversionReviewVersions")
 	if c.Strategy != apiext.WebhookConverter {
 		const unasked = "should not be set when strategy is not set to Webhook"
-		if c.WebhookClientConfig != nil {
-			errs = append(errs, field.Forbidden(client, unasked))
-		}
-		if len(c.ConversionReviewVersions) > 0 {
-			errs = append(errs, field.Forbidden(reviews, unasked))
-		}
+		errs = rules.ForbiddenIf(errs, c.WebhookClientConfig != nil, client, unasked)
+		errs = rules.ForbiddenIf(errs, len(c.ConversionReviewVersions) > 0, reviews, unasked)
 		return errs
 	}
 	if c.WebhookClientConfig == nil {
@@ -87,12 +83,8 @@ func validateWebhookURL(text string, p *field.Path) (errs field.ErrorList) {
 // validateWebhookService checks a reference to a Service. A stock server mixes up the
 // two parts of its name, so that the one is told missing where the other is.
 func validateWebhookService(s *apiext.ServiceReference, p *field.Path) (errs field.ErrorList) {
-	if s.Namespace == "" {
-		errs = append(errs, field.Required(p.Child("name"), "service name is required"))
-	}
-	if s.Name == "" {
-		errs = append(errs, field.Required(p.Child("namespace"), "service namespace is required"))
-	}
+	errs = rules.RequiredIf(errs, s.Namespace == "", p.Child("name"), "service name is required")
+	errs = rules.RequiredIf(errs, s.Name == "", p.Child("namespace"), "service namespace is required")
 	if msgs := validation.IsValidPortNum(int(s.Port)); len(msgs) > 0 {
 		errs = append(errs, field.Invalid(p.Child("port"), s.Port, "port is not valid: "+strings.Join(msgs, ", ")))
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var (
@@ -22,9 +24,7 @@ var (
 const maxSelectable = 8
 
 func validateColumn(c *apiext.CustomResourceColumnDefinition, p *field.Path) (errs field.ErrorList) {
-	if c.Name == "" {
-		errs = append(errs, field.Required(p.Child("name"), ""))
-	}
+	errs = rules.RequiredIf(errs, c.Name == "", p.Child("name"), "")
 	types := "must be one of " + strings.Join(columnTypes, ",")
 	switch {
 	case c.Type == "":
@@ -107,15 +107,9 @@ func validateSelectableField(path string, tree *structuralschema.Structural, see
 	if err != nil {
 		return field.ErrorList{field.Invalid(p, path, fmt.Sprintf("is an invalid path: %v", err))}
 	}
-	if to.Root().String() == "metadata" {
-		errs = append(errs, field.Invalid(p, path, "must not point to fields in metadata"))
-	}
-	if found == nil || !slices.Contains([]string{"string", "boolean", "integer"}, found.Type) {
-		errs = append(errs, field.Invalid(p, path, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
-	}
-	if seen.Has(to.String()) {
-		errs = append(errs, field.Duplicate(p, path))
-	}
+	errs = rules.InvalidIf(errs, to.Root().String() == "metadata", p, path, "must not point to fields in metadata")
+	errs = rules.InvalidIf(errs, found == nil || !slices.Contains([]string{"string", "boolean", "integer"}, found.Type), p, path, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.")
+	errs = rules.DuplicateIf(errs, seen.Has(to.String()), p, path)
 	seen.Insert(to.String())
 	return errs
 }

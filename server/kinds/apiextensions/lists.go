@@ -78,9 +78,7 @@ func validateListType(s *apiext.JSONSchemaProps, t tolerance, p *field.Path) (er
 
 func validateMapList(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorList) {
 	keys := p.Child("x-kubernetes-list-map-keys")
-	if len(s.XListMapKeys) == 0 {
-		errs = append(errs, field.Required(keys, "must not be empty if x-kubernetes-list-type is map"))
-	}
+	errs = rules.RequiredIf(errs, len(s.XListMapKeys) == 0, keys, "must not be empty if x-kubernetes-list-type is map")
 	items := p.Child("items")
 	switch {
 	case s.Items == nil:
@@ -100,9 +98,7 @@ func validateMapList(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Error
 		case property.Type == "array" || property.Type == "object":
 			errs = append(errs, field.Invalid(items.Child("properties").Key(k).Child("type"), item.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
-		if seen.Again(k) {
-			errs = append(errs, field.Invalid(keys, s.XListMapKeys, "must not contain duplicate entries"))
-		}
+		errs = rules.InvalidIf(errs, seen.Again(k), keys, s.XListMapKeys, "must not contain duplicate entries")
 	}
 	return errs
 }
@@ -127,12 +123,8 @@ func validateKeyed(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorLi
 			continue // told already
 		}
 		key := at.Child("properties").Key(k)
-		if property.Default == nil && !required.Has(k) {
-			errs = append(errs, field.Required(key.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
-		}
-		if property.Nullable {
-			errs = append(errs, field.Forbidden(key.Child("nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
-		}
+		errs = rules.RequiredIf(errs, property.Default == nil && !required.Has(k), key.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property")
+		errs = rules.ForbiddenIf(errs, property.Nullable, key.Child("nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable")
 	}
 	return errs
 }

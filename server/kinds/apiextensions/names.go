@@ -6,6 +6,8 @@ import (
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 func validateRequiredNames(n *apiext.CustomResourceDefinitionNames, p *field.Path) (errs field.ErrorList) {
@@ -42,9 +44,7 @@ func validateNames(n *apiext.CustomResourceDefinitionNames, p *field.Path) (errs
 	for i, name := range n.ShortNames {
 		label(p.Child("shortNames").Index(i), name)
 	}
-	if n.Kind != "" && n.Kind == n.ListKind {
-		errs = append(errs, field.Invalid(p.Child("listKind"), n.ListKind, "kind and listKind may not be the same"))
-	}
+	errs = rules.InvalidIf(errs, n.Kind != "" && n.Kind == n.ListKind, p.Child("listKind"), n.ListKind, "kind and listKind may not be the same")
 	for i, name := range n.Categories {
 		label(p.Child("categories").Index(i), name)
 	}

@@ -1,6 +1,7 @@
 package apiextensions
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -57,9 +58,7 @@ func (at place) part(p *field.Path, rules *scope) place {
 
 // uncorrelated forbids rules below p to ask for old values.
 func (at place) uncorrelated(p *field.Path) place {
-	if at.loose == nil {
-		at.loose = p
-	}
+	at.loose = cmp.Or(at.loose, p)
 	return at
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // What rules may cost, as estimated before they ever ran, in units of package cel.
@@ -64,21 +65,15 @@ func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Err
 		case hasBreak(strings.TrimSpace(r.Rule)) && message == "":
 			errs = append(errs, field.Required(at.Child("message"), "message must be specified if rule contains line breaks"))
 		}
-		if r.MessageExpression != "" && blank(r.MessageExpression) {
-			errs = append(errs, field.Required(at.Child("messageExpression"), "messageExpression must be non-empty if specified"))
-		}
+		errs = rules.RequiredIf(errs, r.MessageExpression != "" && blank(r.MessageExpression), at.Child("messageExpression"), "messageExpression must be non-empty if specified")
 		if r.Reason != nil && !slices.Contains(ruleReasons, *r.Reason) {
 			errs = append(errs, field.NotSupported(at.Child("reason"), *r.Reason, ruleReasons))
 		}
 		if r.FieldPath == "" {
 			continue
 		}
-		if blank(r.FieldPath) {
-			errs = append(errs, field.Invalid(at.Child("fieldPath"), r.FieldPath, "fieldPath must be non-empty if specified"))
-		}
-		if hasBreak(r.FieldPath) {
-			errs = append(errs, field.Invalid(at.Child("fieldPath"), r.FieldPath, "fieldPath must not contain line breaks"))
-		}
+		errs = rules.InvalidIf(errs, blank(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "fieldPath must be non-empty if specified")
+		errs = rules.InvalidIf(errs, hasBreak(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "fieldPath must not contain line breaks")
 		if tree == nil {
 			if tree, _ = pathTree(s); tree == nil {
 				continue // which is told elsewhere

@@ -10,6 +10,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
@@ -35,9 +36,7 @@ func checkSchema(ctx context.Context, v *apiext.CustomResourceValidation, status
 	if status {
 		errs = append(errs, validateRoot(s, p)...)
 	}
-	if s.Nullable {
-		errs = append(errs, field.Forbidden(p.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
-	}
+	errs = rules.ForbiddenIf(errs, s.Nullable, p.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root")
 	w := &walk{t: t, unpriced: t.unchanged.Has(version), weights: weights{}}
 	if parts := plainOf(s); len(errs) == 0 && !t.looseSchema && parts != nil && parts.rest(ctx, w, s, at) {
 		return slices.Concat(w.schema, w.rules, w.cost.validate(at))

@@ -10,6 +10,8 @@ import (
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 func validateSpec(ctx context.Context, spec *apiext.CustomResourceDefinitionSpec, t tolerance, p *field.Path) field.ErrorList {
@@ -27,9 +29,7 @@ func validateSpec(ctx context.Context, spec *apiext.CustomResourceDefinitionSpec
 	}
 	if anyNode(spec, func(s *apiext.JSONSchemaProps) bool { return s.Default != nil }) {
 		t.looseSchema = false
-		if keeps {
-			errs = append(errs, field.Invalid(p.Child("preserveUnknownFields"), true, "must be false in order to use defaults in the schema"))
-		}
+		errs = rules.InvalidIf(errs, keeps, p.Child("preserveUnknownFields"), true, "must be false in order to use defaults in the schema")
 	}
 	errs = append(errs, validateVersions(ctx, spec, t, p)...)
 	errs = append(errs, validateRequiredNames(&spec.Names, p.Child("names"))...)
@@ -42,9 +42,7 @@ func validateSpec(ctx context.Context, spec *apiext.CustomResourceDefinitionSpec
 	}
 	errs = append(errs, top.validate(ctx, status, t, spec.Version, p, p.Child("validation"))...)
 	if c := spec.Conversion; c != nil {
-		if c.Strategy != apiext.NoneConverter && keeps {
-			errs = append(errs, field.Invalid(p.Child("conversion", "strategy"), c.Strategy, "must be None if spec.preserveUnknownFields is true"))
-		}
+		errs = rules.InvalidIf(errs, c.Strategy != apiext.NoneConverter && keeps, p.Child("conversion", "strategy"), c.Strategy, "must be None if spec.preserveUnknownFields is true")
 		errs = append(errs, validateConversion(c, t, p.Child("conversion"))...)
 	}
 	return errs
@@ -57,10 +55,7 @@ func validateGroup(group string, p *field.Path) field.ErrorList {
 	if msgs := validation.IsDNS1123Subdomain(group); len(msgs) > 0 {
 		return field.ErrorList{field.Invalid(p, group, strings.Join(msgs, ","))}
 	}
-	if !strings.Contains(group, ".") {
-		return field.ErrorList{field.Invalid(p, group, "should be a domain with at least one dot")}
-	}
-	return nil
+	return rules.InvalidIf(nil, !strings.Contains(group, "."), p, group, "should be a domain with at least one dot")
 }
 
 // validateChoice checks a value that must be one of a few.
@@ -120,12 +115,8 @@ func validateVersions(ctx context.Context, spec *apiext.CustomResourceDefinition
 		own := common{v.Schema, v.Subresources, v.AdditionalPrinterColumns, v.SelectableFields}
 		errs = append(errs, own.validate(ctx, hasStatus(subresources), t, v.Name, at, at.Child("schema"))...)
 	}
-	if len(seen) < len(spec.Versions) {
-		errs = append(errs, field.Invalid(versions, spec.Versions, "must contain unique version names"))
-	}
-	if storage != 1 {
-		errs = append(errs, field.Invalid(versions, spec.Versions, "must have exactly one version marked as storage version"))
-	}
+	errs = rules.InvalidIf(errs, len(seen) < len(spec.Versions), versions, spec.Versions, "must contain unique version names")
+	errs = rules.InvalidIf(errs, storage != 1, versions, spec.Versions, "must have exactly one version marked as storage version")
 	if spec.Version != "" {
 		if msgs := validation.IsDNS1035Label(spec.Version); len(msgs) > 0 {
 			errs = append(errs, field.Invalid(p.Child("version"), spec.Version, strings.Join(msgs, ",")))
@@ -148,9 +139,7 @@ func (c common) validate(ctx context.Context, status bool, t tolerance, version 
 		errs = validateSchema(ctx, c.schema, status, t, version, schema)
 	}
 	errs = append(errs, validateSubresources(c.subresources, p.Child("subresources"))...)
-	for i := range c.columns {
-		errs = append(errs, validateColumn(&c.columns[i], p.Child("additionalPrinterColumns").Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(c.columns, p.Child("additionalPrinterColumns"), validateColumn)...)
 	return append(errs, c.validateSelectable(p)...)
 }
 

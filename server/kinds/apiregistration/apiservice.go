@@ -110,9 +110,7 @@ func validateAPIService(s *apiregistrationv1.APIService) field.ErrorList {
 		}
 		return []string{fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)}
 	}, field.NewPath("metadata"))
-	if s.Spec.Group == "" && s.Spec.Version != "v1" {
-		errs = append(errs, field.Required(p.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
-	}
+	errs = rules.RequiredIf(errs, s.Spec.Group == "" && s.Spec.Version != "v1", p.Child("group"), "only v1 may have an empty group and it better be legacy kube")
 	if s.Spec.Group != "" {
 		errs = append(errs, rules.Subdomain(s.Spec.Group, p.Child("group"))...)
 	}
@@ -136,24 +134,16 @@ func validateTarget(s *apiregistrationv1.APIServiceSpec, p *field.Path) field.Er
 		if len(s.CABundle) > 0 {
 			errs = append(errs, field.Invalid(p.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle"))
 		}
-		if s.InsecureSkipTLSVerify {
-			errs = append(errs, field.Invalid(insecure, true, "local APIServices may not have insecureSkipTLSVerify"))
-		}
+		errs = rules.InvalidIf(errs, s.InsecureSkipTLSVerify, insecure, true, "local APIServices may not have insecureSkipTLSVerify")
 		return errs
 	}
 	service := p.Child("service")
-	if s.Service.Namespace == "" {
-		errs = append(errs, field.Required(service.Child("namespace"), ""))
-	}
-	if s.Service.Name == "" {
-		errs = append(errs, field.Required(service.Child("name"), ""))
-	}
+	errs = rules.RequiredIf(errs, s.Service.Namespace == "", service.Child("namespace"), "")
+	errs = rules.RequiredIf(errs, s.Service.Name == "", service.Child("name"), "")
 	if port := rules.Value(s.Service.Port); len(validation.IsValidPortNum(int(port))) > 0 {
 		errs = append(errs, field.Invalid(service.Child("port"), port, "port is not valid: "+strings.Join(validation.IsValidPortNum(int(port)), ", ")))
 	}
-	if s.InsecureSkipTLSVerify && len(s.CABundle) > 0 {
-		errs = append(errs, field.Invalid(insecure, true, "may not be true if caBundle is present"))
-	}
+	errs = rules.InvalidIf(errs, s.InsecureSkipTLSVerify && len(s.CABundle) > 0, insecure, true, "may not be true if caBundle is present")
 	return errs
 }
 

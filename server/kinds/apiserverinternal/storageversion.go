@@ -87,9 +87,7 @@ func validateStatus(s *apiserverinternalv1alpha1.StorageVersionStatus) field.Err
 	seen := make(map[string]bool, len(s.StorageVersions))
 	for i := range s.StorageVersions {
 		v, at := &s.StorageVersions[i], p.Child("storageVersions").Index(i)
-		if seen[v.APIServerID] {
-			errs = append(errs, field.Duplicate(at.Child("apiServerID"), v.APIServerID))
-		}
+		errs = rules.DuplicateIf(errs, seen[v.APIServerID], at.Child("apiServerID"), v.APIServerID)
 		seen[v.APIServerID] = true
 		errs = append(errs, validateServer(v, at)...)
 	}
@@ -162,12 +160,8 @@ func validateConditions(list []apiserverinternalv1alpha1.StorageVersionCondition
 		seen[c.Type] = i
 		errs = append(errs, rules.QualifiedName(string(c.Type), at.Child("type"))...)
 		errs = append(errs, rules.QualifiedName(string(c.Status), at.Child("status"))...)
-		if c.Reason == "" {
-			errs = append(errs, field.Required(at.Child("reason"), "reason cannot be empty"))
-		}
-		if c.Message == "" {
-			errs = append(errs, field.Required(at.Child("message"), "message cannot be empty"))
-		}
+		errs = rules.RequiredIf(errs, c.Reason == "", at.Child("reason"), "reason cannot be empty")
+		errs = rules.RequiredIf(errs, c.Message == "", at.Child("message"), "message cannot be empty")
 	}
 	return errs
 }

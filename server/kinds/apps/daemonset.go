@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"time"
@@ -63,9 +64,7 @@ func daemonSetCells(d *appsv1.DaemonSet, now time.Time) []any {
 
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	s := &d.Spec.UpdateStrategy
-	if s.Type == "" {
-		s.Type = appsv1.RollingUpdateDaemonSetStrategyType
-	}
+	s.Type = cmp.Or(s.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if s.Type != appsv1.RollingUpdateDaemonSetStrategyType && s.RollingUpdate != nil {
 		rules.DefaultTo(&s.RollingUpdate.MaxUnavailable, intstr.FromInt32(0))
 		rules.DefaultTo(&s.RollingUpdate.MaxSurge, intstr.FromInt32(0))
@@ -125,9 +124,7 @@ func validateDaemonSetSpec(s *appsv1.DaemonSetSpec, keepInvalid bool, o podspec.
 	if err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
 		errs = append(errs, mismatch(&s.Template))
 	}
-	if rules.SelectorEmpty(s.Selector) {
-		errs = append(errs, field.Invalid(specPath.Child("selector"), s.Selector, "empty selector is invalid for daemonset"))
-	}
+	errs = rules.InvalidIf(errs, rules.SelectorEmpty(s.Selector), specPath.Child("selector"), s.Selector, "empty selector is invalid for daemonset")
 	errs = append(errs, podspec.ValidateTemplate(&s.Template, templatePath, o)...)
 	errs = append(errs, validateForever(&s.Template.Spec, "DaemonSet")...)
 	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -76,9 +77,7 @@ func replicas(n *int32) int32 {
 
 func defaultDeployment(d *appsv1.Deployment) {
 	rules.DefaultTo(&d.Spec.Replicas, 1)
-	if d.Spec.Strategy.Type == "" {
-		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-	}
+	d.Spec.Strategy.Type = cmp.Or(d.Spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
 		rules.DefaultTo(&d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
 		rules.DefaultTo(&d.Spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
@@ -101,9 +100,7 @@ func validateDeploymentSpec(s *appsv1.DeploymentSpec, o podspec.Options) field.E
 	if deadline := s.ProgressDeadlineSeconds; deadline != nil {
 		path := specPath.Child("progressDeadlineSeconds")
 		errs = append(errs, rules.NotNegative(*deadline, path)...)
-		if *deadline <= s.MinReadySeconds {
-			errs = append(errs, field.Invalid(path, *deadline, "must be greater than minReadySeconds"))
-		}
+		errs = rules.InvalidIf(errs, *deadline <= s.MinReadySeconds, path, deadline, "must be greater than minReadySeconds")
 	}
 	return errs
 }
@@ -112,10 +109,7 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) 
 	rolling := path.Child("rollingUpdate")
 	switch s.Type {
 	case appsv1.RecreateDeploymentStrategyType:
-		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Forbidden(rolling, "may not be specified when strategy `type` is 'Recreate'")}
-		}
-		return nil
+		return rules.ForbiddenIf(nil, s.RollingUpdate != nil, rolling, "may not be specified when strategy `type` is 'Recreate'")
 	case appsv1.RollingUpdateDeploymentStrategyType:
 		if s.RollingUpdate == nil {
 			return field.ErrorList{field.Required(rolling, "this should be defaulted and never be nil")}

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -70,9 +71,7 @@ func statefulSetCells(s *appsv1.StatefulSet, now time.Time) []any {
 }
 
 func defaultStatefulSet(s *appsv1.StatefulSetSpec, maxUnavailable bool) {
-	if s.PodManagementPolicy == "" {
-		s.PodManagementPolicy = appsv1.OrderedReadyPodManagement
-	}
+	s.PodManagementPolicy = cmp.Or(s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	if s.UpdateStrategy.Type == "" {
 		s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
 		rules.DefaultTo(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
@@ -87,12 +86,8 @@ func defaultStatefulSet(s *appsv1.StatefulSetSpec, maxUnavailable bool) {
 	}
 	rules.DefaultTo(&s.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	retention := s.PersistentVolumeClaimRetentionPolicy
-	if retention.WhenDeleted == "" {
-		retention.WhenDeleted = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
-	}
-	if retention.WhenScaled == "" {
-		retention.WhenScaled = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
-	}
+	retention.WhenDeleted = cmp.Or(retention.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	retention.WhenScaled = cmp.Or(retention.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	rules.DefaultTo(&s.Replicas, 1)
 	rules.DefaultTo(&s.RevisionHistoryLimit, 10)
 	for i := range s.VolumeClaimTemplates {
@@ -103,9 +98,7 @@ func defaultStatefulSet(s *appsv1.StatefulSetSpec, maxUnavailable bool) {
 // defaultClaim completes a claim template, which is a whole object of its kind.
 func defaultClaim(c *corev1.PersistentVolumeClaim) {
 	c.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-	if c.Status.Phase == "" {
-		c.Status.Phase = corev1.ClaimPending
-	}
+	c.Status.Phase = cmp.Or(c.Status.Phase, corev1.ClaimPending)
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
@@ -127,9 +120,7 @@ func validateStatefulSetUpdate(s, old *appsv1.StatefulSet, o podspec.Options) fi
 	rest.MinReadySeconds = old.Spec.MinReadySeconds
 	rest.Ordinals = old.Spec.Ordinals
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	if !rules.Same(rest, old.Spec) {
-		errs = append(errs, field.Forbidden(specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
-	}
+	errs = rules.ForbiddenIf(errs, !rules.Same(rest, old.Spec), specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 	return errs
 }
 

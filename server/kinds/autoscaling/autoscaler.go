@@ -3,6 +3,7 @@
 package autoscaling
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -210,9 +211,7 @@ func complete(r *autoscalingv2.HPAScalingRules, window *int32, policies []autosc
 	if r == nil {
 		r = &autoscalingv2.HPAScalingRules{}
 	}
-	if r.StabilizationWindowSeconds == nil {
-		r.StabilizationWindowSeconds = window
-	}
+	r.StabilizationWindowSeconds = cmp.Or(r.StabilizationWindowSeconds, window)
 	rules.DefaultTo(&r.SelectPolicy, autoscalingv2.MaxChangePolicySelect)
 	if r.Policies == nil {
 		r.Policies = policies

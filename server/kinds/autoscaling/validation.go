@@ -25,9 +25,7 @@ func validateAutoscaler(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int3
 	if s.MinReplicas != nil && *s.MinReplicas < least {
 		errs = append(errs, field.Invalid(p.Child("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least)))
 	}
-	if s.MaxReplicas < 1 {
-		errs = append(errs, field.Invalid(p.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0"))
-	}
+	errs = rules.InvalidIf(errs, s.MaxReplicas < 1, p.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0")
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		errs = append(errs, field.Invalid(p.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
 	}
@@ -69,23 +67,15 @@ func validateRules(r *autoscalingv2.HPAScalingRules, p *field.Path) field.ErrorL
 		errs = append(errs, rules.OneOf(*r.SelectPolicy, p.Child("selectPolicy"),
 			autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect)...)
 	}
-	if len(r.Policies) == 0 {
-		errs = append(errs, field.Required(p.Child("policies"), "must specify at least one Policy"))
-	}
-	for i := range r.Policies {
-		errs = append(errs, validatePolicy(&r.Policies[i], p.Child("policies").Index(i))...)
-	}
+	errs = rules.RequiredIf(errs, len(r.Policies) == 0, p.Child("policies"), "must specify at least one Policy")
+	errs = append(errs, rules.EachPtr(r.Policies, p.Child("policies"), validatePolicy)...)
 	return errs
 }
 
 func validatePolicy(s *autoscalingv2.HPAScalingPolicy, p *field.Path) field.ErrorList {
 	errs := rules.OneOf(s.Type, p.Child("type"), autoscalingv2.PercentScalingPolicy, autoscalingv2.PodsScalingPolicy)
-	if s.Value <= 0 {
-		errs = append(errs, field.Invalid(p.Child("value"), s.Value, "must be greater than zero"))
-	}
-	if s.PeriodSeconds <= 0 {
-		errs = append(errs, field.Invalid(p.Child("periodSeconds"), s.PeriodSeconds, "must be greater than zero"))
-	}
+	errs = rules.InvalidIf(errs, s.Value <= 0, p.Child("value"), s.Value, "must be greater than zero")
+	errs = rules.InvalidIf(errs, s.PeriodSeconds <= 0, p.Child("periodSeconds"), s.PeriodSeconds, "must be greater than zero")
 	if s.PeriodSeconds > maxPeriod {
 		errs = append(errs, field.Invalid(p.Child("periodSeconds"), s.PeriodSeconds, fmt.Sprintf("must be less than or equal to %d", maxPeriod)))
 	}
@@ -100,9 +90,7 @@ func validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.
 		t := metrics[i].Type
 		outside = outside || t == autoscalingv2.ObjectMetricSourceType || t == autoscalingv2.ExternalMetricSourceType
 	}
-	if least != nil && *least == 0 && !outside {
-		errs = append(errs, field.Forbidden(p, "must specify at least one Object or External metric to support scaling to zero replicas"))
-	}
+	errs = rules.ForbiddenIf(errs, least != nil && *least == 0 && !outside, p, "must specify at least one Object or External metric to support scaling to zero replicas")
 	return errs
 }
 
@@ -132,9 +120,7 @@ var metricTypes = []autoscalingv2.MetricSourceType{
 // validateMetric checks that the source a metric's type names is there, and alone.
 func validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if m.Type == "" {
-		errs = append(errs, field.Required(p.Child("type"), "must specify a metric source type"))
-	}
+	errs = rules.RequiredIf(errs, m.Type == "", p.Child("type"), "must specify a metric source type")
 	errs = append(errs, rules.OneOf(m.Type, p.Child("type"), metricTypes...)...)
 	list := sources(m)
 	present := 0
@@ -173,9 +159,7 @@ func validateIdentifier(m autoscalingv2.MetricIdentifier, p *field.Path) field.E
 
 func validateTarget(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if t.Type == "" {
-		errs = append(errs, field.Required(p.Child("type"), "must specify a metric target type"))
-	}
+	errs = rules.RequiredIf(errs, t.Type == "", p.Child("type"), "must specify a metric target type")
 	switch t.Type {
 	case autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType:
 	default:
@@ -187,9 +171,7 @@ func validateTarget(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorLis
 	if t.AverageValue != nil && t.AverageValue.Sign() != 1 {
 		errs = append(errs, field.Invalid(p.Child("averageValue"), rules.Shown(t.AverageValue), "must be positive"))
 	}
-	if t.AverageUtilization != nil && *t.AverageUtilization < 1 {
-		errs = append(errs, field.Invalid(p.Child("averageUtilization"), *t.AverageUtilization, "must be greater than 0"))
-	}
+	errs = rules.InvalidIf(errs, t.AverageUtilization != nil && *t.AverageUtilization < 1, p.Child("averageUtilization"), t.AverageUtilization, "must be greater than 0")
 	return errs
 }
 
@@ -197,38 +179,28 @@ func validateObject(s *autoscalingv2.ObjectMetricSource, p *field.Path) field.Er
 	errs := validateReference(s.DescribedObject, p.Child("describedObject"))
 	errs = append(errs, validateIdentifier(s.Metric, p)...)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
-	if s.Target.Value == nil && s.Target.AverageValue == nil {
-		errs = append(errs, field.Required(p.Child("target", "averageValue"), "must set either a target value or averageValue"))
-	}
+	errs = rules.RequiredIf(errs, s.Target.Value == nil && s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must set either a target value or averageValue")
 	return errs
 }
 
 func validateExternal(s *autoscalingv2.ExternalMetricSource, p *field.Path) field.ErrorList {
 	errs := validateIdentifier(s.Metric, p)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
-	if s.Target.Value == nil && s.Target.AverageValue == nil {
-		errs = append(errs, field.Required(p.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"))
-	}
-	if s.Target.Value != nil && s.Target.AverageValue != nil {
-		errs = append(errs, field.Forbidden(p.Child("target", "value"), "may not set both a target value for metric and a per-pod target"))
-	}
+	errs = rules.RequiredIf(errs, s.Target.Value == nil && s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target")
+	errs = rules.ForbiddenIf(errs, s.Target.Value != nil && s.Target.AverageValue != nil, p.Child("target", "value"), "may not set both a target value for metric and a per-pod target")
 	return errs
 }
 
 func validatePods(s *autoscalingv2.PodsMetricSource, p *field.Path) field.ErrorList {
 	errs := validateIdentifier(s.Metric, p)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
-	if s.Target.AverageValue == nil {
-		errs = append(errs, field.Required(p.Child("target", "averageValue"), "must specify a positive target averageValue"))
-	}
+	errs = rules.RequiredIf(errs, s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must specify a positive target averageValue")
 	return errs
 }
 
 func validateResource(s *autoscalingv2.ResourceMetricSource, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Name == "" {
-		errs = append(errs, field.Required(p.Child("name"), "must specify a resource name"))
-	}
+	errs = rules.RequiredIf(errs, s.Name == "", p.Child("name"), "must specify a resource name")
 	return append(errs, validateUsage(&s.Target, p.Child("target"))...)
 }
 
@@ -249,12 +221,8 @@ func validateContainer(s *autoscalingv2.ContainerResourceMetricSource, p *field.
 
 func validateUsage(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
 	errs := validateTarget(t, p)
-	if t.AverageUtilization == nil && t.AverageValue == nil {
-		errs = append(errs, field.Required(p.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
-	}
-	if t.AverageUtilization != nil && t.AverageValue != nil {
-		errs = append(errs, field.Forbidden(p.Child("averageValue"), "may not set both a target raw value and a target utilization"))
-	}
+	errs = rules.RequiredIf(errs, t.AverageUtilization == nil && t.AverageValue == nil, p.Child("averageUtilization"), "must set either a target raw value or a target utilization")
+	errs = rules.ForbiddenIf(errs, t.AverageUtilization != nil && t.AverageValue != nil, p.Child("averageValue"), "may not set both a target raw value and a target utilization")
 	return errs
 }
 

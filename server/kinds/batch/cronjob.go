@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -75,9 +76,7 @@ func (r jobRules) defaultCronJob(obj *batchv1.CronJob) {
 	s := &obj.Spec
 	r.pods.DefaultTemplate(&s.JobTemplate.Spec.Template)
 	defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
-	if s.ConcurrencyPolicy == "" {
-		s.ConcurrencyPolicy = batchv1.AllowConcurrent
-	}
+	s.ConcurrencyPolicy = cmp.Or(s.ConcurrencyPolicy, batchv1.AllowConcurrent)
 	rules.DefaultTo(&s.Suspend, false)
 	rules.DefaultTo(&s.SuccessfulJobsHistoryLimit, 3)
 	rules.DefaultTo(&s.FailedJobsHistoryLimit, 1)
@@ -94,9 +93,7 @@ func (r jobRules) prepareCronJobUpdate(c, old *batchv1.CronJob) {
 func (r jobRules) validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	o := r.pods.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, nil)
 	errs := validateCronJobSpec(&c.Spec, nil, o)
-	if len(c.Name) > maxCronJobName {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters"))
-	}
+	errs = rules.InvalidIf(errs, len(c.Name) > maxCronJobName, field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters")
 	return errs
 }
 
@@ -126,9 +123,7 @@ func validateCronJobSpec(s, old *batchv1.CronJobSpec, o podspec.Options) field.E
 // The selectors of a CronJob's Jobs are always generated.
 func validateJobTemplate(s *batchv1.JobSpec, path *field.Path, o podspec.Options) field.ErrorList {
 	errs := validateJobSpec(s, path, o)
-	if s.Selector != nil {
-		errs = append(errs, field.Invalid(path.Child("selector"), s.Selector, "`selector` will be auto-generated"))
-	}
+	errs = rules.InvalidIf(errs, s.Selector != nil, path.Child("selector"), s.Selector, "`selector` will be auto-generated")
 	if rules.Value(s.ManualSelector) {
 		errs = append(errs, field.NotSupported(path.Child("manualSelector"), s.ManualSelector, []string{"nil", "false"}))
 	}
@@ -172,9 +167,7 @@ func validateZone(zone *string, path *field.Path) field.ErrorList {
 		}
 	}
 	var errs field.ErrorList
-	if strings.EqualFold(*zone, "Local") {
-		errs = append(errs, field.Invalid(path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
-	}
+	errs = rules.InvalidIf(errs, strings.EqualFold(*zone, "Local"), path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
 	if _, err := time.LoadLocation(*zone); err != nil {
 		errs = append(errs, field.Invalid(path, zone, err.Error()))
 	}

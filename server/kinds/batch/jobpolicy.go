@@ -55,9 +55,7 @@ func validateFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 
 func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, path *field.Path, names *rules.Among[string]) field.ErrorList {
 	errs := given(r.Action, path.Child("action"), failureActions)
-	if r.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
-		errs = append(errs, field.Invalid(path.Child("action"), r.Action, "requires the backoffLimitPerIndex to be set"))
-	}
+	errs = rules.InvalidIf(errs, r.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil, path.Child("action"), r.Action, "requires the backoffLimitPerIndex to be set")
 	if r.OnExitCodes != nil {
 		errs = append(errs, validateExitCodes(r.OnExitCodes, path.Child("onExitCodes"), names)...)
 	}
@@ -87,9 +85,7 @@ func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPat
 
 func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path, names *rules.Among[string]) field.ErrorList {
 	errs := given(r.Operator, path.Child("operator"), exitOperators)
-	if r.ContainerName != nil && !names.Has(*r.ContainerName) {
-		errs = append(errs, field.Invalid(path.Child("containerName"), *r.ContainerName, "must be one of the container or initContainer names in the pod template"))
-	}
+	errs = rules.InvalidIf(errs, r.ContainerName != nil && !names.Has(*r.ContainerName), path.Child("containerName"), r.ContainerName, "must be one of the container or initContainer names in the pod template")
 	values := path.Child("values")
 	switch n := len(r.Values); {
 	case n == 0:
@@ -99,17 +95,11 @@ func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *
 	}
 	seen := map[int32]bool{}
 	for i, v := range r.Values {
-		if v == 0 && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn {
-			errs = append(errs, field.Invalid(values.Index(i), v, "must not be 0 for the In operator"))
-		}
-		if seen[v] {
-			errs = append(errs, field.Duplicate(values.Index(i), v))
-		}
+		errs = rules.InvalidIf(errs, v == 0 && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn, values.Index(i), v, "must not be 0 for the In operator")
+		errs = rules.DuplicateIf(errs, seen[v], values.Index(i), v)
 		seen[v] = true
 	}
-	if !slices.IsSorted(r.Values) {
-		errs = append(errs, field.Invalid(values, r.Values, "must be ordered"))
-	}
+	errs = rules.InvalidIf(errs, !slices.IsSorted(r.Values), values, r.Values, "must be ordered")
 	return errs
 }
 
@@ -130,9 +120,7 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 
 func validateSuccessRule(completions int32, r *batchv1.SuccessPolicyRule, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if r.SucceededCount == nil && r.SucceededIndexes == nil {
-		errs = append(errs, field.Required(path, "at least one of succeededCount or succeededIndexes must be specified"))
-	}
+	errs = rules.RequiredIf(errs, r.SucceededCount == nil && r.SucceededIndexes == nil, path, "at least one of succeededCount or succeededIndexes must be specified")
 	var total int32
 	if text := r.SucceededIndexes; text != nil {
 		at := path.Child("succeededIndexes")

@@ -171,9 +171,7 @@ func validateGeneratedSelector(j *batchv1.Job, o options) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	if j.UID == "" {
-		errs = append(errs, field.Required(field.NewPath("metadata", "uid"), ""))
-	}
+	errs = rules.RequiredIf(errs, j.UID == "", field.NewPath("metadata", "uid"), "")
 	expected := labels.Set{legacyUIDLabel: string(j.UID), legacyNameLabel: j.Name}
 	order := []string{legacyUIDLabel, legacyNameLabel}
 	if !o.plainLabelsOK {
@@ -218,9 +216,7 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path, o podspec.Options) fi
 	errs = append(errs, rules.NotNegativePtr(s.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
 	if s.MaxFailedIndexes != nil {
 		errs = append(errs, rules.NotNegativePtr(s.MaxFailedIndexes, path.Child("maxFailedIndexes"))...)
-		if s.BackoffLimitPerIndex == nil {
-			errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
-		}
+		errs = rules.RequiredIf(errs, s.BackoffLimitPerIndex == nil, path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified")
 	}
 	if m := s.ManagedBy; m != nil {
 		errs = append(errs, validation.IsDomainPrefixedPath(path.Child("managedBy"), *m)...)
@@ -256,9 +252,7 @@ func validateCompletionMode(s *batchv1.JobSpec, path *field.Path) field.ErrorLis
 		}
 	}
 	const indexedOnly = "requires indexed completion mode"
-	if s.BackoffLimitPerIndex != nil {
-		errs = append(errs, field.Invalid(path.Child("backoffLimitPerIndex"), *s.BackoffLimitPerIndex, indexedOnly))
-	}
+	errs = rules.InvalidIf(errs, s.BackoffLimitPerIndex != nil, path.Child("backoffLimitPerIndex"), s.BackoffLimitPerIndex, indexedOnly)
 	if s.MaxFailedIndexes != nil {
 		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), *s.MaxFailedIndexes, indexedOnly))
 	}
@@ -267,9 +261,7 @@ func validateCompletionMode(s *batchv1.JobSpec, path *field.Path) field.ErrorLis
 
 func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Completions == nil {
-		errs = append(errs, field.Required(path.Child("completions"), "when completion mode is Indexed"))
-	}
+	errs = rules.RequiredIf(errs, s.Completions == nil, path.Child("completions"), "when completion mode is Indexed")
 	if rules.Value(s.Parallelism) > maxParallelism {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", maxParallelism)))
 	}
@@ -287,12 +279,8 @@ func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(failed, fmt.Sprintf("must be specified when completions is above %d", highCompletions)))
 	}
 	narrow := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", highParallelism, highCompletions)
-	if rules.Value(s.Parallelism) > highParallelism {
-		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, narrow))
-	}
-	if rules.Value(s.MaxFailedIndexes) > highParallelism {
-		errs = append(errs, field.Invalid(failed, *s.MaxFailedIndexes, narrow))
-	}
+	errs = rules.InvalidIf(errs, rules.Value(s.Parallelism) > highParallelism, path.Child("parallelism"), s.Parallelism, narrow)
+	errs = rules.InvalidIf(errs, rules.Value(s.MaxFailedIndexes) > highParallelism, failed, s.MaxFailedIndexes, narrow)
 	return errs
 }
 

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,9 +16,7 @@ import (
 // those of events.k8s.io/v1.
 func (c Config) eventStorage() *kinds.Storage {
 	ttl := c.EventTTL
-	if ttl == 0 {
-		ttl = time.Hour
-	}
+	ttl = cmp.Or(ttl, time.Hour)
 	return &kinds.Storage{
 		Key: "events", GVK: corev1.SchemeGroupVersion.WithKind("Event"),
 		Strategy: core.Event, Uncached: true, Fields: core.EventFields, TTL: func(kinds.Object) time.Duration { return ttl },

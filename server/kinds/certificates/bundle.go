@@ -91,9 +91,7 @@ func validateAnchors(text string) field.ErrorList {
 	if len(errs) > 0 {
 		return errs
 	}
-	if len(order) == 0 {
-		errs = append(errs, field.Invalid(p, omitted, "at least one trust anchor must be provided"))
-	}
+	errs = rules.InvalidIf(errs, len(order) == 0, p, omitted, "at least one trust anchor must be provided")
 	for _, der := range order {
 		if at := places[der]; len(at) > 1 {
 			errs = append(errs, field.Invalid(p, omitted, fmt.Sprintf("duplicate trust anchor (indices %v)", at)))

@@ -148,9 +148,7 @@ func validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) fiel
 
 func validateUsages(list []certificatesv1.KeyUsage, p *field.Path, l leniency) field.ErrorList {
 	var errs field.ErrorList
-	if len(list) == 0 {
-		errs = append(errs, field.Required(p, ""))
-	}
+	errs = rules.RequiredIf(errs, len(list) == 0, p, "")
 	if !l.anyUsage {
 		for i, u := range list {
 			errs = append(errs, rules.OneOf(u, p.Index(i), usages...)...)
@@ -158,9 +156,7 @@ func validateUsages(list []certificatesv1.KeyUsage, p *field.Path, l leniency) f
 	}
 	seen := map[certificatesv1.KeyUsage]bool{}
 	for i, u := range list {
-		if seen[u] && !l.duplicateUsages {
-			errs = append(errs, field.Duplicate(p.Index(i), u))
-		}
+		errs = rules.DuplicateIf(errs, seen[u] && !l.duplicateUsages, p.Index(i), u)
 		seen[u] = true
 	}
 	return errs
@@ -171,9 +167,7 @@ func validateConditions(list []certificatesv1.CertificateSigningRequestCondition
 	seen := map[certificatesv1.RequestConditionType]bool{}
 	for i := range list {
 		c, at := &list[i], p.Index(i)
-		if c.Type == "" && !l.emptyConditions {
-			errs = append(errs, field.Required(at.Child("type"), ""))
-		}
+		errs = rules.RequiredIf(errs, c.Type == "" && !l.emptyConditions, at.Child("type"), "")
 		if c.Status == "" {
 			errs = append(errs, field.Required(at.Child("status"), ""))
 		} else {
@@ -183,12 +177,8 @@ func validateConditions(list []certificatesv1.CertificateSigningRequestCondition
 			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
 			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,
 		}[c.Type]
-		if opposite != "" && seen[opposite] && !l.bothDecisions {
-			errs = append(errs, field.Invalid(at.Child("type"), c.Type, "Approved and Denied conditions are mutually exclusive"))
-		}
-		if seen[c.Type] && !l.duplicateConditions {
-			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
-		}
+		errs = rules.InvalidIf(errs, opposite != "" && seen[opposite] && !l.bothDecisions, at.Child("type"), c.Type, "Approved and Denied conditions are mutually exclusive")
+		errs = rules.DuplicateIf(errs, seen[c.Type] && !l.duplicateConditions, at.Child("type"), c.Type)
 		seen[c.Type] = true
 	}
 	return errs

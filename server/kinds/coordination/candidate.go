@@ -44,9 +44,7 @@ var LeaseCandidateColumns = columns.Of(
 func validateCandidate(s *coordinationv1alpha2.LeaseCandidateSpec) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
-	if s.LeaseName == "" {
-		errs = append(errs, field.Required(p.Child("leaseName"), ""))
-	}
+	errs = rules.RequiredIf(errs, s.LeaseName == "", p.Child("leaseName"), "")
 	version := func(name, text string) (v semver.Version) {
 		if text == "" {
 			return v
@@ -58,18 +56,12 @@ func validateCandidate(s *coordinationv1alpha2.LeaseCandidateSpec) field.ErrorLi
 		return v
 	}
 	emulated := version("emulationVersion", s.EmulationVersion)
-	if s.BinaryVersion == "" {
-		errs = append(errs, field.Required(p.Child("binaryVersion"), ""))
-	}
+	errs = rules.RequiredIf(errs, s.BinaryVersion == "", p.Child("binaryVersion"), "")
 	binary := version("binaryVersion", s.BinaryVersion)
-	if s.BinaryVersion != "" && s.EmulationVersion != "" && binary.LT(emulated) {
-		errs = append(errs, field.Invalid(p.Child("binaryVersion"), s.BinaryVersion, "must be greater than or equal to `emulationVersion`"))
-	}
+	errs = rules.InvalidIf(errs, s.BinaryVersion != "" && s.EmulationVersion != "" && binary.LT(emulated), p.Child("binaryVersion"), s.BinaryVersion, "must be greater than or equal to `emulationVersion`")
 	if s.Strategy == "" {
 		return append(errs, field.Required(p.Child("strategy"), ""))
 	}
-	if s.Strategy == coordinationv1.OldestEmulationVersion && emulated.EQ(semver.Version{}) {
-		errs = append(errs, field.Required(p.Child("emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'"))
-	}
+	errs = rules.RequiredIf(errs, s.Strategy == coordinationv1.OldestEmulationVersion && emulated.EQ(semver.Version{}), p.Child("emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'")
 	return append(errs, validateStrategy(s.Strategy, p.Child("strategy"))...)
 }

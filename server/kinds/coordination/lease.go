@@ -58,12 +58,8 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 		errs = append(errs, field.Invalid(p.Child("leaseDurationSeconds"), *d, "must be greater than 0"))
 	}
 	errs = append(errs, rules.NotNegativePtr(s.LeaseTransitions, p.Child("leaseTransitions"))...)
-	if s.Strategy != nil {
-		errs = append(errs, validateStrategy(*s.Strategy, p.Child("strategy"))...)
-	}
-	if rules.Value(s.Strategy) == "" && rules.Value(s.PreferredHolder) != "" {
-		errs = append(errs, field.Forbidden(p.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
-	}
+	errs = append(errs, rules.Optional(s.Strategy, p.Child("strategy"), validateStrategy)...)
+	errs = rules.ForbiddenIf(errs, rules.Value(s.Strategy) == "" && rules.Value(s.PreferredHolder) != "", p.Child("preferredHolder"), "may only be specified if `strategy` is defined")
 	return errs
 }
 

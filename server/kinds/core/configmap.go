@@ -84,10 +84,7 @@ func validateConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 
 // frozen is the error about a change of an object that was set immutable.
 func frozen(name string, changed bool) field.ErrorList {
-	if !changed {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set")}
+	return rules.ForbiddenIf(nil, changed, field.NewPath(name), "field is immutable when `immutable` is set")
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -21,9 +21,3 @@ var (
 
 // sorted lists the keys of a map in order, so that errors have one.
 func sorted[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
-
-func defaultTo[T any](p **T, v T) {
-	if *p == nil {
-		*p = &v
-	}
-}

@@ -82,15 +82,9 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 	var errs field.ErrorList
 	for i := range e.Subsets {
 		s, path := &e.Subsets[i], field.NewPath("subsets").Index(i)
-		if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
-			errs = append(errs, field.Required(path, "must specify `addresses` or `notReadyAddresses`"))
-		}
-		for j := range s.Addresses {
-			errs = append(errs, validateEndpointAddress(&s.Addresses[j], path.Child("addresses").Index(j))...)
-		}
-		for j := range s.NotReadyAddresses {
-			errs = append(errs, validateEndpointAddress(&s.NotReadyAddresses[j], path.Child("notReadyAddresses").Index(j))...)
-		}
+		errs = rules.RequiredIf(errs, len(s.Addresses)+len(s.NotReadyAddresses) == 0, path, "must specify `addresses` or `notReadyAddresses`")
+		errs = append(errs, rules.EachPtr(s.Addresses, path.Child("addresses"), validateEndpointAddress)...)
+		errs = append(errs, rules.EachPtr(s.NotReadyAddresses, path.Child("notReadyAddresses"), validateEndpointAddress)...)
 		for j := range s.Ports {
 			errs = append(errs, validateEndpointPort(&s.Ports[j], len(s.Ports) > 1, path.Child("ports").Index(j))...)
 		}
@@ -103,9 +97,7 @@ func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.
 	if a.Hostname != "" {
 		errs = append(errs, rules.Label(a.Hostname, path.Child("hostname"))...)
 	}
-	if a.NodeName != nil {
-		errs = append(errs, rules.Subdomain(*a.NodeName, path.Child("nodeName"))...)
-	}
+	errs = append(errs, rules.Optional(a.NodeName, path.Child("nodeName"), rules.Subdomain)...)
 	return append(errs, routableIP(a.IP, path.Child("ip"))...)
 }
 
@@ -117,9 +109,7 @@ func routableIP(address string, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	refuse := func(is bool, message string) {
-		if is {
-			errs = append(errs, field.Invalid(path, address, message))
-		}
+		errs = rules.InvalidIf(errs, is, path, address, message)
 	}
 	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", address))
 	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
@@ -137,9 +127,7 @@ func validateEndpointPort(p *corev1.EndpointPort, named bool, path *field.Path) 
 	}
 	errs = append(errs, rules.Messages(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
 	errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
-	if p.AppProtocol != nil {
-		errs = append(errs, rules.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
-	}
+	errs = append(errs, rules.Optional(p.AppProtocol, path.Child("appProtocol"), rules.QualifiedName)...)
 	return errs
 }
 

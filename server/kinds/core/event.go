@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,12 +105,8 @@ func eventCells(e *corev1.Event, now time.Time) []any {
 // eventSourceCell names the component and, where known, its instance.
 func eventSourceCell(e *corev1.Event) string {
 	component, instance := e.Source.Component, e.Source.Host
-	if component == "" {
-		component = e.ReportingController
-	}
-	if instance == "" {
-		instance = e.ReportingInstance
-	}
+	component = cmp.Or(component, e.ReportingController)
+	instance = cmp.Or(instance, e.ReportingInstance)
 	if instance == "" {
 		return component
 	}
@@ -135,16 +132,12 @@ func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 	}
 	errs = append(errs, kinds.MetaFaults(e, apivalidation.NameIsDNSSubdomain)...)
 	errs = append(errs, validateEventSeries(e)...)
-	if e.EventTime.IsZero() {
-		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
-	}
+	errs = rules.RequiredIf(errs, e.EventTime.IsZero(), field.NewPath("eventTime"), "")
 	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
 		errs = append(errs, field.Invalid(field.NewPath("type"), "", fmt.Sprintf("has invalid value: %v", e.Type)))
 	}
 	unset := func(set bool, name string) {
-		if set {
-			errs = append(errs, field.Invalid(field.NewPath(name), "", "needs to be unset"))
-		}
+		errs = rules.InvalidIf(errs, set, field.NewPath(name), "", "needs to be unset")
 	}
 	unset(!e.FirstTimestamp.IsZero(), "firstTimestamp")
 	unset(!e.LastTimestamp.IsZero(), "lastTimestamp")
@@ -191,12 +184,8 @@ func validateEventSeries(e *corev1.Event) field.ErrorList {
 	}
 	var errs field.ErrorList
 	series := field.NewPath("series")
-	if e.Series.Count < 2 {
-		errs = append(errs, field.Invalid(series.Child("count"), "", "should be at least 2"))
-	}
-	if e.Series.LastObservedTime.IsZero() {
-		errs = append(errs, field.Required(series.Child("lastObservedTime"), ""))
-	}
+	errs = rules.InvalidIf(errs, e.Series.Count < 2, series.Child("count"), "", "should be at least 2")
+	errs = rules.RequiredIf(errs, e.Series.LastObservedTime.IsZero(), series.Child("lastObservedTime"), "")
 	return errs
 }
 
@@ -212,9 +201,7 @@ func validateAnyEvent(e *corev1.Event, newStyle bool) field.ErrorList {
 	if !e.EventTime.IsZero() {
 		elsewhere = about == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem
 	}
-	if elsewhere {
-		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace"))
-	}
+	errs = rules.InvalidIf(errs, elsewhere, field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace")
 	if !e.EventTime.IsZero() {
 		errs = append(errs, validateReport(e, newStyle)...)
 	}
@@ -228,15 +215,11 @@ func validateReport(e *corev1.Event, newStyle bool) field.ErrorList {
 	if newStyle {
 		controller = field.NewPath("reportingController")
 	}
-	if e.ReportingController == "" {
-		errs = append(errs, field.Required(controller, ""))
-	}
+	errs = rules.RequiredIf(errs, e.ReportingController == "", controller, "")
 	errs = append(errs, rules.Messages(controller, e.ReportingController, validation.IsQualifiedName(e.ReportingController))...)
 	bounded := func(value, name string, required bool, most int) {
 		p := field.NewPath(name)
-		if required && value == "" {
-			errs = append(errs, field.Required(p, ""))
-		}
+		errs = rules.RequiredIf(errs, required && value == "", p, "")
 		if len(value) > most {
 			errs = append(errs, field.Invalid(p, "", fmt.Sprintf("can have at most %v characters", most)))
 		}

@@ -3,13 +3,16 @@ package core
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // DefaultInlineVolume fills in what the spec of a volume has by default where it
 // stands inside another object: that of its source.
 func DefaultInlineVolume(s *corev1.PersistentVolumeSpec) {
-	roundUp(s.Capacity)
-	defaultVolumeSource(&s.PersistentVolumeSource)
+	podspec.DefaultResources(s.Capacity)
+	podspec.DefaultPersistentVolumeSource(&s.PersistentVolumeSource)
 }
 
 // ValidateInlineVolume checks the spec of a volume that no PersistentVolume has, but
@@ -24,17 +27,13 @@ func ValidateInlineVolume(s *corev1.PersistentVolumeSpec, p *field.Path) field.E
 	}
 	refuse(s.ClaimRef != nil, "claimRef", "may not be specified")
 	refuse(len(s.Capacity) > 0, "capacity", "may not be specified")
-	if s.CSI == nil {
-		errs = append(errs, field.Required(p.Child("csi"), "has to be specified "+inline))
-	}
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(p.Child("accessModes"), ""))
-	}
-	errs = append(errs, validateAccessModes(s.AccessModes, p.Child("accessModes"))...)
+	errs = rules.RequiredIf(errs, s.CSI == nil, p.Child("csi"), "has to be specified "+inline)
+	errs = rules.RequiredIf(errs, len(s.AccessModes) == 0, p.Child("accessModes"), "")
+	errs = append(errs, podspec.ValidateAccessModes(s.AccessModes, p)...)
 	refuse(s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain,
 		"persistentVolumeReclaimPolicy", "may only be Retain")
 	refuse(s.NodeAffinity != nil, "nodeAffinity", "may not be specified")
-	errs = append(errs, validateVolumeSource(s, "", p)...)
+	errs = append(errs, podspec.ValidatePersistentVolumeSource(s, "", p)...)
 	refuse(s.StorageClassName != "", "storageClassName", "may not be specified")
 	refuse(s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "volumeMode", "may not specify volumeMode other than Filesystem")
 	return errs

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -50,7 +51,7 @@ func defaultLimitRange(l *corev1.LimitRange) {
 
 // defaultLimit derives what containers get by default from what they may have.
 func defaultLimit(l *corev1.LimitRangeItem) {
-	roundUp(l.Max, l.Min, l.Default, l.DefaultRequest, l.MaxLimitRequestRatio)
+	podspec.DefaultResources(l.Max, l.Min, l.Default, l.DefaultRequest, l.MaxLimitRequestRatio)
 	if l.Type != corev1.LimitTypeContainer {
 		return
 	}
@@ -78,9 +79,7 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	for i := range l.Spec.Limits {
 		limit, path := &l.Spec.Limits[i], specPath.Child("limits").Index(i)
 		errs = append(errs, validateLimitType(limit.Type, path.Child("type"))...)
-		if seen[limit.Type] {
-			errs = append(errs, field.Duplicate(path.Child("type"), limit.Type))
-		}
+		errs = rules.DuplicateIf(errs, seen[limit.Type], path.Child("type"), limit.Type)
 		seen[limit.Type] = true
 		errs = append(errs, validateLimit(limit, path)...)
 	}
@@ -95,10 +94,7 @@ func validateLimitType(t corev1.LimitType, path *field.Path) field.ErrorList {
 	case corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim:
 		return nil
 	}
-	if strings.Contains(string(t), "/") {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, t, "must be a standard limit type or fully qualified")}
+	return rules.InvalidIf(nil, !strings.Contains(string(t), "/"), path, t, "must be a standard limit type or fully qualified")
 }
 
 func validateLimit(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
@@ -122,9 +118,7 @@ func validateLimit(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
 	if l.Type == corev1.LimitTypePersistentVolumeClaim {
 		_, least := l.Min[corev1.ResourceStorage]
 		_, most := l.Max[corev1.ResourceStorage]
-		if !least && !most {
-			errs = append(errs, field.Required(path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
-		}
+		errs = rules.RequiredIf(errs, !least && !most, path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided")
 	}
 	names(l.MaxLimitRequestRatio, "maxLimitRequestRatio")
 	for _, name := range sorted(named) {
@@ -135,16 +129,13 @@ func validateLimit(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
 
 func validateLimitResource(t corev1.LimitType, name corev1.ResourceName, path *field.Path) field.ErrorList {
 	if t == corev1.LimitTypePod || t == corev1.LimitTypeContainer {
-		return validateContainerResourceName(name, path)
+		return podspec.ValidateContainerResourceName(name, path)
 	}
-	return validateResourceName(name, path)
+	return podspec.ValidateResourceName(name, path)
 }
 
 func unused(list corev1.ResourceList, path *field.Path) field.ErrorList {
-	if len(list) == 0 {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(path, "may not be specified when `type` is 'Pod'")}
+	return rules.ForbiddenIf(nil, len(list) != 0, path, "may not be specified when `type` is 'Pod'")
 }
 
 // bound is one of the amounts that a limit sets for a resource.
@@ -183,7 +174,7 @@ func validateBounds(l *corev1.LimitRangeItem, name corev1.ResourceName, path *fi
 	refuse(least.above(limit), "default", &least.amount, "min value %s is greater than default value %s", &least.amount, &limit.amount)
 	refuse(limit.above(most), "default", &most.amount, "default value %s is greater than max value %s", &limit.amount, &most.amount)
 	errs = append(errs, validateRatio(boundOf(l.MaxLimitRequestRatio, name), least, most, path.Child("maxLimitRequestRatio").Key(string(name)))...)
-	if !canOvercommit(name) && limit.set && request.set && limit.amount.Cmp(request.amount) != 0 {
+	if !podspec.IsOvercommitAllowed(name) && limit.set && request.set && limit.amount.Cmp(request.amount) != 0 {
 		message := fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit.amount.String(), request.amount.String(), name)
 		errs = append(errs, field.Invalid(path.Child("defaultRequest").Key(string(name)), request.amount, message))
 	}

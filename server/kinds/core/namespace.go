@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -56,9 +57,7 @@ func terminateNamespace(n *corev1.Namespace, now time.Time) {
 
 func defaultNamespace(n *corev1.Namespace) {
 	labelNamespace(n)
-	if n.Status.Phase == "" {
-		n.Status.Phase = corev1.NamespaceActive
-	}
+	n.Status.Phase = cmp.Or(n.Status.Phase, corev1.NamespaceActive)
 }
 
 // labelNamespace gives a namespace the label that selectors of namespaces use. One

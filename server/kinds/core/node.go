@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -132,7 +133,7 @@ func defaultNode(n *corev1.Node) {
 	if len(n.Spec.PodCIDRs) > 0 && n.Spec.PodCIDR == "" {
 		n.Spec.PodCIDR = n.Spec.PodCIDRs[0]
 	}
-	roundUp(n.Status.Capacity, n.Status.Allocatable)
+	podspec.DefaultResources(n.Status.Capacity, n.Status.Allocatable)
 	if len(n.Status.Allocatable) == 0 && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}
@@ -158,10 +159,10 @@ func validateNode(n *corev1.Node) field.ErrorList {
 func validateNodeResources(n *corev1.Node) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sorted(n.Status.Capacity) {
-		errs = append(errs, validateAmount(name, n.Status.Capacity[name], statusPath.Child("capacity", string(name)))...)
+		errs = append(errs, podspec.ValidateResourceQuantity(name, n.Status.Capacity[name], statusPath.Child("capacity", string(name)))...)
 	}
 	for _, name := range sorted(n.Status.Allocatable) {
-		errs = append(errs, validateAmount(name, n.Status.Allocatable[name], statusPath.Child("allocatable", string(name)))...)
+		errs = append(errs, podspec.ValidateResourceQuantity(name, n.Status.Allocatable[name], statusPath.Child("allocatable", string(name)))...)
 	}
 	return errs
 }
@@ -179,14 +180,10 @@ func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	if err != nil {
 		errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%v", err)))
 	}
-	if !dual || len(cidrs) > 2 {
-		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
-	}
+	errs = rules.InvalidIf(errs, !dual || len(cidrs) > 2, path, cidrs, "may specify no more than one CIDR for each IP family")
 	seen := rules.Seen[string]{}
 	for i, cidr := range cidrs {
-		if seen.Again(cidr) {
-			errs = append(errs, field.Duplicate(path.Index(i), cidr))
-		}
+		errs = rules.DuplicateIf(errs, seen.Again(cidr), path.Index(i), cidr)
 	}
 	return errs
 }
@@ -201,16 +198,10 @@ func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 			errs = append(errs, field.Duplicate(statusPath.Child("addresses").Index(i), rules.Shown(a)))
 		}
 	}
-	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(old.Spec.PodCIDRs, n.Spec.PodCIDRs) {
-		errs = append(errs, field.Forbidden(specPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
-	}
-	if old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID {
-		errs = append(errs, field.Forbidden(specPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
-	}
+	errs = rules.ForbiddenIf(errs, len(old.Spec.PodCIDRs) > 0 && !slices.Equal(old.Spec.PodCIDRs, n.Spec.PodCIDRs), specPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid")
+	errs = rules.ForbiddenIf(errs, old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID, specPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid")
 	errs = append(errs, validateTaints(n.Spec.Taints, metaPath.Child("taints"))...)
-	if n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
-		errs = append(errs, field.Forbidden(specPath.Child("externalID"), "may not be updated"))
-	}
+	errs = rules.ForbiddenIf(errs, n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID, specPath.Child("externalID"), "may not be updated")
 	return errs
 }
 

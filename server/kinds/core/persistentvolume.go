@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -99,15 +101,11 @@ func accessModesCell(modes []corev1.PersistentVolumeAccessMode) string {
 
 func defaultVolume(v *corev1.PersistentVolume) {
 	s := &v.Spec
-	roundUp(s.Capacity)
-	if v.Status.Phase == "" {
-		v.Status.Phase = corev1.VolumePending
-	}
-	if s.PersistentVolumeReclaimPolicy == "" {
-		s.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	}
-	defaultTo(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
-	defaultVolumeSource(&s.PersistentVolumeSource)
+	podspec.DefaultResources(s.Capacity)
+	v.Status.Phase = cmp.Or(v.Status.Phase, corev1.VolumePending)
+	s.PersistentVolumeReclaimPolicy = cmp.Or(s.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+	rules.DefaultTo(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
+	podspec.DefaultPersistentVolumeSource(&s.PersistentVolumeSource)
 }
 
 func (r volumeRules) prepareVolume(v *corev1.PersistentVolume) {
@@ -149,28 +147,22 @@ func (r volumeRules) validateVolume(v, old *corev1.PersistentVolume) field.Error
 func (r volumeRules) validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	s := &v.Spec
 	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(specPath.Child("accessModes"), ""))
-	}
-	errs = append(errs, validateAccessModes(s.AccessModes, specPath.Child("accessModes"))...)
+	errs = rules.RequiredIf(errs, len(s.AccessModes) == 0, specPath.Child("accessModes"), "")
+	errs = append(errs, podspec.ValidateAccessModes(s.AccessModes, specPath)...)
 	errs = append(errs, validateVolumeCapacity(s.Capacity, specPath.Child("capacity"))...)
 	if s.PersistentVolumeReclaimPolicy != "" {
 		errs = append(errs, rules.OneOf(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
 			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
 	}
 	affinity := s.NodeAffinity
-	if affinity != nil {
-		errs = append(errs, validateVolumeAffinity(affinity, specPath.Child("nodeAffinity"))...)
-	}
-	errs = append(errs, validateVolumeSource(s, v.Name, specPath)...)
-	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		errs = append(errs, field.Forbidden(specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
-	}
+	errs = append(errs, rules.OptionalPtr(affinity, specPath.Child("nodeAffinity"), podspec.ValidateVolumeNodeAffinity)...)
+	errs = append(errs, podspec.ValidatePersistentVolumeSource(s, v.Name, specPath)...)
+	errs = rules.ForbiddenIf(errs, s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle, specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
 	if s.StorageClassName != "" {
 		errs = append(errs, rules.Subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}
 	if s.VolumeMode != nil {
-		errs = append(errs, validateVolumeMode(*s.VolumeMode)...)
+		errs = append(errs, rules.OneOf(*s.VolumeMode, specPath.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	}
 	if s.VolumeAttributesClassName != nil && r.attributes {
 		errs = append(errs, validateAttributes(s)...)
@@ -188,39 +180,13 @@ func validateAttributes(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	} else {
 		errs = append(errs, rules.Subdomain(*s.VolumeAttributesClassName, p)...)
 	}
-	if s.CSI == nil {
-		errs = append(errs, field.Required(specPath.Child("csi"), "has to be specified when using volumeAttributesClassName"))
-	}
-	return errs
-}
-
-func validateVolumeMode(m corev1.PersistentVolumeMode) field.ErrorList {
-	return rules.OneOf(m, specPath.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
-}
-
-func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	single, shared := false, false
-	for _, m := range modes {
-		invalid := rules.OneOf(m, path, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)
-		errs = append(errs, invalid...)
-		if m == corev1.ReadWriteOncePod {
-			single = true
-		} else if len(invalid) == 0 {
-			shared = true
-		}
-	}
-	if single && shared {
-		errs = append(errs, field.Forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-	}
+	errs = rules.RequiredIf(errs, s.CSI == nil, specPath.Child("csi"), "has to be specified when using volumeAttributesClassName")
 	return errs
 }
 
 func validateVolumeCapacity(capacity corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(capacity) == 0 {
-		errs = append(errs, field.Required(path, ""))
-	}
+	errs = rules.RequiredIf(errs, len(capacity) == 0, path, "")
 	if _, ok := capacity[corev1.ResourceStorage]; !ok || len(capacity) > 1 {
 		errs = append(errs, field.NotSupported(path, rules.Shown(capacity), []corev1.ResourceName{corev1.ResourceStorage}))
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -87,11 +88,9 @@ func claimCells(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 }
 
 func defaultClaim(c *corev1.PersistentVolumeClaim) {
-	roundUp(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
-	if c.Status.Phase == "" {
-		c.Status.Phase = corev1.ClaimPending
-	}
-	defaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	podspec.DefaultResources(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
+	c.Status.Phase = cmp.Or(c.Status.Phase, corev1.ClaimPending)
+	rules.DefaultTo(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
 func (r claimRules) prepareClaim(c *corev1.PersistentVolumeClaim) {
@@ -147,71 +146,13 @@ func (r claimRules) normalizeSources(s *corev1.PersistentVolumeClaimSpec) {
 
 // validateClaim checks a claim that replaces old, which is nil on create.
 func (r claimRules) validateClaim(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	s := &c.Spec
-	var errs field.ErrorList
-	if len(s.AccessModes) == 0 {
-		errs = append(errs, field.Required(specPath.Child("accessModes"), "at least 1 access mode is required"))
+	o := podspec.ClaimOptions{AttributesClass: r.attributes}
+	if old != nil {
+		s := &old.Spec
+		o.AllowInvalidLabelValueInSelector = rules.SelectorInvalid(s.Selector)
+		o.AllowInvalidDataSourceGroup = s.DataSource != nil && s.DataSource.APIGroup != nil || s.DataSourceRef != nil && s.DataSourceRef.APIGroup != nil
 	}
-	if s.Selector != nil {
-		keep := old != nil && rules.SelectorInvalid(old.Spec.Selector)
-		errs = append(errs, rules.LooseSelector(s.Selector, keep, specPath.Child("selector"))...)
-	}
-	errs = append(errs, validateAccessModes(s.AccessModes, specPath.Child("accessModes"))...)
-	errs = append(errs, validateClaimSize(s.Resources.Requests, specPath.Child("resources").Key(string(corev1.ResourceStorage)))...)
-	if class := valueOr(s.StorageClassName, ""); class != "" {
-		errs = append(errs, rules.Subdomain(class, specPath.Child("storageClassName"))...)
-	}
-	if s.VolumeMode != nil {
-		errs = append(errs, validateVolumeMode(*s.VolumeMode)...)
-	}
-	if class := valueOr(s.VolumeAttributesClassName, ""); class != "" && r.attributes {
-		errs = append(errs, rules.Subdomain(class, specPath.Child("volumeAttributesClassName"))...)
-	}
-	return append(errs, validateSources(s, old)...)
-}
-
-func validateClaimSize(requests corev1.ResourceList, path *field.Path) field.ErrorList {
-	size, ok := requests[corev1.ResourceStorage]
-	if !ok {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return validatePositive(size, path)
-}
-
-func validateSources(s *corev1.PersistentVolumeClaimSpec, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	keepGroup := old != nil && (old.Spec.DataSource != nil && old.Spec.DataSource.APIGroup != nil ||
-		old.Spec.DataSourceRef != nil && old.Spec.DataSourceRef.APIGroup != nil)
-	var errs field.ErrorList
-	if d := s.DataSource; d != nil {
-		errs = append(errs, validateSource(d.Name, d.Kind, valueOr(d.APIGroup, ""), keepGroup, specPath.Child("dataSource"))...)
-	}
-	ref := s.DataSourceRef
-	if ref == nil {
-		return errs
-	}
-	errs = append(errs, validateSource(ref.Name, ref.Kind, valueOr(ref.APIGroup, ""), keepGroup, specPath.Child("dataSourceRef"))...)
-	if ns := valueOr(ref.Namespace, ""); ns != "" {
-		errs = append(errs, rules.Label(ns, specPath.Child("dataSourceRef", "namespace"))...)
-		if s.DataSource != nil {
-			errs = append(errs, field.Invalid(specPath, specPath.Child("dataSource"), "may not be specified when dataSourceRef.namespace is specified"))
-		}
-		return errs
-	}
-	if d := s.DataSource; d != nil && (!rules.Same(d.APIGroup, ref.APIGroup) || d.Kind != ref.Kind || d.Name != ref.Name) {
-		errs = append(errs, field.Invalid(specPath, specPath.Child("dataSource"), "must match dataSourceRef"))
-	}
-	return errs
-}
-
-func validateSource(name, kind, group string, keepGroup bool, path *field.Path) field.ErrorList {
-	errs := append(need(name, path.Child("name")), need(kind, path.Child("kind"))...)
-	if group == "" && kind != "PersistentVolumeClaim" {
-		errs = append(errs, field.Invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
-	}
-	if group != "" && !keepGroup {
-		errs = append(errs, rules.Subdomain(group, path.Child("apiGroup"))...)
-	}
-	return errs
+	return podspec.ValidateClaimSpec(&c.Spec, specPath, o)
 }
 
 // validateClaimUpdate checks everything twice, as clients see it, and what may
@@ -219,9 +160,7 @@ func validateSource(name, kind, group string, keepGroup bool, path *field.Path) 
 func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := append(r.validateClaim(c, old), r.validateClaim(c, old)...)
 	now, before := c.DeepCopy(), old.DeepCopy()
-	if before.Spec.VolumeName == "" {
-		before.Spec.VolumeName = now.Spec.VolumeName
-	}
+	before.Spec.VolumeName = cmp.Or(before.Spec.VolumeName, now.Spec.VolumeName)
 	errs = append(errs, adoptClass(now, before)...)
 	if c.Status.Phase == corev1.ClaimBound && now.Spec.Resources.Requests != nil {
 		now.Spec.Resources.Requests[corev1.ResourceStorage] = old.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -234,15 +173,11 @@ func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) fi
 			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+difference(before.Spec, now.Spec)))
 	}
 	size, granted := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Status.Capacity[corev1.ResourceStorage]
-	if size.Cmp(old.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 && size.Cmp(granted) <= 0 {
-		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
-	}
+	errs = rules.ForbiddenIf(errs, size.Cmp(old.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 && size.Cmp(granted) <= 0, specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity")
 	errs = append(errs, rules.Immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 	class, was := c.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName
 	errs = append(errs, attributesUpdate(class, was, r.attributes)...)
-	if r.attributes && was != nil && class != nil && *was != "" && *class == "" {
-		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update from non-nil value to an empty string is forbidden"))
-	}
+	errs = rules.ForbiddenIf(errs, r.attributes && was != nil && class != nil && *was != "" && *class == "", specPath.Child("volumeAttributesClassName"), "update from non-nil value to an empty string is forbidden")
 	return errs
 }
 
@@ -276,10 +211,7 @@ func adoptClass(now, before *corev1.PersistentVolumeClaim) field.ErrorList {
 	if unset && (!had || *class == was) {
 		now.Spec.StorageClassName = nil
 	}
-	if is != was {
-		return field.ErrorList{field.Invalid(metaPath.Child("annotations", annotation), is, apivalidation.FieldImmutableErrorMsg)}
-	}
-	return nil
+	return rules.InvalidIf(nil, is != was, metaPath.Child("annotations", annotation), is, apivalidation.FieldImmutableErrorMsg)
 }
 
 var resizeStatuses = []corev1.ClaimResourceStatus{
@@ -289,9 +221,7 @@ var resizeStatuses = []corev1.ClaimResourceStatus{
 
 func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
-	if len(c.Spec.AccessModes) == 0 {
-		errs = append(errs, field.Required(field.NewPath("Spec", "accessModes"), ""))
-	}
+	errs = rules.RequiredIf(errs, len(c.Spec.AccessModes) == 0, field.NewPath("Spec", "accessModes"), "")
 	for _, name := range sorted(c.Status.Capacity) {
 		errs = append(errs, validSize(c.Status.Capacity[name], statusPath.Child("capacity").Key(string(name)))...)
 	}
@@ -324,7 +254,7 @@ func claimResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	if messages := validation.IsQualifiedName(string(name)); len(messages) > 0 {
 		return rules.Messages(path, string(name), messages)
 	}
-	if isNative(name) && name != corev1.ResourceStorage {
+	if podspec.IsNativeResource(name) && name != corev1.ResourceStorage {
 		return field.ErrorList{field.NotSupported(path, string(name), []corev1.ResourceName{corev1.ResourceStorage})}
 	}
 	return nil

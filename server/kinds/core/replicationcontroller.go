@@ -88,7 +88,7 @@ func (r controllerRules) defaultController(c *corev1.ReplicationController) {
 		}
 		r.pods.DefaultTemplate(t)
 	}
-	defaultTo(&c.Spec.Replicas, 1)
+	rules.DefaultTo(&c.Spec.Replicas, 1)
 }
 
 func (r controllerRules) prepareController(c *corev1.ReplicationController) {
@@ -110,9 +110,7 @@ func (r controllerRules) prepareControllerUpdate(c, old *corev1.ReplicationContr
 // validateController checks a controller that replaces old, which is nil on create.
 func (r controllerRules) validateController(c, old *corev1.ReplicationController) field.ErrorList {
 	errs := rules.NotNegative(c.Spec.MinReadySeconds, specPath.Child("minReadySeconds"))
-	if len(c.Spec.Selector) == 0 {
-		errs = append(errs, field.Required(specPath.Child("selector"), ""))
-	}
+	errs = rules.RequiredIf(errs, len(c.Spec.Selector) == 0, specPath.Child("selector"), "")
 	errs = append(errs, rules.NotNegativePtr(c.Spec.Replicas, specPath.Child("replicas"))...)
 	var before *corev1.PodTemplateSpec
 	if old != nil {
@@ -127,14 +125,10 @@ func (r controllerRules) validateControllerTemplate(c *corev1.ReplicationControl
 		return field.ErrorList{field.Required(path, "")}
 	}
 	var errs field.ErrorList
-	if len(c.Spec.Selector) > 0 && !labels.SelectorFromSet(c.Spec.Selector).Matches(labels.Set(t.Labels)) {
-		errs = append(errs, field.Invalid(path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
-	}
+	errs = rules.InvalidIf(errs, len(c.Spec.Selector) > 0 && !labels.SelectorFromSet(c.Spec.Selector).Matches(labels.Set(t.Labels)), path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`")
 	errs = append(errs, podspec.ValidateTemplate(t, path, r.pods.TemplateOptions(t, before))...)
 	errs = append(errs, rules.OneOf(t.Spec.RestartPolicy, path.Child("spec", "restartPolicy"), corev1.RestartPolicyAlways)...)
-	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported"))
-	}
+	errs = rules.ForbiddenIf(errs, t.Spec.ActiveDeadlineSeconds != nil, path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported")
 	return errs
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -49,7 +50,9 @@ func resourceQuotaCells(q *corev1.ResourceQuota, now time.Time) []any {
 	return []any{q.Name, columns.Since(q.CreationTimestamp, now), strings.Join(requests, ", "), strings.Join(limits, ", ")}
 }
 
-func defaultQuota(q *corev1.ResourceQuota) { roundUp(q.Spec.Hard, q.Status.Hard, q.Status.Used) }
+func defaultQuota(q *corev1.ResourceQuota) {
+	podspec.DefaultResources(q.Spec.Hard, q.Status.Hard, q.Status.Used)
+}
 
 func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 	return append(validateQuotaSpec(&q.Spec), validateQuotaStatus(&q.Status)...)
@@ -71,7 +74,7 @@ func validateQuotaAmounts(list corev1.ResourceList, path *field.Path) field.Erro
 	var errs field.ErrorList
 	for _, name := range sorted(list) {
 		errs = append(errs, validateQuotaResourceName(name, path.Key(string(name)))...)
-		errs = append(errs, validateAmount(name, list[name], path.Key(string(name)))...)
+		errs = append(errs, podspec.ValidateResourceQuantity(name, list[name], path.Key(string(name)))...)
 	}
 	return errs
 }
@@ -183,13 +186,9 @@ func validateScopeOperator(r *corev1.ScopedResourceSelectorRequirement, path *fi
 	}
 	switch r.Operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
-		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
-		}
+		errs = rules.RequiredIf(errs, len(r.Values) == 0, path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
-		if len(r.Values) != 0 {
-			errs = append(errs, field.Invalid(path.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
-		}
+		errs = rules.InvalidIf(errs, len(r.Values) != 0, path.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"reflect"
@@ -45,9 +46,7 @@ func defaultSecret(s *corev1.Secret) {
 		s.Data[key] = []byte(value)
 	}
 	s.StringData = nil
-	if s.Type == "" {
-		s.Type = corev1.SecretTypeOpaque
-	}
+	s.Type = cmp.Or(s.Type, corev1.SecretTypeOpaque)
 }
 
 // nullIsEmpty makes null values of a map empty ones: a stock server, which keeps such
@@ -93,9 +92,7 @@ func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
 	}
 	required := func(keys ...string) (errs field.ErrorList) {
 		for _, key := range keys {
-			if !has(key) {
-				errs = append(errs, field.Required(path.Key(key), ""))
-			}
+			errs = rules.RequiredIf(errs, !has(key), path.Key(key), "")
 		}
 		return errs
 	}

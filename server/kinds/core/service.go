@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // Service is how Services are written whose addresses and ports a hands out.
@@ -114,18 +115,12 @@ func portsCell(ports []corev1.ServicePort) string {
 
 func defaultService(s *corev1.Service) {
 	spec := &s.Spec
-	if spec.SessionAffinity == "" {
-		spec.SessionAffinity = corev1.ServiceAffinityNone
-	}
+	spec.SessionAffinity = cmp.Or(spec.SessionAffinity, corev1.ServiceAffinityNone)
 	defaultAffinity(spec)
-	if spec.Type == "" {
-		spec.Type = corev1.ServiceTypeClusterIP
-	}
+	spec.Type = cmp.Or(spec.Type, corev1.ServiceTypeClusterIP)
 	for i := range spec.Ports {
 		p := &spec.Ports[i]
-		if p.Protocol == "" {
-			p.Protocol = corev1.ProtocolTCP
-		}
+		p.Protocol = cmp.Or(p.Protocol, corev1.ProtocolTCP)
 		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
 			p.TargetPort = intstr.FromInt32(p.Port)
 		}
@@ -135,15 +130,15 @@ func defaultService(s *corev1.Service) {
 	}
 	switch spec.Type {
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
-		defaultTo(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+		rules.DefaultTo(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	if spec.Type != corev1.ServiceTypeLoadBalancer {
 		return
 	}
-	defaultTo(&spec.AllocateLoadBalancerNodePorts, true)
+	rules.DefaultTo(&spec.AllocateLoadBalancerNodePorts, true)
 	for i := range s.Status.LoadBalancer.Ingress {
 		if in := &s.Status.LoadBalancer.Ingress[i]; in.IP != "" {
-			defaultTo(&in.IPMode, corev1.LoadBalancerIPModeVIP)
+			rules.DefaultTo(&in.IPMode, corev1.LoadBalancerIPModeVIP)
 		}
 	}
 }

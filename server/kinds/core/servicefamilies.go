@@ -49,9 +49,7 @@ func validateAddresses(s *corev1.Service) field.ErrorList {
 	seen := rules.Seen[corev1.IPFamily]{}
 	for i, f := range spec.IPFamilies {
 		errs = append(errs, rules.OneOf(f, familiesPath.Index(i), corev1.IPv4Protocol, corev1.IPv6Protocol)...)
-		if seen.Again(f) {
-			errs = append(errs, field.Duplicate(familiesPath.Index(i), f))
-		}
+		errs = rules.DuplicateIf(errs, seen.Again(f), familiesPath.Index(i), f)
 	}
 	if spec.IPFamilyPolicy != nil {
 		errs = append(errs, rules.OneOf(*spec.IPFamilyPolicy, policyPath,
@@ -59,9 +57,7 @@ func validateAddresses(s *corev1.Service) field.ErrorList {
 	}
 	malformed := validateAddressList(spec.ClusterIPs)
 	errs = append(errs, malformed...)
-	if len(spec.ClusterIPs) > 2 {
-		errs = append(errs, field.Invalid(addressesPath, spec.ClusterIPs, "may only hold up to 2 values"))
-	}
+	errs = rules.InvalidIf(errs, len(spec.ClusterIPs) > 2, addressesPath, spec.ClusterIPs, "may only hold up to 2 values")
 	if len(malformed) > 0 {
 		return errs // what follows would only add confusion
 	}
@@ -72,9 +68,7 @@ func validateAddressList(ips []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, ip := range ips {
 		if i == 0 && ip == corev1.ClusterIPNone {
-			if len(ips) > 1 {
-				errs = append(errs, field.Invalid(addressesPath, ips, "'None' must be the first and only value"))
-			}
+			errs = rules.InvalidIf(errs, len(ips) > 1, addressesPath, ips, "'None' must be the first and only value")
 			continue
 		}
 		errs = append(errs, rules.IP(ip, addressesPath.Index(i))...)
@@ -90,9 +84,7 @@ func validateAddressFamilies(s *corev1.Service) field.ErrorList {
 		if err != nil {
 			errs = append(errs, field.InternalError(addressesPath, fmt.Errorf("failed to check for dual stack with error:%v", err)))
 		}
-		if !dual {
-			errs = append(errs, field.Invalid(addressesPath, ips, "may specify no more than one IP for each IP family"))
-		}
+		errs = rules.InvalidIf(errs, !dual, addressesPath, ips, "may specify no more than one IP for each IP family")
 	}
 	if isHeadless(s) {
 		return errs
@@ -112,13 +104,9 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 		errs = append(errs, validateAddressChange(s, old)...)
 		errs = append(errs, validateFamilyChange(s, old)...)
 	}
-	if isBalanced(s) && isBalanced(old) && !same(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
-		errs = append(errs, field.Invalid(specPath.Child("loadBalancerClass"), s.Spec.LoadBalancerClass, onceSet))
-	}
+	errs = rules.InvalidIf(errs, isBalanced(s) && isBalanced(old) && !same(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass), specPath.Child("loadBalancerClass"), s.Spec.LoadBalancerClass, onceSet)
 	errs = append(errs, validateBalancerClass(s)...)
-	if needsHealthPort(s) && needsHealthPort(old) && s.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
-		errs = append(errs, field.Forbidden(specPath.Child("healthCheckNodePort"), "field is immutable"))
-	}
+	errs = rules.ForbiddenIf(errs, needsHealthPort(s) && needsHealthPort(old) && s.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort, specPath.Child("healthCheckNodePort"), "field is immutable")
 	return append(errs, validateService(s)...)
 }
 
@@ -134,21 +122,13 @@ func validateAddressChange(s, old *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	if len(ips) == len(had) {
 		for i := range had {
-			if ips[i] != had[i] {
-				errs = append(errs, field.Invalid(addressesPath.Index(i), ips, onceSet))
-			}
+			errs = rules.InvalidIf(errs, ips[i] != had[i], addressesPath.Index(i), ips, onceSet)
 		}
 		return errs
 	}
-	if len(ips) == 0 {
-		errs = append(errs, field.Invalid(addressesPath.Index(0), ips, "primary clusterIP can not be unset"))
-	}
-	if len(ips) > 0 && len(had) > 0 && ips[0] != had[0] {
-		errs = append(errs, field.Invalid(addressesPath.Index(0), ips, onceSet))
-	}
-	if len(ips) < len(had) && len(ips) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack {
-		errs = append(errs, field.Invalid(policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP"))
-	}
+	errs = rules.InvalidIf(errs, len(ips) == 0, addressesPath.Index(0), ips, "primary clusterIP can not be unset")
+	errs = rules.InvalidIf(errs, len(ips) > 0 && len(had) > 0 && ips[0] != had[0], addressesPath.Index(0), ips, onceSet)
+	errs = rules.InvalidIf(errs, len(ips) < len(had) && len(ips) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack, policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP")
 	return errs
 }
 
@@ -170,11 +150,7 @@ func validateFamilyChange(s, old *corev1.Service) field.ErrorList {
 	if len(families) < len(had) && len(s.Spec.ClusterIPs) == 0 {
 		errs = append(errs, field.Invalid(first, rules.Shown(families), "primary ipFamily can not be unset"))
 	}
-	if len(families) > 0 && len(had) > 0 && families[0] != had[0] {
-		errs = append(errs, field.Invalid(first, s.Spec.ClusterIPs, onceSet))
-	}
-	if len(families) < len(had) && len(families) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack {
-		errs = append(errs, field.Invalid(policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary ipFamily"))
-	}
+	errs = rules.InvalidIf(errs, len(families) > 0 && len(had) > 0 && families[0] != had[0], first, s.Spec.ClusterIPs, onceSet)
+	errs = rules.InvalidIf(errs, len(families) < len(had) && len(families) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack, policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary ipFamily")
 	return errs
 }

@@ -126,13 +126,9 @@ func (a *ServiceAllocator) inferFamilies(spec *corev1.ServiceSpec) field.ErrorLi
 // checkFamilies checks that the cluster has what a service asks for.
 func (a *ServiceAllocator) checkFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	var errs field.ErrorList
-	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2 {
-		errs = append(errs, field.Invalid(policyPath, spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
-	}
+	errs = rules.InvalidIf(errs, *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2, policyPath, spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
 	for i, f := range spec.IPFamilies {
-		if !slices.Contains(a.families, f) {
-			errs = append(errs, field.Invalid(familiesPath.Index(i), f, "not configured on this cluster"))
-		}
+		errs = rules.InvalidIf(errs, !slices.Contains(a.families, f), familiesPath.Index(i), f, "not configured on this cluster")
 	}
 	return errs
 }

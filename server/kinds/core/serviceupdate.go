@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,9 +86,7 @@ func nodePorts(s *corev1.Service) []int32 {
 // not say: sending a manifest again must not move anything.
 func keepAllocated(s, old *corev1.Service) {
 	if needsAddress(old) && needsAddress(s) {
-		if s.Spec.ClusterIP == "" {
-			s.Spec.ClusterIP = old.Spec.ClusterIP
-		}
+		s.Spec.ClusterIP = cmp.Or(s.Spec.ClusterIP, old.Spec.ClusterIP)
 		if len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP == old.Spec.ClusterIP {
 			s.Spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
 		}

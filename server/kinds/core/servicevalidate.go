@@ -42,12 +42,8 @@ func validateService(s *corev1.Service) field.ErrorList {
 	}
 	errs = append(errs, validatePortUse(s)...)
 	errs = append(errs, validateSourceRanges(s)...)
-	if spec.AllocateLoadBalancerNodePorts != nil && !isBalanced(s) {
-		errs = append(errs, field.Forbidden(specPath.Child("allocateLoadBalancerNodePorts"), onlyBalanced))
-	}
-	if spec.AllocateLoadBalancerNodePorts == nil && isBalanced(s) {
-		errs = append(errs, field.Required(field.NewPath("allocateLoadBalancerNodePorts"), ""))
-	}
+	errs = rules.ForbiddenIf(errs, spec.AllocateLoadBalancerNodePorts != nil && !isBalanced(s), specPath.Child("allocateLoadBalancerNodePorts"), onlyBalanced)
+	errs = rules.RequiredIf(errs, spec.AllocateLoadBalancerNodePorts == nil && isBalanced(s), field.NewPath("allocateLoadBalancerNodePorts"), "")
 	errs = append(errs, validateBalancerClass(s)...)
 	errs = append(errs, validateTraffic(s)...)
 	return errs
@@ -67,9 +63,7 @@ func validateTopologyMode(s *corev1.Service) field.ErrorList {
 func validateServiceType(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	var errs field.ErrorList
-	if len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName {
-		errs = append(errs, field.Required(specPath.Child("ports"), ""))
-	}
+	errs = rules.RequiredIf(errs, len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName, specPath.Child("ports"), "")
 	if needsNodePorts(s) && isHeadless(s) {
 		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
 			fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
@@ -78,9 +72,7 @@ func validateServiceType(s *corev1.Service) field.ErrorList {
 		return errs
 	}
 	forbid := func(set bool, name string) {
-		if set {
-			errs = append(errs, field.Forbidden(specPath.Child(name), "may not be set for ExternalName services"))
-		}
+		errs = rules.ForbiddenIf(errs, set, specPath.Child(name), "may not be set for ExternalName services")
 	}
 	forbid(len(spec.ClusterIPs) > 0, "clusterIPs")
 	forbid(len(spec.IPFamilies) > 0, "ipFamilies")
@@ -98,14 +90,10 @@ func validateServicePorts(s *corev1.Service) field.ErrorList {
 	for i := range s.Spec.Ports {
 		p, path := &s.Spec.Ports[i], specPath.Child("ports").Index(i)
 		if p.Name == "" {
-			if len(s.Spec.Ports) > 1 {
-				errs = append(errs, field.Required(path.Child("name"), ""))
-			}
+			errs = rules.RequiredIf(errs, len(s.Spec.Ports) > 1, path.Child("name"), "")
 		} else {
 			errs = append(errs, rules.Label(p.Name, path.Child("name"))...)
-			if names[p.Name] {
-				errs = append(errs, field.Duplicate(path.Child("name"), p.Name))
-			}
+			errs = rules.DuplicateIf(errs, names[p.Name], path.Child("name"), p.Name)
 			names[p.Name] = true
 		}
 		errs = append(errs, rules.Messages(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
@@ -115,9 +103,7 @@ func validateServicePorts(s *corev1.Service) field.ErrorList {
 		} else {
 			errs = append(errs, rules.Messages(path.Child("targetPort"), p.TargetPort.StrVal, validation.IsValidPortName(p.TargetPort.StrVal))...)
 		}
-		if p.AppProtocol != nil {
-			errs = append(errs, rules.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
-		}
+		errs = append(errs, rules.Optional(p.AppProtocol, path.Child("appProtocol"), rules.QualifiedName)...)
 	}
 	return errs
 }
@@ -129,9 +115,7 @@ func validatePortUse(s *corev1.Service) field.ErrorList {
 	at := specPath.Child("ports")
 	if s.Spec.Type == corev1.ServiceTypeClusterIP {
 		for i := range ports {
-			if ports[i].NodePort != 0 {
-				errs = append(errs, field.Forbidden(at.Index(i).Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
-			}
+			errs = rules.ForbiddenIf(errs, ports[i].NodePort != 0, at.Index(i).Child("nodePort"), "may not be used when `type` is 'ClusterIP'")
 		}
 	}
 	type use struct {
@@ -202,9 +186,7 @@ func validateSourceRanges(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	if ranges := s.Spec.LoadBalancerSourceRanges; len(ranges) > 0 {
 		path := specPath.Child("LoadBalancerSourceRanges")
-		if !isBalanced(s) {
-			errs = append(errs, field.Forbidden(path, onlyBalanced))
-		}
+		errs = rules.ForbiddenIf(errs, !isBalanced(s), path, onlyBalanced)
 		for i, cidr := range ranges {
 			errs = append(errs, validation.IsValidCIDR(path.Index(i), strings.TrimSpace(cidr))...)
 		}
@@ -215,9 +197,7 @@ func validateSourceRanges(s *corev1.Service) field.ErrorList {
 		return nil
 	}
 	path := metaPath.Child("annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
-	if !isBalanced(s) {
-		errs = append(errs, field.Forbidden(path, onlyBalanced))
-	}
+	errs = rules.ForbiddenIf(errs, !isBalanced(s), path, onlyBalanced)
 	if text = strings.TrimSpace(text); text == "" {
 		return errs
 	}
@@ -246,9 +226,7 @@ func validateTraffic(s *corev1.Service) field.ErrorList {
 	external, health := specPath.Child("externalTrafficPolicy"), specPath.Child("healthCheckNodePort")
 	switch {
 	case !isExternal(s):
-		if spec.ExternalTrafficPolicy != "" {
-			errs = append(errs, field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
-		}
+		errs = rules.InvalidIf(errs, spec.ExternalTrafficPolicy != "", external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services")
 	case spec.ExternalTrafficPolicy == "":
 		errs = append(errs, field.Required(external, ""))
 	default:
@@ -256,9 +234,7 @@ func validateTraffic(s *corev1.Service) field.ErrorList {
 	}
 	switch port := spec.HealthCheckNodePort; {
 	case !needsHealthPort(s):
-		if port != 0 {
-			errs = append(errs, field.Invalid(health, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
-		}
+		errs = rules.InvalidIf(errs, port != 0, health, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
 	case port == 0:
 		errs = append(errs, field.Required(health, ""))
 	default:
@@ -290,9 +266,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 		}
 		switch {
 		case in.IPMode == nil:
-			if in.IP != "" {
-				errs = append(errs, field.Required(p.Child("ipMode"), "must be specified when `ip` is set"))
-			}
+			errs = rules.RequiredIf(errs, in.IP != "", p.Child("ipMode"), "must be specified when `ip` is set")
 		case in.IP == "":
 			errs = append(errs, field.Forbidden(p.Child("ipMode"), "may not be specified when `ip` is not set"))
 		default:
@@ -300,9 +274,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 		}
 		if in.Hostname != "" {
 			errs = append(errs, rules.Subdomain(in.Hostname, p.Child("hostname"))...)
-			if netutils.ParseIPSloppy(in.Hostname) != nil {
-				errs = append(errs, field.Invalid(p.Child("hostname"), in.Hostname, "must be a DNS name, not an IP address"))
-			}
+			errs = rules.InvalidIf(errs, netutils.ParseIPSloppy(in.Hostname) != nil, p.Child("hostname"), in.Hostname, "must be a DNS name, not an IP address")
 		}
 	}
 	return errs

@@ -182,20 +182,14 @@ func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *fie
 			errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(i), a)...)
 		}
 	}
-	if e.NodeName != nil {
-		errs = append(errs, rules.Subdomain(*e.NodeName, p.Child("nodeName"))...)
-	}
+	errs = append(errs, rules.Optional(e.NodeName, p.Child("nodeName"), rules.Subdomain)...)
 	topology := p.Child("deprecatedTopology")
 	if n := len(e.DeprecatedTopology); n > maxTopology {
 		errs = append(errs, field.TooMany(topology, n, maxTopology))
 	}
 	errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, topology)...)
-	if e.Hostname != nil {
-		errs = append(errs, rules.Label(*e.Hostname, p.Child("hostname"))...)
-	}
-	if e.Hints != nil {
-		errs = append(errs, validateHints(e.Hints, p.Child("hints", "forZones"))...)
-	}
+	errs = append(errs, rules.Optional(e.Hostname, p.Child("hostname"), rules.Label)...)
+	errs = append(errs, rules.OptionalPtr(e.Hints, p.Child("hints", "forZones"), validateHints)...)
 	return errs
 }
 
@@ -207,9 +201,7 @@ func validateEndpointIP(v string, p *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	refuse := func(bad bool, message string) {
-		if bad {
-			errs = append(errs, field.Invalid(p, v, message))
-		}
+		errs = rules.InvalidIf(errs, bad, p, v, message)
 	}
 	refuse(ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", v))
 	refuse(ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)")
@@ -225,9 +217,7 @@ func validateHints(h *discoveryv1.EndpointHints, p *field.Path) field.ErrorList 
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i, z := range h.ForZones {
-		if seen[z.Name] {
-			errs = append(errs, field.Duplicate(p.Index(i).Child("name"), z.Name))
-		}
+		errs = rules.DuplicateIf(errs, seen[z.Name], p.Index(i).Child("name"), z.Name)
 		seen[z.Name] = true
 		errs = append(errs, rules.Messages(p.Index(i).Child("name"), z.Name, validation.IsValidLabelValue(z.Name))...)
 	}
@@ -248,18 +238,14 @@ func validatePorts(list []discoveryv1.EndpointPort, p *field.Path) field.ErrorLi
 		if name != "" {
 			errs = append(errs, rules.Label(name, at.Child("name"))...)
 		}
-		if seen[name] {
-			errs = append(errs, field.Duplicate(at.Child("name"), name))
-		}
+		errs = rules.DuplicateIf(errs, seen[name], at.Child("name"), name)
 		seen[name] = true
 		if port.Protocol == nil {
 			errs = append(errs, field.Required(at.Child("protocol"), ""))
 		} else {
 			errs = append(errs, rules.OneOf(*port.Protocol, at.Child("protocol"), protocols...)...)
 		}
-		if port.AppProtocol != nil {
-			errs = append(errs, rules.QualifiedName(*port.AppProtocol, at.Child("appProtocol"))...)
-		}
+		errs = append(errs, rules.Optional(port.AppProtocol, at.Child("appProtocol"), rules.QualifiedName)...)
 	}
 	return errs
 }

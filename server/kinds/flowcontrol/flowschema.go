@@ -44,9 +44,7 @@ var FlowSchema = kinds.Typed[*flowcontrolv1.FlowSchema]{
 }.Strategy()
 
 func defaultFlowSchema(s *flowcontrolv1.FlowSchema) {
-	if s.Spec.MatchingPrecedence == 0 {
-		s.Spec.MatchingPrecedence = defaultPrecedence
-	}
+	s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, defaultPrecedence)
 }
 
 // FlowSchemaColumns is their Table form.
@@ -111,12 +109,8 @@ func validateConditionTypes(names []string) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[string]{}
 	for i, n := range names {
-		if seen.Again(n) {
-			errs = append(errs, field.Duplicate(p.Index(i).Child("type"), n))
-		}
-		if n == "" {
-			errs = append(errs, field.Required(p.Index(i).Child("type"), "must not be empty"))
-		}
+		errs = rules.DuplicateIf(errs, seen.Again(n), p.Index(i).Child("type"), n)
+		errs = rules.RequiredIf(errs, n == "", p.Index(i).Child("type"), "must not be empty")
 	}
 	return errs
 }
@@ -124,15 +118,11 @@ func validateConditionTypes(names []string) field.ErrorList {
 func validateFlowSchemaSpec(name string, s *flowcontrolv1.FlowSchemaSpec, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	precedence := p.Child("matchingPrecedence")
-	if s.MatchingPrecedence <= 0 {
-		errs = append(errs, field.Invalid(precedence, s.MatchingPrecedence, "must be a positive value"))
-	}
+	errs = rules.InvalidIf(errs, s.MatchingPrecedence <= 0, precedence, s.MatchingPrecedence, "must be a positive value")
 	if s.MatchingPrecedence > maxPrecedence {
 		errs = append(errs, field.Invalid(precedence, s.MatchingPrecedence, fmt.Sprintf("must not be greater than %d", maxPrecedence)))
 	}
-	if s.MatchingPrecedence == 1 && name != flowcontrolv1.FlowSchemaNameExempt {
-		errs = append(errs, field.Invalid(precedence, s.MatchingPrecedence, "only the schema named 'exempt' may have matchingPrecedence 1"))
-	}
+	errs = rules.InvalidIf(errs, s.MatchingPrecedence == 1 && name != flowcontrolv1.FlowSchemaNameExempt, precedence, s.MatchingPrecedence, "only the schema named 'exempt' may have matchingPrecedence 1")
 	if m := s.DistinguisherMethod; m != nil &&
 		m.Type != flowcontrolv1.FlowDistinguisherMethodByNamespaceType && m.Type != flowcontrolv1.FlowDistinguisherMethodByUserType {
 		errs = append(errs, field.NotSupported(p.Child("distinguisherMethod", "type"), rules.Shown(m),
@@ -144,29 +134,17 @@ func validateFlowSchemaSpec(name string, s *flowcontrolv1.FlowSchemaSpec, p *fie
 	} else {
 		errs = append(errs, rules.Subdomain(s.PriorityLevelConfiguration.Name, level)...)
 	}
-	for i := range s.Rules {
-		errs = append(errs, validatePolicyRules(&s.Rules[i], p.Child("rules").Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(s.Rules, p.Child("rules"), validatePolicyRules)...)
 	return errs
 }
 
 func validatePolicyRules(r *flowcontrolv1.PolicyRulesWithSubjects, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(r.Subjects) == 0 {
-		errs = append(errs, field.Required(p.Child("subjects"), "subjects must contain at least one value"))
-	}
-	for i := range r.Subjects {
-		errs = append(errs, validateSubject(&r.Subjects[i], p.Child("subjects").Index(i))...)
-	}
-	if len(r.ResourceRules) == 0 && len(r.NonResourceRules) == 0 {
-		errs = append(errs, field.Required(p, "at least one of resourceRules and nonResourceRules has to be non-empty"))
-	}
-	for i := range r.ResourceRules {
-		errs = append(errs, validateResourceRule(&r.ResourceRules[i], p.Child("resourceRules").Index(i))...)
-	}
-	for i := range r.NonResourceRules {
-		errs = append(errs, validateURLRule(&r.NonResourceRules[i], p.Child("nonResourceRules").Index(i))...)
-	}
+	errs = rules.RequiredIf(errs, len(r.Subjects) == 0, p.Child("subjects"), "subjects must contain at least one value")
+	errs = append(errs, rules.EachPtr(r.Subjects, p.Child("subjects"), validateSubject)...)
+	errs = rules.RequiredIf(errs, len(r.ResourceRules) == 0 && len(r.NonResourceRules) == 0, p, "at least one of resourceRules and nonResourceRules has to be non-empty")
+	errs = append(errs, rules.EachPtr(r.ResourceRules, p.Child("resourceRules"), validateResourceRule)...)
+	errs = append(errs, rules.EachPtr(r.NonResourceRules, p.Child("nonResourceRules"), validateURLRule)...)
 	return errs
 }
 
@@ -247,13 +225,9 @@ func alone(list []string, p *field.Path, noun string) field.ErrorList {
 
 func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, p *field.Path) field.ErrorList {
 	errs := validateVerbs(r.Verbs, p.Child("verbs"))
-	if len(r.APIGroups) == 0 {
-		errs = append(errs, field.Required(p.Child("apiGroups"), "resource rules must supply at least one api group"))
-	}
+	errs = rules.RequiredIf(errs, len(r.APIGroups) == 0, p.Child("apiGroups"), "resource rules must supply at least one api group")
 	errs = append(errs, alone(r.APIGroups, p.Child("apiGroups"), "api groups")...)
-	if len(r.Resources) == 0 {
-		errs = append(errs, field.Required(p.Child("resources"), "resource rules must supply at least one resource"))
-	}
+	errs = rules.RequiredIf(errs, len(r.Resources) == 0, p.Child("resources"), "resource rules must supply at least one resource")
 	errs = append(errs, alone(r.Resources, p.Child("resources"), "resources")...)
 	namespaces := p.Child("namespaces")
 	switch {

@@ -1,6 +1,7 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -73,15 +74,9 @@ func defaultLevel(c *flowcontrolv1.PriorityLevelConfiguration) {
 	rules.DefaultTo(&l.NominalConcurrencyShares, 30)
 	rules.DefaultTo(&l.LendablePercent, 0)
 	if q := l.LimitResponse.Queuing; q != nil {
-		if q.HandSize == 0 {
-			q.HandSize = 8
-		}
-		if q.Queues == 0 {
-			q.Queues = 64
-		}
-		if q.QueueLengthLimit == 0 {
-			q.QueueLengthLimit = 50
-		}
+		q.HandSize = cmp.Or(q.HandSize, 8)
+		q.Queues = cmp.Or(q.Queues, 64)
+		q.QueueLengthLimit = cmp.Or(q.QueueLengthLimit, 50)
 	}
 }
 
@@ -115,22 +110,16 @@ func validateLevelConditions(list []flowcontrolv1.PriorityLevelConfigurationCond
 func validateLevelSpec(name string, s *flowcontrolv1.PriorityLevelConfigurationSpec, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	exempt := s.Type == flowcontrolv1.PriorityLevelEnablementExempt
-	if (name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != exempt {
-		errs = append(errs, field.Invalid(p.Child("type"), s.Type, "type must be 'Exempt' if and only if name is 'exempt'"))
-	}
+	errs = rules.InvalidIf(errs, (name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != exempt, p.Child("type"), s.Type, "type must be 'Exempt' if and only if name is 'exempt'")
 	switch s.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt:
-		if s.Limited != nil {
-			errs = append(errs, field.Forbidden(p.Child("limited"), "must be nil if the type is not Limited"))
-		}
+		errs = rules.ForbiddenIf(errs, s.Limited != nil, p.Child("limited"), "must be nil if the type is not Limited")
 		if s.Exempt != nil {
 			errs = append(errs, validateShare(s.Exempt.NominalConcurrencyShares, p.Child("exempt", "nominalConcurrencyShares"))...)
 			errs = append(errs, validateLending(s.Exempt.LendablePercent, p.Child("exempt", "lendablePercent"))...)
 		}
 	case flowcontrolv1.PriorityLevelEnablementLimited:
-		if s.Exempt != nil {
-			errs = append(errs, field.Forbidden(p.Child("exempt"), "must be nil if the type is Limited"))
-		}
+		errs = rules.ForbiddenIf(errs, s.Exempt != nil, p.Child("exempt"), "must be nil if the type is Limited")
 		if s.Limited == nil {
 			errs = append(errs, field.Required(p.Child("limited"), "must not be empty when type is Limited"))
 		} else {
@@ -171,10 +160,7 @@ func validateResponse(r *flowcontrolv1.LimitResponse, p *field.Path) field.Error
 	queuing := p.Child("queuing")
 	switch r.Type {
 	case flowcontrolv1.LimitResponseTypeReject:
-		if r.Queuing != nil {
-			return field.ErrorList{field.Forbidden(queuing, "must be nil if limited.limitResponse.type is not Limited")}
-		}
-		return nil
+		return rules.ForbiddenIf(nil, r.Queuing != nil, queuing, "must be nil if limited.limitResponse.type is not Limited")
 	case flowcontrolv1.LimitResponseTypeQueue:
 		if r.Queuing == nil {
 			return field.ErrorList{field.Required(queuing, "must not be empty if limited.limitResponse.type is Limited")}
@@ -189,9 +175,7 @@ func validateResponse(r *flowcontrolv1.LimitResponse, p *field.Path) field.Error
 func validateQueuing(q *flowcontrolv1.QueuingConfiguration, p *field.Path) field.ErrorList {
 	const positive = "must be positive"
 	var errs field.ErrorList
-	if q.QueueLengthLimit <= 0 {
-		errs = append(errs, field.Invalid(p.Child("queueLengthLimit"), q.QueueLengthLimit, positive))
-	}
+	errs = rules.InvalidIf(errs, q.QueueLengthLimit <= 0, p.Child("queueLengthLimit"), q.QueueLengthLimit, positive)
 	switch queues := p.Child("queues"); {
 	case q.Queues <= 0:
 		errs = append(errs, field.Invalid(queues, q.Queues, positive))

@@ -124,9 +124,7 @@ func validateIngressSpec(s *networkingv1.IngressSpec, l leniency) field.ErrorLis
 	if len(s.Rules) == 0 && s.DefaultBackend == nil {
 		errs = append(errs, field.Invalid(p, rules.Shown(s.Rules), "either `defaultBackend` or `rules` must be specified"))
 	}
-	if s.DefaultBackend != nil {
-		errs = append(errs, validateBackend(s.DefaultBackend, p.Child("defaultBackend"))...)
-	}
+	errs = append(errs, rules.OptionalPtr(s.DefaultBackend, p.Child("defaultBackend"), validateBackend)...)
 	for i := range s.Rules {
 		errs = append(errs, validateRule(&s.Rules[i], p.Child("rules").Index(i), l)...)
 	}
@@ -149,9 +147,7 @@ func validateHost(host string, p *field.Path) field.ErrorList {
 
 func validateTLS(t *networkingv1.IngressTLS, p *field.Path, l leniency) field.ErrorList {
 	var errs field.ErrorList
-	for i, host := range t.Hosts {
-		errs = append(errs, validateHost(host, p.Child("hosts").Index(i))...)
-	}
+	errs = append(errs, rules.Each(t.Hosts, p.Child("hosts"), validateHost)...)
 	if !l.secretName {
 		errs = append(errs, rules.Messages(p.Child("secretName"), t.SecretName, secretNameFaults(t.SecretName))...)
 	}
@@ -168,9 +164,7 @@ func secretNameFaults(name string) []string {
 func validateRule(r *networkingv1.IngressRule, p *field.Path, l leniency) field.ErrorList {
 	var errs field.ErrorList
 	if r.Host != "" {
-		if rules.IsIP(r.Host) {
-			errs = append(errs, field.Invalid(p.Child("host"), r.Host, "must be a DNS name, not an IP address"))
-		}
+		errs = rules.InvalidIf(errs, rules.IsIP(r.Host), p.Child("host"), r.Host, "must be a DNS name, not an IP address")
 		errs = append(errs, validateHost(r.Host, p.Child("host"))...)
 	}
 	if l.wildcardRule && strings.Contains(r.Host, "*") {
@@ -188,9 +182,7 @@ func validateHTTP(h *networkingv1.HTTPIngressRuleValue, p *field.Path) field.Err
 		return field.ErrorList{field.Required(p, "")}
 	}
 	var errs field.ErrorList
-	for i := range h.Paths {
-		errs = append(errs, validateHTTPPath(&h.Paths[i], p.Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(h.Paths, p, validateHTTPPath)...)
 	return errs
 }
 
@@ -202,9 +194,7 @@ func validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.Erro
 	absolute := strings.HasPrefix(h.Path, "/")
 	switch *h.PathType {
 	case networkingv1.PathTypeExact, networkingv1.PathTypePrefix:
-		if !absolute {
-			errs = append(errs, field.Invalid(p.Child("path"), h.Path, "must be an absolute path"))
-		}
+		errs = rules.InvalidIf(errs, !absolute, p.Child("path"), h.Path, "must be an absolute path")
 		for _, part := range []string{"//", "/./", "/../", "%2f", "%2F"} {
 			if strings.Contains(h.Path, part) {
 				errs = append(errs, field.Invalid(p.Child("path"), h.Path, fmt.Sprintf("must not contain '%s'", part)))
@@ -216,9 +206,7 @@ func validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.Erro
 			}
 		}
 	case networkingv1.PathTypeImplementationSpecific:
-		if h.Path != "" && !absolute {
-			errs = append(errs, field.Invalid(p.Child("path"), h.Path, "must be an absolute path"))
-		}
+		errs = rules.InvalidIf(errs, h.Path != "" && !absolute, p.Child("path"), h.Path, "must be an absolute path")
 	default:
 		errs = append(errs, field.NotSupported(p.Child("pathType"), *h.PathType,
 			[]networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}))
@@ -257,9 +245,7 @@ func validateBackend(b *networkingv1.IngressBackend, p *field.Path) field.ErrorL
 
 func validateReference(r *corev1.TypedLocalObjectReference, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if r.APIGroup != nil {
-		errs = append(errs, rules.Subdomain(*r.APIGroup, p.Child("apiGroup"))...)
-	}
+	errs = append(errs, rules.Optional(r.APIGroup, p.Child("apiGroup"), rules.Subdomain)...)
 	errs = append(errs, validateSegment(r.Kind, "kind", p)...)
 	return append(errs, validateSegment(r.Name, "name", p)...)
 }
@@ -275,17 +261,13 @@ func validateIngressStatus(obj, _ *networkingv1.Ingress) field.ErrorList {
 	var errs field.ErrorList
 	p := field.NewPath("status", "loadBalancer", "ingress")
 	for i, a := range obj.Status.LoadBalancer.Ingress {
-		if a.IP != "" && !rules.IsIP(a.IP) {
-			errs = append(errs, field.Invalid(p.Index(i).Child("ip"), a.IP, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
-		}
+		errs = rules.InvalidIf(errs, a.IP != "" && !rules.IsIP(a.IP), p.Index(i).Child("ip"), a.IP, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 		if a.Hostname == "" {
 			continue
 		}
 		name := p.Index(i).Child("hostname")
 		errs = append(errs, rules.Subdomain(a.Hostname, name)...)
-		if rules.IsIP(a.Hostname) {
-			errs = append(errs, field.Invalid(name, a.Hostname, "must be a DNS name, not an IP address"))
-		}
+		errs = rules.InvalidIf(errs, rules.IsIP(a.Hostname), name, a.Hostname, "must be a DNS name, not an IP address")
 	}
 	return errs
 }

@@ -67,9 +67,7 @@ func validateIngressClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 		errs = append(errs, field.TooLong(p.Child("controller"), "", maxController))
 	}
 	errs = append(errs, validation.IsDomainPrefixedPath(p.Child("controller"), s.Controller)...)
-	if s.Parameters != nil {
-		errs = append(errs, validateParameters(s.Parameters, p.Child("parameters"))...)
-	}
+	errs = append(errs, rules.OptionalPtr(s.Parameters, p.Child("parameters"), validateParameters)...)
 	return errs
 }
 
@@ -86,9 +84,7 @@ func validateParameters(r *networkingv1.IngressClassParametersReference, p *fiel
 		}
 		return append(errs, rules.Messages(namespace, *r.Namespace, apivalidation.ValidateNamespaceName(*r.Namespace, false))...)
 	case scopeCluster:
-		if r.Namespace != nil {
-			errs = append(errs, field.Forbidden(namespace, "`parameters.scope` is set to 'Cluster'"))
-		}
+		errs = rules.ForbiddenIf(errs, r.Namespace != nil, namespace, "`parameters.scope` is set to 'Cluster'")
 		return errs
 	default:
 		return append(errs, field.NotSupported(p.Child("scope"), *r.Scope, []string{scopeCluster, scopeNamespace}))

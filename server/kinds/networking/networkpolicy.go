@@ -102,9 +102,7 @@ func validateNetworkPolicy(s *networkingv1.NetworkPolicySpec, keepInvalid bool) 
 
 func validatePorts(ports []networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i := range ports {
-		errs = append(errs, validatePort(&ports[i], p.Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(ports, p, validatePort)...)
 	return errs
 }
 
@@ -116,9 +114,7 @@ func validatePort(n *networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorL
 	end := p.Child("endPort")
 	switch {
 	case n.Port == nil:
-		if n.EndPort != nil {
-			errs = append(errs, field.Invalid(end, *n.EndPort, "may not be specified when `port` is not specified"))
-		}
+		errs = rules.InvalidIf(errs, n.EndPort != nil, end, n.EndPort, "may not be specified when `port` is not specified")
 	case n.Port.Type == intstr.Int:
 		errs = append(errs, rules.Messages(p.Child("port"), n.Port.IntVal, validation.IsValidPortNum(int(n.Port.IntVal)))...)
 		if n.EndPort == nil {
@@ -129,9 +125,7 @@ func validatePort(n *networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorL
 		}
 		errs = append(errs, rules.Messages(end, *n.EndPort, validation.IsValidPortNum(int(*n.EndPort)))...)
 	default:
-		if n.EndPort != nil {
-			errs = append(errs, field.Invalid(end, *n.EndPort, "may not be specified when `port` is non-numeric"))
-		}
+		errs = rules.InvalidIf(errs, n.EndPort != nil, end, n.EndPort, "may not be specified when `port` is non-numeric")
 		errs = append(errs, rules.Messages(p.Child("port"), n.Port.StrVal, validation.IsValidPortName(n.Port.StrVal))...)
 	}
 	return errs
@@ -147,9 +141,7 @@ func validatePeers(peers []networkingv1.NetworkPolicyPeer, p *field.Path, keepIn
 		if peer.NamespaceSelector != nil {
 			errs = append(errs, rules.LooseSelector(peer.NamespaceSelector, keepInvalid, at.Child("namespaceSelector"))...)
 		}
-		if peer.IPBlock != nil {
-			errs = append(errs, validateBlock(peer.IPBlock, at.Child("ipBlock"))...)
-		}
+		errs = append(errs, rules.OptionalPtr(peer.IPBlock, at.Child("ipBlock"), validateBlock)...)
 		selects := peer.PodSelector != nil || peer.NamespaceSelector != nil
 		switch {
 		case !selects && peer.IPBlock == nil:
@@ -178,9 +170,7 @@ func validateBlock(b *networkingv1.IPBlock, p *field.Path) field.ErrorList {
 		}
 		outerBits, _ := outer.Mask.Size()
 		innerBits, _ := inner.Mask.Size()
-		if !outer.Contains(inner.IP) || outerBits >= innerBits {
-			errs = append(errs, field.Invalid(at, except, "must be a strict subset of `cidr`"))
-		}
+		errs = rules.InvalidIf(errs, !outer.Contains(inner.IP) || outerBits >= innerBits, at, except, "must be a strict subset of `cidr`")
 	}
 	return errs
 }

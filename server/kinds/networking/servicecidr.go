@@ -60,12 +60,8 @@ func validateServiceCIDR(c *networkingv1beta1.ServiceCIDR) field.ErrorList {
 			errs = append(errs, field.Invalid(p.Index(i), text, err.Error()))
 			continue
 		}
-		if prefix.Addr() != prefix.Masked().Addr() {
-			errs = append(errs, field.Invalid(p.Index(i), text, "wrong CIDR format, IP doesn't match network IP address"))
-		}
-		if prefix.String() != text {
-			errs = append(errs, field.Invalid(p.Index(i), text, "CIDR not in RFC 5952 canonical format"))
-		}
+		errs = rules.InvalidIf(errs, prefix.Addr() != prefix.Masked().Addr(), p.Index(i), text, "wrong CIDR format, IP doesn't match network IP address")
+		errs = rules.InvalidIf(errs, prefix.String() != text, p.Index(i), text, "CIDR not in RFC 5952 canonical format")
 	}
 	return errs
 }

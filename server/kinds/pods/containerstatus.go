@@ -21,12 +21,8 @@ func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	}
 	for i := range pod.Status.ResourceClaimStatuses {
 		s, at := &pod.Status.ResourceClaimStatuses[i], p.Index(i).Child("name")
-		if !claims[s.Name] {
-			errs = append(errs, field.Invalid(at, s.Name, "must match the name of an entry in `spec.resourceClaims`"))
-		}
-		if seen.Again(s.Name) {
-			errs = append(errs, field.Duplicate(at, s.Name))
-		}
+		errs = rules.InvalidIf(errs, !claims[s.Name], at, s.Name, "must match the name of an entry in `spec.resourceClaims`")
+		errs = rules.DuplicateIf(errs, seen.Again(s.Name), at, s.Name)
 		if s.ResourceClaimName != nil {
 			errs = append(errs, rules.Messages(at, *s.ResourceClaimName, validation.NameIsDNSSubdomain(*s.ResourceClaimName, false))...)
 		}
@@ -97,9 +93,7 @@ func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Pat
 			if !slices.Contains(healthy, h.Health) {
 				errs = append(errs, field.NotSupported(at.Child("resources").Index(j).Child("health"), h.Health, healthy))
 			}
-			if ids.Again(h.ResourceID) {
-				errs = append(errs, field.Duplicate(at.Child("resources").Index(j).Child("resourceID"), h.ResourceID))
-			}
+			errs = rules.DuplicateIf(errs, ids.Again(h.ResourceID), at.Child("resources").Index(j).Child("resourceID"), h.ResourceID)
 		}
 	}
 	return errs
@@ -138,10 +132,7 @@ func (r *requirements) of(name string) []requirement {
 
 func (r *requirement) asksFor(name corev1.ResourceName, p *field.Path) field.ErrorList {
 	if claim, ok := strings.CutPrefix(string(name), "claim:"); ok {
-		if r.claims[claim] {
-			return nil
-		}
-		return field.ErrorList{field.Invalid(p, name, "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")}
+		return rules.InvalidIf(nil, !r.claims[claim], p, name, "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
 	}
 	if _, ok := r.Requests[name]; !ok {
 		return field.ErrorList{field.Invalid(p, name, "must match one of the container's resource requests")}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // setDefaults fills in a pod. Rules that templates do not have come first: they
@@ -114,12 +115,8 @@ func (r podRules) prepareForCreate(ctx context.Context, pod *corev1.Pod) {
 func (r podRules) validateCreate(pod *corev1.Pod) field.ErrorList {
 	errs := podspec.ValidatePod(pod, r.spec.PodOptions(pod, nil))
 	spec := field.NewPath("spec")
-	if len(pod.Spec.EphemeralContainers) > 0 {
-		errs = append(errs, field.Forbidden(spec.Child("ephemeralContainers"), "cannot be set on create"))
-	}
-	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) != 0 {
-		errs = append(errs, field.Forbidden(spec.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
-	}
+	errs = rules.ForbiddenIf(errs, len(pod.Spec.EphemeralContainers) > 0, spec.Child("ephemeralContainers"), "cannot be set on create")
+	errs = rules.ForbiddenIf(errs, pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) != 0, spec.Child("nodeName"), "cannot be set until all schedulingGates have been cleared")
 	return append(errs, podspec.ValidateProfilesMatch(&pod.ObjectMeta, &pod.Spec, spec)...)
 }
 

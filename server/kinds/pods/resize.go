@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // resizable are the resources that a running container can get more or less of.
@@ -76,21 +77,13 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	}
 	p := field.NewPath("spec")
 	errs := podspec.ValidatePod(pod, r.spec.PodOptions(pod, was))
-	if r.qos(was) != qosOf(&pod.Spec, r.whole) {
-		errs = append(errs, field.Invalid(p, was.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
-	}
-	if !canResize(was) {
-		errs = append(errs, field.Forbidden(p, "Pod running on node without support for resize"))
-	}
+	errs = rules.InvalidIf(errs, r.qos(was) != qosOf(&pod.Spec, r.whole), p, was.Status.QOSClass, "Pod QOS Class may not change as a result of resizing")
+	errs = rules.ForbiddenIf(errs, !canResize(was), p, "Pod running on node without support for resize")
 	for i := range was.Spec.Containers {
 		to, from := &pod.Spec.Containers[i].Resources, &was.Spec.Containers[i].Resources
 		at := p.Child("containers").Index(i).Child("resources")
-		if lacks(to.Requests, from.Requests) {
-			errs = append(errs, field.Forbidden(at.Child("requests"), "resource requests cannot be removed"))
-		}
-		if lacks(to.Limits, from.Limits) {
-			errs = append(errs, field.Forbidden(at.Child("limits"), "resource limits cannot be removed"))
-		}
+		errs = rules.ForbiddenIf(errs, lacks(to.Requests, from.Requests), at.Child("requests"), "resource requests cannot be removed")
+		errs = rules.ForbiddenIf(errs, lacks(to.Limits, from.Limits), at.Child("limits"), "resource limits cannot be removed")
 	}
 	rest := pod.Spec.DeepCopy()
 	keepSize(rest.Containers, was.Spec.Containers)

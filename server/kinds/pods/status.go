@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,9 +20,7 @@ import (
 func (r podRules) prepareStatus(pod, was *corev1.Pod) {
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
-	if pod.Status.QOSClass == "" {
-		pod.Status.QOSClass = was.Status.QOSClass
-	}
+	pod.Status.QOSClass = cmp.Or(pod.Status.QOSClass, was.Status.QOSClass)
 }
 
 func (r podRules) validateStatus(pod, was *corev1.Pod) field.ErrorList {
@@ -33,9 +32,7 @@ func (r podRules) validateStatus(pod, was *corev1.Pod) field.ErrorList {
 			errs = append(errs, field.Invalid(p.Child("nominatedNodeName"), name, m))
 		}
 	}
-	if pod.Status.QOSClass != was.Status.QOSClass {
-		errs = append(errs, field.Invalid(p.Child("qosClass"), pod.Status.QOSClass, validation.FieldImmutableErrorMsg))
-	}
+	errs = rules.InvalidIf(errs, pod.Status.QOSClass != was.Status.QOSClass, p.Child("qosClass"), pod.Status.QOSClass, validation.FieldImmutableErrorMsg)
 	restart := was.Spec.RestartPolicy
 	errs = append(errs, stateChanges(pod.Status.ContainerStatuses, was.Status.ContainerStatuses, p.Child("containerStatuses"), restart, nil)...)
 	errs = append(errs, stateChanges(pod.Status.InitContainerStatuses, was.Status.InitContainerStatuses, p.Child("initContainerStatuses"), restart, sidecars(&was.Spec))...)

@@ -97,12 +97,8 @@ func containerUpdate(list, old []corev1.Container, p *field.Path) (errs field.Er
 	}
 	for i := range list {
 		image := list[i].Image
-		if image == "" {
-			errs = append(errs, field.Required(p.Index(i).Child("image"), ""))
-		}
-		if len(strings.TrimSpace(image)) != len(image) {
-			errs = append(errs, field.Invalid(p.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
-		}
+		errs = rules.RequiredIf(errs, image == "", p.Index(i).Child("image"), "")
+		errs = rules.InvalidIf(errs, len(strings.TrimSpace(image)) != len(image), p.Index(i).Child("image"), image, "must not have leading or trailing whitespace")
 	}
 	return errs, true
 }

@@ -40,16 +40,12 @@ func (c *checker) nodeAffinity(n *corev1.NodeAffinity, p *field.Path) {
 }
 
 func (c *checker) weight(w int32, p *field.Path) {
-	if w <= 0 || w > 100 {
-		c.invalid(p.Child("weight"), w, "must be in the range 1-100")
-	}
+	invalidIf(c, w <= 0 || w > 100, p, "weight", w, "must be in the range 1-100")
 }
 
 func (c *checker) nodeSelector(s *corev1.NodeSelector, p *field.Path) {
 	p = p.Child("nodeSelectorTerms")
-	if len(s.NodeSelectorTerms) == 0 {
-		c.required(p, "must have at least one node selector term")
-	}
+	c.requiredIf(len(s.NodeSelectorTerms) == 0, p, "", "must have at least one node selector term")
 	for i := range s.NodeSelectorTerms {
 		c.nodeSelectorTerm(&s.NodeSelectorTerms[i], p.Index(i))
 	}
@@ -75,17 +71,11 @@ func (c *checker) nodeSelectorTerm(t *corev1.NodeSelectorTerm, p *field.Path) {
 func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, p *field.Path) {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-		if len(r.Values) == 0 {
-			c.required(p.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'")
-		}
+		c.requiredIf(len(r.Values) == 0, p, "values", "must be specified when `operator` is 'In' or 'NotIn'")
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
-		if len(r.Values) > 0 {
-			c.forbidden(p.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-		}
+		c.forbiddenIf(len(r.Values) > 0, p, "values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-		if len(r.Values) != 1 {
-			c.required(p.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")
-		}
+		c.requiredIf(len(r.Values) != 1, p, "values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
 	default:
 		c.invalid(p.Child("operator"), r.Operator, "not a valid selector operator")
 	}
@@ -100,9 +90,7 @@ func (c *checker) nodeRequirement(r *corev1.NodeSelectorRequirement, p *field.Pa
 func (c *checker) nodeFieldRequirement(r *corev1.NodeSelectorRequirement, p *field.Path) {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-		if len(r.Values) != 1 {
-			c.required(p.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
-		}
+		c.requiredIf(len(r.Values) != 1, p, "values", "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
 	default:
 		c.invalid(p.Child("operator"), r.Operator, "not a valid selector operator")
 	}
@@ -141,9 +129,7 @@ func (c *checker) affinityTerm(t *corev1.PodAffinityTerm, p *field.Path) {
 		}
 	}
 	c.labelKeys(t, p)
-	if t.TopologyKey == "" {
-		c.required(p.Child("topologyKey"), "can not be empty")
-	}
+	c.requiredIf(t.TopologyKey == "", p, "topologyKey", "can not be empty")
 	c.qualifiedName(p, "topologyKey", t.TopologyKey)
 }
 

@@ -28,6 +28,32 @@ func (c *checker) forbidden(p *field.Path, detail string) { c.add(field.Forbidde
 
 func (c *checker) duplicate(p *field.Path, value any) { c.add(field.Duplicate(p, value)) }
 
+// requiredIf, forbiddenIf, invalidIf and duplicateIf report p.Child(child), or p if child is empty,
+// when a condition holds. They build the path, and box the value, only then.
+func (c *checker) requiredIf(missing bool, p *field.Path, child, detail string) {
+	if missing {
+		c.required(at(p, child), detail)
+	}
+}
+
+func (c *checker) forbiddenIf(set bool, p *field.Path, child, detail string) {
+	if set {
+		c.forbidden(at(p, child), detail)
+	}
+}
+
+func invalidIf[T any](c *checker, invalid bool, p *field.Path, child string, value T, detail string) {
+	if invalid {
+		c.invalid(at(p, child), value, detail)
+	}
+}
+
+func duplicateIf[T any](c *checker, again bool, p *field.Path, child string, value T) {
+	if again {
+		c.duplicate(at(p, child), value)
+	}
+}
+
 // messages reports each message about one value.
 func (c *checker) messages(p *field.Path, value any, msgs []string) {
 	for _, m := range msgs {

@@ -28,9 +28,7 @@ type ClaimOptions struct {
 // ValidateClaimSpec checks the spec of a claim, or of the template of one.
 func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, p *field.Path, o ClaimOptions) field.ErrorList {
 	var c checker
-	if len(s.AccessModes) == 0 {
-		c.required(p.Child("accessModes"), "at least 1 access mode is required")
-	}
+	c.requiredIf(len(s.AccessModes) == 0, p, "accessModes", "at least 1 access mode is required")
 	c.selector(s.Selector, o.AllowInvalidLabelValueInSelector, p, "selector")
 	c.accessModes(s.AccessModes, p)
 	c.storageRequest(s, p.Child("resources").Key(string(corev1.ResourceStorage)))
@@ -47,6 +45,13 @@ func ValidateClaimSpec(s *corev1.PersistentVolumeClaimSpec, p *field.Path, o Cla
 	return c.errs
 }
 
+// ValidateAccessModes checks the access modes of a volume or claim. p is the path of the spec.
+func ValidateAccessModes(modes []corev1.PersistentVolumeAccessMode, p *field.Path) field.ErrorList {
+	var c checker
+	c.accessModes(modes, p)
+	return c.errs
+}
+
 func (c *checker) accessModes(modes []corev1.PersistentVolumeAccessMode, p *field.Path) {
 	once, other := false, false
 	for _, m := range modes {
@@ -56,9 +61,7 @@ func (c *checker) accessModes(modes []corev1.PersistentVolumeAccessMode, p *fiel
 		once = once || m == corev1.ReadWriteOncePod
 		other = other || m != corev1.ReadWriteOncePod
 	}
-	if once && other {
-		c.forbidden(p.Child("accessModes"), "may not use ReadWriteOncePod with other access modes")
-	}
+	c.forbiddenIf(once && other, p, "accessModes", "may not use ReadWriteOncePod with other access modes")
 }
 
 func (c *checker) storageRequest(s *corev1.PersistentVolumeClaimSpec, p *field.Path) {
@@ -86,28 +89,18 @@ func (c *checker) dataSources(s *corev1.PersistentVolumeClaimSpec, p *field.Path
 	switch d := s.DataSource; {
 	case d == nil:
 	case elsewhere:
-		c.invalid(p, p.Child("dataSource").String(), "may not be specified when dataSourceRef.namespace is specified")
-	case d.Kind != ref.Kind || d.Name != ref.Name || !sameString(d.APIGroup, ref.APIGroup):
-		c.invalid(p, p.Child("dataSource").String(), "must match dataSourceRef")
+		c.invalid(p, p.Child("dataSource"), "may not be specified when dataSourceRef.namespace is specified")
+	case d.Kind != ref.Kind || d.Name != ref.Name || !rules.Same(d.APIGroup, ref.APIGroup):
+		c.invalid(p, p.Child("dataSource"), "must match dataSourceRef")
 	}
-}
-
-func sameString(a, b *string) bool {
-	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 func (c *checker) dataSource(group *string, kind, name string, p *field.Path, o ClaimOptions) {
-	if name == "" {
-		c.required(p.Child("name"), "")
-	}
-	if kind == "" {
-		c.required(p.Child("kind"), "")
-	}
+	c.requiredIf(name == "", p, "name", "")
+	c.requiredIf(kind == "", p, "kind", "")
 	switch {
 	case group == nil || *group == "":
-		if kind != "PersistentVolumeClaim" {
-			c.invalid(p, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
-		}
+		invalidIf(c, kind != "PersistentVolumeClaim", p, "", kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
 	case !o.AllowInvalidDataSourceGroup:
 		c.dnsSubdomain(p, "apiGroup", *group)
 	}

@@ -43,9 +43,7 @@ func (c *checker) containers(s *podScope, p *field.Path) {
 			names.add(ctr.Name)
 		}
 		c.lifecycleAndProbes(ctr, s, path)
-		if ctr.RestartPolicy != nil {
-			c.forbidden(path.Child("restartPolicy"), "may not be set for non-init containers")
-		}
+		c.forbiddenIf(ctr.RestartPolicy != nil, path, "restartPolicy", "may not be set for non-init containers")
 	}
 	c.hostPorts(list, p)
 }
@@ -86,18 +84,10 @@ func (c *checker) initContainers(s *podScope, p *field.Path) {
 
 func (c *checker) noLifecycle(ctr *corev1.Container, p *field.Path) {
 	const detail = "may not be set for init containers without restartPolicy=Always"
-	if ctr.Lifecycle != nil {
-		c.forbidden(p.Child("lifecycle"), detail)
-	}
-	if ctr.LivenessProbe != nil {
-		c.forbidden(p.Child("livenessProbe"), detail)
-	}
-	if ctr.ReadinessProbe != nil {
-		c.forbidden(p.Child("readinessProbe"), detail)
-	}
-	if ctr.StartupProbe != nil {
-		c.forbidden(p.Child("startupProbe"), detail)
-	}
+	c.forbiddenIf(ctr.Lifecycle != nil, p, "lifecycle", detail)
+	c.forbiddenIf(ctr.LivenessProbe != nil, p, "livenessProbe", detail)
+	c.forbiddenIf(ctr.ReadinessProbe != nil, p, "readinessProbe", detail)
+	c.forbiddenIf(ctr.StartupProbe != nil, p, "startupProbe", detail)
 }
 
 // ephemeralContainers checks those that were added to a running pod.
@@ -149,9 +139,7 @@ func (c *checker) ephemeralFields(ctr *corev1.Container, p *field.Path) {
 		{ctr.StartupProbe != nil, "startupProbe"},
 		{ctr.Lifecycle != nil, "lifecycle"},
 	} {
-		if f.set {
-			c.forbidden(p.Child(f.name), detail)
-		}
+		c.forbiddenIf(f.set, p, f.name, detail)
 	}
 	for i := range ctr.VolumeMounts {
 		if ctr.VolumeMounts[i].SubPath != "" {
@@ -170,9 +158,7 @@ func (c *checker) container(ctr *corev1.Container, s *podScope, p *field.Path) {
 	} else {
 		c.dnsLabel(p, "name", ctr.Name)
 	}
-	if ctr.Image == "" {
-		c.required(p.Child("image"), "")
-	}
+	c.requiredIf(ctr.Image == "", p, "image", "")
 	if ctr.TerminationMessagePolicy == "" {
 		c.required(p.Child("terminationMessagePolicy"), "")
 	} else {
@@ -228,17 +214,13 @@ func (c *checker) resizePolicy(list []corev1.ContainerResizePolicy, p *field.Pat
 		} else {
 			oneOf(c, p, "", r.RestartPolicy, resizeRestarting)
 		}
-		if restart == corev1.RestartPolicyNever && r.RestartPolicy != corev1.NotRequired {
-			c.invalid(p, r.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
-		}
+		invalidIf(c, restart == corev1.RestartPolicyNever && r.RestartPolicy != corev1.NotRequired, p, "", r.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
 	}
 }
 
 // imageSpaces is for pods only: templates with padded images are as old as templates.
 func (c *checker) imageSpaces(ctr *corev1.Container, p *field.Path) {
-	if padded(ctr.Image) {
-		c.invalid(p.Child("image"), ctr.Image, "must not have leading or trailing whitespace")
-	}
+	invalidIf(c, padded(ctr.Image), p, "image", ctr.Image, "must not have leading or trailing whitespace")
 }
 
 func padded(image string) bool { return len(image) != len(strings.TrimSpace(image)) }

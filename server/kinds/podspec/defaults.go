@@ -1,8 +1,12 @@
 package podspec
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // legacyInitAnnotations once carried init containers; they are dropped wherever
@@ -33,19 +37,13 @@ func (r Rules) DefaultTemplate(t *corev1.PodTemplateSpec) {
 // DefaultPodSpec fills in a pod spec, as templates have it. Rules that hold for
 // Pods alone are in package pods.
 func (r Rules) DefaultPodSpec(s *corev1.PodSpec) {
-	if s.DNSPolicy == "" {
-		s.DNSPolicy = corev1.DNSClusterFirst
-	}
-	if s.RestartPolicy == "" {
-		s.RestartPolicy = corev1.RestartPolicyAlways
-	}
+	s.DNSPolicy = cmp.Or(s.DNSPolicy, corev1.DNSClusterFirst)
+	s.RestartPolicy = cmp.Or(s.RestartPolicy, corev1.RestartPolicyAlways)
 	if s.SecurityContext == nil {
 		s.SecurityContext = &corev1.PodSecurityContext{}
 	}
-	setDefault(&s.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	if s.SchedulerName == "" {
-		s.SchedulerName = corev1.DefaultSchedulerName
-	}
+	rules.DefaultTo(&s.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	s.SchedulerName = cmp.Or(s.SchedulerName, corev1.DefaultSchedulerName)
 	syncServiceAccount(s)
 	for i := range s.Volumes {
 		defaultVolume(&s.Volumes[i])
@@ -64,23 +62,17 @@ func (r Rules) DefaultPodSpec(s *corev1.PodSpec) {
 	}
 	DefaultResources(s.Overhead)
 	if s.Resources != nil {
-		DefaultResources(s.Resources.Limits)
-		DefaultResources(s.Resources.Requests)
-	}
-}
-
-// setDefault fills a pointer that is nil.
-func setDefault[T any](p **T, v T) {
-	if *p == nil {
-		*p = &v
+		DefaultResources(s.Resources.Limits, s.Resources.Requests)
 	}
 }
 
 // DefaultResources rounds quantities up to a thousandth, the finest unit there is.
-func DefaultResources(list corev1.ResourceList) {
-	for name, q := range list {
-		if exact := q; !exact.RoundUp(resource.Milli) {
-			list[name] = exact
+func DefaultResources(lists ...corev1.ResourceList) {
+	for _, list := range lists {
+		for name, q := range list {
+			if exact := q; !exact.RoundUp(resource.Milli) {
+				list[name] = exact
+			}
 		}
 	}
 }
@@ -89,12 +81,8 @@ func defaultContainer(c *corev1.Container) {
 	if c.ImagePullPolicy == "" {
 		c.ImagePullPolicy = pullPolicyFor(c.Image)
 	}
-	if c.TerminationMessagePath == "" {
-		c.TerminationMessagePath = corev1.TerminationMessagePathDefault
-	}
-	if c.TerminationMessagePolicy == "" {
-		c.TerminationMessagePolicy = corev1.TerminationMessageReadFile
-	}
+	c.TerminationMessagePath = cmp.Or(c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	c.TerminationMessagePolicy = cmp.Or(c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
 		if c.Ports[i].Protocol == "" {
 			c.Ports[i].Protocol = corev1.ProtocolTCP
@@ -105,8 +93,7 @@ func defaultContainer(c *corev1.Container) {
 			defaultFieldRef(from.FieldRef)
 		}
 	}
-	DefaultResources(c.Resources.Limits)
-	DefaultResources(c.Resources.Requests)
+	DefaultResources(c.Resources.Limits, c.Resources.Requests)
 	defaultProbe(c.LivenessProbe)
 	defaultProbe(c.ReadinessProbe)
 	defaultProbe(c.StartupProbe)
@@ -121,30 +108,20 @@ func defaultContainer(c *corev1.Container) {
 }
 
 func defaultFieldRef(r *corev1.ObjectFieldSelector) {
-	if r.APIVersion == "" {
-		r.APIVersion = "v1"
-	}
+	r.APIVersion = cmp.Or(r.APIVersion, "v1")
 }
 
 func defaultProbe(p *corev1.Probe) {
 	if p == nil {
 		return
 	}
-	if p.TimeoutSeconds == 0 {
-		p.TimeoutSeconds = 1
-	}
-	if p.PeriodSeconds == 0 {
-		p.PeriodSeconds = 10
-	}
-	if p.SuccessThreshold == 0 {
-		p.SuccessThreshold = 1
-	}
-	if p.FailureThreshold == 0 {
-		p.FailureThreshold = 3
-	}
+	p.TimeoutSeconds = cmp.Or(p.TimeoutSeconds, 1)
+	p.PeriodSeconds = cmp.Or(p.PeriodSeconds, 10)
+	p.SuccessThreshold = cmp.Or(p.SuccessThreshold, 1)
+	p.FailureThreshold = cmp.Or(p.FailureThreshold, 3)
 	defaultHTTPGet(p.HTTPGet)
 	if p.GRPC != nil {
-		setDefault(&p.GRPC.Service, "")
+		rules.DefaultTo(&p.GRPC.Service, "")
 	}
 }
 
@@ -152,10 +129,6 @@ func defaultHTTPGet(a *corev1.HTTPGetAction) {
 	if a == nil {
 		return
 	}
-	if a.Path == "" {
-		a.Path = "/"
-	}
-	if a.Scheme == "" {
-		a.Scheme = corev1.URISchemeHTTP
-	}
+	a.Path = cmp.Or(a.Path, "/")
+	a.Scheme = cmp.Or(a.Scheme, corev1.URISchemeHTTP)
 }

@@ -1,6 +1,12 @@
 package podspec
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
 
 // defaultVolume fills in a volume; one without a source is an empty directory.
 func defaultVolume(v *corev1.Volume) {
@@ -17,26 +23,26 @@ func defaultVolume(v *corev1.Volume) {
 // defaultFileVolumes handles the sources that are made of API objects.
 func defaultFileVolumes(v *corev1.Volume) {
 	if v.Secret != nil {
-		setDefault(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
+		rules.DefaultTo(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
 	}
 	if v.ConfigMap != nil {
-		setDefault(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
+		rules.DefaultTo(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
 	}
 	if v.DownwardAPI != nil {
-		setDefault(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
+		rules.DefaultTo(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
 		defaultDownwardFiles(v.DownwardAPI.Items)
 	}
 	if v.Projected == nil {
 		return
 	}
-	setDefault(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
+	rules.DefaultTo(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
 	for i := range v.Projected.Sources {
 		src := &v.Projected.Sources[i]
 		if src.DownwardAPI != nil {
 			defaultDownwardFiles(src.DownwardAPI.Items)
 		}
 		if src.ServiceAccountToken != nil {
-			setDefault(&src.ServiceAccountToken.ExpirationSeconds, 60*60)
+			rules.DefaultTo(&src.ServiceAccountToken.ExpirationSeconds, 60*60)
 		}
 	}
 }
@@ -51,38 +57,50 @@ func defaultDownwardFiles(files []corev1.DownwardAPIVolumeFile) {
 
 // defaultDiskVolumes handles the sources that name a device or a server.
 func defaultDiskVolumes(v *corev1.Volume) {
-	if v.HostPath != nil {
-		setDefault(&v.HostPath.Type, corev1.HostPathUnset)
+	defaultHostPath(v.HostPath)
+	if v.ISCSI != nil {
+		fill(&v.ISCSI.ISCSIInterface, "default")
 	}
-	if v.ISCSI != nil && v.ISCSI.ISCSIInterface == "" {
-		v.ISCSI.ISCSIInterface = "default"
+	if v.RBD != nil {
+		defaultRBD(&v.RBD.RBDPool, &v.RBD.RadosUser, &v.RBD.Keyring)
 	}
-	if rbd := v.RBD; rbd != nil {
-		fill(&rbd.RBDPool, "rbd")
-		fill(&rbd.RadosUser, "admin")
-		fill(&rbd.Keyring, "/etc/ceph/keyring")
-	}
-	if d := v.AzureDisk; d != nil {
-		setDefault(&d.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		setDefault(&d.Kind, corev1.AzureSharedBlobDisk)
-		setDefault(&d.FSType, "ext4")
-		setDefault(&d.ReadOnly, false)
-	}
+	defaultAzureDisk(v.AzureDisk)
 	if v.ScaleIO != nil {
-		fill(&v.ScaleIO.StorageMode, "ThinProvisioned")
-		fill(&v.ScaleIO.FSType, "xfs")
+		defaultScaleIO(&v.ScaleIO.StorageMode, &v.ScaleIO.FSType)
 	}
 }
 
-func fill(s *string, v string) {
-	if *s == "" {
-		*s = v
+func defaultHostPath(v *corev1.HostPathVolumeSource) {
+	if v != nil {
+		rules.DefaultTo(&v.Type, corev1.HostPathUnset)
 	}
 }
+
+func defaultRBD(pool, user, keyring *string) {
+	fill(pool, "rbd")
+	fill(user, "admin")
+	fill(keyring, "/etc/ceph/keyring")
+}
+
+func defaultAzureDisk(d *corev1.AzureDiskVolumeSource) {
+	if d != nil {
+		rules.DefaultTo(&d.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		rules.DefaultTo(&d.Kind, corev1.AzureSharedBlobDisk)
+		rules.DefaultTo(&d.FSType, "ext4")
+		rules.DefaultTo(&d.ReadOnly, false)
+	}
+}
+
+func defaultScaleIO(mode, fsType *string) {
+	fill(mode, "ThinProvisioned")
+	fill(fsType, "xfs")
+}
+
+func fill(s *string, v string) { *s = cmp.Or(*s, v) }
 
 // DefaultClaimSpec fills in the spec of a claim, in a claim and in a template of one.
 func DefaultClaimSpec(s *corev1.PersistentVolumeClaimSpec) {
-	setDefault(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
+	rules.DefaultTo(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
 	DefaultResources(s.Resources.Limits)
 	DefaultResources(s.Resources.Requests)
 }

@@ -1,6 +1,10 @@
 package podspec
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // DropDisabled removes fields behind gates that are off, unless old used them, and
 // brings the two names of the service account in step. Call it when an object is
@@ -136,8 +140,6 @@ func dropImageVolumes(s, old *corev1.PodSpec) {
 
 // syncServiceAccount makes the deprecated name follow the current one.
 func syncServiceAccount(s *corev1.PodSpec) {
-	if s.ServiceAccountName == "" {
-		s.ServiceAccountName = s.DeprecatedServiceAccount
-	}
+	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount)
 	s.DeprecatedServiceAccount = s.ServiceAccountName
 }

@@ -79,21 +79,15 @@ func (c *checker) subPaths(m *corev1.VolumeMount, volumes volumeSet, p *field.Pa
 func (c *checker) propagation(mode corev1.MountPropagationMode, ctr *corev1.Container, p *field.Path) {
 	oneOf(c, p, "", mode, propagations)
 	privileged := ctr.SecurityContext != nil && ctr.SecurityContext.Privileged != nil && *ctr.SecurityContext.Privileged
-	if mode == corev1.MountPropagationBidirectional && !privileged {
-		c.forbidden(p, "Bidirectional mount propagation is available only to privileged containers")
-	}
+	c.forbiddenIf(mode == corev1.MountPropagationBidirectional && !privileged, p, "", "Bidirectional mount propagation is available only to privileged containers")
 }
 
 func (c *checker) recursiveReadOnly(m *corev1.VolumeMount, p *field.Path) {
 	switch *m.RecursiveReadOnly {
 	case corev1.RecursiveReadOnlyDisabled:
 	case corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible:
-		if !m.ReadOnly {
-			c.forbidden(p, "may only be specified when readOnly is true")
-		}
-		if m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone {
-			c.forbidden(p, "may only be specified when mountPropagation is None or not specified")
-		}
+		c.forbiddenIf(!m.ReadOnly, p, "", "may only be specified when readOnly is true")
+		c.forbiddenIf(m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone, p, "", "may only be specified when mountPropagation is None or not specified")
 	default:
 		c.add(field.NotSupported(p, *m.RecursiveReadOnly, readOnlys))
 	}
@@ -112,34 +106,22 @@ func (c *checker) devices(ctr *corev1.Container, volumes volumeSet, p *field.Pat
 	for i := range ctr.VolumeDevices {
 		d, at := &ctr.VolumeDevices[i], p.Index(i)
 		v := volumes.find(d.Name)
-		if d.Name == "" {
-			c.required(at.Child("name"), "")
-		}
-		if names.has(d.Name) {
-			c.invalid(at.Child("name"), d.Name, "must be unique")
-		}
+		c.requiredIf(d.Name == "", at, "name", "")
+		invalidIf(c, names.has(d.Name), at, "name", d.Name, "must be unique")
 		if v == nil {
 			c.add(field.NotFound(at.Child("name"), d.Name))
 		} else if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
 			c.invalid(at.Child("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
 		}
-		if d.DevicePath == "" {
-			c.required(at.Child("devicePath"), "")
-		}
-		if paths.has(d.DevicePath) {
-			c.invalid(at.Child("devicePath"), d.DevicePath, "must be unique")
-		}
+		c.requiredIf(d.DevicePath == "", at, "devicePath", "")
+		invalidIf(c, paths.has(d.DevicePath), at, "devicePath", d.DevicePath, "must be unique")
 		if hasBackstep(d.DevicePath) {
 			c.invalid(at.Child("devicePath"), d.DevicePath, "can not contain backsteps ('..')")
 		} else {
 			paths.add(d.DevicePath)
 		}
-		if mounts.has(d.Name) {
-			c.invalid(at.Child("name"), d.Name, "must not already exist in volumeMounts")
-		}
-		if points.has(d.DevicePath) {
-			c.invalid(at.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts")
-		}
+		invalidIf(c, mounts.has(d.Name), at, "name", d.Name, "must not already exist in volumeMounts")
+		invalidIf(c, points.has(d.DevicePath), at, "devicePath", d.DevicePath, "must not already exist as a path in volumeMounts")
 		if d.Name != "" {
 			names.add(d.Name)
 		}

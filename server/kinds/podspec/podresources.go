@@ -101,9 +101,7 @@ func atLeast(least, list corev1.ResourceList) {
 
 // podResources checks the resources of a pod as a whole.
 func (c *checker) podResources(s *corev1.PodSpec, claims *claimNames, p *field.Path) {
-	if s.Resources.Claims != nil {
-		c.forbidden(p.Child("claims"), "claims cannot be set for Resources at pod-level")
-	}
+	c.forbiddenIf(s.Resources.Claims != nil, p, "claims", "claims cannot be set for Resources at pod-level")
 	c.ofPod = true
 	c.resources(s.Resources, claims, p, "")
 	c.ofPod = false

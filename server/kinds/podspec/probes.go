@@ -80,9 +80,7 @@ func (c *checker) handler(a action, grace *int64, p *field.Path) {
 	// first reports whether this is the only action so far.
 	first := func(name string) bool {
 		n++
-		if n > 1 {
-			c.forbidden(p.Child(name), "may not specify more than 1 handler type")
-		}
+		c.forbiddenIf(n > 1, p, name, "may not specify more than 1 handler type")
 		return n == 1
 	}
 	if a.exec != nil && first("exec") && len(a.exec.Command) == 0 {
@@ -100,15 +98,11 @@ func (c *checker) handler(a action, grace *int64, p *field.Path) {
 	if a.sleep != nil && first("sleep") {
 		c.sleep(a.sleep, grace, p)
 	}
-	if n == 0 {
-		c.required(p, "must specify a handler type")
-	}
+	c.requiredIf(n == 0, p, "", "must specify a handler type")
 }
 
 func (c *checker) httpGet(a *corev1.HTTPGetAction, p *field.Path) {
-	if a.Path == "" {
-		c.required(p.Child("path"), "")
-	}
+	c.requiredIf(a.Path == "", p, "path", "")
 	c.portRef(a.Port, p)
 	oneOf(c, p, "scheme", a.Scheme, uriSchemes)
 	for i := range a.HTTPHeaders {

@@ -12,16 +12,12 @@ import (
 // downwardFile checks a file that shows a field of the pod. Its errors name the
 // volume, not the file.
 func (c *checker) downwardFile(f *corev1.DownwardAPIVolumeFile, p *field.Path) {
-	if f.Path == "" {
-		c.required(p.Child("path"), "")
-	}
+	c.requiredIf(f.Path == "", p, "path", "")
 	c.localPath(p, "path", f.Path)
 	switch {
 	case f.FieldRef != nil:
 		c.fieldRef(f.FieldRef, fileFields, p.Child("fieldRef"))
-		if f.ResourceFieldRef != nil {
-			c.invalid(p, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
-		}
+		invalidIf(c, f.ResourceFieldRef != nil, p, "", "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
 	case f.ResourceFieldRef != nil:
 		c.resourceFieldRef(f.ResourceFieldRef, true, p.Child("resourceFieldRef"))
 	default:
@@ -38,9 +34,7 @@ func (c *checker) projected(v *corev1.ProjectedVolumeSource, p *field.Path) {
 		if path == "" {
 			return
 		}
-		if paths.has(path) {
-			c.invalid(p, value, "conflicting duplicate paths")
-		}
+		invalidIf(c, paths.has(path), p, "", value, "conflicting duplicate paths")
 		paths.add(path)
 	}
 	for i := range v.Sources {
@@ -74,16 +68,12 @@ func (c *checker) projected(v *corev1.ProjectedVolumeSource, p *field.Path) {
 				paths.add(path)
 			}
 		}
-		if n > 1 {
-			c.forbidden(at, "may not specify more than 1 volume type per source")
-		}
+		c.forbiddenIf(n > 1, at, "", "may not specify more than 1 volume type per source")
 	}
 }
 
 func (c *checker) projectedKeys(name string, items []corev1.KeyToPath, p *field.Path, taken func(string, any)) {
-	if name == "" {
-		c.required(p.Child("name"), "")
-	}
+	c.requiredIf(name == "", p, "name", "")
 	for i := range items {
 		c.keyToPath(&items[i], p.Child("items").Index(i))
 		taken(items[i].Path, name)
@@ -93,12 +83,8 @@ func (c *checker) projectedKeys(name string, items []corev1.KeyToPath, p *field.
 // projectedToken reports a bad path at the volume, other mistakes at the source.
 func (c *checker) projectedToken(t *corev1.ServiceAccountTokenProjection, volume, p *field.Path) {
 	if s := t.ExpirationSeconds; s != nil {
-		if *s < 10*60 {
-			c.invalid(p.Child("expirationSeconds"), *s, "may not specify a duration less than 10 minutes")
-		}
-		if *s > 1<<32 {
-			c.invalid(p.Child("expirationSeconds"), *s, "may not specify a duration larger than 2^32 seconds")
-		}
+		invalidIf(c, *s < 10*60, p, "expirationSeconds", s, "may not specify a duration less than 10 minutes")
+		invalidIf(c, *s > 1<<32, p, "expirationSeconds", s, "may not specify a duration larger than 2^32 seconds")
 	}
 	if t.Path == "" {
 		c.required(volume.Child("path"), "")
@@ -114,9 +100,7 @@ func (c *checker) projectedBundle(b *corev1.ClusterTrustBundleProjection, p *fie
 	case b.Name != nil && b.SignerName != nil:
 		c.invalid(p, rules.Shown(b), "only one of name and signerName may be used")
 	case b.Name != nil:
-		if *b.Name == "" {
-			c.required(p.Child("name"), "must be a valid object name")
-		}
+		c.requiredIf(*b.Name == "", p, "name", "must be a valid object name")
 		signer := ""
 		if i := strings.LastIndexByte(*b.Name, ':'); i >= 0 {
 			signer = strings.ReplaceAll((*b.Name)[:i], ":", "/")
@@ -128,16 +112,12 @@ func (c *checker) projectedBundle(b *corev1.ClusterTrustBundleProjection, p *fie
 			c.invalid(p.Child("labelSelector"), rules.Shown(b.LabelSelector), "labelSelector must be unset if name is specified")
 		}
 	case b.SignerName != nil:
-		if *b.SignerName == "" {
-			c.required(p.Child("signerName"), "must be a valid signer name")
-		}
+		c.requiredIf(*b.SignerName == "", p, "signerName", "must be a valid signer name")
 		c.add(rules.SignerName(*b.SignerName, p.Child("signerName"))...)
 		c.selector(b.LabelSelector, false, p, "labelSelector")
 	default:
 		c.required(p, "either name or signerName must be specified")
 	}
-	if b.Path == "" {
-		c.required(p.Child("path"), "")
-	}
+	c.requiredIf(b.Path == "", p, "path", "")
 	c.localPath(p, "path", b.Path)
 }

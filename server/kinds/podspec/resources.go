@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // standardResources are the unprefixed names that the platform knows.
@@ -84,9 +86,7 @@ func ValidateResourceName(n corev1.ResourceName, p *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(p, n, m))
 		}
 	}
-	if len(errs) == 0 && !strings.Contains(string(n), "/") && !IsStandardResource(n) {
-		errs = append(errs, field.Invalid(p, n, "must be a standard resource type or fully qualified"))
-	}
+	errs = rules.InvalidIf(errs, len(errs) == 0 && !strings.Contains(string(n), "/") && !IsStandardResource(n), p, n, "must be a standard resource type or fully qualified")
 	return errs
 }
 
@@ -94,9 +94,7 @@ func ValidateResourceName(n corev1.ResourceName, p *field.Path) field.ErrorList 
 func ValidateContainerResourceName(n corev1.ResourceName, p *field.Path) field.ErrorList {
 	errs := ValidateResourceName(n, p)
 	if !strings.Contains(string(n), "/") {
-		if !IsContainerResource(n) {
-			errs = append(errs, field.Invalid(p, n, "must be a standard resource for containers"))
-		}
+		errs = rules.InvalidIf(errs, !IsContainerResource(n), p, n, "must be a standard resource for containers")
 	} else if !IsNativeResource(n) && !IsExtendedResource(n) {
 		errs = append(errs, field.Invalid(p, n, "doesn't follow extended resource name standard"))
 	}
@@ -110,9 +108,7 @@ func ValidateResourceQuantity(n corev1.ResourceName, q resource.Quantity, p *fie
 	if q.Sign() < 0 {
 		errs = append(errs, field.Invalid(p, q.String(), validation.IsNegativeErrorMsg))
 	}
-	if IsIntegerResource(n) && q.MilliValue()%1000 != 0 {
-		errs = append(errs, field.Invalid(p, q, "must be an integer"))
-	}
+	errs = rules.InvalidIf(errs, IsIntegerResource(n) && q.MilliValue()%1000 != 0, p, q, "must be an integer")
 	return errs
 }
 

@@ -27,16 +27,12 @@ const maxSysctlName = 253
 
 // securityContext checks that of a container.
 func (c *checker) securityContext(s *corev1.SecurityContext, p *field.Path, hostUsers bool) {
-	if c.o.NoPrivileged && s.Privileged != nil && *s.Privileged {
-		c.forbidden(p.Child("privileged"), "disallowed by cluster policy")
-	}
+	c.forbiddenIf(c.o.NoPrivileged && s.Privileged != nil && *s.Privileged, p, "privileged", "disallowed by cluster policy")
 	c.userID(s.RunAsUser, p, "runAsUser")
 	c.groupID(s.RunAsGroup, p, "runAsGroup")
 	if s.ProcMount != nil {
 		oneOf(c, p, "procMount", *s.ProcMount, procMounts)
-		if hostUsers && *s.ProcMount == corev1.UnmaskedProcMount {
-			c.invalid(p.Child("procMount"), s.ProcMount, "`hostUsers` must be false to use `Unmasked`")
-		}
+		invalidIf(c, hostUsers && *s.ProcMount == corev1.UnmaskedProcMount, p, "procMount", s.ProcMount, "`hostUsers` must be false to use `Unmasked`")
 	}
 	c.seccomp(s.SeccompProfile, p)
 	if s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation {
@@ -73,9 +69,7 @@ func (c *checker) podSecurityContext(spec *corev1.PodSpec, p *field.Path) {
 			c.messages(p.Child("supplementalGroups").Index(i), g, utilvalidation.IsValidGroupID(g))
 		}
 	}
-	if share {
-		c.invalid(p.Child("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
-	}
+	invalidIf(c, share, p, "shareProcessNamespace", true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	c.sysctls(spec, s.Sysctls, p)
 	if s.FSGroupChangePolicy != nil {
 		oneOf(c, p, "fsGroupChangePolicy", *s.FSGroupChangePolicy, groupPolicies)
@@ -198,9 +192,7 @@ func (c *checker) appArmor(a *corev1.AppArmorProfile, p *field.Path) {
 	case corev1.AppArmorProfileTypeLocalhost:
 		c.appArmorLocalhost(a.LocalhostProfile, p.Child("localhostProfile"))
 	case corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined:
-		if a.LocalhostProfile != nil {
-			c.invalid(p.Child("localhostProfile"), a.LocalhostProfile, "can only be set when AppArmor type is Localhost")
-		}
+		invalidIf(c, a.LocalhostProfile != nil, p, "localhostProfile", a.LocalhostProfile, "can only be set when AppArmor type is Localhost")
 	case "":
 		c.required(p.Child("type"), "type is required when appArmorProfile is set")
 	default:
@@ -231,13 +223,7 @@ func (c *checker) hostUsersAlone(s *corev1.PodSpec, p *field.Path) {
 	if s.HostUsers == nil || *s.HostUsers {
 		return
 	}
-	if s.HostNetwork {
-		c.forbidden(p.Child("hostNetwork"), detail)
-	}
-	if s.HostPID {
-		c.forbidden(p.Child("HostPID"), detail)
-	}
-	if s.HostIPC {
-		c.forbidden(p.Child("HostIPC"), detail)
-	}
+	c.forbiddenIf(s.HostNetwork, p, "hostNetwork", detail)
+	c.forbiddenIf(s.HostPID, p, "HostPID", detail)
+	c.forbiddenIf(s.HostIPC, p, "HostIPC", detail)
 }

@@ -15,9 +15,7 @@ var (
 )
 
 func (c *checker) spec(s *corev1.PodSpec, p *field.Path) {
-	if s.TerminationGracePeriodSeconds == nil {
-		c.required(p.Child("terminationGracePeriodSeconds"), "")
-	}
+	c.requiredIf(s.TerminationGracePeriodSeconds == nil, p, "terminationGracePeriodSeconds", "")
 	scope := podScope{
 		spec:        s,
 		gracePeriod: s.TerminationGracePeriodSeconds,
@@ -74,9 +72,7 @@ func (c *checker) scheduling(s *corev1.PodSpec, p *field.Path) {
 	for i := range s.SchedulingGates {
 		name, at := s.SchedulingGates[i].Name, p.Child("schedulingGates").Index(i)
 		c.qualifiedName(at, "", name)
-		if seen.has(name) {
-			c.duplicate(at, name)
-		}
+		duplicateIf(c, seen.has(name), at, "", name)
 		seen.add(name)
 	}
 	if len(s.TopologySpreadConstraints) > 0 {

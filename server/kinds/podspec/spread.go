@@ -30,12 +30,8 @@ func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) 
 	}
 	for i := range list {
 		s, at := &list[i], p.Index(i)
-		if s.MaxSkew <= 0 {
-			c.invalid(at.Child("maxSkew"), s.MaxSkew, notPositive)
-		}
-		if s.TopologyKey == "" {
-			c.required(at.Child("topologyKey"), "can not be empty")
-		}
+		invalidIf(c, s.MaxSkew <= 0, at, "maxSkew", s.MaxSkew, notPositive)
+		c.requiredIf(s.TopologyKey == "", at, "topologyKey", "can not be empty")
 		oneOf(c, at, "whenUnsatisfiable", s.WhenUnsatisfiable, unsatisfiable)
 		if last[of(s)] > i {
 			c.duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%v, %v}", s.TopologyKey, s.WhenUnsatisfiable))
@@ -59,9 +55,7 @@ func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) 
 }
 
 func (c *checker) minDomains(s *corev1.TopologySpreadConstraint, p *field.Path) {
-	if *s.MinDomains <= 0 {
-		c.invalid(p, s.MinDomains, notPositive)
-	}
+	invalidIf(c, *s.MinDomains <= 0, p, "", s.MinDomains, notPositive)
 	if s.WhenUnsatisfiable != corev1.DoNotSchedule {
 		c.invalid(p, s.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, s.WhenUnsatisfiable))
 	}

@@ -163,13 +163,9 @@ func (c *checker) seccompMatches(v string, s *corev1.SeccompProfile, p *field.Pa
 	const differs = "seccomp type in annotation and field must match"
 	switch s.Type {
 	case corev1.SeccompProfileTypeUnconfined:
-		if v != corev1.SeccompProfileNameUnconfined {
-			c.forbidden(p.Child("type"), differs)
-		}
+		c.forbiddenIf(v != corev1.SeccompProfileNameUnconfined, p, "type", differs)
 	case corev1.SeccompProfileTypeRuntimeDefault:
-		if v != corev1.SeccompProfileRuntimeDefault && v != corev1.DeprecatedSeccompProfileDockerDefault {
-			c.forbidden(p.Child("type"), differs)
-		}
+		c.forbiddenIf(v != corev1.SeccompProfileRuntimeDefault && v != corev1.DeprecatedSeccompProfileDockerDefault, p, "type", differs)
 	case corev1.SeccompProfileTypeLocalhost:
 		file, ok := strings.CutPrefix(v, corev1.SeccompLocalhostProfileNamePrefix)
 		if !ok {
@@ -184,13 +180,9 @@ func (c *checker) appArmorMatches(v string, a *corev1.AppArmorProfile, p *field.
 	const differs = "apparmor type in annotation and field must match"
 	switch a.Type {
 	case corev1.AppArmorProfileTypeUnconfined:
-		if v != corev1.DeprecatedAppArmorBetaProfileNameUnconfined {
-			c.forbidden(p.Child("type"), differs)
-		}
+		c.forbiddenIf(v != corev1.DeprecatedAppArmorBetaProfileNameUnconfined, p, "type", differs)
 	case corev1.AppArmorProfileTypeRuntimeDefault:
-		if v != corev1.DeprecatedAppArmorBetaProfileRuntimeDefault {
-			c.forbidden(p.Child("type"), differs)
-		}
+		c.forbiddenIf(v != corev1.DeprecatedAppArmorBetaProfileRuntimeDefault, p, "type", differs)
 	case corev1.AppArmorProfileTypeLocalhost:
 		profile, ok := strings.CutPrefix(v, corev1.DeprecatedAppArmorBetaProfileNamePrefix)
 		if !ok {

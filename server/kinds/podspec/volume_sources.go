@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var (
@@ -58,66 +60,58 @@ func (c *checker) keysToPaths(items []corev1.KeyToPath, p *field.Path, source st
 }
 
 func (c *checker) keyToPath(k *corev1.KeyToPath, p *field.Path) {
-	if k.Key == "" {
-		c.required(p.Child("key"), "")
-	}
-	if k.Path == "" {
-		c.required(p.Child("path"), "")
-	}
+	c.requiredIf(k.Key == "", p, "key", "")
+	c.requiredIf(k.Path == "", p, "path", "")
 	c.localPath(p, "path", k.Path)
 	c.fileMode(k.Mode, p, "", "mode")
 }
 
 func (c *checker) nfs(v *corev1.NFSVolumeSource, p *field.Path) {
-	if v.Server == "" {
-		c.required(p.Child("server"), "")
-	}
-	if v.Path == "" {
-		c.required(p.Child("path"), "")
-	}
-	if !path.IsAbs(v.Path) {
-		c.invalid(p.Child("path"), v.Path, "must be an absolute path")
-	}
+	c.requiredIf(v.Server == "", p, "server", "")
+	c.requiredIf(v.Path == "", p, "path", "")
+	invalidIf(c, !path.IsAbs(v.Path), p, "path", v.Path, "must be an absolute path")
 }
+
+// maxISCSIName bounds the name of a volume and its portal together.
+const (
+	maxISCSIName  = 64
+	longISCSIName = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."
+)
 
 func (c *checker) iscsi(v *corev1.ISCSIVolumeSource, p *field.Path) {
-	if v.TargetPortal == "" {
-		c.required(p.Child("targetPortal"), "")
-	}
-	if v.IQN == "" {
-		c.required(p.Child("iqn"), "")
-	} else {
-		c.iscsiName(v.IQN, p, "iqn")
-	}
-	if v.Lun < 0 || v.Lun > 255 {
-		c.invalid(p.Child("lun"), v.Lun, utilvalidation.InclusiveRangeError(0, 255))
-	}
-	if (v.DiscoveryCHAPAuth || v.SessionCHAPAuth) && v.SecretRef == nil {
-		c.required(p.Child("secretRef"), "")
-	}
+	const badForm = "must be valid format starting with iqn, eui, or naa"
+	c.requiredIf(v.TargetPortal == "", p, "targetPortal", "")
+	c.iscsiTarget(v.IQN, v.Lun, (v.DiscoveryCHAPAuth || v.SessionCHAPAuth) && v.SecretRef == nil, p, badForm)
 	if v.InitiatorName != nil {
-		c.iscsiName(*v.InitiatorName, p, "initiatorname")
+		c.iscsiName(*v.InitiatorName, p, "initiatorname", badForm)
 	}
 }
 
-func (c *checker) iscsiName(s string, p *field.Path, child string) {
+func (c *checker) iscsiTarget(iqn string, lun int32, lacksSecret bool, p *field.Path, badForm string) {
+	if iqn == "" {
+		c.required(p.Child("iqn"), "")
+	} else {
+		c.iscsiName(iqn, p, "iqn", badForm)
+	}
+	if lun < 0 || lun > 255 {
+		c.invalid(p.Child("lun"), lun, utilvalidation.InclusiveRangeError(0, 255))
+	}
+	c.requiredIf(lacksSecret, p, "secretRef", "")
+}
+
+// iscsiName checks the name of an initiator or a target; badForm is the message for one with an unknown prefix.
+func (c *checker) iscsiName(s string, p *field.Path, child, badForm string) {
 	if len(s) < 3 || iscsiNames[s[:3]] == nil {
-		c.invalid(p.Child(child), s, "must be valid format starting with iqn, eui, or naa")
+		c.invalid(p.Child(child), s, badForm)
 	} else if !iscsiNames[s[:3]].MatchString(s) {
 		c.invalid(p.Child(child), s, "must be valid format")
 	}
 }
 
 func (c *checker) flocker(v *corev1.FlockerVolumeSource, p *field.Path) {
-	if v.DatasetName == "" && v.DatasetUUID == "" {
-		c.required(p, "one of datasetName and datasetUUID is required")
-	}
-	if v.DatasetName != "" && v.DatasetUUID != "" {
-		c.invalid(p, "resource", "datasetName and datasetUUID can not be specified simultaneously")
-	}
-	if strings.Contains(v.DatasetName, "/") {
-		c.invalid(p.Child("datasetName"), v.DatasetName, "must not contain '/'")
-	}
+	c.requiredIf(v.DatasetName == "" && v.DatasetUUID == "", p, "", "one of datasetName and datasetUUID is required")
+	invalidIf(c, v.DatasetName != "" && v.DatasetUUID != "", p, "", "resource", "datasetName and datasetUUID can not be specified simultaneously")
+	invalidIf(c, strings.Contains(v.DatasetName, "/"), p, "datasetName", v.DatasetName, "must not contain '/'")
 }
 
 func (c *checker) quobyte(v *corev1.QuobyteVolumeSource, p *field.Path) {
@@ -134,21 +128,15 @@ func (c *checker) quobyte(v *corev1.QuobyteVolumeSource, p *field.Path) {
 			}
 		}
 	}
-	if v.Volume == "" {
-		c.required(p.Child("volume"), "")
-	}
+	c.requiredIf(v.Volume == "", p, "volume", "")
 }
 
 func (c *checker) fibreChannel(v *corev1.FCVolumeSource, p *field.Path) {
-	if len(v.TargetWWNs) == 0 && len(v.WWIDs) == 0 {
-		c.required(p.Child("targetWWNs"), "must specify either targetWWNs or wwids, but not both")
-	}
+	c.requiredIf(len(v.TargetWWNs) == 0 && len(v.WWIDs) == 0, p, "targetWWNs", "must specify either targetWWNs or wwids, but not both")
 	if len(v.TargetWWNs) == 0 {
 		return
 	}
-	if len(v.WWIDs) != 0 {
-		c.invalid(p.Child("targetWWNs"), v.TargetWWNs, "targetWWNs and wwids can not be specified simultaneously")
-	}
+	invalidIf(c, len(v.WWIDs) != 0, p, "targetWWNs", v.TargetWWNs, "targetWWNs and wwids can not be specified simultaneously")
 	if v.Lun == nil {
 		c.required(p.Child("lun"), "lun is required if targetWWNs is specified")
 	} else if *v.Lun < 0 || *v.Lun > 255 {
@@ -157,11 +145,9 @@ func (c *checker) fibreChannel(v *corev1.FCVolumeSource, p *field.Path) {
 }
 
 // flexVolume keeps options out of the platform's own namespaces.
-func (c *checker) flexVolume(v *corev1.FlexVolumeSource, p *field.Path) {
-	if v.Driver == "" {
-		c.required(p.Child("driver"), "")
-	}
-	for _, k := range sortedKeys(v.Options) {
+func (c *checker) flexVolume(driver string, options map[string]string, p *field.Path) {
+	c.requiredIf(driver == "", p, "driver", "")
+	for _, k := range sortedKeys(options) {
 		namespace, _, _ := strings.Cut(k, "/")
 		normalized := "." + strings.ToLower(namespace)
 		if strings.HasSuffix(normalized, ".kubernetes.io") || strings.HasSuffix(normalized, ".k8s.io") {
@@ -171,12 +157,8 @@ func (c *checker) flexVolume(v *corev1.FlexVolumeSource, p *field.Path) {
 }
 
 func (c *checker) azureDisk(v *corev1.AzureDiskVolumeSource, p *field.Path) {
-	if v.DiskName == "" {
-		c.required(p.Child("diskName"), "")
-	}
-	if v.DataDiskURI == "" {
-		c.required(p.Child("diskURI"), "")
-	}
+	c.requiredIf(v.DiskName == "", p, "diskName", "")
+	c.requiredIf(v.DataDiskURI == "", p, "diskURI", "")
 	if v.CachingMode != nil {
 		oneOf(c, p, "cachingMode", *v.CachingMode, cachingModes)
 	}
@@ -195,39 +177,34 @@ func (c *checker) azureDisk(v *corev1.AzureDiskVolumeSource, p *field.Path) {
 	}
 }
 
-func (c *checker) storageOS(v *corev1.StorageOSVolumeSource, p *field.Path) {
-	if v.VolumeName == "" {
+func (c *checker) storageOS(name, namespace string, p *field.Path) {
+	if name == "" {
 		c.required(p.Child("volumeName"), "")
 	} else {
-		c.dnsLabel(p, "volumeName", v.VolumeName)
+		c.dnsLabel(p, "volumeName", name)
 	}
-	if v.VolumeNamespace != "" {
-		c.dnsLabel(p, "volumeNamespace", v.VolumeNamespace)
-	}
-	if v.SecretRef != nil && v.SecretRef.Name == "" {
-		c.required(p.Child("secretRef", "name"), "")
+	if namespace != "" {
+		c.dnsLabel(p, "volumeNamespace", namespace)
 	}
 }
 
-// ValidateCSIDriverName checks the name of a storage driver.
-func ValidateCSIDriverName(name string, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(p, ""))
-	}
-	if len(name) > 63 {
-		errs = append(errs, field.TooLong(p, name, 63))
-	}
-	if lower := strings.ToLower(name); !okSubdomain(lower) {
-		for _, m := range utilvalidation.IsDNS1123Subdomain(lower) {
-			errs = append(errs, field.Invalid(p, name, m))
-		}
-	}
-	return errs
+func (c *checker) gcePersistentDisk(d *corev1.GCEPersistentDiskVolumeSource, p *field.Path) {
+	c.needs(p, "persistentDisk", need{"pdName", d.PDName})
+	c.partition(p.Child("persistentDisk"), d.Partition)
+}
+
+func (c *checker) awsElasticBlockStore(d *corev1.AWSElasticBlockStoreVolumeSource, p *field.Path) {
+	c.needs(p, "awsElasticBlockStore", need{"volumeID", d.VolumeID})
+	c.partition(p.Child("awsElasticBlockStore"), d.Partition)
+}
+
+func (c *checker) rbd(monitors []string, image string, p *field.Path) {
+	c.needsSome(p, "rbd", "monitors", len(monitors))
+	c.needs(p, "rbd", need{"image", image})
 }
 
 func (c *checker) csi(v *corev1.CSIVolumeSource, p *field.Path) {
-	c.add(ValidateCSIDriverName(v.Driver, p.Child("driver"))...)
+	c.add(rules.DriverName(v.Driver, p.Child("driver"))...)
 	if v.NodePublishSecretRef == nil {
 		return
 	}

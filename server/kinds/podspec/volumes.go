@@ -83,20 +83,29 @@ func (c *checker) createdClaims(list []corev1.Volume) *nameSet {
 	return &names
 }
 
+// sources counts the sources of a volume at p.
+type sources struct {
+	c *checker
+	p *field.Path
+	n int
+}
+
+// first reports whether this is the only source so far.
+func (s *sources) first(name string) bool {
+	if s.n > 0 {
+		s.c.forbidden(s.p.Child(name), "may not specify more than 1 volume type")
+		return false
+	}
+	s.n++
+	return true
+}
+
 // volume checks that there is one source, and the source.
 func (c *checker) volume(v *corev1.Volume, p *field.Path) {
-	n := 0
-	// first reports whether this is the only source so far.
-	first := func(name string) bool {
-		if n > 0 {
-			c.forbidden(p.Child(name), "may not specify more than 1 volume type")
-			return false
-		}
-		n++
-		return true
-	}
+	n := sources{c: c, p: p}
+	first := n.first
 	if v.EmptyDir != nil {
-		n++
+		n.n++
 		if v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() < 0 {
 			c.forbidden(p.Child("emptyDir").Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")
 		}
@@ -122,9 +131,7 @@ func (c *checker) volume(v *corev1.Volume, p *field.Path) {
 		}
 		c.pullPolicy(v.Image.PullPolicy, p.Child("image"), "pullPolicy")
 	}
-	if n == 0 {
-		c.required(p, "must specify a volume type")
-	}
+	c.requiredIf(n.n == 0, p, "", "must specify a volume type")
 }
 
 // legacyDisks handles the sources up to secrets and NFS, in the order of messages.
@@ -137,12 +144,10 @@ func (c *checker) legacyDisks(v *corev1.Volume, first func(string) bool, p *fiel
 		c.descending(p.Child("gitRepo"), "directory", v.GitRepo.Directory)
 	}
 	if d := v.GCEPersistentDisk; d != nil && first("gcePersistentDisk") {
-		c.needs(p, "persistentDisk", need{"pdName", d.PDName})
-		c.partition(p.Child("persistentDisk"), d.Partition)
+		c.gcePersistentDisk(d, p)
 	}
 	if d := v.AWSElasticBlockStore; d != nil && first("awsElasticBlockStore") {
-		c.needs(p, "awsElasticBlockStore", need{"volumeID", d.VolumeID})
-		c.partition(p.Child("awsElasticBlockStore"), d.Partition)
+		c.awsElasticBlockStore(d, p)
 	}
 	if v.Secret != nil && first("secret") {
 		c.needs(p, "secret", need{"secretName", v.Secret.SecretName})
@@ -156,9 +161,7 @@ func (c *checker) legacyDisks(v *corev1.Volume, first func(string) bool, p *fiel
 		if first("iscsi") {
 			c.iscsi(v.ISCSI, p.Child("iscsi"))
 		}
-		if v.ISCSI.InitiatorName != nil && len(v.Name)+1+len(v.ISCSI.TargetPortal) > 64 {
-			c.invalid(p.Child("name"), v.Name, "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.")
-		}
+		invalidIf(c, v.ISCSI.InitiatorName != nil && len(v.Name)+1+len(v.ISCSI.TargetPortal) > maxISCSIName, p, "name", v.Name, longISCSIName)
 	}
 }
 
@@ -174,8 +177,7 @@ func (c *checker) sharedVolumes(v *corev1.Volume, first func(string) bool, p *fi
 		c.needs(p, "persistentVolumeClaim", need{"claimName", v.PersistentVolumeClaim.ClaimName})
 	}
 	if v.RBD != nil && first("rbd") {
-		c.needsSome(p, "rbd", "monitors", len(v.RBD.CephMonitors))
-		c.needs(p, "rbd", need{"image", v.RBD.RBDImage})
+		c.rbd(v.RBD.CephMonitors, v.RBD.RBDImage, p)
 	}
 	if d := v.Cinder; d != nil && first("cinder") {
 		c.needs(p, "cinder", need{"volumeID", d.VolumeID})
@@ -200,7 +202,7 @@ func (c *checker) sharedVolumes(v *corev1.Volume, first func(string) bool, p *fi
 		c.fibreChannel(v.FC, p.Child("fc"))
 	}
 	if v.FlexVolume != nil && first("flexVolume") {
-		c.flexVolume(v.FlexVolume, p.Child("flexVolume"))
+		c.flexVolume(v.FlexVolume.Driver, v.FlexVolume.Options, p.Child("flexVolume"))
 	}
 	if v.ConfigMap != nil && first("configMap") {
 		c.needs(p, "configMap", need{"name", v.ConfigMap.Name})
@@ -227,7 +229,8 @@ func (c *checker) vendorVolumes(v *corev1.Volume, first func(string) bool, p *fi
 		c.azureDisk(v.AzureDisk, p.Child("azureDisk"))
 	}
 	if v.StorageOS != nil && first("storageos") {
-		c.storageOS(v.StorageOS, p.Child("storageos"))
+		c.storageOS(v.StorageOS.VolumeName, v.StorageOS.VolumeNamespace, p.Child("storageos"))
+		c.requiredIf(v.StorageOS.SecretRef != nil && v.StorageOS.SecretRef.Name == "", p.Child("storageos", "secretRef"), "name", "")
 	}
 }
 

@@ -104,12 +104,8 @@ func (c *checker) hostProcess(s *corev1.PodSpec, p *field.Path) {
 	if host == 0 {
 		return
 	}
-	if host != all {
-		c.invalid(p, "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
-	}
-	if !s.HostNetwork {
-		c.invalid(p.Child("hostNetwork"), s.HostNetwork, "hostNetwork must be true if pod contains any hostProcess containers")
-	}
+	invalidIf(c, host != all, p, "", "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
+	invalidIf(c, !s.HostNetwork, p, "hostNetwork", s.HostNetwork, "hostNetwork must be true if pod contains any hostProcess containers")
 	if c.o.NoPrivileged { // they may on Windows what privileged ones may elsewhere
 		c.forbidden(p, "hostProcess containers are disallowed by cluster policy")
 	}
@@ -149,9 +145,7 @@ type setField struct {
 
 func (c *checker) forbidSet(p *field.Path, detail string, fields []setField) {
 	for _, f := range fields {
-		if f.set {
-			c.forbidden(p.Child(f.name), detail)
-		}
+		c.forbiddenIf(f.set, p, f.name, detail)
 	}
 }
 

@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -97,9 +98,7 @@ func bindingCells(m *metav1.ObjectMeta, r *rbacv1.RoleRef, subjects []rbacv1.Sub
 }
 
 func defaultBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	if r.APIGroup == "" {
-		r.APIGroup = rbacv1.GroupName
-	}
+	r.APIGroup = cmp.Or(r.APIGroup, rbacv1.GroupName)
 	for i := range subjects {
 		s := &subjects[i]
 		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
@@ -138,18 +137,14 @@ func validateBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bo
 
 func validateSubject(s *rbacv1.Subject, namespaced bool, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Name == "" {
-		errs = append(errs, field.Required(p.Child("name"), ""))
-	}
+	errs = rules.RequiredIf(errs, s.Name == "", p.Child("name"), "")
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		if s.Name != "" {
 			errs = append(errs, rules.Messages(p.Child("name"), s.Name, apivalidation.ValidateServiceAccountName(s.Name, false))...)
 		}
 		errs = append(errs, rules.OneOf(s.APIGroup, p.Child("apiGroup"), "")...)
-		if !namespaced && s.Namespace == "" {
-			errs = append(errs, field.Required(p.Child("namespace"), ""))
-		}
+		errs = rules.RequiredIf(errs, !namespaced && s.Namespace == "", p.Child("namespace"), "")
 	case rbacv1.UserKind, rbacv1.GroupKind:
 		errs = append(errs, rules.OneOf(s.APIGroup, p.Child("apiGroup"), rbacv1.GroupName)...)
 	default:

@@ -68,9 +68,7 @@ func validateClusterRole(r *rbacv1.ClusterRole, keepInvalid bool) field.ErrorLis
 		return errs
 	}
 	p := field.NewPath("aggregationRule", "clusterRoleSelectors")
-	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
-		errs = append(errs, field.Required(p, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
-	}
+	errs = rules.RequiredIf(errs, len(r.AggregationRule.ClusterRoleSelectors) == 0, p, "at least one clusterRoleSelector required if aggregationRule is non-nil")
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		s := &r.AggregationRule.ClusterRoleSelectors[i]
 		errs = append(errs, rules.LooseSelector(s, keepInvalid, p.Index(i))...)
@@ -91,25 +89,15 @@ func validateRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 
 func validateRule(r *rbacv1.PolicyRule, namespaced bool, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(r.Verbs) == 0 {
-		errs = append(errs, field.Required(p.Child("verbs"), "verbs must contain at least one value"))
-	}
+	errs = rules.RequiredIf(errs, len(r.Verbs) == 0, p.Child("verbs"), "verbs must contain at least one value")
 	if len(r.NonResourceURLs) > 0 {
 		urls := p.Child("nonResourceURLs")
-		if namespaced {
-			errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
-		}
-		if len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0 {
-			errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
-		}
+		errs = rules.InvalidIf(errs, namespaced, urls, r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs")
+		errs = rules.InvalidIf(errs, len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0, urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs")
 		return errs
 	}
-	if len(r.APIGroups) == 0 {
-		errs = append(errs, field.Required(p.Child("apiGroups"), "resource rules must supply at least one api group"))
-	}
-	if len(r.Resources) == 0 {
-		errs = append(errs, field.Required(p.Child("resources"), "resource rules must supply at least one resource"))
-	}
+	errs = rules.RequiredIf(errs, len(r.APIGroups) == 0, p.Child("apiGroups"), "resource rules must supply at least one api group")
+	errs = rules.RequiredIf(errs, len(r.Resources) == 0, p.Child("resources"), "resource rules must supply at least one resource")
 	return errs
 }
 

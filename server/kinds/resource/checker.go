@@ -184,9 +184,7 @@ func poolName(name string, p *field.Path) field.ErrorList {
 // each checks all of a list, and how long it is where most is not negative.
 func each[T any](list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
-	for i := range list {
-		errs = append(errs, check(&list[i], p.Index(i))...)
-	}
+	errs = append(errs, rules.EachPtr(list, p, check)...)
 	if most >= 0 && len(list) > most {
 		errs = append(errs, field.TooMany(p, len(list), most))
 	}
@@ -203,9 +201,7 @@ func repeated[T any, K comparable](list []T, key func(*T) K, p *field.Path, chil
 		if child != "" {
 			at = at.Child(child)
 		}
-		if seen.Again(k) {
-			errs = append(errs, field.Duplicate(at, k))
-		}
+		errs = rules.DuplicateIf(errs, seen.Again(k), at, k)
 	}
 	return errs
 }

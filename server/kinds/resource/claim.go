@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -84,9 +85,7 @@ func stateOf(c *resourcev1beta1.ResourceClaim) string {
 func defaultRequests(s *resourcev1beta1.ResourceClaimSpec) {
 	for i := range s.Devices.Requests {
 		r := &s.Devices.Requests[i]
-		if r.AllocationMode == "" {
-			r.AllocationMode = resourcev1beta1.DeviceAllocationModeExactCount
-		}
+		r.AllocationMode = cmp.Or(r.AllocationMode, resourcev1beta1.DeviceAllocationModeExactCount)
 		if r.AllocationMode == resourcev1beta1.DeviceAllocationModeExactCount && r.Count == 0 {
 			r.Count = 1
 		}
@@ -185,9 +184,7 @@ func constraint(v *resourcev1beta1.DeviceConstraint, names map[string]bool, p *f
 		return append(errs, field.Required(at, ""))
 	}
 	errs = append(errs, qualifiedName(string(*v.MatchAttribute), at)...)
-	if *v.MatchAttribute != "" && !strings.Contains(string(*v.MatchAttribute), "/") {
-		errs = append(errs, field.Invalid(at, *v.MatchAttribute, "must include a domain"))
-	}
+	errs = rules.InvalidIf(errs, *v.MatchAttribute != "" && !strings.Contains(string(*v.MatchAttribute), "/"), at, v.MatchAttribute, "must include a domain")
 	return errs
 }
 
@@ -209,8 +206,6 @@ func requestRefs(list []string, names map[string]bool, p *field.Path) field.Erro
 
 func requestRef(name string, names map[string]bool, p *field.Path) field.ErrorList {
 	errs := rules.Label(name, p)
-	if !names[name] {
-		errs = append(errs, field.Invalid(p, name, "must be the name of a request in the claim"))
-	}
+	errs = rules.InvalidIf(errs, !names[name], p, name, "must be the name of a request in the claim")
 	return errs
 }

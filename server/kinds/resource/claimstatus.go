@@ -117,9 +117,7 @@ func validateAllocation(a *resourcev1beta1.AllocationResult, names map[string]bo
 	errs = append(errs, each(a.Devices.Config, 2*resourcev1beta1.DeviceConfigMaxSize, devices.Child("config"), func(c *resourcev1beta1.DeviceAllocationConfiguration, p *field.Path) field.ErrorList {
 		return validateAllocatedConfig(c, names, p)
 	})...)
-	if a.NodeSelector != nil {
-		errs = append(errs, podspec.ValidateNodeSelector(a.NodeSelector, p.Child("nodeSelector"))...)
-	}
+	errs = append(errs, rules.OptionalPtr(a.NodeSelector, p.Child("nodeSelector"), podspec.ValidateNodeSelector)...)
 	return errs
 }
 
@@ -143,9 +141,7 @@ func validateDeviceName(d device, p *field.Path) field.ErrorList {
 func validateDeviceStatus(s *resourcev1beta1.AllocatedDeviceStatus, devices map[device]bool, p *field.Path) field.ErrorList {
 	name := statusOf(s)
 	errs := validateDeviceName(name, p)
-	if !devices[name] {
-		errs = append(errs, field.Invalid(p, name, "must be an allocated device in the claim"))
-	}
+	errs = rules.InvalidIf(errs, !devices[name], p, name, "must be an allocated device in the claim")
 	if len(s.Conditions) > maxConditions {
 		errs = append(errs, field.TooMany(p.Child("conditions"), len(s.Conditions), maxConditions))
 	}
@@ -153,9 +149,7 @@ func validateDeviceStatus(s *resourcev1beta1.AllocatedDeviceStatus, devices map[
 	if data := dataOf(s); len(data.Raw) > 0 {
 		errs = append(errs, jsonObject(data, p.Child("data"), false)...)
 	}
-	if s.NetworkData != nil {
-		errs = append(errs, validateNetwork(s.NetworkData, p.Child("networkData"))...)
-	}
+	errs = append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), validateNetwork)...)
 	return errs
 }
 

@@ -52,12 +52,8 @@ func validateSlice(s, old *resourcev1beta1.ResourceSliceSpec) field.ErrorList {
 	pool := specPath.Child("pool")
 	errs := rules.DriverName(s.Driver, specPath.Child("driver"))
 	errs = append(errs, poolName(s.Pool.Name, pool.Child("name"))...)
-	if s.Pool.ResourceSliceCount <= 0 {
-		errs = append(errs, field.Invalid(pool.Child("resourceSliceCount"), s.Pool.ResourceSliceCount, "must be greater than zero"))
-	}
-	if s.Pool.Generation < 0 {
-		errs = append(errs, field.Invalid(pool.Child("generation"), s.Pool.Generation, "must be greater than or equal to zero"))
-	}
+	errs = rules.InvalidIf(errs, s.Pool.ResourceSliceCount <= 0, pool.Child("resourceSliceCount"), s.Pool.ResourceSliceCount, "must be greater than zero")
+	errs = rules.InvalidIf(errs, s.Pool.Generation < 0, pool.Child("generation"), s.Pool.Generation, "must be greater than or equal to zero")
 	if old != nil {
 		errs = append(errs, rules.Immutable(s.Pool.Name, old.Pool.Name, pool.Child("name"))...)
 		errs = append(errs, rules.Immutable(s.Driver, old.Driver, specPath.Child("driver"))...)
@@ -149,9 +145,7 @@ func validateAttribute(a *resourcev1beta1.DeviceAttribute, p *field.Path) field.
 		errs = append(errs, field.TooLong(p.Child("string"), "", longest))
 	}
 	if v := a.VersionValue; v != nil {
-		if !versions.MatchString(*v) {
-			errs = append(errs, field.Invalid(p.Child("version"), *v, "must be a string compatible with semver.org spec 2.0.0"))
-		}
+		errs = rules.InvalidIf(errs, !versions.MatchString(*v), p.Child("version"), v, "must be a string compatible with semver.org spec 2.0.0")
 		if len(*v) > longest {
 			errs = append(errs, field.TooLong(p.Child("version"), "", longest))
 		}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -62,9 +63,7 @@ func drawn(out *strings.Builder, list []entry, depth int, sign byte) {
 		from = to + 1
 	}
 	for i, e := range list {
-		if e.sign == 0 {
-			e.sign = sign
-		}
+		e.sign = cmp.Or(e.sign, sign)
 		begin := string(e.sign) + " " + strings.Repeat("\t", depth)
 		out.WriteString(begin)
 		if e.key != "" {

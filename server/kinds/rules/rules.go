@@ -48,10 +48,7 @@ func NotNegativePtr[T ~int32 | ~int64](v *T, path *field.Path) field.ErrorList {
 
 // AtMost checks a count of a status against the one that bounds it.
 func AtMost(v, limit int32, path *field.Path, message string) field.ErrorList {
-	if v <= limit {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, v, message)}
+	return InvalidIf(nil, v > limit, path, v, message)
 }
 
 // NotDecremented checks a counter that only rises; losing it counts as falling.
@@ -165,9 +162,7 @@ const maxDriverName = 63
 // whatever case.
 func DriverName(v string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if v == "" {
-		errs = append(errs, field.Required(path, ""))
-	}
+	errs = RequiredIf(errs, v == "", path, "")
 	if len(v) > maxDriverName {
 		errs = append(errs, field.TooLong(path, "", maxDriverName))
 	}

@@ -50,9 +50,7 @@ func SignerName(name string, p *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(p, domain, fmt.Sprintf("validating label %q: %s", label, m)))
 		}
 	}
-	if len(labels) < 2 {
-		errs = append(errs, field.Invalid(p, domain, "should be a domain with at least two segments separated by dots"))
-	}
+	errs = InvalidIf(errs, len(labels) < 2, p, domain, "should be a domain with at least two segments separated by dots")
 	for _, m := range validation.IsDNS1123Subdomain(path) {
 		errs = append(errs, field.Invalid(p, path, fmt.Sprintf("validating label %q: %s", path, m)))
 	}

@@ -68,9 +68,7 @@ func defaultAttachment(obj *storagev1.VolumeAttachment) {
 func validateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
-	if a.Spec.Attacher == "" {
-		errs = append(errs, field.Required(p.Child("attacher"), ""))
-	}
+	errs = rules.RequiredIf(errs, a.Spec.Attacher == "", p.Child("attacher"), "")
 	errs = append(errs, validateSource(&a.Spec.Source, p.Child("source"))...)
 	errs = append(errs, rules.Subdomain(a.Spec.NodeName, p.Child("nodeName"))...)
 	return append(errs, validateAttachmentStatus(&a.Status, field.NewPath("status"))...)
@@ -86,10 +84,7 @@ func validateSource(s *storagev1.VolumeAttachmentSource, p *field.Path) field.Er
 	case s.PersistentVolumeName == nil:
 		return core.ValidateInlineVolume(s.InlineVolumeSpec, p.Child("inlineVolumeSpec"))
 	}
-	if *s.PersistentVolumeName == "" {
-		return field.ErrorList{field.Required(p.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
-	}
-	return nil
+	return rules.RequiredIf(nil, *s.PersistentVolumeName == "", p.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")
 }
 
 func validateAttachmentStatus(s *storagev1.VolumeAttachmentStatus, p *field.Path) field.ErrorList {

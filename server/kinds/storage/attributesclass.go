@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // defaultAttributes marks the VolumeAttributesClass that lists show as the default.
@@ -44,9 +45,7 @@ func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.Erro
 	errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
 	p := field.NewPath("parameters")
 	errs = append(errs, validateParameters(c.Parameters, p)...)
-	if len(c.Parameters) == 0 {
-		errs = append(errs, field.Required(p, "must contain at least one key/value pair"))
-	}
+	errs = rules.RequiredIf(errs, len(c.Parameters) == 0, p, "must contain at least one key/value pair")
 	return errs
 }
 
@@ -54,12 +53,8 @@ func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass)
 	// A stock server says twice, and first, what is wrong with a class that replaces another one.
 	whole := validateAttributesClass(c)
 	errs := append(whole, whole...)
-	if c.DriverName != old.DriverName {
-		errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
-	}
-	if !maps.Equal(c.Parameters, old.Parameters) {
-		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
-	}
+	errs = rules.ForbiddenIf(errs, c.DriverName != old.DriverName, field.NewPath("driverName"), "updates to driverName are forbidden.")
+	errs = rules.ForbiddenIf(errs, !maps.Equal(c.Parameters, old.Parameters), field.NewPath("parameters"), "updates to parameters are forbidden.")
 	return errs
 }
 

@@ -102,9 +102,7 @@ func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 		if r.ExpirationSeconds == nil {
 			continue
 		}
-		if *r.ExpirationSeconds < minToken {
-			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *r.ExpirationSeconds, "may not specify a duration less than 10 minutes"))
-		}
+		errs = rules.InvalidIf(errs, *r.ExpirationSeconds < minToken, at.Child("expirationSeconds"), r.ExpirationSeconds, "may not specify a duration less than 10 minutes")
 		if *r.ExpirationSeconds > maxToken {
 			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *r.ExpirationSeconds, fmt.Sprintf("may not specify a duration larger than 2^%d seconds", 32)))
 		}

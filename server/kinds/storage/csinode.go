@@ -59,27 +59,19 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *field.Path) field.ErrorList {
 	errs := rules.DriverName(d.Name, p.Child("name"))
 	id := p.Child("nodeID")
-	if d.NodeID == "" {
-		errs = append(errs, field.Required(id, ""))
-	}
+	errs = rules.RequiredIf(errs, d.NodeID == "", id, "")
 	if len(d.NodeID) > maxNodeID {
 		errs = append(errs, field.Invalid(id, d.NodeID, fmt.Sprintf("must be %d characters or less", maxNodeID)))
 	}
 	if d.Allocatable != nil {
 		errs = append(errs, rules.NotNegativePtr(d.Allocatable.Count, p.Child("allocatable", "count"))...)
 	}
-	if seen[d.Name] {
-		errs = append(errs, field.Duplicate(p.Child("name"), d.Name))
-	}
+	errs = rules.DuplicateIf(errs, seen[d.Name], p.Child("name"), d.Name)
 	seen[d.Name] = true
 	keys := map[string]bool{}
 	for _, key := range d.TopologyKeys {
-		if key == "" {
-			errs = append(errs, field.Required(p, ""))
-		}
-		if keys[key] {
-			errs = append(errs, field.Duplicate(p, key))
-		}
+		errs = rules.RequiredIf(errs, key == "", p, "")
+		errs = rules.DuplicateIf(errs, keys[key], p, key)
 		keys[key] = true
 		errs = append(errs, rules.Messages(p, key, validation.IsQualifiedName(key))...)
 	}

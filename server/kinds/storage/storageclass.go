@@ -119,9 +119,7 @@ func validateParameters(m map[string]string, p *field.Path) field.ErrorList {
 	}
 	size := 0
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if k == "" {
-			errs = append(errs, field.Invalid(p, k, "field can not be empty."))
-		}
+		errs = rules.InvalidIf(errs, k == "", p, k, "field can not be empty.")
 		size += len(k) + len(m[k])
 	}
 	if size > maxParametersSize {
@@ -159,13 +157,9 @@ func topologyValues(list []corev1.TopologySelectorLabelRequirement, p *field.Pat
 	keys := map[string]map[string]bool{}
 	for i, r := range list {
 		values := map[string]bool{}
-		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(p.Index(i).Child("values"), ""))
-		}
+		errs = rules.RequiredIf(errs, len(r.Values) == 0, p.Index(i).Child("values"), "")
 		for k, v := range r.Values {
-			if values[v] {
-				errs = append(errs, field.Duplicate(p.Index(i).Child("values").Index(k), v))
-			}
+			errs = rules.DuplicateIf(errs, values[v], p.Index(i).Child("values").Index(k), v)
 			values[v] = true
 		}
 		errs = append(errs, metavalidation.ValidateLabelName(r.Key, p.Index(i).Child("key"))...)

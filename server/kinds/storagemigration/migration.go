@@ -52,12 +52,8 @@ var MigrationColumns = columns.Of(
 func validateMigration(m *storagemigrationv1alpha1.StorageVersionMigration) field.ErrorList {
 	p := field.NewPath("spec", "resource")
 	var errs field.ErrorList
-	if m.Spec.Resource.Resource == "" {
-		errs = append(errs, field.Required(p.Child("resource"), "resource is required"))
-	}
-	if m.Spec.Resource.Version == "" {
-		errs = append(errs, field.Required(p.Child("version"), "version is required"))
-	}
+	errs = rules.RequiredIf(errs, m.Spec.Resource.Resource == "", p.Child("resource"), "resource is required")
+	errs = rules.RequiredIf(errs, m.Spec.Resource.Version == "", p.Child("version"), "version is required")
 	return errs
 }
 
@@ -89,9 +85,7 @@ func validateMigrationStatus(m, old *storagemigrationv1alpha1.StorageVersionMigr
 	rv, was := m.Status.ResourceVersion, old.Status.ResourceVersion
 	errs := validateResourceVersion(rv, version)
 	errs = append(errs, validateConditions(m.Status.Conditions, conditions)...)
-	if was != "" && rv != was {
-		errs = append(errs, field.Invalid(version, rv, "resourceVersion cannot be updated"))
-	}
+	errs = rules.InvalidIf(errs, was != "" && rv != was, version, rv, "resourceVersion cannot be updated")
 	for _, rule := range []struct {
 		broken  bool
 		message string
@@ -125,15 +119,11 @@ func validateConditions(list []storagemigrationv1alpha1.MigrationCondition, p *f
 	seen := make(map[storagemigrationv1alpha1.MigrationConditionType]bool, len(list))
 	for i := range list {
 		c, at := &list[i], p.Index(i)
-		if seen[c.Type] {
-			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
-		}
+		errs = rules.DuplicateIf(errs, seen[c.Type], at.Child("type"), c.Type)
 		seen[c.Type] = true
 		errs = append(errs, metavalidation.ValidateLabelName(string(c.Type), at.Child("type"))...)
 		errs = append(errs, rules.OneOf(c.Status, at.Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
-		if c.LastUpdateTime.IsZero() {
-			errs = append(errs, field.Required(at.Child("lastTransitionTime"), "must be set"))
-		}
+		errs = rules.RequiredIf(errs, c.LastUpdateTime.IsZero(), at.Child("lastTransitionTime"), "must be set")
 		errs = append(errs, validateReason(c.Reason, at.Child("reason"))...)
 		if len(c.Message) > maxMessage {
 			errs = append(errs, field.TooLong(at.Child("message"), "", maxMessage))
