@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -154,7 +155,7 @@ func BenchmarkScan(b *testing.B) {
 		b.SetBytes(int64(len(value)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := cache.ScanMeta(value, pods.Storage); err != nil {
+			if _, err := metadata.Scan(value, pods.Storage); err != nil {
 				b.Fatal(err)
 			}
 		}

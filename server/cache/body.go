@@ -1,11 +1,13 @@
 package cache
 
 import (
-	"fmt"
-	"slices"
+	"sync"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // body is the bytes of an item, as they are or packed, with what was made of them. An item
@@ -27,8 +29,8 @@ type body struct {
 
 // made is what was made of a body.
 type made struct {
-	message *message             // the packed Protobuf form; nil if there is none. It never changes
-	meta    atomic.Pointer[Meta] // of what is plain
+	message *message                      // the packed Protobuf form; nil if there is none. It never changes
+	meta    atomic.Pointer[metadata.Meta] // of what is plain
 	forms   atomic.Pointer[form[FormKey]]
 }
 
@@ -67,8 +69,8 @@ func (b *body) forms() *form[FormKey] {
 	return nil
 }
 
-// meta is the metadata of a plain body, if it is known.
-func (b *body) meta() *Meta {
+// scanned is the metadata of a plain body, or nil where it was not read yet.
+func (b *body) scanned() *metadata.Meta {
 	if m := b.made.Load(); m != nil {
 		return m.meta.Load()
 	}
@@ -85,6 +87,9 @@ func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 	}
 }
 
+// meta is the packed metadata of a packed body.
+func (b *body) meta() []byte { return b.data[:b.split] }
+
 // json is the JSON of a plain body.
 func (b *body) json() []byte {
 	if n := len(b.data) - 1; !b.bare() {
@@ -93,161 +98,137 @@ func (b *body) json() []byte {
 	return b.data
 }
 
-// line appends the JSON of a packed body of the item, and its newline. What does not come back is read again from its row.
-func (it *Item) line(b *body, dst []byte) []byte {
-	dst, err := b.with.objects.Unpack(dst, b.data[b.split:])
-	if err == nil {
-		return dst
+// Form names a kept wire form of an item.
+type Form uint8
+
+const (
+	FormJSON        Form = iota // the object in another version than the stored one
+	FormProtobuf                // the object's raw protobuf message
+	FormCBOR                    // the object as one CBOR data item
+	FormPartialJSON             // PartialObjectMetadata as JSON
+	FormTableRow                // see codecs/table
+	FormOther                   // free for callers that tell their forms apart by For
+)
+
+// FormKey tells the kept forms of an item apart. For is what the form depends on
+// besides the bytes: the *kinds.Resource of a served version, or nil.
+type FormKey struct {
+	Form Form
+	For  any
+}
+
+// form is an element of a linked list, as an item has few forms or none. The first caller
+// that needs a form makes its value.
+type form[K comparable] struct {
+	key   K
+	once  sync.Once
+	done  atomic.Bool // value and err are there
+	value any
+	err   error
+	next  *form[K]
+}
+
+// again says that the form can be made at any time, from the item alone: not so where a webhook was
+// asked, and where who made it did not say.
+func (k FormKey) again() bool {
+	if k.Form == FormJSON {
+		r, ok := k.For.(*kinds.Resource)
+		return ok && !r.LoadMayFail()
 	}
-	if it.home.again != nil {
-		if made := it.home.again(it, b); made != nil {
-			return append(dst, made.data...)
+	return k.Form != FormOther
+}
+
+// find finds the entry of a key, or nil.
+func find[K comparable](list *form[K], key K) *form[K] {
+	for f := list; f != nil; f = f.next {
+		if f.key == key {
+			return f
 		}
-	}
-	panic(fmt.Sprintf("memory of a packed object was changed, and its row cannot be read: %v", err))
-}
-
-// use notes that the item was read, and tells whether it was before in this round of packing.
-func (it *Item) use() (again bool) {
-	if it.used.Load() {
-		return true
-	}
-	it.used.Store(true)
-	return false
-}
-
-// plain is the item's body, unpacked. What is read more than once within a round of packing
-// stays so, as long as there is room.
-func (it *Item) plain() *body {
-	again, b := it.use(), it.body.Load()
-	if !b.packed() {
-		return b
-	}
-	made := &body{data: it.line(b, make([]byte, 0, b.size+1))}
-	if again && it.home.plain.Room() {
-		made.like(b, b.message(), b.forms()) // a form may be in the making right now, from what is read here
-		if it.body.CompareAndSwap(b, made) {
-			it.home.plain.Grow(len(made.data))
-		}
-	}
-	return made
-}
-
-// JSON is the whole object with its resourceVersion in place; the stored bytes if Corrupt.
-func (it *Item) JSON() []byte { return it.plain().json() }
-
-// Peek is JSON for those who look at many objects once: what is packed stays so.
-func (it *Item) Peek() []byte {
-	b := it.body.Load()
-	if b.packed() {
-		return it.line(b, make([]byte, 0, b.size+1))[:b.size:b.size]
-	}
-	return b.json()
-}
-
-// PeekIn is Peek that unpacks into room, which grows as it needs to: what it returns is good
-// until room is used again.
-func (it *Item) PeekIn(room *[]byte) []byte {
-	b := it.body.Load()
-	if !b.packed() {
-		return b.json()
-	}
-	*room = it.line(b, slices.Grow((*room)[:0], int(b.size)+1))
-	return (*room)[:b.size:b.size]
-}
-
-// Line is the object's JSON with the newline that ends a response; nil for a corrupt item.
-func (it *Item) Line() []byte {
-	if b := it.plain(); !b.bare() {
-		return b.data
 	}
 	return nil
 }
 
-// Body is the object's JSON after its opening brace, without kind and apiVersion
-// where it starts with them: what follows "{" in a list of built-in kinds.
-func (it *Item) Body() []byte { return it.JSON()[it.head:] }
-
-// Size is the number of bytes of JSON, which need not be unpacked for it.
-func (it *Item) Size() int {
-	b := it.body.Load()
-	if b.packed() {
-		return int(b.size)
-	}
-	return len(b.json())
-}
-
-// BodySize is the number of bytes of Body.
-func (it *Item) BodySize() int { return it.Size() - int(it.head) }
-
-// AppendJSON appends JSON to dst, as Peek reads it.
-func (it *Item) AppendJSON(dst []byte) []byte { return it.appendFrom(dst, 0) }
-
-// AppendBody appends Body to dst, as Peek reads it.
-func (it *Item) AppendBody(dst []byte) []byte { return it.appendFrom(dst, int(it.head)) }
-
-func (it *Item) appendFrom(dst []byte, from int) []byte {
-	b := it.body.Load()
-	if !b.packed() {
-		return append(dst, b.json()[from:]...)
-	}
-	at, size := len(dst), int(b.size)
-	dst = it.line(b, slices.Grow(dst, size+1))
-	n := copy(dst[at:], dst[at+from:at+size])
-	return dst[:at+n]
-}
-
-// Metadata is the object's metadata as JSON; nil for a corrupt item.
-func (it *Item) Metadata() []byte {
-	if it.Corrupt != nil {
-		return nil
-	}
-	b := it.plain()
-	m := it.metaOf(b)
-	if m.to <= m.from {
-		return nil
-	}
-	return b.json()[m.from:m.to:m.to]
-}
-
-// Meta is scanned on first use. It is never nil; that of a corrupt item is empty.
-func (it *Item) Meta() *Meta {
-	b := it.body.Load()
-	if !b.packed() {
-		return it.metaOf(b)
-	}
-	if b.with.storage != it.home.storage.Load() {
-		return it.metaOf(it.plain())
-	}
-	m := b.unpackMeta()
-	m.Labels = b.common.Set()
-	return m
-}
-
-// fieldMeta is Meta for who only wants fields: where a packed item has it, without the labels, of
-// which a map would have to be made.
-func (it *Item) fieldMeta() *Meta {
-	if b := it.body.Load(); b.packed() && b.with.storage == it.home.storage.Load() {
-		return b.unpackMeta()
-	}
-	return it.Meta()
-}
-
-// metaOf is the metadata of the item as a plain body has it.
-func (it *Item) metaOf(b *body) *Meta {
-	st := it.home.storage.Load()
-	if m := b.meta(); m != nil && m.storage == st {
-		return m
-	}
-	m := &Meta{storage: st}
-	if it.Corrupt == nil {
-		if scanned, err := ScanMeta(b.json(), st); err == nil {
-			m = scanned
+// keep finds the entry of a key in a list that only grows at its head, or adds it.
+func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
+	var fresh *form[K]
+	for {
+		head := list.Load()
+		for f := head; f != nil; f = f.next {
+			if f.key == key {
+				return f
+			}
+		}
+		if fresh == nil {
+			fresh = &form[K]{key: key}
+		}
+		fresh.next = head
+		if list.CompareAndSwap(head, fresh) {
+			return fresh
 		}
 	}
-	if m.Fields == nil && st != nil {
-		m.Fields = make([]string, len(st.Fields))
+}
+
+// droppable says whether all forms can be made again from the bytes alone, and finds the one
+// to pack instead.
+func (b *body) droppable() (message *form[FormKey], ok bool) {
+	for f := b.forms(); f != nil; f = f.next {
+		if !f.done.Load() || !f.key.again() {
+			return nil, false
+		}
+		if f.key.Form == FormProtobuf && f.err == nil {
+			message = f
+		}
 	}
-	b.keep().meta.Store(m)
-	return m
+	return message, true
+}
+
+// otherForm is about what a form that is no bytes takes.
+const otherForm = 512
+
+// plainSize is how many bytes the body takes besides what is packed.
+func (b *body) plainSize() (n int) {
+	if !b.packed() {
+		n = len(b.data)
+	}
+	for f := b.forms(); f != nil; f = f.next {
+		if f.done.Load() {
+			n += f.size()
+		}
+	}
+	return n
+}
+
+// size is about what a form takes that is done.
+func (f *form[K]) size() int {
+	if raw, ok := f.value.([]byte); ok {
+		return len(raw)
+	}
+	return otherForm
+}
+
+// shape is what the packed objects of a storage are packed with.
+type shape struct {
+	number  uint32         // of the storage's shapes, from 1
+	storage *kinds.Storage // whose fields lie in the metadata
+	objects *packing.Codec
+}
+
+// message is a Protobuf form that is packed.
+type message struct {
+	key  FormKey
+	with *packing.Codec
+	size int
+	data []byte
+}
+
+func (m *message) is(key FormKey) bool { return m != nil && m.key == key }
+
+func (m *message) unpack() []byte { return m.with.MustUnpack(make([]byte, 0, m.size), m.data) }
+
+// weight is what a packed message takes.
+func (m *message) weight() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.data) + int(unsafe.Sizeof(*m))
 }

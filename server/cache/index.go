@@ -4,7 +4,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unique"
+
+	"github.com/tidwall/btree"
 )
 
 // term is a label, or a field under "\x00" and the field's name.
@@ -145,3 +148,349 @@ func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool)
 
 // never lets index go on to its end.
 func never() bool { return false }
+
+// postings are the entries of the fields, or of the labels, of all items of a resource: for each
+// term the items that have it. What was made or copied since the last Copy bears the number of the
+// owner and is changed where it lies; all else is copied before it is changed.
+type postings struct {
+	terms *btree.BTreeG[entries]
+	owner uint64
+}
+
+// owners counts owners, so that no two have the same number.
+var owners atomic.Uint64
+
+// entries are the items that have a term, in key order. Equal terms are one in memory, and no
+// views of an item's bytes. A label that no two objects share, or a Pod that is alone on its
+// node, has no memory of its own.
+type entries struct {
+	term unique.Handle[term]
+	only *Item    // if there is one
+	more *several // if there are more
+}
+
+// several are in a slice while they are few, and in a tree when they are many.
+type several struct {
+	owner uint64
+	few   []*Item
+	many  *items
+}
+
+// mostFew is how many items are in a slice. A tree becomes a slice again when it has half as many.
+const mostFew = 64
+
+// termsDegree is small because every first write after a Copy copies the nodes on its way. A node
+// that is full fills its memory.
+const termsDegree = 16
+
+func newPostings() *postings {
+	terms := btree.NewBTreeGOptions(byTerm, btree.Options{NoLocks: true, Degree: termsDegree})
+	return &postings{terms: terms, owner: owners.Add(1)}
+}
+
+func byTerm(a, b entries) bool { return a.term != b.term && compareTerms(a.term, b.term) < 0 }
+
+// Copy has what there is now. It takes O(1), and either may be changed afterwards.
+func (p *postings) Copy() *postings {
+	p.owner = owners.Add(1)
+	return &postings{terms: p.terms.Copy(), owner: owners.Add(1)}
+}
+
+// of are the entries of a term.
+func (p *postings) of(t term) entries {
+	e, _ := p.terms.Get(entries{term: unique.Make(t)})
+	return e
+}
+
+// set enters an item under a term, in place of one with the same key.
+func (p *postings) set(t term, it *Item) {
+	var hint btree.PathHint
+	e := entries{term: unique.Make(t)}
+	if had, ok := p.terms.GetHint(e, &hint); ok {
+		e = had
+	}
+	switch {
+	case e.more != nil:
+		p.own(e, &hint).set(it)
+		return
+	case e.only == nil || compareKeys(e.only, it) == 0:
+		e.only = it
+	default:
+		e = p.entriesOf(e.term, []*Item{e.only, it})
+	}
+	p.terms.SetHint(e, &hint)
+}
+
+// remove takes away the item with the key of one.
+func (p *postings) remove(t term, it *Item) {
+	var hint btree.PathHint
+	e, ok := p.terms.GetHint(entries{term: unique.Make(t)}, &hint)
+	switch {
+	case !ok:
+	case e.more == nil:
+		if compareKeys(e.only, it) == 0 {
+			p.terms.DeleteHint(e, &hint)
+		}
+	default:
+		s := p.own(e, &hint)
+		if s.remove(it); s.len() == 1 {
+			p.terms.SetHint(entries{term: e.term, only: s.few[0]}, &hint)
+		}
+	}
+}
+
+// own gives entries that may be changed where they lie.
+func (p *postings) own(e entries, hint *btree.PathHint) *several {
+	if e.more.owner != p.owner {
+		e.more = e.more.copy(p.owner)
+		p.terms.SetHint(e, hint)
+	}
+	return e.more
+}
+
+// load enters all items of a term that comes after those that are there. It is quick with those
+// that come in key order.
+func (p *postings) load(of unique.Handle[term], all []*Item) {
+	p.terms.Load(p.entriesOf(of, all))
+}
+
+func (p *postings) entriesOf(of unique.Handle[term], all []*Item) entries {
+	if len(all) == 1 {
+		return entries{term: of, only: all[0]}
+	}
+	s := &several{owner: p.owner}
+	if len(all) > mostFew {
+		s.many = treeOf(all)
+		s.shrink()
+	} else {
+		s.few = make([]*Item, 0, len(all))
+		for _, it := range all {
+			s.set(it)
+		}
+	}
+	if s.len() == 1 { // a key came more than once
+		return entries{term: of, only: s.few[0]}
+	}
+	return entries{term: of, more: s}
+}
+
+// filled is for when all terms are loaded.
+func (p *postings) filled() { p.terms = tight(p.terms) }
+
+func (e entries) len() int {
+	switch {
+	case e.more != nil:
+		return e.more.len()
+	case e.only != nil:
+		return 1
+	}
+	return 0
+}
+
+// ascend calls fn in key order with the items whose key is not less than that of one, until fn
+// returns false.
+func (e entries) ascend(from *Item, fn func(*Item) bool) {
+	switch s := e.more; {
+	case s == nil:
+		if e.only != nil && !byKey(e.only, from) {
+			fn(e.only)
+		}
+	case s.many != nil:
+		s.many.Ascend(from, fn)
+	default:
+		at, _ := s.find(from)
+		for _, it := range s.few[at:] {
+			if !fn(it) {
+				return
+			}
+		}
+	}
+}
+
+func (s *several) len() int {
+	if s.many != nil {
+		return s.many.Len()
+	}
+	return len(s.few)
+}
+
+// find is where in few the item with the key of one is, or belongs.
+func (s *several) find(it *Item) (at int, found bool) {
+	if n := len(s.few); n == 0 || byKey(s.few[n-1], it) {
+		return n, false
+	}
+	return slices.BinarySearchFunc(s.few, it, compareKeys)
+}
+
+func (s *several) copy(owner uint64) *several {
+	if s.many != nil {
+		return &several{owner: owner, many: s.many.Copy()}
+	}
+	return &several{owner: owner, few: grown(s.few, 1)}
+}
+
+// grown is a copy with room for some more and for what its piece of memory has beside.
+func grown(few []*Item, by int) []*Item {
+	return append(slices.Grow([]*Item(nil), len(few)+by), few...)
+}
+
+func (s *several) set(it *Item) {
+	if s.many != nil {
+		s.many.Set(it)
+		return
+	}
+	at, found := s.find(it)
+	switch n := len(s.few); {
+	case found:
+		s.few[at] = it
+	case n == mostFew:
+		s.few, s.many = nil, treeOf(s.few)
+		s.many.Set(it)
+	default:
+		if n == cap(s.few) {
+			s.few = grown(s.few, 1+n/8)
+		}
+		s.few = slices.Insert(s.few, at, it)
+	}
+}
+
+func (s *several) remove(it *Item) {
+	if s.many != nil {
+		s.many.Delete(it)
+		s.shrink()
+		return
+	}
+	if at, found := s.find(it); found {
+		s.few = slices.Delete(s.few, at, at+1)
+	}
+	if 2*len(s.few) < cap(s.few) {
+		s.few = grown(s.few, 0)
+	}
+}
+
+// shrink makes a slice of a tree that is small.
+func (s *several) shrink() {
+	if s.many.Len() <= mostFew/2 {
+		s.few, s.many = s.many.Items(), nil
+	}
+}
+
+// treeOf is quick with items that come in key order.
+func treeOf(all []*Item) *items {
+	t := newItems()
+	for _, it := range all {
+		t.Load(it)
+	}
+	return tight(t)
+}
+
+// tight is a tree that was filled from its left to its right, in as little memory as it needs.
+// Each node that was split had kept an array for twice as many elements, and in it those that its
+// neighbour has now, which would not have let go of them when the neighbour did.
+func tight[T any](t *btree.BTreeG[T]) *btree.BTreeG[T] {
+	t = t.Copy()
+	t.WalkMut(func([]T) bool { return true })
+	return t
+}
+
+// labelBuild is an index of labels in the making. Items change meanwhile.
+type labelBuild struct{ meanwhile []moved }
+
+// moved is an item that took the place of an older one; either may be nil.
+type moved struct{ it, old *Item }
+
+// Bounds of what is kept of the changes that come while labels are indexed.
+const (
+	fewMoved  = 256     // so many are entered while writers wait
+	mostMoved = 1 << 20 // with more, the index is given up
+	mostTurns = 32      // of entering what came during the last one
+)
+
+// indexLabels lets an index of labels be made, if there is none and nobody is at it. Readers
+// look at all items until it is there.
+func (s *resource) indexLabels() {
+	if s.internal || s.wantIndex.Swap(true) {
+		return
+	}
+	s.cache.fanOuts.start(s.buildLabels)
+}
+
+// buildLabels makes the index out of what is published, beside the lock. What comes meanwhile
+// is entered in turns, each shorter than the one before; of the last few writers wait.
+func (s *resource) buildLabels() {
+	b := &labelBuild{}
+	s.mu.Lock()
+	s.build = b
+	v := s.state()
+	s.mu.Unlock()
+	labels := index(v.items, labelTerms, sameLabels, s.cache.fanOuts.ended)
+	if labels == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.dropBuild(b)
+		return
+	}
+	for turn := 0; ; turn++ {
+		some, more := s.finish(b, labels, turn)
+		if !more {
+			return
+		}
+		for _, m := range some {
+			reenter(labels, labelTerms, m.it, m.old)
+		}
+	}
+}
+
+// finish publishes the index if little is missing. Otherwise it returns what is, and more.
+func (s *resource) finish(b *labelBuild, labels *postings, turn int) (some []moved, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.build != b { // the items are others now, or too many changed
+		return nil, false
+	}
+	some, b.meanwhile = b.meanwhile, nil
+	if len(some) > fewMoved {
+		if turn < mostTurns {
+			return some, true
+		}
+		s.dropBuild(b)
+		return nil, false
+	}
+	for _, m := range some {
+		reenter(labels, labelTerms, m.it, m.old)
+	}
+	s.build = nil
+	s.alter(func() { s.labels = labels })
+	return nil, false
+}
+
+// dropBuild gives an index up; the next reader who would use one begins anew. The resource's
+// mu is held.
+func (s *resource) dropBuild(b *labelBuild) {
+	if s.build == b {
+		s.build = nil
+		s.wantIndex.Store(false)
+	}
+}
+
+// relabel keeps the labels' index in step with a change, or the one in the making. The
+// resource's mu is held.
+func (s *resource) relabel(it, old *Item) {
+	switch b := s.build; {
+	case s.labels != nil:
+		reenter(s.labels, labelTerms, it, old)
+	case b == nil:
+	case len(b.meanwhile) == mostMoved:
+		s.dropBuild(b)
+	default:
+		b.meanwhile = append(b.meanwhile, moved{it, old})
+	}
+}
+
+// forgetLabels is for when the items are all others. It returns whether an index was there, or
+// in the making. The resource's mu is held.
+func (s *resource) forgetLabels() (had bool) {
+	had = s.wantIndex.Swap(false)
+	s.labels, s.build = nil, nil
+	return had
+}

@@ -3,12 +3,17 @@ package cache
 import (
 	"cmp"
 	stdjson "encoding/json"
+	"fmt"
+	"math"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unique"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -39,36 +44,6 @@ type home struct {
 	again   func(it *Item, b *body) *body // makes a body anew that cannot be unpacked; nil, or nil of it: it cannot
 }
 
-// Form names a kept wire form of an item.
-type Form uint8
-
-const (
-	FormJSON        Form = iota // the object in another version than the stored one
-	FormProtobuf                // the object's raw protobuf message
-	FormCBOR                    // the object as one CBOR data item
-	FormPartialJSON             // PartialObjectMetadata as JSON
-	FormTableRow                // see codecs/table
-	FormOther                   // free for callers that tell their forms apart by For
-)
-
-// FormKey tells the kept forms of an item apart. For is what the form depends on
-// besides the bytes: the *kinds.Resource of a served version, or nil.
-type FormKey struct {
-	Form Form
-	For  any
-}
-
-// form is an element of a linked list, as an item has few forms or none. The first caller
-// that needs a form makes its value.
-type form[K comparable] struct {
-	key   K
-	once  sync.Once
-	done  atomic.Bool // value and err are there
-	value any
-	err   error
-	next  *form[K]
-}
-
 // NewItem makes an item of a row as it lies in the table. r is the resource of the
 // stored version; nil where the catalogue has none. Rows that are no API objects keep
 // their bytes as they are.
@@ -88,7 +63,7 @@ func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
-		it.trust(row.Value)
+		it.splice(nil, row.Value)
 	}
 	return it
 }
@@ -101,12 +76,12 @@ func NewUnstoredItem(row *sqlstore.Row, version string, storage *kinds.Storage) 
 	if version != "" {
 		text, it.Corrupt = stdjson.Marshal(version) // a client may have sent anything
 	}
-	var l layout
+	var head int
 	if it.Corrupt == nil {
-		text, l, it.Corrupt = spliceText(nil, row.Value, text)
+		text, head, it.Corrupt = metadata.SpliceVersion(nil, row.Value, text)
 	}
 	if it.Corrupt == nil {
-		it.setLine(text, l)
+		it.setLine(text, head)
 	}
 	return it
 }
@@ -139,32 +114,21 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 // judge takes a value that anybody may have written. Its line is made in room, if there is some.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
 	it.Sealed = row.Unopened != nil && row.Damaged == nil
-	line, l, err := judged(codec, r, row, room)
+	value := row.Value
+	if it.Corrupt = cmp.Or(row.Damaged, row.Unopened); it.Corrupt == nil {
+		value, it.Corrupt = integrity.Read(codec, r, row)
+	}
+	if it.Corrupt == nil {
+		it.splice(room, value)
+	}
+}
+
+// splice takes a value that is an encoded object. It makes the line in room, or in memory of its own if room is nil.
+func (it *Item) splice(room, value []byte) {
+	line, head, err := metadata.Splice(room, value, it.Revision)
 	if it.Corrupt = err; err == nil {
-		it.setLine(line, l)
+		it.setLine(line, head)
 	}
-}
-
-// judged is the line of a value that anybody may have written, in room if there is some, or why it has none.
-func judged(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) ([]byte, layout, error) {
-	if err := cmp.Or(row.Damaged, row.Unopened); err != nil {
-		return nil, layout{}, err
-	}
-	value, err := integrity.Read(codec, r, row)
-	if err != nil {
-		return nil, layout{}, err
-	}
-	return splice(room, value, row.Revision)
-}
-
-// trust takes a value that is an encoded object.
-func (it *Item) trust(value []byte) {
-	line, l, err := splice(nil, value, it.Revision)
-	if err != nil {
-		it.Corrupt = err
-		return
-	}
-	it.setLine(line, l)
 }
 
 // at is the same state at another revision, as a watcher sees what left its
@@ -176,22 +140,308 @@ func (it *Item) at(revision int64) *Item {
 	}
 	data := it.JSON()
 	if it.Corrupt == nil && it.head != 0 {
-		b, l, err := splice(nil, data, revision)
-		if err == nil {
-			out.setLine(b, l)
+		if out.splice(nil, data); out.Corrupt == nil {
 			return out
 		}
-		out.Corrupt = err
 	}
 	out.body.Store(bareBody(data))
 	return out
 }
 
-func (it *Item) setLine(line []byte, l layout) {
-	it.head = int32(l.head)
+func (it *Item) setLine(line []byte, head int) {
+	it.head = int32(head)
 	it.body.Store(&body{data: line})
 }
 
 // Older says that the object may have been written before Revision: it is shown as it
 // was before it went.
 func (it *Item) Older() bool { return it.older }
+
+// line appends the JSON of a packed body of the item, and its newline. What does not come back is read again from its row.
+func (it *Item) line(b *body, dst []byte) []byte {
+	dst, err := b.with.objects.Unpack(dst, b.data[b.split:])
+	if err == nil {
+		return dst
+	}
+	if it.home.again != nil {
+		if made := it.home.again(it, b); made != nil {
+			return append(dst, made.data...)
+		}
+	}
+	panic(fmt.Sprintf("memory of a packed object was changed, and its row cannot be read: %v", err))
+}
+
+// use notes that the item was read, and tells whether it was before in this round of packing.
+func (it *Item) use() (again bool) {
+	if it.used.Load() {
+		return true
+	}
+	it.used.Store(true)
+	return false
+}
+
+// plain is the item's body, unpacked. What is read more than once within a round of packing
+// stays so, as long as there is room.
+func (it *Item) plain() *body {
+	again, b := it.use(), it.body.Load()
+	if !b.packed() {
+		return b
+	}
+	made := &body{data: it.line(b, make([]byte, 0, b.size+1))}
+	if again && it.home.plain.Room() {
+		made.like(b, b.message(), b.forms()) // a form may be in the making right now, from what is read here
+		if it.body.CompareAndSwap(b, made) {
+			it.home.plain.Grow(len(made.data))
+		}
+	}
+	return made
+}
+
+// JSON is the whole object with its resourceVersion in place; the stored bytes if Corrupt.
+func (it *Item) JSON() []byte { return it.plain().json() }
+
+// Peek is JSON for those who look at many objects once: what is packed stays so.
+func (it *Item) Peek() []byte {
+	b := it.body.Load()
+	if b.packed() {
+		return it.line(b, make([]byte, 0, b.size+1))[:b.size:b.size]
+	}
+	return b.json()
+}
+
+// PeekIn is Peek that unpacks into room, which grows as it needs to: what it returns is good
+// until room is used again.
+func (it *Item) PeekIn(room *[]byte) []byte {
+	b := it.body.Load()
+	if !b.packed() {
+		return b.json()
+	}
+	*room = it.line(b, slices.Grow((*room)[:0], int(b.size)+1))
+	return (*room)[:b.size:b.size]
+}
+
+// Line is the object's JSON with the newline that ends a response; nil for a corrupt item.
+func (it *Item) Line() []byte {
+	if b := it.plain(); !b.bare() {
+		return b.data
+	}
+	return nil
+}
+
+// Body is the object's JSON after its opening brace, without kind and apiVersion
+// where it starts with them: what follows "{" in a list of built-in kinds.
+func (it *Item) Body() []byte { return it.JSON()[it.head:] }
+
+// Size is the number of bytes of JSON, which need not be unpacked for it.
+func (it *Item) Size() int {
+	b := it.body.Load()
+	if b.packed() {
+		return int(b.size)
+	}
+	return len(b.json())
+}
+
+// BodySize is the number of bytes of Body.
+func (it *Item) BodySize() int { return it.Size() - int(it.head) }
+
+// AppendJSON appends JSON to dst, as Peek reads it.
+func (it *Item) AppendJSON(dst []byte) []byte { return it.appendFrom(dst, 0) }
+
+// AppendBody appends Body to dst, as Peek reads it.
+func (it *Item) AppendBody(dst []byte) []byte { return it.appendFrom(dst, int(it.head)) }
+
+func (it *Item) appendFrom(dst []byte, from int) []byte {
+	b := it.body.Load()
+	if !b.packed() {
+		return append(dst, b.json()[from:]...)
+	}
+	at, size := len(dst), int(b.size)
+	dst = it.line(b, slices.Grow(dst, size+1))
+	n := copy(dst[at:], dst[at+from:at+size])
+	return dst[:at+n]
+}
+
+// Metadata is the object's metadata as JSON; nil for a corrupt item.
+func (it *Item) Metadata() []byte {
+	if it.Corrupt != nil {
+		return nil
+	}
+	b := it.plain()
+	return it.metaOf(b).In(b.json())
+}
+
+// Meta is scanned on first use. It is never nil; that of a corrupt item is empty.
+func (it *Item) Meta() *metadata.Meta {
+	b := it.body.Load()
+	if !b.packed() {
+		return it.metaOf(b)
+	}
+	if b.with.storage != it.home.storage.Load() {
+		return it.metaOf(it.plain())
+	}
+	m := metadata.Unpack(b.meta(), b.with.storage)
+	m.Labels = b.common.Set()
+	return m
+}
+
+// fieldMeta is Meta for who only wants fields: where a packed item has it, without the labels, of
+// which a map would have to be made.
+func (it *Item) fieldMeta() *metadata.Meta {
+	if b := it.body.Load(); b.packed() && b.with.storage == it.home.storage.Load() {
+		return metadata.Unpack(b.meta(), b.with.storage)
+	}
+	return it.Meta()
+}
+
+// labels are the labels of an item, of whatever it may lie in.
+func (it *Item) labels() labels.Labels {
+	if b := it.body.Load(); b.packed() {
+		return b.common
+	}
+	return it.Meta().Labels
+}
+
+// metaOf is the metadata of the item as a plain body has it.
+func (it *Item) metaOf(b *body) *metadata.Meta {
+	st := it.home.storage.Load()
+	if m := b.scanned(); m != nil && m.Storage == st {
+		return m
+	}
+	m := &metadata.Meta{Storage: st}
+	if it.Corrupt == nil {
+		if scanned, err := metadata.Scan(b.json(), st); err == nil {
+			m = scanned
+		}
+	}
+	if m.Fields == nil && st != nil {
+		m.Fields = make([]string, len(st.Fields))
+	}
+	b.keep().meta.Store(m)
+	return m
+}
+
+// Form returns a kept form, or makes it, and keeps it where there is room. make is called once for a
+// key as long as the form is kept; others that ask meanwhile wait for it. It may ask for other forms.
+// Forms are dropped when the item is packed, but for those that cannot be made again at any time,
+// which keep the item from being packed.
+func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
+	b := it.body.Load()
+	f := find(b.forms(), key)
+	if f == nil {
+		if key.again() && !it.home.plain.Room() {
+			it.use()
+			return make(it)
+		}
+		f = keep(&b.keep().forms, key)
+	}
+	f.once.Do(func() {
+		f.value, f.err = make(it)
+		f.done.Store(true)
+		it.home.plain.Grow(f.size())
+	})
+	it.use() // last: reading the item to make a form is no second use
+	return f.value, f.err
+}
+
+// Bytes is Form for forms that are bytes.
+func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
+	if b := it.body.Load(); b.message().is(key) {
+		it.use()
+		return b.message().unpack(), nil
+	}
+	v, err := it.Form(key, func(it *Item) (any, error) { return make(it) })
+	if err != nil {
+		return nil, err
+	}
+	b, _ := v.([]byte)
+	return b, nil
+}
+
+// Has says that a form was made, or is being made.
+func (it *Item) Has(key FormKey) bool {
+	b := it.body.Load()
+	return find(b.forms(), key) != nil || b.message().is(key)
+}
+
+// Sized is the number of bytes that NoteSize was given, if it was.
+func (it *Item) Sized() (n int, ok bool) {
+	n = int(it.body.Load().sized.Load())
+	return n - 1, n > 0
+}
+
+// NoteSize keeps how many bytes the Protobuf form has that is made of the item's bytes as they
+// are. It is kept for good, where the form itself may be dropped: lists tell it first of all.
+func (it *Item) NoteSize(n int) {
+	if n < math.MaxInt32 {
+		it.body.Load().sized.Store(int32(n + 1))
+	}
+}
+
+// AppendBytes appends a form that is kept and is bytes; false if there is none.
+func (it *Item) AppendBytes(dst []byte, key FormKey) ([]byte, bool) {
+	b := it.body.Load()
+	if m := b.message(); m.is(key) {
+		it.use()
+		return m.with.MustUnpack(dst, m.data), true
+	}
+	if f := find(b.forms(), key); f != nil && f.done.Load() && f.err == nil {
+		if raw, ok := f.value.([]byte); ok {
+			it.use()
+			return append(dst, raw...), true
+		}
+	}
+	return dst, false
+}
+
+// OwnerInfo is what the garbage collector has to know of an object that others name as their owner.
+type OwnerInfo = metadata.OwnerInfo
+
+// Owner is one of an object's references to owners.
+type Owner = packing.Owner
+
+// OwnerInfo needs no value of a packed item. That of a corrupt one is empty.
+func (it *Item) OwnerInfo() OwnerInfo {
+	b := it.body.Load()
+	switch {
+	case it.Corrupt != nil:
+		return OwnerInfo{}
+	case b.packed():
+		return metadata.UnpackOwnerInfo(b.meta())
+	}
+	return it.ownerInfoOf(b).OwnerInfo
+}
+
+// Owners appends an item's references to owners, without JSON. It needs no value of a packed item
+// unless there are many.
+func (it *Item) Owners(dst []Owner) []Owner {
+	b := it.body.Load()
+	switch {
+	case it.Corrupt != nil:
+		return dst
+	case b.packed() && !metadata.HasManyOwners(b.meta()):
+		return b.common.Refs(dst)
+	case b.packed():
+		b = &body{data: it.line(b, make([]byte, 0, b.size+1))}
+	}
+	return it.ownerInfoOf(b).Owners(dst, b.json(), false)
+}
+
+// Written is what stands in the item's metadata: the list of its finalizers, and its references to
+// owners with JSON.
+func (it *Item) Written() (finalizers []byte, owners []Owner) {
+	if it.Corrupt != nil {
+		return nil, nil
+	}
+	b := it.plain()
+	m := it.ownerInfoOf(b)
+	return m.Finalizers(b.json()), m.Owners(nil, b.json(), true)
+}
+
+// ownerInfoOf is as much of a plain body's metadata as OwnerInfo and Owners need. It is not kept: most of
+// what is asked for it once is packed soon, and asked for nothing else.
+func (it *Item) ownerInfoOf(b *body) *metadata.Meta {
+	if m := b.scanned(); m != nil {
+		return m
+	}
+	return metadata.ScanOwnerInfo(b.json())
+}

@@ -1,12 +1,20 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unique"
 
 	"github.com/tidwall/btree"
 
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -164,3 +172,244 @@ func (s *resource) replace(with *loaded, revision int64) {
 		}
 	})
 }
+
+// loading is the items of a revision, while several readers hand out the rows.
+type loading struct {
+	cache  *Cache
+	afresh bool // no item that is in memory is used again
+	mu     sync.Mutex
+	found  map[*resource]*loaded
+}
+
+// posting is an entry on its way into an index.
+type posting struct {
+	term unique.Handle[term]
+	item *Item
+}
+
+// loaded is the items of one resource, with the entries of their fields.
+type loaded struct {
+	of      *resource
+	keys    *[]string // those that entries were made by
+	all     []*Item
+	entries []posting
+	ordered int // so many, the first of all, came in the order of keys and have shared with their neighbours
+
+	items   *items
+	index   *postings
+	corrupt map[[2]string]*Item // those of items that cannot be read, by namespace and name
+}
+
+// inOrder says that next to all came in the order of keys: then the trees take the others where they belong, and
+// nothing is sorted.
+func (r *loaded) inOrder() bool { return r.ordered > len(r.all)/64*63 }
+
+// take makes the items of some rows, which are lent.
+func (l *loading) take(rows []sqlstore.Row) error {
+	var lent lentRoom
+	var entries []posting
+	made := make([]*Item, len(rows))
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].Key.Resource == rows[0].Key.Resource {
+			n++
+		}
+		s := l.cache.resource(rows[0].Key.Resource)
+		keys := s.keys.Load()
+		terms := fieldTerms(*keys)
+		entries = entries[:0]
+		for i := range rows[:n] {
+			made[i] = s.item(&rows[i], &lent, l.afresh, func(it *Item) {
+				if len(*keys) > 0 {
+					terms(it, func(t term) { entries = append(entries, posting{unique.Make(t), it}) })
+				}
+			})
+		}
+		l.add(s, keys, made[:n], entries)
+		rows, made = rows[n:], made[n:]
+	}
+	return nil
+}
+
+// takeDamaged is take, which marks what differs between the table and its indexes. lost takes what was not among the rows.
+func (l *loading) takeDamaged(differ []sqlstore.Row, revision int64) (take func(rows []sqlstore.Row) error, lost func() error) {
+	var mu sync.Mutex
+	damaged := make(map[int64]sqlstore.Row, len(differ))
+	found := map[int64]bool{}
+	for i := range differ {
+		if differ[i].Revision <= revision && differ[i].Superseded == 0 {
+			damaged[differ[i].Revision] = differ[i]
+		}
+	}
+	take = func(rows []sqlstore.Row) error {
+		for i := range rows {
+			if d, ok := damaged[rows[i].Revision]; ok {
+				rows[i].Damaged = d.Damaged
+				mu.Lock()
+				found[rows[i].Revision] = true
+				mu.Unlock()
+			}
+		}
+		return l.take(rows)
+	}
+	return take, func() error {
+		for revision, row := range damaged {
+			if !found[revision] {
+				if err := l.take([]sqlstore.Row{row}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// add takes items of one resource, and lets it learn what they look like.
+func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posting) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := l.found[s]
+	if to == nil {
+		to = &loaded{of: s, keys: keys}
+		l.found[s] = to
+	}
+	if to.keys != keys { // the catalogue has other fields now: the index is made when all is there
+		to.keys = nil
+	}
+	to.all, to.entries = append(to.all, some...), append(to.entries, entries...)
+	s.learn(to.all)
+}
+
+// begin takes items of one resource that are in the order of their keys. What others have added of it stays behind them.
+func (l *loading) begin(with *loaded) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to := l.found[with.of]; to != nil { // a cache file has each resource once, unless it is damaged
+		to.all, to.entries = append(to.all, with.all...), append(to.entries, with.entries...)
+		return
+	}
+	with.ordered = len(with.all)
+	l.found[with.of] = with
+	with.of.learn(with.all)
+}
+
+// sort puts all in order and fills the trees, on all processors, the most work first.
+func (l *loading) sort() {
+	type work struct {
+		size int
+		do   func()
+	}
+	var todo []work
+	for _, r := range l.found {
+		inOrder := r.inOrder() // before order forgets
+		todo = append(todo, work{len(r.all), r.order}, work{len(r.entries), func() { r.enter(inOrder) }})
+	}
+	slices.SortFunc(todo, func(a, b work) int { return cmp.Compare(b.size, a.size) })
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(todo)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(todo)); i = next.Add(1) - 1 {
+				todo[i].do()
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// order fills the items' tree.
+func (r *loaded) order() {
+	r.items = newItems()
+	if r.inOrder() {
+		for _, it := range r.all {
+			r.load(it)
+		}
+	} else {
+		r.sort()
+	}
+	r.items, r.all = tight(r.items), nil
+}
+
+func (r *loaded) sort() {
+	there, _, _ := r.of.extent()
+	again := there > 0 // readers may have some of the items already
+	var all packing.Neighbors
+	for _, some := range grouped(r.all, func(it *Item) (string, *Item) { return it.Namespace, it }, strings.Compare) {
+		slices.SortFunc(some, compareKeys)
+		for _, it := range some {
+			if b := it.body.Load(); !again && b.common != nil {
+				b.common = all.Shared(b.common) // rows come in the order of their revisions: neighbours have met only here
+			}
+			r.load(it)
+		}
+	}
+}
+
+func (r *loaded) load(it *Item) {
+	if it.Corrupt != nil {
+		if r.corrupt == nil {
+			r.corrupt = map[[2]string]*Item{}
+		}
+		r.corrupt[[2]string{it.Namespace, it.Name}] = it
+	}
+	r.items.Load(it)
+}
+
+// enter fills the index. inOrder says that the entries of each term came so.
+func (r *loaded) enter(inOrder bool) {
+	r.index = newPostings()
+	for of, some := range grouped(r.entries, func(p posting) (unique.Handle[term], *Item) { return p.term, p.item }, compareTerms) {
+		if !inOrder {
+			slices.SortFunc(some, compareKeys)
+		}
+		r.index.load(of, some)
+	}
+	r.index.filled()
+	r.entries = nil
+}
+
+// grouped are the items of elements by a key of which there are few, in its order: sorting each
+// group takes a fraction of sorting all, since what is compared lies close together.
+func grouped[E any, K comparable](all []E, split func(E) (K, *Item), compare func(a, b K) int) iter.Seq2[K, []*Item] {
+	at := map[K]int32{}
+	var keys []K
+	var sizes []int
+	of := make([]int32, len(all))
+	for i, e := range all {
+		k, _ := split(e)
+		n, known := at[k]
+		if !known {
+			n = int32(len(keys))
+			at[k], keys, sizes = n, append(keys, k), append(sizes, 0)
+		}
+		of[i] = n
+		sizes[n]++
+	}
+	room := make([]*Item, len(all))
+	groups := make([][]*Item, len(keys))
+	for n, size := range sizes {
+		groups[n], room = room[:0:size], room[size:]
+	}
+	for i, e := range all {
+		_, it := split(e)
+		groups[of[i]] = append(groups[of[i]], it)
+	}
+	slices.SortFunc(keys, compare)
+	return func(yield func(K, []*Item) bool) {
+		for _, k := range keys {
+			if !yield(k, groups[at[k]]) {
+				return
+			}
+		}
+	}
+}
+
+// compareKeys is byKey for sorting.
+func compareKeys(a, b *Item) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func compareTerms(a, b unique.Handle[term]) int { return a.Value().compare(b.Value()) }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -18,39 +19,6 @@ const (
 	firstOwner  = `{"apiVersion":"v1","kind":"A","name":"a","uid":"1"}`
 	secondOwner = `{"uid":"2","name":"\u0062","kind":"B","apiVersion":"g/v1","blockOwnerDeletion":true,"controller":false}`
 )
-
-// TestScanKin: what is scanned of an object's text, and of what only looks like one.
-func TestScanKin(t *testing.T) {
-	for text, want := range map[string]struct {
-		OwnerInfo
-		finalizers string
-		owners     []Owner
-	}{
-		``:                                  {},
-		`{}`:                                {},
-		`[]`:                                {},
-		`{"metadata":null}`:                 {},
-		`{"metadata":{"uid":"u"}}`:          {OwnerInfo: OwnerInfo{UID: "u"}},
-		`{"metadata":{"uid":null}}`:         {},
-		`{"spec":{"metadata":{"uid":"x"}}}`: {},
-		`{"apiVersion":"v1","metadata":{"labels":{"uid":"x"},"uid":"u","deletionTimestamp":null,"finalizers":null,"ownerReferences":null},"spec":{}}`: {OwnerInfo: OwnerInfo{UID: "u"}, finalizers: "null"},
-		`{ "metadata" : { "deletionTimestamp" : "2026-01-01T00:00:00Z" , "finalizers" : [ "x" , "orphan" ] , "uid" : "u" } }`: {
-			OwnerInfo: OwnerInfo{UID: "u", Deleting: true, Orphan: true}, finalizers: `[ "x" , "orphan" ]`,
-		},
-		`{"metadata":{"finalizers":["foregroundDeletion"],"uid":"u"}}`: {OwnerInfo: OwnerInfo{UID: "u", Foreground: true}, finalizers: `["foregroundDeletion"]`},
-		`{"metadata":{"ownerReferences":[` + firstOwner + `,` + secondOwner + `]}}`: {owners: []Owner{
-			{APIVersion: "v1", Kind: "A", Name: "a", UID: "1", JSON: []byte(firstOwner)},
-			{APIVersion: "g/v1", Kind: "B", Name: "b", UID: "2", Blocks: true, JSON: []byte(secondOwner)},
-		}},
-		`{"metadata":{"ownerReferences":[{"blockOwnerDeletion":false}]}}`: {owners: []Owner{{JSON: []byte(`{"blockOwnerDeletion":false}`)}}},
-	} {
-		b := []byte(text)
-		m := scanOwnerInfo(b)
-		if d := cmp.Diff(want.OwnerInfo, m.OwnerInfo) + cmp.Diff(want.finalizers, string(m.finalizers.of(b))) + cmp.Diff(want.owners, appendOwners(nil, m.owners.of(b), true)); d != "" {
-			t.Errorf("%s: %s", text, d)
-		}
-	}
-}
 
 // withMetadata is an item of an object that has more in its metadata.
 func withMetadata(name, more string) *Item {
@@ -91,15 +59,15 @@ func TestOwnerInfoOfPacked(t *testing.T) {
 		"all":     {more: `,"labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["orphan","foregroundDeletion"],"ownerReferences":[` + firstOwner + `]`},
 		"few":     {more: `,"ownerReferences":[` + strings.Join(list[:10], ",") + `]`},
 		"many":    {more: `,"ownerReferences":[` + strings.Join(list, ",") + `]`, many: true},
-		"long":    {more: `,"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + strings.Repeat("x", mostOwners) + `","uid":"1"}]`, many: true},
+		"long":    {more: `,"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"` + strings.Repeat("x", 1<<10) + `","uid":"1"}]`, many: true},
 	} {
 		it := withMetadata(name, c.more)
 		info, owners, before := it.OwnerInfo(), it.Owners(nil), it.Meta().Labels
 		finalizers, whole := it.Written()
 		packed(t, it)
 		b := it.body.Load()
-		if b.ownersKept() == c.many || b.common != nil && len(b.common.Owners) > mostOwners {
-			t.Errorf("%s: owners are kept: %v, in %d bytes", name, b.ownersKept(), len(b.common.Owners))
+		if metadata.HasManyOwners(b.meta()) != c.many || b.common != nil && len(b.common.Owners) > 1<<10 {
+			t.Errorf("%s: owners are kept: %v, in %d bytes", name, !metadata.HasManyOwners(b.meta()), len(b.common.Owners))
 		}
 		if !c.many { // the value is not there to be read
 			away := &body{with: b.with, data: b.data[:b.split:b.split], split: b.split, common: b.common}
@@ -148,24 +116,6 @@ func TestOwnersInCommon(t *testing.T) {
 	if c := room.near.Shared(alike); c.Labels != alike.Labels || at(c.Owners) != at(a.Owners) || room.near.Shared(alike) != c {
 		t.Error("owners are not shared")
 	}
-}
-
-func FuzzOwnerInfo(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"uid":"u","finalizers":["x"],"ownerReferences":[{"uid":"o","blockOwnerDeletion":true}]}}`))
-	f.Add([]byte(`{"metadata":{"ownerReferences":[[{}],"x",1,null,{"uid":{}}]}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		list := scanOwnerInfo(text).owners.of(text)
-		kept, ok := appendKeptOwners([]byte("x"), list)
-		if !ok {
-			if len(kept) != 1 {
-				t.Error("some of them are kept")
-			}
-			return
-		}
-		if d := cmp.Diff(appendOwners(nil, list, false), (&packing.Neighbors{}).Common(nil, kept[1:]).Refs(nil)); d != "" {
-			t.Error(d)
-		}
-	})
 }
 
 func BenchmarkOwnersOfPacked(b *testing.B) {

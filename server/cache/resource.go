@@ -249,7 +249,7 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
 	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process wrote it
 		it = bareItem(&ch.Row, &s.home)
-		it.trust(ch.Value)
+		it.splice(nil, ch.Value)
 	} else {
 		it = s.read(&ch.Row, nil)
 	}

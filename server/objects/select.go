@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -28,12 +29,12 @@ func (s *Store) Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter,
 		return false, err
 	}
 	m, err := it.Form(cache.FormKey{Form: cache.FormOther, For: metaOf{r}}, func(*cache.Item) (any, error) {
-		return cache.ScanMeta(data, r.Storage)
+		return metadata.Scan(data, r.Storage)
 	})
 	if err != nil {
 		return false, err
 	}
-	return f.Shows(it, m.(*cache.Meta)), nil
+	return f.Shows(it, m.(*metadata.Meta)), nil
 }
 
 // Each calls fn with the items of a collection that a filter selects as a version shows

@@ -1,4 +1,4 @@
-package cache
+package metadata
 
 import (
 	"slices"
@@ -92,29 +92,31 @@ func measureMetadata(b []byte, at int, l *layout) int {
 	return end
 }
 
-// splice returns b with a resourceVersion in its metadata and a newline behind it,
-// and the layout of b. room is overwritten; nil: the line gets memory of its own.
-func splice(room, b []byte, revision int64) (out []byte, l layout, err error) {
+// Splice returns the object b with its revision as the resourceVersion of its metadata, and a newline behind it. head is
+// where the members after kind and apiVersion begin, if the object begins with these two. Splice overwrites room; if room
+// is nil, the line gets memory of its own.
+func Splice(room, b []byte, revision int64) (line []byte, head int, err error) {
 	var text [len(`"-9223372036854775808"`)]byte
-	return spliceText(room, b, append(strconv.AppendInt(append(text[:0], '"'), revision, 10), '"'))
+	return SpliceVersion(room, b, append(strconv.AppendInt(append(text[:0], '"'), revision, 10), '"'))
 }
 
-// spliceText is splice of a resourceVersion that is JSON already; nil: there is to be none.
-func spliceText(room, b, version []byte) (out []byte, l layout, err error) {
-	if l, err = measure(b); err != nil {
-		return nil, l, err
+// SpliceVersion is Splice with a resourceVersion that is JSON already; without one if version is nil.
+func SpliceVersion(room, b, version []byte) (line []byte, head int, err error) {
+	l, err := measure(b)
+	if err != nil {
+		return nil, 0, err
 	}
-	out = slices.Grow(room[:0], len(b)-(l.insTo-l.insAt)+len(rvKey)+len(version)+3)
-	out = append(out, b[:l.insAt]...)
+	line = slices.Grow(room[:0], len(b)-(l.insTo-l.insAt)+len(rvKey)+len(version)+3)
+	line = append(line, b[:l.insAt]...)
 	if version != nil {
 		if l.lead {
-			out = append(out, ',')
+			line = append(line, ',')
 		}
-		out = append(append(out, rvKey...), version...)
+		line = append(append(line, rvKey...), version...)
 		if l.trail {
-			out = append(out, ',')
+			line = append(line, ',')
 		}
 	}
-	out = append(out, b[l.insTo:]...)
-	return append(out, '\n'), l, nil
+	line = append(line, b[l.insTo:]...)
+	return append(line, '\n'), l.head, nil
 }

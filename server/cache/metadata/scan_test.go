@@ -1,4 +1,4 @@
-package cache
+package metadata
 
 import (
 	"encoding/json"
@@ -42,7 +42,7 @@ func FuzzSplice(f *testing.F) {
 		if check(b) != nil || repeats(b) {
 			return
 		}
-		out, l, err := splice(nil, b, revision)
+		out, head, err := Splice(nil, b, revision)
 		if err != nil {
 			return
 		}
@@ -58,11 +58,11 @@ func FuzzSplice(f *testing.F) {
 			t.Fatalf("%q -> %q: %s", b, out, diff)
 		}
 		out = out[:len(out)-1]
-		if l.head < 1 || l.head > len(out) {
-			t.Fatalf("head %d of %q", l.head, out)
+		if head < 1 || head > len(out) {
+			t.Fatalf("head %d of %q", head, out)
 		}
-		if !json.Valid(append([]byte("{"), out[l.head:]...)) {
-			t.Fatalf("body %q", out[l.head:])
+		if !json.Valid(append([]byte("{"), out[head:]...)) {
+			t.Fatalf("body %q", out[head:])
 		}
 	})
 }
@@ -97,7 +97,7 @@ func FuzzMeta(f *testing.F) {
 		{Label: "type", Path: []string{"type"}},
 	}}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := ScanMeta(b, st)
+		m, err := Scan(b, st)
 		if err == nil && len(m.Fields) != 3 {
 			t.Fatal("fields are missing")
 		}
@@ -106,12 +106,12 @@ func FuzzMeta(f *testing.F) {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
 		}{}) == nil && !repeats(b) {
-			t.Fatalf("ScanMeta(%q): %v", b, err)
+			t.Fatalf("Scan(%q): %v", b, err)
 		}
 	})
 }
 
-func TestScanMeta(t *testing.T) {
+func TestScan(t *testing.T) {
 	st := &kinds.Storage{Fields: []kinds.SelectableField{
 		{Label: "spec.nodeName", Path: []string{"spec", "nodeName"}},
 		{Label: "spec.hostNetwork", Path: []string{"spec", "hostNetwork"}, Default: "false"},
@@ -122,7 +122,7 @@ func TestScanMeta(t *testing.T) {
 	b := []byte(`{"kind":"Pod","metadata":{"name":"a","uid":"u1","creationTimestamp":"c","deletionTimestamp":"d",` +
 		`"labels":{"x":"y","e":"\u0041b"},"managedFields":[{"fieldsV1":{"f:labels":{}}}]},` +
 		`"spec":{"containers":[{"nodeName":"no"}],"nodeName":"n1","restartPolicy":null},"type":"T"}`)
-	m, err := ScanMeta(b, st)
+	m, err := Scan(b, st)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/cache/blockfile"
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 	"github.com/rowlock/rowlock/server/cache/file"
+	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -298,4 +300,125 @@ func (r *fileLoading) gather(more int) (n int) {
 		n, from = n+items, to
 	}
 	return n
+}
+
+// itemReader makes items of the objects of a block, which is lent: items have memory of their own.
+type itemReader struct {
+	of     *resource
+	shapes []*shape // by dictionary
+	left   file.Objects
+	object file.Object
+	names  []byte // of the objects, one behind the other
+	ends   []int  // of each in names
+}
+
+// next makes an item, whose name is for name to give. fields are the values of its selectable fields, where
+// they are known; they are views of the block.
+func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
+	o := &r.object
+	if err := r.left.Next(o); err != nil {
+		return nil, nil, err
+	}
+	r.names = append(r.names, o.Name...)
+	r.ends = append(r.ends, len(r.names))
+	both := &itemAndBody{item: Item{Namespace: o.Namespace, Revision: o.Revision, Created: o.Created, head: int32(o.Head), home: &r.of.home}}
+	it = &both.item
+	it.body.Store(&both.body)
+	if !o.Packed {
+		both.body.data = slices.Clone(o.Data)
+		return it, nil, nil
+	}
+	if fields, err = r.packed(&both.body, fields); err != nil {
+		return nil, nil, err
+	}
+	return it, fields, nil
+}
+
+// name gives the objects that were read their names, all in one text: that is one piece of memory for the collector
+// instead of a thousand, and what one object that stays can hold is what the names of a block take.
+func (r *itemReader) name(items []*Item) {
+	all, from := string(r.names), 0
+	for i, it := range items {
+		it.Name, from = all[from:r.ends[i]], r.ends[i]
+	}
+}
+
+// itemAndBody is an item and the body that it begins with: one piece of memory for the collector instead of two.
+type itemAndBody struct {
+	item Item
+	body body
+}
+
+// packed fills the body of an object that lies packed, once what reading it relies on is so.
+func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
+	o := &r.object
+	if o.Dictionary >= len(r.shapes) {
+		return nil, file.ErrForm
+	}
+	if n, err := dictionary.Size(o.Data[o.Split:]); err != nil || n != o.Size+1 {
+		return nil, file.ErrForm
+	}
+	with := r.shapes[o.Dictionary]
+	fields, ok := metadata.CheckPacked(o.Data[:o.Split], o.Size, fields)
+	st := with.storage
+	if !ok || st != nil && len(fields) != len(st.Fields) {
+		return nil, file.ErrForm
+	}
+	b.data, b.with, b.size, b.split, b.common = slices.Clone(o.Data), with, int32(o.Size), int32(o.Split), o.Common
+	if st == nil {
+		return nil, nil
+	}
+	return fields, nil
+}
+
+// WriteFile writes the live objects to a cache file, as they lie in memory, beside readers and writers. It needs
+// a block's memory, and holds the states that it is writing. What cannot be read, and the
+// server's own rows, are left out.
+func (c *Cache) WriteFile(ctx context.Context, cfg *file.Config) (done file.Written, err error) {
+	w, err := file.Create(ctx, cfg)
+	if err != nil {
+		return done, fmt.Errorf("writing a cache file: %w", err)
+	}
+	defer w.Discard()
+	for _, key := range c.Storages() {
+		if s := c.resource(key); !s.internal && !cfg.Leave(key) {
+			if err := s.write(w); err != nil {
+				return done, fmt.Errorf("writing a cache file, %s: %w", key, err)
+			}
+		}
+	}
+	if done, err = w.Finish(); err != nil {
+		return done, fmt.Errorf("writing a cache file: %w", err)
+	}
+	return done, nil
+}
+
+func (s *resource) write(w *file.Writer) error {
+	if err := w.Begin(s.key, fieldLabels(s.storage.Load())); err != nil {
+		return err
+	}
+	var err error
+	s.state().items.Scan(func(it *Item) bool {
+		b := it.body.Load()
+		if it.Corrupt != nil || b.bare() {
+			return true
+		}
+		o := file.Object{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision, Created: it.Created, Head: int(it.head), Data: b.data}
+		if b.packed() {
+			o.With, o.Size, o.Split, o.Common = b.with.objects, int(b.size), int(b.split), b.common
+		}
+		err = w.Add(&o)
+		return err == nil
+	})
+	return err
+}
+
+// fieldLabels are those of a storage's selectable fields.
+func fieldLabels(st *kinds.Storage) (labels []string) {
+	if st != nil {
+		for _, f := range st.Fields {
+			labels = append(labels, f.Label)
+		}
+	}
+	return labels
 }
