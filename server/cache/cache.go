@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -8,9 +9,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/codecs/json"
-	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -31,22 +30,28 @@ type Config struct {
 	Corrupt func(key sqlstore.Key, item *Item)
 }
 
+// Source is what Load reads from; sqlstore.Store is one.
+type Source interface {
+	Head(ctx context.Context) (int64, error)
+	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
+	CheckRows(ctx context.Context, values bool, page func(differ []sqlstore.Row) error) error
+}
+
+// CorruptItem is an object that cannot be read.
+type CorruptItem struct {
+	Key      sqlstore.Key
+	Revision int64
+	Reason   error
+}
+
 // Cache is the memory of one server. It implements sqlstore.Sink.
 type Cache struct {
-	catalogue *kinds.Catalogue
-	cfg       Config
+	core
 
-	resources sync.Map // storage key -> *resource
-	making    sync.Mutex
-	base      int64 // revision of the last Load; guarded by making
-	revision  atomic.Int64
-	fanOuts   fanOuts
-	plain     packing.Budget
-	replays   chan struct{} // held while a page of the log is read for a watcher
+	making sync.Mutex
+	base   int64 // revision of the last Load; guarded by making
 
-	rows atomic.Pointer[sqlstore.Attestor] // to read one again whose packed bytes were damaged; nil before LoadCopy
-
-	damaged atomic.Pointer[[]CorruptItem] // what CheckRows took note of
+	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
 
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
@@ -56,14 +61,6 @@ type Cache struct {
 type waiter struct {
 	revision int64
 	done     chan struct{}
-}
-
-// Pending travels as sqlstore.Op.Aux from a writer to Apply, which sets Item
-// before the write is acknowledged. So the writer answers with the very item that
-// readers see.
-type Pending struct {
-	Item   *Item
-	Commit *tracing.Span // of the write, where it is traced
 }
 
 // New makes an empty cache; selectable fields and indexes come from the catalogue.
@@ -88,13 +85,16 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	c := &Cache{catalogue: catalogue, cfg: cfg, replays: make(chan struct{}, replaysMost)}
+	c := &Cache{}
+	c.catalogue, c.clock, c.json, c.corrupt = catalogue, cfg.Clock, cfg.JSON, cfg.Corrupt
+	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
+	c.replays = make(chan struct{}, replaysMost)
 	c.plain.Most = cfg.PlainBytes
 	return c
 }
 
 // JSON reads the cache's items.
-func (c *Cache) JSON() json.Codec { return c.cfg.JSON }
+func (c *Cache) JSON() json.Codec { return c.json }
 
 // resource finds a storage's resource, or makes it.
 func (c *Cache) resource(key string) *resource {
@@ -106,10 +106,7 @@ func (c *Cache) resource(key string) *resource {
 	if s, ok := c.resources.Load(key); ok {
 		return s.(*resource)
 	}
-	s := newResource(key, c.storageOf(key), c.base, eventLogBounds{
-		count: c.cfg.RingEvents, bytes: c.cfg.RingBytes, age: int64(c.cfg.RingAge / time.Second),
-	})
-	s.cache, s.plain, s.again = c, &c.plain, s.restore
+	s := c.newResource(key, c.storageOf(key), c.base)
 	c.resources.Store(key, s)
 	return s
 }
@@ -131,9 +128,6 @@ func (c *Cache) storageOf(key string) *kinds.Storage {
 	return nil
 }
 
-func (s *resource) cacheRevision() int64 { return s.cache.revision.Load() }
-func (s *resource) now() time.Time       { return s.cache.cfg.Clock() }
-
 // Apply takes the next changes of the log; see sqlstore.Sink.
 func (c *Cache) Apply(batch []sqlstore.Change) {
 	seen := c.revision.Load()
@@ -143,7 +137,7 @@ func (c *Cache) Apply(batch []sqlstore.Change) {
 	if len(batch) == 0 {
 		return
 	}
-	now := c.cfg.Clock().Unix()
+	now := c.clock().Unix()
 	if len(batch) == 1 {
 		one := [1]*sqlstore.Change{&batch[0]}
 		c.resource(batch[0].Key.Resource).apply(one[:], now)
@@ -238,7 +232,7 @@ func (c *Cache) snapshot(s *resource) *Snapshot {
 	// The revision is read first: all changes up to it are then in what is loaded.
 	revision := c.revision.Load()
 	v := s.state()
-	return &Snapshot{Revision: max(revision, v.changed), resource: s, v: v}
+	return &Snapshot{Revision: max(revision, v.changed), v: v}
 }
 
 // At finds the snapshot of a storage at a revision, if memory still has it, or nil.
@@ -247,7 +241,7 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 	applied := c.revision.Load()
 	v := s.state()
 	if v.changed <= revision && revision <= applied {
-		return &Snapshot{Revision: revision, resource: s, v: v}
+		return &Snapshot{Revision: revision, v: v}
 	}
 	old := s.pins.find(revision)
 	if old == nil && revision <= applied {
@@ -256,7 +250,7 @@ func (c *Cache) At(storage string, revision int64) *Snapshot {
 	if old == nil {
 		return nil
 	}
-	return &Snapshot{Revision: revision, resource: s, v: old}
+	return &Snapshot{Revision: revision, v: old}
 }
 
 // Count is the number of live items of a storage.
@@ -335,7 +329,7 @@ func (c *Cache) Run(ctx context.Context) error {
 
 // Forget drops events and pinned snapshots that are past their time.
 func (c *Cache) Forget() {
-	now := c.cfg.Clock()
+	now := c.clock()
 	c.resources.Range(func(_, v any) bool {
 		s := v.(*resource)
 		s.mu.Lock()
@@ -347,3 +341,87 @@ func (c *Cache) Forget() {
 		return true
 	})
 }
+
+// Watch starts a watcher of the changes after a revision; one in the future sees
+// nothing until then. Changes older than memory are read from log as Take is called.
+// Errors: sqlstore.CompactedError.
+func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watcher, error) {
+	s := c.fresh(storage)
+	if scope.Log == nil {
+		scope.Log = log // memory may move on before the first Take
+	}
+	w := s.newWatcher(scope, after)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.generation = s.generation
+	if after >= s.recent.floor {
+		s.watchers.catchUp(w, after)
+		w.Wake()
+		return w, nil
+	}
+	if floor := log.Floor(); after < floor {
+		return nil, &sqlstore.CompactedError{Revision: after, Floor: floor}
+	}
+	w.history = &history{log: log, next: after}
+	w.state.Store(catchingUp)
+	w.Wake()
+	return w, nil
+}
+
+// WatchNow starts a watcher of the changes after the newest snapshot, which it returns too.
+func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
+	s := c.fresh(storage)
+	w := s.newWatcher(scope, 0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.generation = s.generation
+	snap := c.snapshot(s)
+	w.after = snap.Revision
+	w.place = s.bucketFor(&w.scope)
+	s.watchers.add(w)
+	return w, snap
+}
+
+// End ends the watchers of a storage with ErrEnded once they have taken the events up to now: what they watch is no longer
+// served as it was. New watchers are not affected.
+func (c *Cache) End(storage string) {
+	v, ok := c.resources.Load(storage)
+	if !ok {
+		return
+	}
+	s := v.(*resource)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation++
+	s.watchers.each(func(w *Watcher) {
+		s.watchers.remove(w)
+		w.drain(ErrEnded)
+	})
+}
+
+// EndSlow ends watchers that are too slow, and frees what they hold: first those that catch up and whose next
+// event is no longer in the event log, then the slowest ones until the old events in the queues of all others
+// are within slowBytes.
+func (c *Cache) EndSlow() {
+	var slow []slowWatcher
+	total := 0
+	c.resources.Range(func(_, v any) bool {
+		for _, l := range v.(*resource).slow() {
+			slow = append(slow, l)
+			total += l.held
+		}
+		return true
+	})
+	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
+	for _, l := range slow {
+		if total <= slowBytes {
+			return
+		}
+		l.w.end(ErrSlow)
+		total -= l.held
+	}
+}
+
+// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with
+// hooks are not notified of what comes later.
+func (c *Cache) Close() { c.hub.close() }

@@ -1,21 +1,12 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
-
-// CorruptItem is an object that cannot be read.
-type CorruptItem struct {
-	Key      sqlstore.Key
-	Revision int64
-	Reason   error
-}
 
 // Corrupt lists the live objects that cannot be read, in key order.
 func (c *Cache) Corrupt() []CorruptItem {
@@ -78,47 +69,6 @@ func (c *Cache) noted() []CorruptItem {
 	return nil
 }
 
-func (s *resource) keyOf(it *Item) sqlstore.Key {
-	return sqlstore.Key{Resource: s.key, Namespace: it.Namespace, Name: it.Name}
-}
-
-// resource is what serves the resource's objects in their stored version, or nil.
-func (s *resource) resource() *kinds.Resource {
-	if s.cache.catalogue == nil || s.internal {
-		return nil
-	}
-	return s.cache.catalogue.ByStorage(s.key)
-}
-
-// read makes an item of a row as it lies in the table.
-func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
-	it := bareItem(row, &s.home)
-	switch {
-	case !s.internal:
-		it.judge(s.cache.cfg.JSON, s.resource(), row, room)
-	case row.Damaged != nil:
-		it.Corrupt = row.Damaged
-	}
-	return it
-}
-
-// count keeps track of the items that cannot be read.
-func (s *resource) count(it, old *Item) {
-	if old != nil && old.Corrupt != nil {
-		delete(s.corrupt, [2]string{old.Namespace, old.Name})
-	}
-	if it == nil || it.Corrupt == nil {
-		return
-	}
-	if s.corrupt == nil {
-		s.corrupt = map[[2]string]*Item{}
-	}
-	s.corrupt[[2]string{it.Namespace, it.Name}] = it
-	if f := s.cache.cfg.Corrupt; f != nil {
-		f(s.keyOf(it), it)
-	}
-}
-
 // Opener decrypts what lies in the table; sqlstore.Store is one.
 type Opener interface {
 	Open(ctx context.Context, key sqlstore.Key, stored []byte) ([]byte, error)
@@ -154,83 +104,4 @@ func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 		return true
 	})
 	return opened
-}
-
-// sealed lists the live items that cannot be decrypted, in no order.
-func (s *resource) sealed() (list []*Item) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, it := range s.corrupt {
-		if it.Sealed {
-			list = append(list, it)
-		}
-	}
-	return list
-}
-
-// reread puts an item that can be read in the place of what it was; false if there is
-// another one by now.
-func (s *resource) reread(old, it *Item) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if have, _ := s.items.Get(old); have != old {
-		return false
-	}
-	s.alter(func() { s.set(it, old) })
-	s.recent.reread(old, it)
-	s.watchers.each(func(w *Watcher) { w.reread(it) })
-	return true
-}
-
-// reread gives an object that can be read now to a watcher that does not go by the log. The
-// resource's mu is held.
-func (w *Watcher) reread(it *Item) {
-	sc := &w.scope
-	if sc.Log != nil || sc.Namespace != "" && sc.Namespace != it.Namespace || sc.Name != "" && sc.Name != it.Name || !sc.Filter.Match(it) {
-		return
-	}
-	if w.is(catchingUp) || !w.push(Delivery{Event: &Event{Type: Added, Item: it}, Type: Added}) {
-		w.resource.watchers.remove(w)
-		w.end(ErrSlow)
-		return
-	}
-	w.Wake()
-}
-
-// A cache file is sealed, so its objects are as its writer had them in memory. No server has unpacked them since they were
-// packed, perhaps weeks and several files before: bytes that memory has damaged meanwhile would end each start that
-// meets them. So what cannot be unpacked is read from its row once more.
-
-// restoreFor bounds how long who meets such an object waits for the database.
-const restoreFor = 10 * time.Second
-
-// restore reads an object from its row whose packed body does not come back, which is its body from then on. It
-// is nil where that cannot be, or the row is another object's. Callers may hold the locks of the resource.
-func (s *resource) restore(it *Item, b *body) (made *body) {
-	from := s.cache.rows.Load()
-	if from == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), restoreFor)
-	defer cancel()
-	err := (*from).ReadRows(ctx, []int64{it.Revision}, func(rows []sqlstore.Row) error {
-		for i := range rows {
-			if rows[i].Revision != it.Revision || rows[i].Key != s.keyOf(it) {
-				continue
-			}
-			row := rows[i]
-			row.Value = bytes.Clone(row.Value)
-			if one := s.read(&row, nil); one.Corrupt == nil && one.head == it.head && one.Size() == int(b.size) {
-				made = one.body.Load()
-			}
-		}
-		return nil
-	})
-	if err != nil || made == nil || made.bare() {
-		return nil
-	}
-	if it.body.CompareAndSwap(b, made) {
-		it.home.plain.Grow(len(made.data))
-	}
-	return made
 }

@@ -176,15 +176,15 @@ func (f *Filter) pinned(index int) (string, bool) {
 // than the best of them saves.
 const maxPostings = 16
 
-// postings lists index keys of which every selected item has one, as far as fields and labels
-// are indexed.
-func (f *Filter) postings(s *resource, indexed, labeled bool) []term {
+// postings lists index keys of which every selected item has one. keys are the posting keys of the fields, nil if no
+// field is indexed; labeled says that labels are indexed.
+func (f *Filter) postings(keys []string, labeled bool) []term {
 	if f == nil {
 		return nil
 	}
 	var out []term
 	for _, t := range f.Fields {
-		if key := s.indexKey(t.Index); indexed && key != "" && !t.Not && len(out) < maxPostings {
+		if key := indexKey(keys, t.Index); key != "" && !t.Not && len(out) < maxPostings {
 			out = append(out, term{key: key, value: t.Value})
 		}
 	}

@@ -12,18 +12,9 @@ import (
 	"sync/atomic"
 	"unique"
 
-	"github.com/tidwall/btree"
-
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
 )
-
-// Source is what Load reads from; sqlstore.Store is one.
-type Source interface {
-	Head(ctx context.Context) (int64, error)
-	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
-	CheckRows(ctx context.Context, values bool, page func(differ []sqlstore.Row) error) error
-}
 
 // Load fills the cache with all live rows and returns their revision; the changes after it
 // are for Apply. What the cache held before is dropped, and its watchers are ended, as the
@@ -71,10 +62,6 @@ func (c *Cache) load(ctx context.Context, s Source, afresh bool) (revision int64
 func (c *Cache) Reload(ctx context.Context, s *sqlstore.Store, afresh bool) (int64, error) {
 	return c.load(ctx, s, afresh)
 }
-
-type items = btree.BTreeG[*Item]
-
-func newItems() *items { return btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}) }
 
 // read makes the items of a revision, by storage. An item that is in memory already
 // is used again, with the wire forms that it has, unless all is read afresh.
@@ -403,13 +390,3 @@ func grouped[E any, K comparable](all []E, split func(E) (K, *Item), compare fun
 		}
 	}
 }
-
-// compareKeys is byKey for sorting.
-func compareKeys(a, b *Item) int {
-	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
-}
-
-func compareTerms(a, b unique.Handle[term]) int { return a.Value().compare(b.Value()) }

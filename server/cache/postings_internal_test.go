@@ -251,7 +251,7 @@ func TestSlicesOfPostingsAreTight(t *testing.T) {
 // TestLoadedTreesLetGo: what took the place of a loaded item is all that is held.
 func TestLoadedTreesLetGo(t *testing.T) {
 	const n = 5000
-	s := newResource("pods", nil, 0, eventLogBounds{})
+	s := new(core).newResource("pods", nil, 0)
 	r := &loaded{of: s, ordered: n}
 	all, of := spread(n, n)
 	r.all = slices.Clone(all)
@@ -355,7 +355,7 @@ func BenchmarkPostings(b *testing.B) {
 			})
 		}
 		b.Run(name+"select", func(b *testing.B) {
-			s := &Snapshot{resource: newResource("pods", nil, 0, eventLogBounds{}), v: &state{items: tree, labels: into}}
+			s := &Snapshot{v: &state{items: tree, labels: into, of: &readers{}}}
 			f := NewFilter(labels.SelectorFromSet(labels.Set{"node": "node-000000"}), nil)
 			b.ReportAllocs()
 			got := 0

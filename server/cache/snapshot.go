@@ -3,29 +3,37 @@ package cache
 import (
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/tidwall/btree"
 )
 
 // Snapshot is one storage's live items at one revision. O(1), immutable.
 type Snapshot struct {
 	Revision int64
 
-	resource *resource
-	v        *state
+	v *state
 }
 
-// pivots lends the items that searches compare with.
-var pivots = sync.Pool{New: func() any { return new(Item) }}
-
-func pivot(namespace, name string) *Item {
-	p := pivots.Get().(*Item)
-	p.Namespace, p.Name = namespace, name
-	return p
+// readers is what the snapshots of one storage share.
+type readers struct {
+	pins       pins
+	clock      func() time.Time
+	keys       atomic.Pointer[[]string] // posting keys of the selectable fields, "" where there is no index
+	wantLabels func()                   // has an index of labels made, unless there is one
 }
 
-func release(p *Item) {
-	p.Namespace, p.Name = "", ""
-	pivots.Put(p)
+// state is a state of a resource that never changes.
+type state struct {
+	changed int64 // the state is that of every revision from here to the next change
+	removed int64 // no item has gone since
+	items   *btree.BTreeG[*Item]
+	index   *postings // of fields; nil: none are indexed
+	labels  *postings // nil: not indexed, or not yet
+	corrupt bool      // some of items cannot be read, or may not
+	keys    *[]string // posting keys of the fields in index
+	of      *readers
 }
 
 // Len counts all items.
@@ -146,7 +154,7 @@ func (s *Snapshot) Pin() {
 	if s.v == nil {
 		return
 	}
-	ps, now := &s.resource.pins, s.resource.now()
+	ps, now := &s.v.of.pins, s.v.of.clock()
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.expire(now)
@@ -182,29 +190,6 @@ func (ps *pins) find(revision int64) *state {
 		}
 	}
 	return nil
-}
-
-// rewind makes the state at an earlier revision by undoing recent events, or
-// returns nil if they do not reach back so far.
-func (s *resource) rewind(revision int64) *state {
-	s.mu.Lock()
-	if revision < s.recent.floor {
-		s.mu.Unlock()
-		return nil
-	}
-	s.trees.Lock()
-	items := s.items.Copy()
-	s.trees.Unlock()
-	undo := append([]*Event(nil), s.recent.after(revision)...)
-	s.mu.Unlock()
-	for i := len(undo) - 1; i >= 0; i-- {
-		if e := undo[i]; e.Prev != nil {
-			items.Set(e.Prev)
-		} else {
-			items.Delete(e.Item)
-		}
-	}
-	return &state{changed: revision, items: items, corrupt: true} // some of them may be
 }
 
 // Selection is what a filter selects of a snapshot, for one namespace or all. Which way is the
@@ -248,7 +233,7 @@ func (s *Snapshot) Selection(f *Filter, namespace string) *Selection {
 		}
 	}
 	if f.labeled && s.v.labels == nil {
-		s.resource.indexLabels()
+		s.v.of.wantLabels()
 	}
 	if e, ok := s.best(f, out.namespace); ok {
 		out.entries = e
@@ -304,7 +289,11 @@ func (s *Snapshot) best(f *Filter, namespace string) (best entries, ok bool) {
 	if s.v.corrupt { // indexes do not have what cannot be read
 		return best, false
 	}
-	for _, k := range f.postings(s.resource, s.v.index != nil, s.v.labels != nil) {
+	var keys []string
+	if s.v.index != nil && s.v.keys == s.v.of.keys.Load() { // else the filter's fields are others than those of the index
+		keys = *s.v.keys
+	}
+	for _, k := range f.postings(keys, s.v.labels != nil) {
 		if e := s.v.entries(k); !ok || e.len() < best.len() {
 			best, ok = e, true
 		}

@@ -38,6 +38,52 @@ const (
 	ended
 )
 
+// hub is what the watchers of all storages share.
+type hub struct {
+	revision atomic.Int64  // the newest one applied
+	replays  chan struct{} // held while a page of the store's log is read for a watcher
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // goroutines of fanOut, and those that index labels; added to under mu, unless closed
+}
+
+// start starts a goroutine that close waits for, unless the cache is closed.
+func (h *hub) start(run func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.running.Go(run)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.running.Wait()
+}
+
+// isClosed says that a goroutine that takes long should give up.
+func (h *hub) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// stream is what happens to the objects of one storage: the recent events, and the watchers of those to come.
+type stream struct {
+	readers
+	hub   *hub
+	key   string
+	parse func(row *sqlstore.Row) *Item // makes an item of a row as it lies in the table
+
+	mu         sync.Mutex // held while the resource changes, and to watch from a known point
+	recent     eventLog
+	watchers   watchers
+	generation int64 // counts the calls of end
+}
+
 // Scope is what a watcher wants to see of a storage.
 type Scope struct {
 	Namespace string // "": all
@@ -53,11 +99,11 @@ type Scope struct {
 // Watcher receives the changes of a scope in revision order. It belongs to one
 // goroutine, which must Stop it.
 type Watcher struct {
-	resource *resource
-	scope    Scope
-	after    int64
-	place    bucketKey
-	index    int // in its bucket
+	stream *stream
+	scope  Scope
+	after  int64
+	place  bucketKey
+	index  int // in its bucket
 
 	ready  chan struct{}
 	signal atomic.Uint32
@@ -284,7 +330,7 @@ func (ws *watchers) wake() *fanOut {
 }
 
 // bucketFor places a watcher.
-func (s *resource) bucketFor(sc *Scope) bucketKey {
+func (s *stream) bucketFor(sc *Scope) bucketKey {
 	name, namespace := sc.Name, sc.Namespace
 	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
 		name = n
@@ -297,7 +343,7 @@ func (s *resource) bucketFor(sc *Scope) bucketKey {
 	}
 	if sc.Filter != nil {
 		for _, t := range sc.Filter.Fields {
-			if key := s.indexKey(t.Index); key != "" && !t.Not {
+			if key := indexKey(*s.keys.Load(), t.Index); key != "" && !t.Not {
 				return bucketKey{bucketField, key, t.Value}
 			}
 		}
@@ -309,7 +355,7 @@ func (s *resource) bucketFor(sc *Scope) bucketKey {
 }
 
 // dispatch gives an event to the watchers that want it.
-func (s *resource) dispatch(e *Event) {
+func (s *stream) dispatch(e *Event) {
 	ws := &s.watchers
 	if len(ws.buckets) == 0 {
 		return
@@ -331,7 +377,7 @@ func (s *resource) dispatch(e *Event) {
 }
 
 // offerFields reaches the watchers of the field's value now and of that before.
-func (s *resource) offerFields(e *Event) {
+func (s *stream) offerFields(e *Event) {
 	now := e.Item.fieldMeta().Fields
 	var was []string
 	if e.Prev != nil {
@@ -348,7 +394,7 @@ func (s *resource) offerFields(e *Event) {
 	}
 }
 
-func (s *resource) offer(k bucketKey, e *Event) {
+func (s *stream) offer(k bucketKey, e *Event) {
 	for _, w := range s.watchers.buckets[k] {
 		if !w.is(synced) {
 			continue // since an earlier event of the batch
@@ -424,48 +470,8 @@ type history struct {
 	next int64 // the last revision read
 }
 
-// Watch starts a watcher of the changes after a revision; one in the future sees
-// nothing until then. Changes older than memory are read from log as Take is called.
-// Errors: sqlstore.CompactedError.
-func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watcher, error) {
-	s := c.fresh(storage)
-	if scope.Log == nil {
-		scope.Log = log // memory may move on before the first Take
-	}
-	w := s.newWatcher(scope, after)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.generation = s.generation
-	if after >= s.recent.floor {
-		s.watchers.catchUp(w, after)
-		w.Wake()
-		return w, nil
-	}
-	if floor := log.Floor(); after < floor {
-		return nil, &sqlstore.CompactedError{Revision: after, Floor: floor}
-	}
-	w.history = &history{log: log, next: after}
-	w.state.Store(catchingUp)
-	w.Wake()
-	return w, nil
-}
-
-// WatchNow starts a watcher of the changes after the newest snapshot, which it returns too.
-func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
-	s := c.fresh(storage)
-	w := s.newWatcher(scope, 0)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.generation = s.generation
-	snap := c.snapshot(s)
-	w.after = snap.Revision
-	w.place = s.bucketFor(&w.scope)
-	s.watchers.add(w)
-	return w, snap
-}
-
-func (s *resource) newWatcher(scope Scope, after int64) *Watcher {
-	return &Watcher{resource: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
+func (s *stream) newWatcher(scope Scope, after int64) *Watcher {
+	return &Watcher{stream: s, scope: scope, after: after, ready: make(chan struct{}, 1)}
 }
 
 // Wake signals Ready.
@@ -488,7 +494,7 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
 	}
-	revision := w.resource.cacheRevision()
+	revision := w.stream.hub.revision.Load()
 	clear(buf)
 	w.mu.Lock()
 	// Others make a synced watcher catch up, or end it, and never the reverse. So one that is synced now was so when the
@@ -528,7 +534,7 @@ func (w *Watcher) isBegun() bool {
 
 // catchUp reads a page of the event log. A watcher that has read all of it is synced.
 func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
-	s := w.resource
+	s := w.stream
 	s.mu.Lock()
 	if w.seenUpTo < s.recent.floor {
 		defer s.mu.Unlock()
@@ -584,26 +590,26 @@ func page(events []*Event) []*Event {
 func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
 	h := w.history
 	select {
-	case w.resource.cache.replays <- struct{}{}:
+	case w.stream.hub.replays <- struct{}{}:
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
 	}
 	page, err := h.log.Changes(ctx, h.next, historyPage, true)
-	<-w.resource.cache.replays
+	<-w.stream.hub.replays
 	if err != nil {
 		return nil, 0, err
 	}
 	for i := range page {
 		ch := &page[i]
 		h.next = ch.Revision
-		if ch.Key.Resource != w.resource.key {
+		if ch.Key.Resource != w.stream.key {
 			continue
 		}
-		if d, ok := w.sees(w.resource.event(ch)); ok {
+		if d, ok := w.sees(w.stream.event(ch)); ok {
 			out = append(out, d)
 		}
 	}
-	s := w.resource
+	s := w.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.next >= s.recent.floor {
@@ -619,12 +625,12 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 }
 
 // event makes an event of a change that was read from the log.
-func (s *resource) event(ch *sqlstore.Change) *Event {
-	e := &Event{Type: Modified, Item: s.read(&ch.Row, nil)}
+func (s *stream) event(ch *sqlstore.Change) *Event {
+	e := &Event{Type: Modified, Item: s.parse(&ch.Row)}
 	if ch.PrevRevision > 0 {
 		prev := ch.Row
 		prev.Revision, prev.Value, prev.Deleted, prev.Unopened, prev.Damaged = ch.PrevRevision, ch.PrevValue, false, ch.PrevUnopened, ch.PrevDamaged
-		e.Prev = s.read(&prev, nil)
+		e.Prev = s.parse(&prev)
 	}
 	switch {
 	case ch.Deleted:
@@ -638,7 +644,7 @@ func (s *resource) event(ch *sqlstore.Change) *Event {
 // Stop ends the watcher. It may be called twice.
 func (w *Watcher) Stop() {
 	defer w.Written()
-	s := w.resource
+	s := w.stream
 	s.mu.Lock()
 	if w.history == nil {
 		s.watchers.remove(w)
@@ -652,23 +658,6 @@ func (w *Watcher) Stop() {
 // ErrEnded is what Take says once all was taken of a storage that has ended.
 var ErrEnded = errors.New("what was watched is served anew, or no more")
 
-// End ends the watchers of a storage with ErrEnded once they have taken the events up to now: what they watch is no longer
-// served as it was. New watchers are not affected.
-func (c *Cache) End(storage string) {
-	v, ok := c.resources.Load(storage)
-	if !ok {
-		return
-	}
-	s := v.(*resource)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.generation++
-	s.watchers.each(func(w *Watcher) {
-		s.watchers.remove(w)
-		w.drain(ErrEnded)
-	})
-}
-
 // slowBytes is how many bytes of events that the event logs no longer hold may be queued,
 // for all watchers together.
 const slowBytes = 64 << 20
@@ -680,32 +669,9 @@ type slowWatcher struct {
 	held   int
 }
 
-// EndSlow ends watchers that are too slow, and frees what they hold: first those that catch up and whose next
-// event is no longer in the event log, then the slowest ones until the old events in the queues of all others
-// are within slowBytes.
-func (c *Cache) EndSlow() {
-	var slow []slowWatcher
-	total := 0
-	c.resources.Range(func(_, v any) bool {
-		for _, l := range v.(*resource).slow() {
-			slow = append(slow, l)
-			total += l.held
-		}
-		return true
-	})
-	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
-	for _, l := range slow {
-		if total <= slowBytes {
-			return
-		}
-		l.w.end(ErrSlow)
-		total -= l.held
-	}
-}
-
 // slow lists the watchers of a resource whose queues hold events that the event log does not, and ends those that
 // cannot catch up any more.
-func (s *resource) slow() (slow []slowWatcher) {
+func (s *stream) slow() (slow []slowWatcher) {
 	s.mu.Lock()
 	floor := s.recent.floor
 	var all []*Watcher
@@ -738,36 +704,6 @@ const (
 	groupStep  = 128
 )
 
-// fanOuts owns the goroutines of fanOut, and those that index labels.
-type fanOuts struct {
-	mu     sync.Mutex
-	closed bool
-	wg     sync.WaitGroup // added to under mu, unless closed
-}
-
-// start starts one goroutine, unless the cache is closed.
-func (o *fanOuts) start(run func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.closed {
-		o.wg.Go(run)
-	}
-}
-
-func (o *fanOuts) close() {
-	o.mu.Lock()
-	o.closed = true
-	o.mu.Unlock()
-	o.wg.Wait()
-}
-
-// ended says that whoever close waits for should give up what takes long.
-func (o *fanOuts) ended() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.closed
-}
-
 // fanOut notifies watchers with hooks that they were given something. That may take a
 // while, and a writer waits for its answer meanwhile: so it is not done by whoever applies
 // changes, but by goroutines that end with it. They take half of the processors, so that
@@ -778,7 +714,7 @@ type fanOut struct {
 	next     atomic.Int64
 }
 
-func (f *fanOut) start(owner *fanOuts) {
+func (f *fanOut) start(owner *hub) {
 	owner.start(func() {
 		if f.step == groupStep {
 			slices.SortFunc(f.watchers, func(a, b *Watcher) int { return cmp.Compare(a.scope.order(), b.scope.order()) })
@@ -842,6 +778,17 @@ func (w *Watcher) SetHooks(h Hooks) { w.hooks.Store(&h) }
 // that calls Take.
 func (w *Watcher) InMemory() bool { return !w.is(catchingUp) }
 
-// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with
-// hooks are not notified of what comes later.
-func (c *Cache) Close() { c.fanOuts.close() }
+// reread gives an object that can be read now to a watcher that does not go by the log. The
+// resource's mu is held.
+func (w *Watcher) reread(it *Item) {
+	sc := &w.scope
+	if sc.Log != nil || sc.Namespace != "" && sc.Namespace != it.Namespace || sc.Name != "" && sc.Name != it.Name || !sc.Filter.Match(it) {
+		return
+	}
+	if w.is(catchingUp) || !w.push(Delivery{Event: &Event{Type: Added, Item: it}, Type: Added}) {
+		w.stream.watchers.remove(w)
+		w.end(ErrSlow)
+		return
+	}
+	w.Wake()
+}
