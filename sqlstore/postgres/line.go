@@ -1,19 +1,13 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -34,63 +28,6 @@ import (
 //
 // The row is looked at in each new connection and with the bounds, the newest revision in each batch and
 // with the bounds. None of the functions that are called needs a right that ordinary roles lack.
-
-// identity is which database one is. Parts that a service does not tell are empty, and equal to any.
-type identity struct {
-	system   string // the number of the cluster
-	timeline int64
-	database string // the number of the database in it
-	table    string // the number of kv
-}
-
-func (i identity) is(other identity) bool {
-	same := func(a, b string) bool { return a == "" || b == "" || a == b }
-	return same(i.system, other.system) && same(i.database, other.database) && same(i.table, other.table) &&
-		(i.timeline == 0 || other.timeline == 0 || i.timeline == other.timeline)
-}
-
-// branchedBefore says that i is a state of the same cluster from before other was promoted.
-func (i identity) branchedBefore(other identity) bool {
-	return i.system != "" && i.system == other.system && i.timeline != 0 && i.timeline < other.timeline
-}
-
-func (i identity) String() string {
-	return fmt.Sprintf("cluster %s timeline %d database %s table %s", cmp.Or(i.system, "?"), i.timeline, cmp.Or(i.database, "?"), cmp.Or(i.table, "?"))
-}
-
-// place is a database, and what its row says.
-type place struct {
-	identity
-	number   int64    // of the row; 0: there is none
-	in       identity // that the row was written in
-	from, to int64    // revisions that were left out then
-}
-
-// columnsOfPlace is how many qPlace has.
-const columnsOfPlace = 6
-
-// parsePlace reads the columns of qPlace. What cannot be read is as if it were not there.
-func parsePlace(column [columnsOfPlace]string) (p place) {
-	number := func(s string) int64 {
-		n, _ := strconv.ParseInt(s, 10, 64)
-		return n
-	}
-	p.identity = identity{column[0], number(column[1]), column[2], column[3]}
-	if f := strings.Split(column[5], " "); len(f) == 6 {
-		p.number = number(column[4])
-		p.in = identity{f[0], number(f[1]), f[2], f[3]}
-		p.from, p.to = number(f[4]), number(f[5])
-	}
-	return p
-}
-
-// word is what the row says in this database.
-func (p *place) word() string {
-	return fmt.Sprintf("%s %d %s %s %d %d", p.system, p.timeline, p.database, p.table, p.from, p.to)
-}
-
-// own says that the row was written in this database.
-func (p *place) own() bool { return p.number > 0 && p.in.is(p.identity) }
 
 // standing is how a database stands to the one that was used before.
 type standing int
@@ -281,173 +218,4 @@ func (d *Driver) validate(ctx context.Context, c *pgconn.PgConn) error {
 		return err
 	}
 	return d.line.meet(p)
-}
-
-// placeOf reads what a database says of itself; not ok: it has no tables yet.
-func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok bool, err error) {
-	for _, bare := range []bool{false, true} {
-		var column [columnsOfPlace]string
-		results, err := c.Exec(ctx, placeQuery(bare)).ReadAll()
-		var pg *pgconn.PgError
-		switch {
-		case err == nil && len(results) == 1 && len(results[0].Rows) == 1 && len(results[0].Rows[0]) == len(column):
-			for i, text := range results[0].Rows[0] {
-				column[i] = string(text)
-			}
-			d.line.bare.Store(bare)
-			return parsePlace(column), true, nil
-		case err == nil:
-			return p, false, errors.New("the database does not say which one it is")
-		case !errors.As(err, &pg) || c.IsClosed():
-			return p, false, err
-		case pg.Code == "42P01": // kv_meta is not there yet
-			return p, false, d.tellsCluster(ctx, c)
-		case bare || passing(pg):
-			return p, false, fmt.Errorf("asking which database it is: %w", err)
-		}
-	}
-	return p, false, nil
-}
-
-// tellsCluster finds out whether the service tells cluster and timeline, for the queries on this connection once the
-// tables are there.
-func (d *Driver) tellsCluster(ctx context.Context, c *pgconn.PgConn) error {
-	_, err := c.Exec(ctx, qCluster).ReadAll()
-	var pg *pgconn.PgError
-	bare := errors.As(err, &pg) && !passing(pg)
-	if err != nil && !bare {
-		return fmt.Errorf("asking which database it is: %w", err)
-	}
-	d.line.bare.Store(bare)
-	return nil
-}
-
-// passing reports whether an error is about the server's state at the moment: a timeout, a shutdown, a lack of memory.
-// It does not show that a service hides which cluster it is.
-func passing(pg *pgconn.PgError) bool {
-	return pg.Code == "55P03" || len(pg.Code) == 5 && slices.Contains([]string{"08", "40", "53", "57", "58", "XX"}, pg.Code[:2])
-}
-
-func placeQuery(bare bool) string {
-	if bare {
-		return qPlaceBare
-	}
-	return qPlace
-}
-
-// examine is called where a database may have gone back, or PostgreSQL has crashed. If so,
-// it leaves out the revisions that may have been given, durably: revision and floor of the log rise above them, so
-// that clients which have seen one are told to list again. Snapshots of the past stay, as far as they are kept.
-func (d *Driver) examine(ctx context.Context) error {
-	_, _, err := d.leaveOut(ctx, -1)
-	return err
-}
-
-// SkipRevisions implements sqlstore.Admin.
-func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64, err error) {
-	ctx, done := d.call(ctx, d.answerTime())
-	defer done(&err)
-	if from, to, err = d.leaveOut(ctx, max(0, count)); err != nil {
-		return 0, 0, fmt.Errorf("skipping revisions: %w", err)
-	}
-	return from, to, nil
-}
-
-// leaveOut leaves out revisions if it has to, or as many as are asked for, unless count is negative.
-func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err error) {
-	l := &d.line
-	select {
-	case l.examining <- struct{}{}:
-		defer func() { <-l.examining }()
-	case <-ctx.Done():
-		return 0, 0, ctx.Err()
-	}
-	var p place
-	var r sqlstore.Return
-	stand, promoted, copied := theSame, false, false // promoted: and nothing is lost
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, qLock).Scan(&head); err != nil {
-			return err
-		}
-		to = head
-		var column [columnsOfPlace]string
-		if err := tx.QueryRow(ctx, placeQuery(l.bare.Load())).Scan(&column[0], &column[1], &column[2], &column[3], &column[4], &column[5]); err != nil {
-			return err
-		}
-		p = parsePlace(column)
-		var alive, unsynced bool
-		var reserved, since, now int64
-		if err := tx.QueryRow(ctx, qAlive).Scan(&alive, &reserved, &unsynced, &since, &now); err != nil {
-			return err
-		}
-		l.mu.Lock()
-		shown, was := l.shown(), l.before
-		stand = l.judge(&p)
-		if stand == older && count < 0 {
-			defer l.mu.Unlock()
-			return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, l.refuse(&p))
-		}
-		l.mu.Unlock()
-		r = sqlstore.Return{Shown: shown, Found: head}
-		most := max(head, shown, reserved) + sqlstore.LeftOut(time.Duration(since)*time.Second)
-		switch {
-		case count > 0:
-			r.Reason, to = "`rowlock store skip-revisions`", head+count
-		case count == 0:
-			r.Reason, to = "`rowlock store skip-revisions`", most
-		case head < shown:
-			r.Reason, to = "its newest revision is below one that was met here before", most
-		case stand == another && was == nil && !p.in.branchedBefore(p.identity):
-			copied = true // and this process has met no more than it has
-		case stand == another && was != nil && was.branchedBefore(p.identity) && p.number == was.number && reserved <= head && l.synchronous.Load():
-			promoted = true
-		case stand == another:
-			r.Reason, to = "it was promoted, restored or copied since a server used it last", most
-		case !alive && unsynced:
-			r.Reason, to = "PostgreSQL has crashed, and its synchronous_commit is off", most
-		case !alive && reserved > head:
-			r.Reason, to = "PostgreSQL has crashed, and relaxed commits may be lost", reserved
-		}
-		if r.GoesOn = to; to > head {
-			if err := skip(ctx, tx, head, to); err != nil {
-				return fmt.Errorf("leaving out revisions: %w", err)
-			}
-		}
-		if to > head || p.number == 0 || promoted || copied {
-			p.in, p.from, p.to = p.identity, head, to
-			p.number = max(p.number+1, l.number.Load()+1, now)
-			if _, err := tx.Exec(ctx, qSetLine, p.number, p.word()); err != nil {
-				return err
-			}
-		}
-		if !alive {
-			_, err := tx.Exec(ctx, qRevive)
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.number.Load() >= p.number && to == head: // a concurrent call has taken it
-	case to > head:
-		l.found(&p, r)
-		d.wake()
-	case copied:
-		l.keep(&p)
-		l.log.Warn("the database is a copy of one that servers used; if clients or other servers have seen later revisions than it has, run `rowlock store skip-revisions` on it", "newest revision", head, "database", p.identity.String())
-	case promoted:
-		l.moved(&p)
-		d.wake()
-	case stand == newer:
-		l.learn(&p, r.Shown)
-	default:
-		l.keep(&p)
-	}
-	l.suspect.Store(false)
-	d.saw(to)
-	return head, to, nil
 }

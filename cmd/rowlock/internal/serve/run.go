@@ -1,0 +1,286 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rowlock/rowlock/authx/remote"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/auth"
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/telemetry"
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/egress"
+	"github.com/rowlock/rowlock/server/gates"
+	"github.com/rowlock/rowlock/server/heap"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/kinds/history"
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
+	if err := o.serving.Validate(); err != nil {
+		return err
+	}
+	if err := o.backing.Validate(o.flags); err != nil {
+		return err
+	}
+	if err := emulated(o.emulated); err != nil {
+		return err
+	}
+	if o.eventTTL <= 0 {
+		return errors.New("--event-ttl must be longer than 0")
+	}
+	if err := o.remember(); err != nil {
+		return err
+	}
+	n, err := o.network()
+	if err != nil {
+		return err
+	}
+	if o.prepare != nil {
+		if err := o.prepare(ctx, n, log); err != nil {
+			return err
+		}
+	}
+	parse := gates.Parse
+	if o.older {
+		parse = gates.ParseOlder
+	}
+	features, err := parse(release.Default, o.featureGates)
+	if err != nil {
+		return gatesError(release.Default, o.featureGates, err)
+	}
+	if err := tellLibrary(features); err != nil {
+		return err
+	}
+	for _, remark := range features.Remarks() {
+		log.Warn(remark)
+	}
+	shown, err := o.metrics.Build()
+	if err != nil {
+		return err
+	}
+	elections, err := o.elections.build(features.Enabled)
+	if err != nil {
+		return err
+	}
+	resources, err := o.resources(n, features.Enabled, log)
+	if err != nil {
+		return err
+	}
+	admitted, err := o.admission.build()
+	if err != nil {
+		return err
+	}
+	listening := net.ListenConfig{}
+	if o.sharePort {
+		listening.Control = sharePort
+	}
+	listener, err := listening.Listen(ctx, "tcp", net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
+	if err != nil {
+		return fmt.Errorf("--secure-port %d: %w", o.securePort, err)
+	}
+	defer listener.Close()
+	if o.serving.Cert != "" { // the data directory's kubeconfig is to name it
+		if _, err := flagfile.New("--tls-cert-file", o.serving.Cert).Read(); err != nil {
+			return err
+		}
+	}
+	names, ips := cli.SplitHosts(o.serving.Names)
+	dir, err := o.folder(datadir.Options{
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.Cert, Now: time.Now(), Quick: o.quick, Serves: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	tlsConfig, err := o.serving.TLS(dir, log)
+	if err != nil {
+		return err
+	}
+	host := o.externalHostname
+	if host == "" {
+		host = n.advertise.String()
+	}
+	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
+	o.retention.strange(resources, log)
+	catalogue := kinds.NewCatalogue(resources)
+	codec, err := o.ways.codec(log)
+	if err != nil {
+		return err
+	}
+	ways, err := o.egress.build(log)
+	if err != nil {
+		return err
+	}
+	control := ways.To(egress.ControlPlane)
+	memory := server.NewCache(catalogue, codec, log)
+	memory.BoundPlain(o.cachePlainBytes)
+	authz, err := o.authz.Build(memory, features.Enabled, program.ServerID(address), remote.Dial(control), log)
+	if err != nil {
+		return err
+	}
+	aggregation, front, err := o.aggregation.build(dir, log)
+	if err != nil {
+		return err
+	}
+	access, err := o.auth.Build(ctx, auth.Config{
+		Dir: dir, Front: front, Address: address, Gate: features.Enabled, Log: log, AllowsAll: authz.AllowsAll, TLSKey: o.serving.Key, Dial: remote.Dial(control),
+	})
+	if err != nil {
+		return err
+	}
+	defer access.Close()
+	built, err := o.controllers.build(dir, o.authority(dir), admitted)
+	if err != nil {
+		return err
+	}
+	auditing, err := o.audit.Build(out, remote.Dial(control), log)
+	if err != nil {
+		return err
+	}
+	url, from := o.store, "--store"
+	if url == "" {
+		url, from = "sqlite:"+dir.Database, "--data-dir"
+	}
+	measured, measureDriver := telemetry.MeasureStore()
+	cacheFile, err := o.cacheFile.build(url, dir.Path)
+	if err != nil {
+		return err
+	}
+	o.database.Reconnected, o.database.Log = measured.Reconnected, log
+	file, isFile := database.SQLitePath(url)
+	if isFile && !o.initialize {
+		if err := dir.Expect(file); err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+	}
+	keys, err := o.encryption.build(ctx, features.Enabled, address, log)
+	if err != nil {
+		return err
+	}
+	if keys != nil {
+		defer keys.Close()
+	}
+	tracer, err := o.tracing.Build(features.Enabled, address, control, log)
+	if err != nil {
+		return err
+	}
+	defer telemetry.CloseTracer(tracer, log)
+	driver, err := database.OpenWith(ctx, url, database.Migrate, o.database)
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	if isFile {
+		if err := dir.Used(file); err != nil {
+			return fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	// The embedded database has one server at a time, which may have been given new keys.
+	if err := access.Keys.Agree(ctx, driver, dir.Path, isFile || o.replaceKeys, log); err != nil {
+		return err
+	}
+	flagfile.WarnLoose(log, append(ownSecrets(dir), database.Files(from, url)...)...)
+	measureDriver(driver)
+	kubelet, err := o.kubelet.config(log)
+	if err != nil {
+		return err
+	}
+	built.Authentication, built.IssueForSecret, built.Elections = access.Published, access.IssueForSecret, elections
+	if elections != nil {
+		if elections.Identity, err = elector(address); err != nil {
+			return err
+		}
+	}
+	if o.joins(built.Runs) {
+		built.JoinAt = "https://" + address
+	}
+	built.PodsFirst = features.Enabled("OrderedNamespaceDeletion")
+	startup := heap.Start(ctx)
+	cacheFile.Expect = startup.Expect
+	cfg := server.Config{
+		Tracer:    tracer,
+		Egress:    server.Egress{Cluster: ways.To(egress.Cluster), ControlPlane: control},
+		Store:     sqlstore.New(driver, sqlstore.Config{Kept: o.retention.Retention, LowerNow: o.retentionLowerNow, LogRetention: o.logRetention, Log: log, Observer: measured, Sealer: sealer(keys)}),
+		Catalogue: catalogue, Cache: memory, CacheFile: cacheFile, Authenticate: access.Authenticate, DeletesApart: o.deletesApart,
+		Admission: admitted, Aggregation: aggregation,
+		Kubelet: &kubelet, Tokens: &access.Tokens, Routes: access.Routes,
+		Loops: access.Loops, Controllers: built,
+		Collectors:        append([]prometheus.Collector{measured, showGates(features), showEnds(dir)}, access.Collectors...),
+		Metrics:           shown,
+		ClientAuthorities: access.Authorities,
+		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: program.Kubernetes(), Address: address,
+		Bootstrap: n.bootstrap(o.securePort), Log: log,
+	}
+	cfg.Usual(n.services)
+	// Servers on one database share their authority, which none of them may replace alone.
+	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || database.IsInMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
+	measured.Behind = cfg.Store.Behind
+	if err := o.backing.AddBacking(&cfg, driver, log); err != nil {
+		return err
+	}
+	if err := o.ways.apply(&cfg); err != nil {
+		return err
+	}
+	o.fairness.Apply(&cfg)
+	if err := o.serving.Apply(&cfg); err != nil {
+		return err
+	}
+	cfg.Paths = telemetry.ZPages(features.Enabled, o.flags, time.Now())
+	if o.serving.Profiling {
+		maps.Copy(cfg.Paths, telemetry.Profiles())
+	}
+	cfg.Started = func() { tell(log, ready) }
+	authz.AddTo(&cfg)
+	auditing.AddTo(&cfg)
+	addEncryption(keys, &cfg)
+	cfg.Collectors = append(cfg.Collectors, ways.Collectors()...)
+	s, err := server.New(cfg)
+	if err != nil {
+		return err
+	}
+	o.greet(out, n, dir, url)
+	if database.IsInMemory(url) {
+		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysIn(dir))
+	}
+	stopTelling := tellManager(ctx, log)
+	defer stopTelling()
+	return s.Run(ctx)
+}
+
+// resources are all that the server knows, with those turned off that are not to be
+// served.
+func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
+	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
+	if o.historyAPI {
+		all = append(all, history.Resources()...)
+	}
+	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
+	for _, remark := range remarks {
+		log.Warn("--runtime-config: " + remark)
+	}
+	return all, enablementError(all, o.runtimeConfig, err)
+}
+
+// joins says whether machines are to join by bootstrap tokens: where these are asked for, and
+// not only accepted, or what they sign is signed.
+func (o *serveOptions) joins(runs func(controller string) bool) bool {
+	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
+	return o.auth.Bootstrap && (asked || runs("bootstrapsigner"))
+}
