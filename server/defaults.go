@@ -41,7 +41,7 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	for _, l := range append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...) {
 		add(flowcontrol.Producer, "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", flow+"prioritylevelconfigurations", l.Name, l)
 	}
-	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...) {
+	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas(o.cfg.Release)...) {
 		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
 		if o.standing(storage, "", f.Name) == nil {
 			lacking = append(lacking, func(ctx context.Context) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -41,7 +42,7 @@ const (
 var policyFile []byte
 
 // Policy is the roles and bindings that each cluster has from its start. All servers of a
-// process without gates that change it share one.
+// process share one that have the same release and gates.
 type Policy struct {
 	ClusterRoles        []rbacv1.ClusterRole
 	ClusterRoleBindings []rbacv1.ClusterRoleBinding
@@ -51,106 +52,148 @@ type Policy struct {
 	whole sync.Map // sqlstore.Key -> the sum of a stored object that lacked nothing
 }
 
-// DefaultPolicy is the built-in policy, which nobody may change, where some gates are on; nil:
+// DefaultPolicy is the built-in policy of a release, which nobody may change, where some gates are on; nil:
 // none of those that bring roles or rules.
-func DefaultPolicy(on kinds.Feature) (*Policy, error) {
+func DefaultPolicy(v release.Version, on kinds.Feature) (*Policy, error) {
 	file, err := readPolicy()
 	if err != nil {
 		return nil, err
 	}
-	if on == nil || !slices.ContainsFunc(file.gates(), on) {
-		return builtIn()
+	var enabled []string
+	if on != nil {
+		enabled = slices.DeleteFunc(slices.Clone(file.gates), func(gate string) bool { return !on(gate) })
 	}
-	return file.policy(on), nil
+	return file.policy(v, enabled), nil
 }
 
-var builtIn = sync.OnceValues(func() (*Policy, error) {
-	file, err := readPolicy()
-	if err != nil {
-		return nil, err
-	}
-	return file.policy(func(string) bool { return false }), nil
-})
-
-// policyDocument is policy.json: roles, rules and bindings that name a gate, or several separated by
-// commas, are part of the policy where all of these are on.
+// policyDocument is policy.json: roles, rules and bindings are part of the policy of the releases that they
+// name, where the gates are as they say.
 type policyDocument struct {
-	ClusterRoles        []gatedRole          `json:"clusterRoles"`
+	ClusterRoles        []gatedClusterRole   `json:"clusterRoles"`
 	ClusterRoleBindings []gatedBinding       `json:"clusterRoleBindings"`
-	Roles               []rbacv1.Role        `json:"roles"`
+	Roles               []gatedRole          `json:"roles"`
 	RoleBindings        []rbacv1.RoleBinding `json:"roleBindings"`
+
+	gates []string // that bring something or take it away, sorted
+
+	mu   sync.Mutex
+	made map[string]*Policy // by release and gates that are on
+}
+
+// condition says when something is part of the policy.
+type condition struct {
+	release.Between
+
+	// Gate names gates, separated by commas, all of which must be on, or off where "!" stands before it.
+	Gate string `json:"gate"`
+}
+
+type gatedClusterRole struct {
+	condition
+	rbacv1.ClusterRole
+
+	Rules []gatedRule `json:"rules"`
 }
 
 type gatedRole struct {
-	rbacv1.ClusterRole
-	Gate  string      `json:"gate"`
+	rbacv1.Role
+
 	Rules []gatedRule `json:"rules"`
 }
 
 type gatedRule struct {
+	condition
 	rbacv1.PolicyRule
-	Gate string `json:"gate"`
 }
 
 type gatedBinding struct {
+	condition
 	rbacv1.ClusterRoleBinding
-	Gate string `json:"gate"`
 }
 
 var readPolicy = sync.OnceValues(func() (*policyDocument, error) {
-	d := &policyDocument{}
+	d := &policyDocument{made: map[string]*Policy{}}
 	if err := json.Unmarshal(policyFile, d); err != nil {
 		return nil, fmt.Errorf("default policy: %w", err)
 	}
+	d.gates = d.named()
 	return d, nil
 })
 
-// gates are those that bring something.
-func (d *policyDocument) gates() []string {
+// named are the gates that the document names.
+func (d *policyDocument) named() []string {
 	var names []string
-	add := func(list string) {
-		for gate := range strings.SplitSeq(list, ",") {
-			if gate != "" && !slices.Contains(names, gate) {
-				names = append(names, gate)
+	add := func(c condition) {
+		for gate := range strings.SplitSeq(c.Gate, ",") {
+			if gate != "" {
+				names = append(names, strings.TrimPrefix(gate, "!"))
 			}
 		}
 	}
 	for i := range d.ClusterRoles {
-		add(d.ClusterRoles[i].Gate)
+		add(d.ClusterRoles[i].condition)
 		for j := range d.ClusterRoles[i].Rules {
-			add(d.ClusterRoles[i].Rules[j].Gate)
+			add(d.ClusterRoles[i].Rules[j].condition)
 		}
 	}
 	for i := range d.ClusterRoleBindings {
-		add(d.ClusterRoleBindings[i].Gate)
+		add(d.ClusterRoleBindings[i].condition)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// policy is what the document says where gates are on.
-func (d *policyDocument) policy(on kinds.Feature) *Policy {
-	there := func(list string) bool {
-		return list == "" || !slices.ContainsFunc(strings.Split(list, ","), func(gate string) bool { return !on(gate) })
+// met says whether a condition is met in a release where some gates are on.
+func (c condition) met(v release.Version, on []string) bool {
+	if !c.Has(v) {
+		return false
+	}
+	for gate := range strings.SplitSeq(c.Gate, ",") {
+		name, off := strings.CutPrefix(gate, "!")
+		if name != "" && slices.Contains(on, name) == off {
+			return false
+		}
+	}
+	return true
+}
+
+// policy is what the document says for a release where some gates are on. It is made once.
+func (d *policyDocument) policy(v release.Version, on []string) *Policy {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := v.String() + " " + strings.Join(on, ",")
+	if d.made[key] == nil {
+		d.made[key] = d.make(v, on)
+	}
+	return d.made[key]
+}
+
+func (d *policyDocument) make(v release.Version, on []string) *Policy {
+	met := func(all []gatedRule) (list []rbacv1.PolicyRule) {
+		for i := range all {
+			if all[i].met(v, on) {
+				list = append(list, *all[i].PolicyRule.DeepCopy())
+			}
+		}
+		return list
 	}
 	p := &Policy{}
 	for i := range d.ClusterRoles {
-		if r := &d.ClusterRoles[i]; there(r.Gate) {
+		if r := &d.ClusterRoles[i]; r.met(v, on) {
 			role := r.DeepCopy()
-			for j := range r.Rules {
-				if there(r.Rules[j].Gate) {
-					role.Rules = append(role.Rules, *r.Rules[j].PolicyRule.DeepCopy())
-				}
-			}
+			role.Rules = met(r.Rules)
 			p.ClusterRoles = append(p.ClusterRoles, *role)
 		}
 	}
 	for i := range d.ClusterRoleBindings {
-		if b := &d.ClusterRoleBindings[i]; there(b.Gate) {
+		if b := &d.ClusterRoleBindings[i]; b.met(v, on) {
 			p.ClusterRoleBindings = append(p.ClusterRoleBindings, *b.DeepCopy())
 		}
 	}
 	for i := range d.Roles {
-		p.Roles = append(p.Roles, *d.Roles[i].DeepCopy())
+		role := d.Roles[i].DeepCopy()
+		role.Rules = met(d.Roles[i].Rules)
+		p.Roles = append(p.Roles, *role)
 	}
 	for i := range d.RoleBindings {
 		p.RoleBindings = append(p.RoleBindings, *d.RoleBindings[i].DeepCopy())

@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // api keeps objects by path, as JSON.
@@ -110,7 +111,7 @@ func TestPolicyIsBroughtBack(t *testing.T) {
 	a := newAPI()
 	ensure := func() []string {
 		t.Helper()
-		policy, err := access.DefaultPolicy(nil)
+		policy, err := access.DefaultPolicy(release.Default, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +209,7 @@ func TestPolicyIsBroughtBack(t *testing.T) {
 // A role that is as it should be costs no request, by what the cache has.
 func TestPolicyTrustsTheCache(t *testing.T) {
 	l := newLog(t)
-	policy, err := access.DefaultPolicy(nil)
+	policy, err := access.DefaultPolicy(release.Default, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestPolicyTrustsTheCache(t *testing.T) {
 // What was whole once does not count for what has changed since, nor for what another server
 // stores.
 func TestPolicyLooksAgain(t *testing.T) {
-	policy, err := access.DefaultPolicy(nil)
+	policy, err := access.DefaultPolicy(release.Default, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +275,7 @@ func TestPolicyLooksAgain(t *testing.T) {
 }
 
 func TestPolicyFailure(t *testing.T) {
-	policy, err := access.DefaultPolicy(nil)
+	policy, err := access.DefaultPolicy(release.Default, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +292,7 @@ func (failing) Call(context.Context, string, string, string, string, any, any) e
 }
 
 func TestNodeRules(t *testing.T) {
-	policy, err := access.DefaultPolicy(nil)
+	policy, err := access.DefaultPolicy(release.Default, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestNodeRules(t *testing.T) {
 // TestPolicyOfGates: a gate brings the roles, rules and bindings of its feature, and no others.
 func TestPolicyOfGates(t *testing.T) {
 	all := func(on func(string) bool) map[string]string {
-		p, err := access.DefaultPolicy(on)
+		p, err := access.DefaultPolicy(release.Default, on)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Standard is authorization by the objects of a cluster as a server usually has it: by
@@ -22,9 +23,10 @@ type Standard struct {
 	follower *follow.Follower
 }
 
-// NewStandard follows the roles and bindings of a cache. on says which gates are on.
-func NewStandard(c *cache.Cache, on kinds.Feature) (*Standard, error) {
-	policy, err := DefaultPolicy(on)
+// NewStandard follows the roles and bindings of a cache, of a server that is a release. on says which gates
+// are on.
+func NewStandard(c *cache.Cache, v release.Version, on kinds.Feature) (*Standard, error) {
+	policy, err := DefaultPolicy(v, on)
 	if err != nil {
 		return nil, err
 	}

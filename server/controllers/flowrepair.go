@@ -26,7 +26,7 @@ const priorityLevelsPath = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelc
 func (f *FlowSchemas) repair(ctx context.Context) {
 	f.failed = false
 	repaired(ctx, f, priorityLevelsKey, priorityLevelsPath, flowcontrol.FixedLevels(), flowcontrol.RepairLevel)
-	repaired(ctx, f, flowSchemasKey, flowSchemasPath, flowcontrol.FixedSchemas(), flowcontrol.RepairSchema)
+	repaired(ctx, f, flowSchemasKey, flowSchemasPath, flowcontrol.FixedSchemas(f.Release), flowcontrol.RepairSchema)
 }
 
 // object is a pointer to one.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -30,6 +31,8 @@ type FlowSchemas struct {
 	Clock func() time.Time
 	Retry time.Duration // how soon a failure is tried again; 0: 1 second
 	Queue *Queue        // nil: the work is not measured
+
+	Release release.Version // whose schemas there are
 
 	levels  map[string]bool
 	schemas map[string]schemaState

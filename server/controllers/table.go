@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/garbage"
 	following "github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Host is what a server lets its controllers use.
@@ -34,6 +35,7 @@ type Host struct {
 	Aggregator  *aggregator.Aggregator
 	Elsewhere   Elsewhere
 	Homeless    bool // objects may be made in namespaces that are not there
+	Release     release.Version
 }
 
 // Config says which controllers run, and gives them what only operators know.
@@ -121,7 +123,7 @@ var all = []controller{
 		return (&Accounts{API: h.API, Cache: h.Cache, Log: h.Log, Queue: h.Queues.Of("serviceaccount")}).Run
 	}},
 	{name: "flowschemas", build: func(h Host, _ Config) func(context.Context) error {
-		f := &FlowSchemas{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("priority_and_fairness_config_queue")}
+		f := &FlowSchemas{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Release: h.Release, Queue: h.Queues.Of("priority_and_fairness_config_queue")}
 		return f.Run
 	}},
 	{name: "apiservicechecks", eachServer: true, build: func(h Host, _ Config) func(context.Context) error {

@@ -140,7 +140,7 @@ func (o *Options) version() version.Info {
 
 // authorize adds who decides on requests, and what follows from that.
 func (o *Options) authorize(cfg *server.Config) error {
-	usual, err := access.NewStandard(cfg.Cache, cfg.Feature)
+	usual, err := access.NewStandard(cfg.Cache, cfg.Release, cfg.Feature)
 	if err != nil {
 		return err
 	}

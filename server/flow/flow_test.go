@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -80,7 +81,7 @@ func store(t testing.TB, c *cluster, storage string, o kinds.Object) {
 
 // complete gives a cluster the objects that are there from the start.
 func complete(t testing.TB, c *cluster) *cluster {
-	fill(t, c, schemas, append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...)...)
+	fill(t, c, schemas, append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas(release.Default)...)...)
 	fill(t, c, levels, append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...)...)
 	return c
 }

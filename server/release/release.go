@@ -56,10 +56,12 @@ func Parse(text string) (Version, error) {
 	first, second, ok := strings.Cut(strings.TrimPrefix(text, "v"), ".")
 	minor, err := strconv.ParseUint(second, 10, 16)
 	if !ok || err != nil || first != strconv.Itoa(major) {
-		return Default, fmt.Errorf("release %q: want one of %s", text, Names())
+		return Default, unknown(text)
 	}
 	return Of(int(minor)), nil
 }
+
+func unknown(text string) error { return fmt.Errorf("release %q: want one of %s", text, Names()) }
 
 // Known says that a server can be this release.
 func (v Version) Known() bool { return v >= Oldest && v <= Newest }

@@ -50,7 +50,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Catalogue = kinds.NewCatalogue(resources)
 		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{}), slog.New(slog.DiscardHandler))
-		usual, err := access.NewStandard(c.Cache, features.Enabled)
+		usual, err := access.NewStandard(c.Cache, c.Release, features.Enabled)
 		if err != nil {
 			t.Fatal(err)
 		}

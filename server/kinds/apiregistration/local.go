@@ -52,6 +52,12 @@ var priorities = map[schema.GroupVersion]priority{
 	{Group: "resource.k8s.io", Version: "v1beta1"}:               {16200, 9},
 	{Group: "resource.k8s.io", Version: "v1alpha3"}:              {16200, 1},
 	{Group: "storagemigration.k8s.io", Version: "v1alpha1"}:      {15800, 9},
+	{Group: "certificates.k8s.io", Version: "v1beta1"}:           {17300, 9},
+	{Group: "scheduling.k8s.io", Version: "v1alpha2"}:            {16600, 2},
+	{Group: "coordination.k8s.io", Version: "v1beta1"}:           {16500, 13},
+	{Group: "resource.k8s.io", Version: "v1"}:                    {16200, 21},
+	{Group: "resource.k8s.io", Version: "v1beta2"}:               {16200, 15},
+	{Group: "storagemigration.k8s.io", Version: "v1beta1"}:       {15800, 9},
 }
 
 // Local is the APIService of a built-in group version, or nil for one that has

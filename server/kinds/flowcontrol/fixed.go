@@ -1,8 +1,12 @@
 package flowcontrol
 
 import (
+	"slices"
+
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // AutoUpdate is the annotation of objects that the server keeps at their values.
@@ -77,8 +81,18 @@ func MandatorySchemas() []*flowcontrolv1.FlowSchema {
 	}
 }
 
-// SuggestedSchemas are the other flow schemas that are there from the start.
-func SuggestedSchemas() []*flowcontrolv1.FlowSchema {
+// SuggestedSchemas are the other flow schemas of a release that are there from the start.
+func SuggestedSchemas(v release.Version) []*flowcontrolv1.FlowSchema {
+	return slices.DeleteFunc(suggestedSchemas(), func(s *flowcontrolv1.FlowSchema) bool { return !lifetimes[s.Name].Has(v) })
+}
+
+// lifetimes has the suggested schemas that are not there in all releases, by name.
+var lifetimes = map[string]release.Between{
+	"endpoint-controller":      {Gone: release.V133},
+	"workload-leader-election": {Gone: release.V133},
+}
+
+func suggestedSchemas() []*flowcontrolv1.FlowSchema {
 	leases := resources([]string{"get", "create", "update"}, "coordination.k8s.io", []string{"leases"}, []string{all}, false)
 	endpoints := resources([]string{"get", "create", "update"}, "", []string{"endpoints"}, []string{all}, false)
 	return []*flowcontrolv1.FlowSchema{

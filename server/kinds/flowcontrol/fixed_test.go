@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestFixed holds the objects that are there from the start against the rules.
@@ -20,7 +21,7 @@ func TestFixed(t *testing.T) {
 			t.Errorf("%s: %v", l.Name, errs)
 		}
 	}
-	for _, s := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas()...) {
+	for _, s := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas(release.Default)...) {
 		flowcontrol.FlowSchema.Default(s)
 		if errs := flowcontrol.FlowSchema.Validate(ctx, s); len(errs) > 0 {
 			t.Errorf("%s: %v", s.Name, errs)
@@ -33,7 +34,7 @@ func TestFixed(t *testing.T) {
 
 // Leader election of the system is not of one namespace alone.
 func TestLeaderElection(t *testing.T) {
-	for _, s := range flowcontrol.SuggestedSchemas() {
+	for _, s := range flowcontrol.SuggestedSchemas(release.Default) {
 		if s.Name != "system-leader-election" && s.Name != "workload-leader-election" {
 			continue
 		}

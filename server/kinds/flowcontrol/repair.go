@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Fixed is an object that the server puts back when it is gone or changed.
@@ -18,15 +19,14 @@ type Fixed[T any] struct {
 	Mandatory bool
 }
 
-// FixedLevels are all priority levels that are there from the start, and FixedSchemas all
-// flow schemas.
+// FixedLevels are the priority levels that are there from the start, the same in all releases.
 func FixedLevels() []Fixed[*flowcontrolv1.PriorityLevelConfiguration] {
 	return fixed(MandatoryLevels(), SuggestedLevels())
 }
 
-// FixedSchemas are the flow schemas that are there from the start.
-func FixedSchemas() []Fixed[*flowcontrolv1.FlowSchema] {
-	return fixed(MandatorySchemas(), SuggestedSchemas())
+// FixedSchemas are the flow schemas of a release that are there from the start.
+func FixedSchemas(v release.Version) []Fixed[*flowcontrolv1.FlowSchema] {
+	return fixed(MandatorySchemas(), SuggestedSchemas(v))
 }
 
 func fixed[T any](mandatory, suggested []T) (list []Fixed[T]) {

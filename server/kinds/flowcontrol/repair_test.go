@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestRepair: mandatory objects are always put right, but for what the exempt level lends;
@@ -34,7 +35,7 @@ func TestRepair(t *testing.T) {
 			t.Errorf("%s loses its shares", l.Name)
 		}
 	}
-	for _, f := range flowcontrol.FixedSchemas() {
+	for _, f := range flowcontrol.FixedSchemas(release.Default) {
 		s := f.Object.DeepCopy()
 		flowcontrol.RepairSchema(s, f)
 		s.Spec.MatchingPrecedence = 4321

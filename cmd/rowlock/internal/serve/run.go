@@ -131,7 +131,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	control := ways.To(egress.ControlPlane)
 	memory := server.NewCache(catalogue, codec, log)
 	memory.BoundPlain(o.cachePlainBytes)
-	authz, err := o.authz.Build(memory, features.Enabled, program.ServerID(address), remote.Dial(control), log)
+	authz, err := o.authz.Build(memory, release.Default, features.Enabled, program.ServerID(address), remote.Dial(control), log)
 	if err != nil {
 		return err
 	}

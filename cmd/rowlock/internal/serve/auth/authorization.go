@@ -23,6 +23,7 @@ import (
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/verbs/reviews"
 )
 
@@ -133,15 +134,15 @@ func (o *AuthorizationFlags) amount() *authzconfig.Configuration {
 	return c
 }
 
-// Build makes the chain of authorizers; those that go by objects find them in a cache.
-// id stands for this server in figures, dial reaches webhooks; nil: directly.
-func (o *AuthorizationFlags) Build(c *cache.Cache, gate func(string) bool, id string, dial remote.Dial, log *slog.Logger) (*Authorization, error) {
+// Build makes the chain of authorizers of a server that is a release; those that go by objects find them in a
+// cache. id stands for this server in figures, dial reaches webhooks; nil: directly.
+func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(string) bool, id string, dial remote.Dial, log *slog.Logger) (*Authorization, error) {
 	selectors := gate("AuthorizeWithSelectors")
 	cfg, text, err := o.configuration(selectors)
 	if err != nil {
 		return nil, err
 	}
-	usual, err := apiaccess.NewStandard(c, gate)
+	usual, err := apiaccess.NewStandard(c, v, gate)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/authx/remote/remotetest"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func TestAuthorizationFlags(t *testing.T) {
@@ -60,7 +61,7 @@ func TestAuthorizationFlags(t *testing.T) {
 		if err := set.Parse(strings.Fields(flags)); err != nil {
 			t.Fatal(err)
 		}
-		z, err := o.Build(cache.New(nil), func(string) bool { return true }, "id", nil, slog.New(slog.DiscardHandler))
+		z, err := o.Build(cache.New(nil), release.Default, func(string) bool { return true }, "id", nil, slog.New(slog.DiscardHandler))
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v\nwant %s", flags, err, want)
 		}
@@ -82,7 +83,7 @@ func TestABACMode(t *testing.T) {
 	if err := set.Parse([]string{"--authorization-mode=ABAC", "--authorization-policy-file", file}); err != nil {
 		t.Fatal(err)
 	}
-	z, err := o.Build(cache.New(nil), func(string) bool { return true }, "id", nil, slog.New(slog.DiscardHandler))
+	z, err := o.Build(cache.New(nil), release.Default, func(string) bool { return true }, "id", nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,24 @@
+package release
+
+// Between is in which releases something is there, as data outside the table says: from Since on,
+// and no longer from Gone on. The zero value is all releases.
+type Between struct {
+	Since Version `json:"since"`
+	Gone  Version `json:"gone"` // the oldest release: never
+}
+
+// Has says whether what has the lifetime is there in a release.
+func (b Between) Has(v Version) bool { return b.Since <= v && (b.Gone == Oldest || v < b.Gone) }
+
+// UnmarshalText reads a release that a server can be.
+func (v *Version) UnmarshalText(text []byte) error {
+	read, err := Parse(string(text))
+	if err == nil && !read.Known() {
+		err = unknown(string(text))
+	}
+	if err != nil {
+		return err
+	}
+	*v = read
+	return nil
+}
