@@ -42,6 +42,7 @@ type Pack struct {
 	Count   int
 	Written time.Time // when its first row was
 	Text    []byte    // see content
+	Place   int64     // the driver's number of the stored pack; 0 for a new one
 }
 
 // content is the text of a pack. Rows are lists: the revision and the time in

@@ -78,7 +78,7 @@ func (c *Clock) Told(there, asked, answered time.Time) { c.told(there, asked, an
 func (d *Driver) PackAround(ctx context.Context, between func()) error {
 	var u units
 	err := d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) error {
-		return u.gather(ctx, tx, b.Floor, f, sqlstore.Cursor{}, 64, &sqlstore.Packed{})
+		return u.gather(ctx, tx, b, f, sqlstore.Cursor{}, 64, &sqlstore.Packed{})
 	})
 	if err != nil {
 		return err

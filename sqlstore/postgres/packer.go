@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -84,7 +85,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (pac
 	defer done(&err)
 	var u units
 	err = d.reading(ctx, func(tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors) error {
-		return u.gather(ctx, tx, b.Floor, f, from, limit, &packed)
+		return u.gather(ctx, tx, b, f, from, limit, &packed)
 	})
 	if err == nil && len(u.gone) > 0 {
 		err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error { return u.write(ctx, tx) })
@@ -95,81 +96,19 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (pac
 	return packed, nil
 }
 
-func (u *units) gather(ctx context.Context, tx pgx.Tx, log int64, f sqlstore.Floors, from sqlstore.Cursor, limit int, done *sqlstore.Packed) error {
-	done.Next = from
-	for left := int64(limit) * sqlstore.PackedFor; left > 0; {
-		found, more, err := endedRows(ctx, tx, done.Next.Key, done.Next.Revision, log, pack.MaxRows)
-		if err != nil {
-			return err
+func (u *units) gather(ctx context.Context, tx pgx.Tx, b sqlstore.Bounds, f sqlstore.Floors, from sqlstore.Cursor, limit int, done *sqlstore.Packed) error {
+	found, err := pack.Gather(ctx, history{tx}, f, b.Floor, from, limit, pack.MaxRows, done)
+	for i := range found {
+		one := &found[i]
+		for _, row := range slices.Concat(one.Drop, one.Move) {
+			u.gone, u.were = append(u.gone, row.Revision), append(u.were, append([]byte{}, row.Value...)) // not NULL
 		}
-		if len(found) > 0 {
-			cost, err := u.add(ctx, tx, found, f.Of(done.Next.Key.Resource), done)
-			var damaged *sqlstore.CorruptError
-			if more = more && err == nil; err != nil && !errors.As(err, &damaged) {
-				return err
-			} // else the rows of this key stay where they are, as long as a damaged pack before them does
-			if left -= cost; more || err == nil && left <= 0 { // the next of this key are seen after these are gone
-				done.Next.Revision = found[len(found)-1].Superseded
-				return nil
-			}
+		if one.Last != nil {
+			u.last = append(u.last, *one.Last)
 		}
-		key, any, err := nextKey(ctx, tx, qNextEnded, done.Next.Key)
-		if err != nil || !any {
-			done.Done = true
-			return err
-		}
-		done.Next = sqlstore.Cursor{Key: key}
+		u.packs = append(u.packs, one.Packs...)
 	}
-	return nil
-}
-
-// add takes the rows of one key, oldest first, and tells what that costs, as PackedFor counts. Errors:
-// CorruptError where a damaged pack is in the way; then what can be done is added.
-func (u *units) add(ctx context.Context, tx pgx.Tx, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) (cost int64, err error) {
-	kept := 0
-	for i := range rows {
-		cost += sqlstore.PackedFor + int64(len(rows[i].Value))
-		if rows[i].Superseded <= floor {
-			u.goes(&rows[i])
-			kept = i + 1
-		}
-	}
-	done.Deleted += kept
-	if rows = rows[kept:]; len(rows) == 0 {
-		return cost, nil
-	}
-	k := rows[0].Key
-	before, err := queryPacks(ctx, tx, qPackedBelow, rows[0].Revision+1, k.Resource, k.Namespace, k.Name, floor, 1)
-	if err != nil {
-		return cost, err
-	}
-	var last *pack.Pack
-	if len(before) > 0 {
-		last = &before[0]
-	}
-	packs, extends, err := pack.Fold(last, rows)
-	if err != nil {
-		return cost, err
-	}
-	if extends {
-		u.last = append(u.last, *last)
-		done.Stored -= int64(len(last.Text))
-	}
-	for i := range packs {
-		done.Stored += int64(len(packs[i].Text))
-		cost += int64(len(packs[i].Text))
-	}
-	for i := range rows {
-		u.goes(&rows[i])
-		done.Bytes += int64(len(rows[i].Value))
-	}
-	done.Rows += len(rows)
-	u.packs = append(u.packs, packs...)
-	return cost, nil
-}
-
-func (u *units) goes(row *sqlstore.Row) {
-	u.gone, u.were = append(u.gone, row.Revision), append(u.were, append([]byte{}, row.Value...)) // not NULL
+	return err
 }
 
 // write puts packs in the place of rows, all of which must be there still, and not restated.

@@ -58,12 +58,35 @@ func intoPacks(dst *[]pack.Pack) func(pgx.Rows) error {
 	}
 }
 
-func queryPacks(ctx context.Context, q querier, sql string, args ...any) ([]pack.Pack, error) {
-	rows, err := q.Query(ctx, sql, args...)
+// history implements pack.Snapshot in a transaction.
+type history struct{ tx pgx.Tx }
+
+func (h history) Around(ctx context.Context, key sqlstore.Key, revision int64) (*pack.Pack, error) {
+	rows, err := h.tx.Query(ctx, qPacked, revision, key.Resource, key.Namespace, key.Name)
+	if err != nil {
+		return nil, err
+	}
+	packs, err := collectPacks(rows)
+	if err != nil || len(packs) == 0 {
+		return nil, err
+	}
+	return &packs[0], nil
+}
+
+func (h history) Below(ctx context.Context, key sqlstore.Key, revision, floor int64, limit int) ([]pack.Pack, error) {
+	rows, err := h.tx.Query(ctx, qPackedBelow, revision, key.Resource, key.Namespace, key.Name, floor, limit)
 	if err != nil {
 		return nil, err
 	}
 	return collectPacks(rows)
+}
+
+func (h history) NextEnded(ctx context.Context, after sqlstore.Key) (sqlstore.Key, bool, error) {
+	return nextKey(ctx, h.tx, qNextEnded, after)
+}
+
+func (h history) NextPacked(ctx context.Context, after sqlstore.Key) (sqlstore.Key, bool, error) {
+	return nextKey(ctx, h.tx, qNextPacked, after)
 }
 
 // unfold appends the rows of a snapshot that packs have, in key order.
@@ -81,33 +104,6 @@ func unfold(rows []sqlstore.Row, packs []pack.Pack, revision int64) ([]sqlstore.
 		slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
 	}
 	return rows, nil
-}
-
-// pastPacked appends the rows of a key below a revision and above a floor, newest first.
-func pastPacked(ctx context.Context, q querier, rows []sqlstore.Row, key sqlstore.Key, before, floor int64, limit int) ([]sqlstore.Row, error) {
-	packs, err := queryPacks(ctx, q, qPacked, before-1, key.Resource, key.Namespace, key.Name)
-	const some = 4
-	for next := before; err == nil && len(rows) < limit; {
-		for i := range packs {
-			if packs[i].First >= before {
-				continue
-			}
-			unfolded, err := packs[i].Rows()
-			if err != nil {
-				return nil, err
-			}
-			for _, row := range slices.Backward(unfolded) {
-				if row.Revision < before && row.Superseded > floor && len(rows) < limit {
-					rows = append(rows, row)
-				}
-			}
-		}
-		if packs, err = queryPacks(ctx, q, qPackedBelow, next, key.Resource, key.Namespace, key.Name, floor, some); len(packs) == 0 {
-			break
-		}
-		next = packs[len(packs)-1].Until
-	}
-	return rows, err
 }
 
 // reading runs fn in a snapshot, with the bounds and floors that it has.
@@ -135,10 +131,8 @@ func floors(ctx context.Context, tx pgx.Tx) (b sqlstore.Bounds, f sqlstore.Floor
 // unitBytes is how much of one object is packed at once, and a row.
 const unitBytes = 1 << 20
 
-// endedRows reads the oldest rows of a key that ended from one revision to another. more says
-// that there may be others.
-func endedRows(ctx context.Context, tx pgx.Tx, key sqlstore.Key, from, upTo int64, limit int) (found []sqlstore.Row, more bool, err error) {
-	rows, err := tx.Query(ctx, qEndedRows, from, key.Resource, key.Namespace, key.Name, upTo, limit)
+func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (found []sqlstore.Row, more bool, err error) {
+	rows, err := h.tx.Query(ctx, qEndedRows, after, key.Resource, key.Namespace, key.Name, upTo, limit)
 	if err != nil {
 		return nil, false, err
 	}
@@ -170,22 +164,7 @@ func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, l
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, f sqlstore.Floors) (err error) {
-		for more := true; err == nil && more && len(rows) < limit; {
-			floor := f.Of(after.Key.Resource)
-			var found []sqlstore.Row
-			if found, err = olderOf(ctx, tx, after, max(floor, after.Revision), upTo, limit-len(rows)); err != nil {
-				break
-			}
-			for _, row := range found {
-				after.Revision = row.Revision
-				if row.Superseded > floor {
-					rows = append(rows, row)
-				}
-			}
-			if len(found) == 0 {
-				more, err = olderKey(ctx, tx, &after)
-			}
-		}
+		rows, err = pack.Older(ctx, history{tx}, f, upTo, after, limit)
 		return err
 	})
 	var corrupt *sqlstore.CorruptError
@@ -193,37 +172,4 @@ func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, l
 		return nil, fmt.Errorf("reading history: %w", err)
 	}
 	return rows, nil
-}
-
-// olderOf reads rows of one key, behind a revision: the rest of a pack, or from kv.
-func olderOf(ctx context.Context, tx pgx.Tx, after sqlstore.Cursor, from, upTo int64, limit int) (rows []sqlstore.Row, err error) {
-	k := after.Key
-	behind := func(row sqlstore.Row) bool { return row.Revision <= after.Revision || row.Superseded > upTo }
-	for until := from; len(rows) == 0; {
-		packs, err := queryPacks(ctx, tx, qPacked, until, k.Resource, k.Namespace, k.Name)
-		if err != nil {
-			return nil, err
-		}
-		if len(packs) == 0 {
-			rows, _, err = endedRows(ctx, tx, k, from, upTo, limit+2) // of which two may be those before
-			rows = slices.DeleteFunc(rows, behind)
-			return rows[:min(limit, len(rows))], err
-		}
-		if rows, err = packs[0].Rows(); err != nil {
-			return nil, err
-		}
-		rows, until = slices.DeleteFunc(rows, behind), packs[0].Until
-	}
-	return rows[:min(limit, len(rows))], nil
-}
-
-// olderKey moves to the next key that has ended rows or packs.
-func olderKey(ctx context.Context, tx pgx.Tx, after *sqlstore.Cursor) (bool, error) {
-	ended, found1, err1 := nextKey(ctx, tx, qNextEnded, after.Key)
-	packed, found2, err2 := nextKey(ctx, tx, qNextPacked, after.Key)
-	if found2 && (!found1 || packed.Compare(ended) < 0) {
-		ended = packed
-	}
-	*after = sqlstore.Cursor{Key: ended}
-	return found1 || found2, errors.Join(err1, err2)
 }

@@ -239,7 +239,7 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 		}
 		ended, err := queryRows(ctx, tx, qPast, before, key.Resource, key.Namespace, key.Name, floor, limit-len(rows))
 		if rows = append(rows, ended...); err == nil && f.Past != nil {
-			rows, err = pastPacked(ctx, tx, rows, key, before, floor, limit)
+			rows, err = pack.AppendPast(ctx, history{tx}, rows, key, before, floor, limit)
 		}
 		return err
 	})

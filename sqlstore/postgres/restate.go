@@ -23,13 +23,7 @@ func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, er
 	var loose []sqlstore.Row
 	k := rows[0].Key
 	err = d.reading(ctx, func(tx pgx.Tx, _ sqlstore.Bounds, _ sqlstore.Floors) error {
-		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) {
-			packs, err := queryPacks(ctx, tx, qPacked, above, k.Resource, k.Namespace, k.Name)
-			if err != nil || len(packs) == 0 {
-				return nil, err
-			}
-			return &packs[0], nil
-		})
+		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) { return history{tx}.Around(ctx, k, above) })
 		return err
 	})
 	if err != nil {

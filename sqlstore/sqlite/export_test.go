@@ -12,6 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
 // Explain returns the plan of a statement as the driver's own connection makes it.
@@ -83,7 +84,7 @@ var Statements = map[string]string{
 
 // PackAround packs once, and calls between after it has read.
 func (d *Driver) PackAround(ctx context.Context, between func()) error {
-	var units []unit
+	var units []pack.Unit
 	err := d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) (err error) {
 		units, err = gather(ctx, c, b, sqlstore.Cursor{}, 64, &sqlstore.Packed{})
 		return err
@@ -94,7 +95,7 @@ func (d *Driver) PackAround(ctx context.Context, between func()) error {
 	between()
 	_, err = d.writing(ctx, func(w *conn) error {
 		for i := range units {
-			if err := units[i].write(w); err != nil {
+			if err := writeUnit(w, &units[i]); err != nil {
 				return err
 			}
 		}

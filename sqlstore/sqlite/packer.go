@@ -115,17 +115,10 @@ func retain(w *conn, before sqlstore.Bounds, to sqlstore.Floors, marks []mark) (
 	return next, w.exec(qSetFloors, next.Text())
 }
 
-// unit is what is done with some rows of one key in one transaction.
-type unit struct {
-	drop, move []sqlstore.Row
-	last       *stored // the pack before them, if it is extended
-	packs      []pack.Pack
-}
-
 // Pack implements sqlstore.Driver. Packs are made beside writers; the transaction fails if
 // the rows are not as they were read.
 func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (done sqlstore.Packed, err error) {
-	var units []unit
+	var units []pack.Unit
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		units, err = gather(ctx, c, b, from, limit, &done)
 		return err
@@ -133,7 +126,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (don
 	if err == nil && len(units) > 0 {
 		done.Held, err = d.writing(ctx, func(w *conn) error {
 			for i := range units {
-				if err := units[i].write(w); err != nil {
+				if err := writeUnit(w, &units[i]); err != nil {
 					return err
 				}
 			}
@@ -148,93 +141,17 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (don
 	return done, nil
 }
 
-func gather(ctx context.Context, c *conn, b sqlstore.Bounds, from sqlstore.Cursor, limit int, done *sqlstore.Packed) (units []unit, err error) {
+func gather(ctx context.Context, c *conn, b sqlstore.Bounds, from sqlstore.Cursor, limit int, done *sqlstore.Packed) ([]pack.Unit, error) {
 	f, err := floors(c, b)
 	if err != nil {
 		return nil, err
 	}
-	done.Next = from
-	for left := int64(limit) * sqlstore.PackedFor; left > 0 && ctx.Err() == nil; {
-		found, more, err := endedRows(ctx, c, done.Next.Key, done.Next.Revision, b.Floor, min(pack.MaxRows, limit))
-		if err != nil {
-			return nil, err
-		}
-		if len(found) > 0 {
-			u, cost, err := newUnit(ctx, c, found, f.Of(done.Next.Key.Resource), done)
-			var damaged *sqlstore.CorruptError
-			if more = more && err == nil; err != nil && !errors.As(err, &damaged) {
-				return nil, err
-			} // else the rows of this key stay where they are, as long as a damaged pack before them does
-			units, left = append(units, u), left-cost
-			if more || err == nil && left <= 0 { // the next of this key are seen after these are gone
-				done.Next.Revision = found[len(found)-1].Superseded
-				return units, nil
-			}
-		}
-		key, any, err := nextKey(c, qNextEnded, done.Next.Key.Resource, done.Next.Key.Namespace, done.Next.Key.Name)
-		if err != nil || !any {
-			done.Done = true
-			return units, err
-		}
-		done.Next = sqlstore.Cursor{Key: key}
-	}
-	return units, ctx.Err()
+	return pack.Gather(ctx, history{c}, f, b.Floor, from, limit, min(pack.MaxRows, limit), done)
 }
 
-// newUnit also tells what it costs, as PackedFor counts. Errors: CorruptError where a damaged pack is in
-// the way; the unit then has what can be done.
-func newUnit(ctx context.Context, c *conn, rows []sqlstore.Row, floor int64, done *sqlstore.Packed) (u unit, cost int64, err error) {
-	kept := 0
-	for kept < len(rows) && rows[kept].Superseded <= floor {
-		kept++
-	}
-	u.drop, u.move = rows[:kept], rows[kept:]
-	done.Deleted += len(u.drop)
-	for i := range rows {
-		cost += sqlstore.PackedFor + int64(len(rows[i].Value))
-	}
-	if len(u.move) == 0 {
-		return u, cost, nil
-	}
-	k := rows[0].Key
-	for i := range u.move {
-		if row := &u.move[i]; row.Damaged != nil { // a pack would vouch for it
-			u.move = nil
-			return u, cost, &sqlstore.CorruptError{Key: k, Revision: row.Revision, Reason: row.Damaged.Error()}
-		}
-	}
-	packs, err := readPacks(ctx, c, qPackedBelow, u.move[0].Revision+1, k.Resource, k.Namespace, k.Name, floor, int64(1))
-	if err != nil {
-		return u, cost, err
-	}
-	var last *pack.Pack
-	if len(packs) > 0 {
-		u.last, last = &packs[0], &packs[0].Pack
-	}
-	var extends bool
-	if u.packs, extends, err = pack.Fold(last, u.move); err != nil {
-		u.move = nil
-		return u, cost, err
-	}
-	for i := range u.packs {
-		done.Stored += int64(len(u.packs[i].Text))
-		cost += int64(len(u.packs[i].Text))
-	}
-	if extends {
-		done.Stored -= int64(len(last.Text))
-	} else {
-		u.last = nil
-	}
-	done.Rows += len(u.move)
-	for i := range u.move {
-		done.Bytes += int64(len(u.move[i].Value))
-	}
-	return u, cost, nil
-}
-
-// write puts packs in the place of rows and of the pack before them, all of which must be there still, and not restated.
-func (u *unit) write(w *conn) error {
-	for _, rows := range [][]sqlstore.Row{u.drop, u.move} {
+// writeUnit replaces rows, and the pack before them, by packs. All of them must be as they were read.
+func writeUnit(w *conn, u *pack.Unit) error {
+	for _, rows := range [][]sqlstore.Row{u.Drop, u.Move} {
 		for i := range rows {
 			value := rows[i].Value
 			if value == nil {
@@ -245,11 +162,11 @@ func (u *unit) write(w *conn) error {
 			}
 		}
 	}
-	for i := range u.packs {
-		p := &u.packs[i]
+	for i := range u.Packs {
+		p := &u.Packs[i]
 		var err error
-		if i == 0 && u.last != nil {
-			err = one(w.execCount(qExtendPack, p.Until, number(p.Deleted), int64(p.Count), string(p.Text), u.last.row, u.last.Until, u.last.Text))
+		if i == 0 && u.Last != nil {
+			err = one(w.execCount(qExtendPack, p.Until, number(p.Deleted), int64(p.Count), string(p.Text), u.Last.Place, u.Last.Until, u.Last.Text))
 		} else {
 			err = insertPack(w, p)
 		}

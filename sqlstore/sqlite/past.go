@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/pack"
@@ -43,13 +42,7 @@ func check(c *conn, b sqlstore.Bounds, resource string, revision int64) (packed 
 	return true, f.Check(resource, revision, b.Head)
 }
 
-// stored is a pack and its place.
-type stored struct {
-	pack.Pack
-	row int64
-}
-
-func scanPack(v []driver.Value) (p stored) {
+func scanPack(v []driver.Value) (p pack.Pack) {
 	p.Key = sqlstore.Key{Resource: text(v[0]), Namespace: text(v[1]), Name: text(v[2])}
 	p.First, _ = v[3].(int64)
 	p.Until, _ = v[4].(int64)
@@ -61,11 +54,11 @@ func scanPack(v []driver.Value) (p stored) {
 	written, _ := v[8].(int64)
 	p.Written = fromMicros(written)
 	p.Text = blob(v[9])
-	p.row, _ = v[10].(int64)
+	p.Place, _ = v[10].(int64)
 	return p
 }
 
-func readPacks(ctx context.Context, c *conn, query string, args ...any) (packs []stored, err error) {
+func readPacks(ctx context.Context, c *conn, query string, args ...any) (packs []pack.Pack, err error) {
 	err = c.query(ctx, func(v []driver.Value) error {
 		packs = append(packs, scanPack(v))
 		return nil
@@ -73,40 +66,27 @@ func readPacks(ctx context.Context, c *conn, query string, args ...any) (packs [
 	return packs, err
 }
 
-// readPacked is the row of a key at a revision, out of a pack.
-func readPacked(ctx context.Context, c *conn, key sqlstore.Key, revision int64) (sqlstore.Row, bool, error) {
-	packs, err := readPacks(ctx, c, qPacked, revision, key.Resource, key.Namespace, key.Name)
+// history implements pack.Snapshot in a transaction.
+type history struct{ c *conn }
+
+func (h history) Around(ctx context.Context, key sqlstore.Key, revision int64) (*pack.Pack, error) {
+	packs, err := readPacks(ctx, h.c, qPacked, revision, key.Resource, key.Namespace, key.Name)
 	if err != nil || len(packs) == 0 {
-		return sqlstore.Row{}, false, err
+		return nil, err
 	}
-	return packs[0].At(revision)
+	return &packs[0], nil
 }
 
-// pastPacked appends the rows of a key below a revision and above a floor, newest first.
-func pastPacked(ctx context.Context, c *conn, rows []sqlstore.Row, key sqlstore.Key, before, floor int64, limit int) ([]sqlstore.Row, error) {
-	packs, err := readPacks(ctx, c, qPacked, before-1, key.Resource, key.Namespace, key.Name)
-	const some = 4
-	for next := before; err == nil && len(rows) < limit; {
-		for i := range packs {
-			if packs[i].First >= before {
-				continue
-			}
-			unfolded, err := packs[i].Rows()
-			if err != nil {
-				return nil, err
-			}
-			for _, row := range slices.Backward(unfolded) {
-				if row.Revision < before && row.Superseded > floor && len(rows) < limit {
-					rows = append(rows, row)
-				}
-			}
-		}
-		if packs, err = readPacks(ctx, c, qPackedBelow, next, key.Resource, key.Namespace, key.Name, floor, int64(some)); len(packs) == 0 {
-			break
-		}
-		next = packs[len(packs)-1].Until
-	}
-	return rows, err
+func (h history) Below(ctx context.Context, key sqlstore.Key, revision, floor int64, limit int) ([]pack.Pack, error) {
+	return readPacks(ctx, h.c, qPackedBelow, revision, key.Resource, key.Namespace, key.Name, floor, int64(limit))
+}
+
+func (h history) NextEnded(_ context.Context, after sqlstore.Key) (sqlstore.Key, bool, error) {
+	return nextKey(h.c, qNextEnded, after.Resource, after.Namespace, after.Name)
+}
+
+func (h history) NextPacked(_ context.Context, after sqlstore.Key) (sqlstore.Key, bool, error) {
+	return nextKey(h.c, qNextPackedAll, int64(0), after.Resource, after.Namespace, after.Name, "")
 }
 
 // place is where a row of a snapshot lies that is not live.
@@ -151,7 +131,7 @@ func (p *place) at(ctx context.Context, c *conn, revision int64) (row sqlstore.R
 	if p.revision != 0 {
 		row, found, err = readRow(ctx, c, qRow, p.revision)
 	} else {
-		var packs []stored
+		var packs []pack.Pack
 		if packs, err = readPacks(ctx, c, qPackedRow, p.pack); err == nil && len(packs) > 0 {
 			row, found, err = packs[0].At(revision)
 		}
@@ -167,12 +147,10 @@ var errEnough = errors.New("enough was read")
 // unitBytes is how much of one object is packed at once, and a row.
 const unitBytes = 256 << 10
 
-// endedRows reads the oldest rows of a key that ended from one revision to another. more says
-// that there may be others.
-func endedRows(ctx context.Context, c *conn, key sqlstore.Key, from, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
+func (h history) Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error) {
 	var dec decoder
 	size := 0
-	err = c.query(ctx, func(v []driver.Value) error {
+	err = h.c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)
 		if err != nil {
 			return err
@@ -182,7 +160,7 @@ func endedRows(ctx context.Context, c *conn, key sqlstore.Key, from, upTo int64,
 			return errEnough
 		}
 		return nil
-	}, qEndedRows, from, key.Resource, key.Namespace, key.Name, upTo, int64(limit))
+	}, qEndedRows, after, key.Resource, key.Namespace, key.Name, upTo, int64(limit))
 	more = len(rows) == limit
 	if errors.Is(err, errEnough) {
 		more, err = true, nil
@@ -200,21 +178,8 @@ func nextKey(c *conn, query string, args ...any) (key sqlstore.Key, found bool, 
 func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		f, err := floors(c, b)
-		for more := true; err == nil && more && len(rows) < limit; {
-			floor := f.Of(after.Key.Resource)
-			var found []sqlstore.Row
-			if found, err = olderOf(ctx, c, after, max(floor, after.Revision), upTo, limit-len(rows)); err != nil {
-				break
-			}
-			for _, row := range found {
-				after.Revision = row.Revision
-				if row.Superseded > floor {
-					rows = append(rows, row)
-				}
-			}
-			if len(found) == 0 {
-				more, err = olderKey(c, &after)
-			}
+		if err == nil {
+			rows, err = pack.Older(ctx, history{c}, f, upTo, after, limit)
 		}
 		return err
 	})
@@ -223,38 +188,4 @@ func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, l
 		return nil, fmt.Errorf("reading history: %w", err)
 	}
 	return rows, nil
-}
-
-// olderOf reads rows of one key, behind a revision: the rest of a pack, or from kv.
-func olderOf(ctx context.Context, c *conn, after sqlstore.Cursor, from, upTo int64, limit int) (rows []sqlstore.Row, err error) {
-	k := after.Key
-	behind := func(row sqlstore.Row) bool { return row.Revision <= after.Revision || row.Superseded > upTo }
-	for until := from; len(rows) == 0; {
-		packs, err := readPacks(ctx, c, qPacked, until, k.Resource, k.Namespace, k.Name)
-		if err != nil {
-			return nil, err
-		}
-		if len(packs) == 0 {
-			rows, _, err = endedRows(ctx, c, k, from, upTo, limit+2) // of which two may be those before
-			rows = slices.DeleteFunc(rows, behind)
-			return rows[:min(limit, len(rows))], err
-		}
-		if rows, err = packs[0].Rows(); err != nil {
-			return nil, err
-		}
-		rows, until = slices.DeleteFunc(rows, behind), packs[0].Until
-	}
-	return rows[:min(limit, len(rows))], nil
-}
-
-// olderKey moves to the next key that has ended rows or packs.
-func olderKey(c *conn, after *sqlstore.Cursor) (bool, error) {
-	k := after.Key
-	ended, found1, err1 := nextKey(c, qNextEnded, k.Resource, k.Namespace, k.Name)
-	packed, found2, err2 := nextKey(c, qNextPackedAll, int64(0), k.Resource, k.Namespace, k.Name, "")
-	if found2 && (!found1 || packed.Compare(ended) < 0) {
-		ended = packed
-	}
-	*after = sqlstore.Cursor{Key: ended}
-	return found1 || found2, errors.Join(err1, err2)
 }

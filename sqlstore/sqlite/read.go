@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
 // reader lends a reading connection to fn.
@@ -109,7 +110,10 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 			}
 			row, found, err = readRow(ctx, c, qReadEnded, revision, key.Resource, key.Namespace, key.Name)
 			if err == nil && !found && packed {
-				row, found, err = readPacked(ctx, c, key, revision)
+				var p *pack.Pack
+				if p, err = (history{c}).Around(ctx, key, revision); p != nil {
+					row, found, err = p.At(revision)
+				}
 			}
 			return err
 		})
@@ -151,7 +155,7 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 			return err
 		}, qPast, before, key.Resource, key.Namespace, key.Name, floor, int64(limit-len(rows)))
 		if err == nil && f.Past != nil {
-			rows, err = pastPacked(ctx, c, rows, key, before, floor, limit)
+			rows, err = pack.AppendPast(ctx, history{c}, rows, key, before, floor, limit)
 		}
 		return err
 	})

@@ -18,13 +18,7 @@ func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, er
 	var loose []sqlstore.Row
 	k := rows[0].Key
 	err = d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error {
-		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) {
-			packs, err := readPacks(ctx, c, qPacked, above, k.Resource, k.Namespace, k.Name)
-			if err != nil || len(packs) == 0 {
-				return nil, err
-			}
-			return &packs[0].Pack, nil
-		})
+		swaps, loose, err = pack.Restate(rows, func(above int64) (*pack.Pack, error) { return history{c}.Around(ctx, k, above) })
 		return err
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,31 +12,15 @@ import (
 // Trim implements sqlstore.Driver. The floor and the deletion are one
 // transaction: nobody sees rows go above the floor.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	d.trimming.Lock()
-	defer d.trimming.Unlock()
-	w, unlock, err := d.lockWriter()
+	var n int64
+	_, err := d.writing(ctx, func(w *conn) (err error) {
+		n, err = trim(w, to, limit)
+		return err
+	})
 	if err != nil {
-		return 0, err
-	}
-	defer unlock()
-	if err := w.exec(qBegin); err != nil {
-		return 0, fmt.Errorf("trimming to %d: %w", to, err)
-	}
-	n, err := trim(w, to, limit)
-	if err == nil {
-		err = d.end(w)
-	}
-	if err != nil {
-		if e := w.exec(qRollback); e != nil && !isIdle(e) {
-			err = errors.Join(err, e)
-		}
 		return 0, fmt.Errorf("trimming to %d: %w", to, err)
 	}
 	if n > 0 {
-		d.wroteLog()
 		d.trimmed.Store(int64(time.Since(d.began)))
 		d.spare.Store(true)
 	}

@@ -117,7 +117,7 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 			continue
 		}
 		done.Objects++
-		value, err := r.form(ctx, &rows[i])
+		value, err := r.sealed(ctx, &rows[i], r.Form)
 		var sealing *sqlstore.SealError
 		switch {
 		case ctx.Err() != nil:
@@ -142,8 +142,8 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 	return r.write(ctx, d, batch, done)
 }
 
-// form is what is stored in place of a row's value; nil: it stays.
-func (r *Rewrite) form(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+// sealed is the value to store for a row, in the form that form returns (nil: as it is); nil: the stored value stays.
+func (r *Rewrite) sealed(ctx context.Context, row *sqlstore.Row, form func(*sqlstore.Row) ([]byte, error)) ([]byte, error) {
 	if row.Damaged != nil { // a new row would vouch for it
 		return nil, row.Damaged
 	}
@@ -151,11 +151,13 @@ func (r *Rewrite) form(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := *row
-	open.Value = plain
-	value, err := r.Form(&open)
-	if err != nil {
-		return nil, err
+	value := plain
+	if form != nil {
+		open := *row
+		open.Value = plain
+		if value, err = form(&open); err != nil {
+			return nil, err
+		}
 	}
 	if !stale && string(value) == string(plain) {
 		return nil, nil

@@ -84,7 +84,7 @@ func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.History, rows []sqlstor
 	var stale []sqlstore.Row
 	for i := range rows {
 		done.Past++
-		value, err := r.resealed(ctx, &rows[i])
+		value, err := r.sealed(ctx, &rows[i], nil)
 		var sealing *sqlstore.SealError
 		switch {
 		case ctx.Err() != nil:
@@ -118,16 +118,4 @@ func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.History, rows []sqlstor
 	done.PastWritten += int64(n)
 	done.busy = done.busy || n < len(stale) // they went, or were packed meanwhile; the next pass tells
 	return r.slowed(ctx, n, began)
-}
-
-// resealed is what is stored in place of a past value; nil: it stays.
-func (r *Rewrite) resealed(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
-	if row.Damaged != nil { // a new row would vouch for it
-		return nil, row.Damaged
-	}
-	plain, stale, err := r.Keys.Open(ctx, row.Key, row.Value)
-	if err != nil || !stale {
-		return nil, err
-	}
-	return r.Keys.Seal(ctx, row.Key, plain)
 }
