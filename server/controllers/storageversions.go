@@ -128,7 +128,7 @@ func encoding(r *kinds.Resource) string {
 // decodable are the versions of a kind that can be read: served ones, ones that could be,
 // and ones of the past.
 func decodable(r *kinds.Resource, c *kinds.Catalogue) []string {
-	versions := kinds.RetiredVersions(r.Group, r.Kind)
+	versions := c.RetiredVersions(r.Group, r.Kind)
 	for _, other := range c.Known() {
 		if other.GroupResource() == r.GroupResource() && !slices.Contains(versions, other.Version) {
 			versions = append(versions, other.Version)

@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func host(c *cluster) controllers.Host {
@@ -104,7 +105,7 @@ func TestWhoChoosesLeaders(t *testing.T) {
 	for asked, want := range map[string]bool{"api/beta=true": false, "coordination.k8s.io/v1alpha2=true": true} {
 		resources := builtin.Resources()
 		on := func(string) bool { return true }
-		if _, err := kinds.Enable(resources, kinds.Asked([]string{asked}), true, on); err != nil {
+		if _, err := kinds.Enable(release.Default, resources, kinds.Asked([]string{asked}), true, on); err != nil {
 			t.Fatal(err)
 		}
 		h := host(newCluster(t))

@@ -103,7 +103,7 @@ func (c *Converter) current(obj Object, kind schema.GroupVersionKind) (*kinds.Re
 	if r := c.catalogue.LookupKind(kind); r != nil && r.Storage != nil {
 		return r, obj, nil
 	}
-	if c.catalogue.BuiltIn(kind.Group) || kinds.Retired(kind) {
+	if c.catalogue.BuiltIn(kind.Group) || c.catalogue.Retired(kind) {
 		return nil, nil, &UnknownError{kind}
 	}
 	return nil, obj, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -88,7 +89,7 @@ func TestDocuments(t *testing.T) {
 		golden(t, strings.ReplaceAll(strings.Trim(path, "/"), "/", "_"), get(h, "GET", path, "").Body.Bytes())
 	}
 	everything := builtin.Resources()
-	if _, err := kinds.Enable(everything, map[string]string{"api/all": ""}, true, func(string) bool { return true }); err != nil {
+	if _, err := kinds.Enable(release.Default, everything, map[string]string{"api/all": ""}, true, func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	all := newHandler(t, kinds.NewCatalogue(everything))

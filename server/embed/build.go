@@ -58,7 +58,7 @@ func (c *ControlPlane) build() error {
 		return fmt.Errorf("FeatureGates: %w", err)
 	}
 	resources := builtin.Config{ServiceCIDRs: o.ServiceNetworks, EventTTL: o.EventTTL, Feature: features.Enabled}.Resources()
-	remarks, err := kinds.Enable(resources, kinds.Asked(o.RuntimeConfig), true, features.Enabled)
+	remarks, err := kinds.Enable(release.Default, resources, kinds.Asked(o.RuntimeConfig), true, features.Enabled)
 	if err != nil {
 		return fmt.Errorf("RuntimeConfig: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Catalogue finds resources. Look-ups are lock-free; Set swaps the whole table,
@@ -15,8 +17,9 @@ import (
 // may write custom objects would write roles past all that is asked about them. In a version
 // that has built-in resources which are served, custom ones are off, as on a stock server.
 type Catalogue struct {
-	mu    sync.Mutex
-	table atomic.Pointer[table]
+	release release.Version
+	mu      sync.Mutex
+	table   atomic.Pointer[table]
 }
 
 type table struct {
@@ -32,11 +35,14 @@ type table struct {
 	own      map[schema.GroupResource]bool // built-in resources
 }
 
-// NewCatalogue makes a catalogue of resources. Built-in resources stand in
+// NewCatalogue makes a catalogue of resources, of the release of the first. Built-in resources stand in
 // discovery order, and the first version met of a group is its preferred one;
 // custom resources may come in any order.
 func NewCatalogue(resources []*Resource) *Catalogue {
 	c := &Catalogue{}
+	if len(resources) > 0 {
+		c.release = resources[0].Release
+	}
 	c.Set(resources)
 	return c
 }
@@ -116,6 +122,9 @@ func (t *table) shadowed(r *Resource) bool {
 	home := t.storages[r.Storage.Key]
 	return home != nil && !home.defined()
 }
+
+// Release is the release that the built-in resources are those of.
+func (c *Catalogue) Release() release.Version { return c.release }
 
 // Own says that a resource is built in, in whatever version, served or not.
 func (c *Catalogue) Own(group, plural string) bool {

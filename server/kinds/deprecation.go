@@ -3,13 +3,7 @@ package kinds
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// The release that is served.
-const (
-	releaseMajor = 1
-	releaseMinor = 32
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Deprecation says that clients should no longer use a version of a resource.
@@ -18,34 +12,23 @@ type Deprecation struct {
 	Removed string // the release without it, like "1.33"; "" if that is not decided
 }
 
-// Lifecycle finds what the type of a built-in version says about its age; nil for
-// versions that are not deprecated in this release.
-func Lifecycle(r *Resource) *Deprecation {
+// Lifecycle is what a release says about the age of a built-in version; nil for
+// versions that are not deprecated in it.
+func Lifecycle(v release.Version, r *Resource) *Deprecation {
 	if r.New == nil {
 		return nil
 	}
-	obj := r.New()
-	old, ok := obj.(interface{ APILifecycleDeprecated() (major, minor int) })
-	if !ok {
+	life := v.Lifecycle(r.GVK())
+	if life.Deprecated == 0 || life.Deprecated > v.Minor() {
 		return nil
 	}
-	major, minor := old.APILifecycleDeprecated()
-	if major == 0 && minor == 0 || major > releaseMajor || major == releaseMajor && minor > releaseMinor {
-		return nil
+	d := &Deprecation{Warning: fmt.Sprintf("%s %s is deprecated in v%s+", r.APIVersion(), r.Kind, release.Of(life.Deprecated))}
+	if life.Removed != 0 {
+		d.Removed = release.Of(life.Removed).String()
+		d.Warning += ", unavailable in v" + d.Removed + "+"
 	}
-	d := &Deprecation{Warning: fmt.Sprintf("%s %s is deprecated in v%d.%d+", r.APIVersion(), r.Kind, major, minor)}
-	if gone, ok := obj.(interface{ APILifecycleRemoved() (major, minor int) }); ok {
-		if major, minor := gone.APILifecycleRemoved(); major != 0 || minor != 0 {
-			d.Removed = fmt.Sprintf("%d.%d", major, minor)
-			d.Warning += ", unavailable in v" + d.Removed + "+"
-		}
-	}
-	if other, ok := obj.(interface {
-		APILifecycleReplacement() schema.GroupVersionKind
-	}); ok {
-		if gvk := other.APILifecycleReplacement(); !gvk.Empty() {
-			d.Warning += fmt.Sprintf("; use %s %s", gvk.GroupVersion(), gvk.Kind)
-		}
+	if gvk := life.Replacement; !gvk.Empty() {
+		d.Warning += fmt.Sprintf("; use %s %s", gvk.GroupVersion(), gvk.Kind)
 	}
 	return d
 }

@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // general matches versions that are served unless they are turned off; others are served
@@ -36,7 +39,7 @@ var stages = []struct {
 // requests are classified, from the strongest to the weakest.
 var flowControl = []string{"flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"}
 
-// unserved are further versions that release 1.32 knows; see also retired.
+// unserved are further versions that every release knows; see also retired.
 var unserved = []string{
 	"admission.k8s.io/v1", "admission.k8s.io/v1beta1", "apiextensions.k8s.io/v1beta1", "apiregistration.k8s.io/v1beta1",
 	"imagepolicy.k8s.io/v1alpha1",
@@ -57,9 +60,9 @@ func Asked(pairs []string) map[string]string {
 // for all versions of a stage: "api/all", "api/ga", "api/beta", "api/alpha". The more
 // exact a key, the more it counts. An empty value is "true". fair says that requests are
 // classified by what flow control says, which must then be served; gate, which feature gates
-// are on. The errors are those of a stock server. Remarks name what was turned on in vain.
-func Enable(resources []*Resource, asked map[string]string, fair bool, gate func(string) bool) (remarks []string, err error) {
-	known := knownVersions(resources)
+// are on. The errors are those of a stock server of the release. Remarks name what was turned on in vain.
+func Enable(v release.Version, resources []*Resource, asked map[string]string, fair bool, gate func(string) bool) (remarks []string, err error) {
+	known := knownVersions(v, resources)
 	if err := checkKeys(asked, known, fair); err != nil {
 		return nil, err
 	}
@@ -68,6 +71,9 @@ func Enable(resources []*Resource, asked map[string]string, fair bool, gate func
 		return nil, err
 	}
 	if err := e.readKeys(asked); err != nil {
+		return nil, err
+	}
+	if err := e.checkLater(v, resources); err != nil {
 		return nil, err
 	}
 	served := make(map[schema.GroupVersion]bool)
@@ -176,16 +182,48 @@ func isStage(key string) bool {
 }
 
 // knownVersions are the versions that may be named.
-func knownVersions(resources []*Resource) map[schema.GroupVersion]bool {
+func knownVersions(v release.Version, resources []*Resource) map[schema.GroupVersion]bool {
 	known := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {
 		known[r.GVR().GroupVersion()] = true
 	}
-	for _, text := range slices.AppendSeq(slices.Clone(unserved), maps.Keys(retired)) {
+	for _, text := range unserved {
 		group, version, _ := strings.Cut(text, "/")
 		known[schema.GroupVersion{Group: group, Version: version}] = true
 	}
+	for _, gv := range retiredVersions(v) {
+		known[gv] = true
+	}
+	for _, k := range later(v) {
+		known[k.GroupVersion()] = true
+	}
 	return known
+}
+
+// later are the kinds that a server which emulates a release knows and does not serve yet.
+func later(v release.Version) []schema.GroupVersionKind {
+	return slices.DeleteFunc(release.Kinds(), func(k schema.GroupVersionKind) bool {
+		return !v.Binary().Knows(k) || v.Introduced(k)
+	})
+}
+
+// checkLater finds what was asked for by name and comes with a later release.
+func (e *enablement) checkLater(v release.Version, resources []*Resource) error {
+	now := make(map[schema.GroupVersion]bool)
+	for _, r := range resources {
+		now[r.GVR().GroupVersion()] = true
+	}
+	const hint = "Consider setting --runtime-config-emulation-forward-compatible=true"
+	for _, k := range later(v) {
+		gv := k.GroupVersion()
+		if plural, _ := meta.UnsafeGuessKindToResource(k); e.resources[plural] {
+			return fmt.Errorf("cannot enable resource %s in runtime-config because it is introduced at %s after the current version %s. %s", plural, release.Of(v.Binary().Lifecycle(k).Introduced), v, hint)
+		}
+		if !now[gv] && e.versions[gv] && !e.byStage[gv] {
+			return fmt.Errorf("cannot enable version %s in runtime-config because all the resources have been introduced after the current version %s. %s", gv, v, hint)
+		}
+	}
+	return nil
 }
 
 // checkKeys finds keys that cannot be meant.

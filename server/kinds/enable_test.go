@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func someResources() []*kinds.Resource {
@@ -50,7 +51,7 @@ func TestEnable(t *testing.T) {
 		{"batch/v1beta1=true", "x.k8s.io/v1beta1/beans x.k8s.io/v2alpha1/beans", "batch/v1beta1 is turned on, and has nothing that this server serves"},
 	} {
 		all := someResources()
-		remarks, err := kinds.Enable(all, pairs(c.asked), true, noGate)
+		remarks, err := kinds.Enable(release.Default, all, pairs(c.asked), true, noGate)
 		if err != nil {
 			t.Errorf("%s: %v", c.asked, err)
 			continue
@@ -88,7 +89,7 @@ func TestGates(t *testing.T) {
 	} {
 		gated := &kinds.Resource{Group: "y.k8s.io", Version: "v1alpha1", Plural: "peas", Gate: "Peas", Off: true}
 		other := &kinds.Resource{Group: "y.k8s.io", Version: "v1alpha1", Plural: "pods", Off: true}
-		remarks, err := kinds.Enable([]*kinds.Resource{gated, other}, pairs(c.asked), true, func(name string) bool { return name == "Peas" && c.gate })
+		remarks, err := kinds.Enable(release.Default, []*kinds.Resource{gated, other}, pairs(c.asked), true, func(name string) bool { return name == "Peas" && c.gate })
 		if err != nil || gated.Off == c.on || other.Off != (c.other == "off") || strings.Join(remarks, "; ") != c.remark {
 			t.Errorf("%q with the gate %t: off %t and %t, %q, %v", c.asked, c.gate, gated.Off, other.Off, remarks, err)
 		}
@@ -110,7 +111,7 @@ func TestEnableErrors(t *testing.T) {
 		"api/all=false,/v1":   conflict,
 		"api/ga=false":        "--runtime-config=api/ga=false conflicts with --enable-priority-and-fairness=true",
 	} {
-		if _, err := kinds.Enable(someResources(), pairs(asked), true, noGate); err == nil || err.Error() != want {
+		if _, err := kinds.Enable(release.Default, someResources(), pairs(asked), true, noGate); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", asked, err, want)
 		}
 	}
@@ -122,7 +123,7 @@ func TestWithoutValue(t *testing.T) {
 		var off [2][]string
 		for i, asked := range []string{key, key + "=true"} {
 			all := someResources()
-			if _, err := kinds.Enable(all, pairs(asked), true, noGate); err != nil {
+			if _, err := kinds.Enable(release.Default, all, pairs(asked), true, noGate); err != nil {
 				t.Errorf("%s: %v", asked, err)
 			}
 			for _, r := range all {
@@ -136,7 +137,7 @@ func TestWithoutValue(t *testing.T) {
 		}
 	}
 	// A stronger key without a value stands against a weaker one, as with "true".
-	if _, err := kinds.Enable(someResources(), pairs("api/ga,api/all=false"), true, noGate); err != nil {
+	if _, err := kinds.Enable(release.Default, someResources(), pairs("api/ga,api/all=false"), true, noGate); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,10 +145,10 @@ func TestWithoutValue(t *testing.T) {
 // TestUnfair: where requests are not classified the group that says how may be off.
 func TestUnfair(t *testing.T) {
 	for _, asked := range []string{"api/ga=false", "api/all=false,batch/v1=true"} {
-		if _, err := kinds.Enable(someResources(), pairs(asked), false, noGate); err != nil {
+		if _, err := kinds.Enable(release.Default, someResources(), pairs(asked), false, noGate); err != nil {
 			t.Errorf("%s: %v", asked, err)
 		}
-		if _, err := kinds.Enable(someResources(), pairs(asked), true, noGate); err == nil {
+		if _, err := kinds.Enable(release.Default, someResources(), pairs(asked), true, noGate); err == nil {
 			t.Errorf("%s: taken together with fairness", asked)
 		}
 	}
@@ -156,7 +157,7 @@ func TestUnfair(t *testing.T) {
 // TestOff: a resource that is off can be found, and is not served.
 func TestOff(t *testing.T) {
 	all := someResources()
-	if _, err := kinds.Enable(all, pairs("autoscaling/v2=false,batch/v1=false"), true, noGate); err != nil {
+	if _, err := kinds.Enable(release.Default, all, pairs("autoscaling/v2=false,batch/v1=false"), true, noGate); err != nil {
 		t.Fatal(err)
 	}
 	c := kinds.NewCatalogue(all)
@@ -179,8 +180,8 @@ func FuzzEnable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		asked := pairs(text)
 		first, again := someResources(), someResources()
-		remarks, err := kinds.Enable(first, maps.Clone(asked), true, noGate)
-		remarks2, err2 := kinds.Enable(again, asked, true, noGate)
+		remarks, err := kinds.Enable(release.Default, first, maps.Clone(asked), true, noGate)
+		remarks2, err2 := kinds.Enable(release.Default, again, asked, true, noGate)
 		if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() || !slices.Equal(remarks, remarks2) {
 			t.Fatalf("%q: %v %v, then %v %v", text, remarks, err, remarks2, err2)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Feature says whether a feature gate is on, by its name. Kinds whose rules depend on
@@ -42,7 +43,8 @@ type Resource struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
-	Verbs      []string // in the order in which discovery names them
+	Release    release.Version // whose answers are given
+	Verbs      []string        // in the order in which discovery names them
 	// OfOne says that a list is of one object's, which a selector names. Discovery does not name the
 	// verb: a client that lists whatever can be listed sends no selector.
 	OfOne bool

@@ -1,14 +1,16 @@
 package kinds
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
-// retired are kinds in versions that release 1.32 can still read, but never serves. A body
+// retired are kinds in versions that release 1.32 can still read, but never serves; the table of
+// releases says which are served no more, or not even read, by newer ones. A body
 // of such a version is told apart from one of a version that nobody knows. Versions that are
 // served when they are asked for stand in the table of resources.
 var retired = map[string][]string{
@@ -46,20 +48,52 @@ var retired = map[string][]string{
 }
 
 // Retired reports whether a kind is known in a version that is not served.
-func Retired(k schema.GroupVersionKind) bool {
-	return slices.Contains(retired[k.GroupVersion().String()], strings.TrimSuffix(k.Kind, "List"))
+func (c *Catalogue) Retired(k schema.GroupVersionKind) bool {
+	return isRetired(c.release, k.GroupVersion().WithKind(strings.TrimSuffix(k.Kind, "List")))
 }
 
 // RetiredVersion reports whether any kind is known in a version that is not served.
-func RetiredVersion(gv schema.GroupVersion) bool { return retired[gv.String()] != nil }
+func (c *Catalogue) RetiredVersion(gv schema.GroupVersion) bool {
+	return slices.Contains(retiredVersions(c.release), gv)
+}
 
 // RetiredVersions are the versions of a group in which a kind is known and never served.
-func RetiredVersions(group, kind string) []string {
+func (c *Catalogue) RetiredVersions(group, kind string) []string {
 	var versions []string
-	for _, gv := range slices.Sorted(maps.Keys(retired)) {
-		if g, version, _ := strings.Cut(gv, "/"); g == group && slices.Contains(retired[gv], kind) {
-			versions = append(versions, version)
+	for _, gv := range retiredVersions(c.release) {
+		if gv.Group == group && isRetired(c.release, gv.WithKind(kind)) {
+			versions = append(versions, gv.Version)
 		}
 	}
 	return versions
+}
+
+// isRetired says whether a release can read a kind in a version and never serves it: none does,
+// or it no longer does.
+func isRetired(v release.Version, k schema.GroupVersionKind) bool {
+	if !v.Binary().Knows(k) {
+		return false
+	}
+	gv := k.GroupVersion().String()
+	return slices.Contains(retired[gv], k.Kind) || v.Removed(k) && !slices.Contains(unserved, gv)
+}
+
+// retiredVersions are the versions in which a release can read a kind that it never serves, in
+// order.
+func retiredVersions(v release.Version) []schema.GroupVersion {
+	var all []schema.GroupVersion
+	for text, names := range retired {
+		group, version, _ := strings.Cut(text, "/")
+		gv := schema.GroupVersion{Group: group, Version: version}
+		if slices.ContainsFunc(names, func(name string) bool { return isRetired(v, gv.WithKind(name)) }) {
+			all = append(all, gv)
+		}
+	}
+	for _, k := range release.Kinds() {
+		if gv := k.GroupVersion(); !slices.Contains(all, gv) && isRetired(v, k) {
+			all = append(all, gv)
+		}
+	}
+	slices.SortFunc(all, func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+	return all
 }

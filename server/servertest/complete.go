@@ -39,7 +39,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	t.Helper()
 	asked, features := parse(t, flags)
 	resources := builtin.Config{Feature: features.Enabled}.Resources()
-	if _, err := kinds.Enable(resources, asked, true, features.Enabled); err != nil {
+	if _, err := kinds.Enable(release.Default, resources, asked, true, features.Enabled); err != nil {
 		t.Fatal(err)
 	}
 	local, err := serviceaccount.NewLocal(signingKey())

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // known says whether a stock server has a type for a kind, of whatever use, and makes an object
@@ -32,9 +30,9 @@ func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
 		if r != nil && r.NewList != nil {
 			return r.NewList(), true
 		}
-		return nil, r != nil || kinds.Retired(k)
+		return nil, r != nil || h.Catalogue.Retired(k)
 	}
-	return nil, h.Catalogue.LookupKind(k) != nil || kinds.Retired(k)
+	return nil, h.Catalogue.LookupKind(k) != nil || h.Catalogue.Retired(k)
 }
 
 // universal makes an object of a kind that is the same wherever it is known: some are known in
@@ -52,7 +50,7 @@ func (h *Handler) universal(k schema.GroupVersionKind) (runtime.Object, bool) {
 	case "APIResourceList":
 		return &metav1.APIResourceList{}, true
 	}
-	if !slices.Contains(h.Catalogue.Versions(k.Group), k.Version) && !kinds.RetiredVersion(k.GroupVersion()) {
+	if !slices.Contains(h.Catalogue.Versions(k.Group), k.Version) && !h.Catalogue.RetiredVersion(k.GroupVersion()) {
 		return nil, false
 	}
 	switch k.Kind {

@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -34,7 +35,7 @@ type mutators struct {
 func newMutators(t testing.TB, served bool) *mutators {
 	resources := builtin.Resources()
 	if served {
-		if _, err := kinds.Enable(resources, map[string]string{"api/alpha": "true"}, true, func(string) bool { return true }); err != nil {
+		if _, err := kinds.Enable(release.Default, resources, map[string]string{"api/alpha": "true"}, true, func(string) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 	}

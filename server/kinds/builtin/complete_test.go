@@ -53,7 +53,7 @@ func TestKindsAreComplete(t *testing.T) {
 		if _, ok := r.New().(interface{ Marshal() ([]byte, error) }); !ok && r.Protobuf(nil) {
 			lacks("Protobuf form", "use the Go type of the published API, which has one")
 		}
-		if kinds.Retired(r.GVK()) {
+		if catalogue.Retired(r.GVK()) {
 			t.Errorf("%s %s is in the table: take it out of the versions that are not, in server/kinds/retired.go", name, r.Version)
 		}
 		if !discovered(t, r) {

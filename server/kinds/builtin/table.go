@@ -17,8 +17,22 @@ import (
 // Resources are all built-in resources with the default configuration.
 func Resources() []*kinds.Resource { return Config{}.Resources() }
 
-// Resources are all built-in resources. Each call makes new values.
+// Resources are all built-in resources of the release. Each call makes new values.
 func (c Config) Resources() []*kinds.Resource {
+	return slices.DeleteFunc(c.All(), func(r *kinds.Resource) bool {
+		if k := r.GVK(); r.New != nil && (!c.Release.Introduced(k) || c.Release.Removed(k)) {
+			return true
+		}
+		r.Release = c.Release
+		if r.Deprecation == nil {
+			r.Deprecation = kinds.Lifecycle(c.Release, r)
+		}
+		return false
+	})
+}
+
+// All are the built-in resources of all releases.
+func (c Config) All() []*kinds.Resource {
 	c.Feature = c.feature()
 	events := c.eventStorage()
 	return slices.Concat(
@@ -73,9 +87,6 @@ func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource
 		r.ListKind = r.Kind + "List"
 		if r.Verbs == nil {
 			r.Verbs = allVerbs()
-		}
-		if r.Deprecation == nil {
-			r.Deprecation = kinds.Lifecycle(r)
 		}
 		if s := r.Storage; s != nil && s.Key == "" {
 			s.Key = schema.GroupResource{Group: group, Resource: r.Plural}.String()

@@ -271,7 +271,7 @@ func (o *serveOptions) resources(n *network, feature func(gate string) bool, log
 	if o.historyAPI {
 		all = append(all, history.Resources()...)
 	}
-	remarks, err := kinds.Enable(all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
+	remarks, err := kinds.Enable(release.Default, all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}
