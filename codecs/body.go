@@ -211,16 +211,6 @@ func otherVersion(gvk schema.GroupVersionKind, problems []string, want Expected,
 		gvk.GroupVersion(), want.GVK.GroupVersion()))
 }
 
-// internalPackage is the name by which a stock server's messages call a group.
-func internalPackage(group string) string {
-	switch group {
-	case "", "events.k8s.io":
-		return "core"
-	}
-	first, _, _ := strings.Cut(group, ".")
-	return first
-}
-
 // DecodeError is the answer to a body that cannot be decoded. found is the kind
 // the body states, or zero if that could not be told.
 func DecodeError(err error, found schema.GroupVersionKind, wantKind string, body []byte) error {

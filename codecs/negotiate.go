@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -252,8 +253,8 @@ func notAcceptable(types []string) error {
 	}}
 }
 
-// NotAcceptableTransform refuses a transform that does not fit what was found:
-// goType is the name a stock server prints, "*core.SecretList".
+// NotAcceptableTransform refuses a transform that does not fit the object or list that was found, whose type has goType as
+// its name in Go.
 func NotAcceptableTransform(as schema.GroupVersionKind, isList bool, goType string) error {
 	verb := "is not a list"
 	if isList {
@@ -288,4 +289,99 @@ func routeError(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{},
 	}}
+}
+
+// clause is one entry of an Accept header.
+type clause struct {
+	main, sub string
+	q         float64
+	params    []param
+}
+
+type param struct{ name, value string }
+
+// parseAccept splits an Accept header into clauses, best first. Malformed clauses
+// and parameters are left out. Nothing is unquoted and q=0 does not exclude: this
+// is the reading of stock servers, and clients have grown around it.
+func parseAccept(header string) []clause {
+	clauses := make([]clause, 0, 1+strings.Count(header, ","))
+	for header != "" {
+		var part string
+		part, header, _ = strings.Cut(header, ",")
+		if c, ok := parseClause(strings.Trim(part, " ")); ok {
+			clauses = append(clauses, c)
+		}
+	}
+	// The comparison is no proper order where weights and wildcards disagree; the
+	// algorithm is then part of the result.
+	sort.Slice(clauses, func(i, j int) bool {
+		a, b := &clauses[i], &clauses[j]
+		return a.q > b.q || a.main != "*" && b.main == "*" || a.sub != "*" && b.sub == "*"
+	})
+	return clauses
+}
+
+func parseClause(part string) (clause, bool) {
+	c := clause{q: 1}
+	name, rest, _ := strings.Cut(part, ";")
+	main, sub, _ := strings.Cut(name, "/")
+	c.main = strings.Trim(main, " ")
+	switch {
+	case sub == "" && c.main == "*":
+		c.sub = "*"
+	case sub == "":
+		return c, false
+	default:
+		// A slash at the very end is forgiven.
+		first, more, _ := strings.Cut(sub, "/")
+		if more != "" {
+			return c, false
+		}
+		c.sub = strings.Trim(first, " ")
+	}
+	for rest != "" {
+		var p string
+		p, rest, _ = strings.Cut(rest, ";")
+		name, value, _ := strings.Cut(p, "=")
+		if value == "" {
+			continue
+		}
+		value, more, _ := strings.Cut(value, "=")
+		if more != "" {
+			continue
+		}
+		if name = strings.Trim(name, " "); name == "q" {
+			c.q, _ = strconv.ParseFloat(value, 32)
+			continue
+		}
+		c.set(name, strings.Trim(value, " "))
+	}
+	return c, true
+}
+
+// maxParams is how many parameters of a clause are looked at. Clients send three or four;
+// a header may have a hundred thousand.
+const maxParams = 64
+
+// set keeps the last value of a repeated parameter.
+func (c *clause) set(name, value string) {
+	for i := range c.params {
+		if c.params[i].name == name {
+			c.params[i].value = value
+			return
+		}
+	}
+	if len(c.params) < maxParams {
+		c.params = append(c.params, param{name, value})
+	}
+}
+
+// internalPackage is the name by which a stock server's messages call a group.
+func internalPackage(group string) string {
+	switch group {
+	case "", "events.k8s.io":
+		return "core"
+	}
+	first, _, _ := strings.Cut(group, ".")
+	return first
 }

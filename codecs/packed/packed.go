@@ -158,8 +158,8 @@ var header = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
 // maxStored is what a block of uncompressed bytes holds at most.
 const maxStored = 1<<16 - 1
 
-// Plain writes a few bytes as they are.
-func (s *Stream) Plain(b []byte) error { return s.plain(b, false) }
+// Verbatim writes a few bytes as they are.
+func (s *Stream) Verbatim(b []byte) error { return s.plain(b, false) }
 
 func (s *Stream) plain(b []byte, last bool) error {
 	out := make([]byte, 0, len(b)+64)

@@ -39,7 +39,7 @@ func answer(t testing.TB, s *packed.Store, head, tail string, pieces []string, m
 	t.Helper()
 	var out bytes.Buffer
 	w := packed.NewStream(&out, s)
-	if err := w.Plain([]byte(head)); err != nil {
+	if err := w.Verbatim([]byte(head)); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range pieces {

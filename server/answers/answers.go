@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
@@ -82,16 +85,6 @@ func (q *Request) User() string {
 	return q.Scope.User.Name
 }
 
-// goType is what a stock server calls the type of an object or of a list in a refusal.
-func (q *Request) goType(list bool) string {
-	return codecs.GoType(q.Resource.GVK(), !q.Resource.HasGoType(), list)
-}
-
-// include is what a table is to have of each object.
-func (q *Request) include() (table.Include, error) {
-	return table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
-}
-
 // Item answers with a stored object.
 func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) error {
 	if as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Corrupt == nil && objects.Clean(q.Resource, it) {
@@ -102,7 +95,7 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 		return err
 	}
 	if as.IsPartialList() {
-		return codecs.NotAcceptableTransform(as.As, false, q.goType(false))
+		return codecs.NotAcceptableTransform(as.As, false, codecs.GoType(q.Resource.GVK(), !q.Resource.HasGoType(), false))
 	}
 	data, err := v.form.Object(nil, it)
 	if err != nil {
@@ -128,7 +121,7 @@ func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 		return err
 	}
 	if as.IsPartial() {
-		return codecs.NotAcceptableTransform(as.As, true, q.goType(true))
+		return codecs.NotAcceptableTransform(as.As, true, codecs.GoType(q.Resource.GVK(), !q.Resource.HasGoType(), true))
 	}
 	return a.list(q, v, p)
 }
@@ -163,4 +156,180 @@ func (a *Answers) log() *slog.Logger {
 		return slog.Default()
 	}
 	return a.Log
+}
+
+// virtual says that a request is about something that is never stored, and so has no
+// columns: a review, a binding, a token.
+func (q *Request) virtual() bool {
+	if q.Sub != nil {
+		return q.Sub.Update == nil && q.Sub.Scale == nil
+	}
+	return q.Resource.Storage == nil && !slices.Contains(q.Resource.Verbs, "list")
+}
+
+// offer is what the resource of a request can be answered as.
+func (a *Answers) offer(q *Request) codecs.Offer {
+	o := codecs.Offer{Types: a.Forms.Types(), Transforms: codecs.ResourceTransforms}
+	if q.virtual() || q.Sub != nil && q.Sub.NoTable {
+		o.Transforms = codecs.PartialTransforms
+	}
+	if !q.Resource.Protobuf(q.Sub) {
+		o.Plain = a.Forms.CustomTypes()
+	}
+	return o
+}
+
+// BodyTypes are the media types that a body which holds an object may have.
+func (a *Answers) BodyTypes(q *Request) []string {
+	if !q.Resource.Protobuf(q.Sub) {
+		return a.Forms.CustomTypes()
+	}
+	return a.Forms.Types()
+}
+
+// Negotiate finds the form of the answer to a request.
+func (a *Answers) Negotiate(q *Request) (codecs.Form, error) {
+	o := a.offer(q)
+	if q.Resource.NegotiatesFirst() {
+		if err := codecs.Acceptable(q.R, o.Types); err != nil {
+			return codecs.Form{}, err
+		}
+	}
+	return codecs.Negotiate(q.R, o)
+}
+
+// NegotiateList finds the form of a list. invalid is what is wrong with the parameters, or nil: the check of the route
+// comes before it, and the negotiation after it.
+func (a *Answers) NegotiateList(q *Request, invalid error) (codecs.Form, error) {
+	return negotiateList(q, a.Forms.ListTypes(), a.offer(q), invalid, codecs.Negotiate)
+}
+
+// NegotiateWatch is NegotiateList for a watch. A watch that tells where its initial events end cannot be of tables.
+func (a *Answers) NegotiateWatch(q *Request, tables bool, invalid error) (codecs.Form, error) {
+	o := a.offer(q)
+	if !tables {
+		o.Transforms = codecs.PartialTransforms
+	}
+	return negotiateList(q, a.Forms.ListTypes(), o, invalid, codecs.NegotiateWatch)
+}
+
+func negotiateList(q *Request, types []string, o codecs.Offer, invalid error, negotiate func(*http.Request, codecs.Offer) (codecs.Form, error)) (codecs.Form, error) {
+	if q.Resource.NegotiatesFirst() {
+		if err := codecs.Acceptable(q.R, types); err != nil {
+			return codecs.Form{}, err
+		}
+	}
+	if invalid != nil {
+		return codecs.Form{}, invalid
+	}
+	return negotiate(q.R, o)
+}
+
+// ErrNoList is that of an event where lists were asked for: an event is of one object.
+// Who watches so is accepted, and cut off at the first event.
+var ErrNoList = errors.New("an event is no list")
+
+// View is how one request sees items: in a served version and a wire form. It is for one
+// goroutine at a time.
+type View struct {
+	answers *Answers
+	ctx     context.Context // of the request that is shown something: conversions end with it
+	r       *kinds.Resource
+	as      codecs.Form // what was negotiated
+	include table.Include
+	form    Form
+	pace    Pace         // that of the answer, where it is a list
+	around  *codecs.List // what list made of the page that is shown; nil until it is asked
+}
+
+// View is how a request sees items in the form that was negotiated for it. The error is
+// that of parameters that say what a table has in it.
+func (a *Answers) View(q *Request, as codecs.Form) (*View, error) {
+	v := &View{answers: a, ctx: q.Context(), r: q.Resource, as: as}
+	if as.IsTable() {
+		var err error
+		if v.include, err = table.ParseInclude(q.Scope.Info.Query.Get("includeObject")); err != nil {
+			return nil, err
+		}
+	}
+	v.form = formOf(v)
+	return v, nil
+}
+
+// of is the view of another resource's items in the same form.
+func (v *View) of(r *kinds.Resource) *View {
+	out := &View{answers: v.answers, ctx: v.ctx, r: r, as: v.as, include: v.include}
+	out.form = formOf(out)
+	return out
+}
+
+// Key tells apart views that show the same event differently. It is comparable, and does
+// not keep the view.
+type Key struct {
+	r       *kinds.Resource
+	as      codecs.Form
+	include table.Include
+	first   bool
+	turn    uint8 // of CBOR
+}
+
+// turns is how many frames of one event in CBOR there are at most: views that ask alike
+// share them by chance, so that two watches need not see the same bytes (docs/design/openapi.md).
+const turns = 4
+
+// Key is the key of the view's events. first is that of Event: tables begin with the
+// definitions of their columns, and other forms are the same all along.
+func (v *View) Key(first bool) Key {
+	key := Key{r: v.r, as: v.as, include: v.include, first: first && v.as.IsTable()}
+	if v.as.Type == codecs.CBOR {
+		key.turn = uint8(rand.N(turns))
+	}
+	return key
+}
+
+// Negotiated is the form that was negotiated.
+func (v *View) Negotiated() codecs.Form { return v.as }
+
+// Event is a frame of a watch, in bytes of its own. first says that the watch has sent
+// none yet.
+func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, error) {
+	if v.as.IsPartialList() {
+		return nil, ErrNoList
+	}
+	return v.form.Event(nil, eventType, it, first)
+}
+
+// Error is the frame that ends a watch which has failed.
+func (v *View) Error(st *metav1.Status) ([]byte, error) { return v.form.Error(nil, st) }
+
+// json is an item as JSON in the served version. The bytes are shared.
+func (v *View) json(it *cache.Item) ([]byte, error) {
+	return v.answers.Items.JSON(v.ctx, v.r, it)
+}
+
+// typeMeta is the API version and kind of what is shown of one object.
+func (v *View) typeMeta() (apiVersion, kind string) {
+	if v.metadataOnly() {
+		return v.metadataTypeMeta("")
+	}
+	return v.r.APIVersion(), v.r.Kind
+}
+
+// list is what surrounds the items of the page that is shown. Forms fill in what only they
+// know.
+func (v *View) list(p *objects.Page) *codecs.List {
+	if v.around == nil {
+		v.around = v.emptyList()
+		v.around.Meta, v.around.Count = p.Meta(), len(p.Items)
+	}
+	return v.around
+}
+
+// emptyList is what surrounds the items of a list without metadata.
+func (v *View) emptyList() *codecs.List {
+	if v.metadataOnly() {
+		apiVersion, kind := v.metadataTypeMeta("List")
+		return &codecs.List{APIVersion: apiVersion, Kind: kind}
+	}
+	return &codecs.List{APIVersion: v.r.APIVersion(), Kind: v.r.ListKind, Custom: v.r.AsMaps()}
 }

@@ -15,7 +15,7 @@ import (
 func (a *Answers) Made(q *Request, as codecs.Form, code int, rows []kinds.Object, whole runtime.Object) error {
 	switch {
 	case as.IsTable():
-		include, err := q.include()
+		include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func scaleMetadata(as codecs.Form, s *autoscalingv1.Scale) *metav1.PartialObject
 }
 
 func (a *Answers) scaleTable(q *Request, as codecs.Form, s *autoscalingv1.Scale) (*metav1.Table, error) {
-	include, err := q.include()
+	include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object,
 	list := meta.IsListType(obj)
 	switch {
 	case as.IsPartial() && list, as.IsPartialList() && !list:
-		return nil, codecs.NotAcceptableTransform(as.As, list, q.goType(list))
+		return nil, codecs.NotAcceptableTransform(as.As, list, codecs.GoType(q.Resource.GVK(), !q.Resource.HasGoType(), list))
 	case !as.IsPartial():
 		return obj, nil
 	}
@@ -88,7 +88,7 @@ func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) 
 	case metadata == nil:
 		metadata = meta.AsPartialObjectMetadata(out)
 	}
-	include, err := q.include()
+	include, err := table.ParseInclude(q.Scope.Info.Query.Get("includeObject"))
 	if err != nil {
 		return err
 	}

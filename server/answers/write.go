@@ -1,7 +1,11 @@
 package answers
 
 import (
+	"context"
+	"encoding/binary"
+	"hash/maphash"
 	"io"
+	"iter"
 	"net/http"
 	"strconv"
 	"sync"
@@ -9,7 +13,12 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/framing"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/packed"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/request"
 )
 
 // Chunk is how many bytes of a list are put together before they are written.
@@ -121,8 +130,9 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 func (a *Answers) stream(q *Request, as codecs.Form, code int, fill func(io.Writer) error) {
 	q.Done()
 	q.W.Header().Set("Content-Type", as.Type)
+	w := &paced{Pace: a.Pace(q)}
 	body := framing.NewBody(q.W, q.R, code, a.Compress)
-	w := &paced{Writer: body, Pace: a.Pace(q)}
+	w.Writer = body
 	defer w.End()
 	var err error
 	if as.Type == codecs.JSON && as.Pretty {
@@ -148,4 +158,186 @@ func indented(w io.Writer, fill func(io.Writer) error) error {
 		return err
 	}
 	return in.Close()
+}
+
+// maxPacked is the size of the largest list whose compressed pieces are kept: larger
+// ones would push all others out, and themselves.
+const maxPacked = 128 << 20
+
+// A piece ends with an item whose name says so, one in pieceItems, so that an item
+// that comes or goes changes one piece; or with pieceBytes.
+const (
+	pieceItems = 16
+	pieceBytes = 128 << 10
+)
+
+var pieceSeed = maphash.MakeSeed()
+
+// packs says whether a list of so many bytes, or of about so many if size is less than zero, is
+// put together from compressed pieces.
+// The bytes of an item must follow from its revision, which they do not where a schema
+// says what they are.
+func (a *Answers) packs(q *Request, v *View, p *objects.Page, size int) bool {
+	size = max(size, -size)
+	return a.Packed != nil && size > framing.CompressFrom && size <= maxPacked && !v.metadataOnly() &&
+		a.Compress && framing.AcceptsGzip(q.R) &&
+		(v.r.HasGoType() || allClean(v.r, p.Items))
+}
+
+// allClean says that the bytes of all items are objects of r's version.
+func allClean(r *kinds.Resource, items []*cache.Item) bool {
+	for _, it := range items {
+		if !objects.Clean(r, it) {
+			return false
+		}
+	}
+	return true
+}
+
+// sendPacked answers with a list from compressed pieces, in turns with the long answers of
+// other users: whether a piece is kept or has to be made is known when it is. Head and tail go
+// out as they are: they are another's for every revision.
+func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) {
+	q.Done()
+	h := q.W.Header()
+	h.Set("Content-Type", v.as.Type)
+	h.Set("Content-Encoding", "gzip")
+	h.Add("Vary", "Accept-Encoding")
+	h.Del("Content-Length")
+	q.W.WriteHeader(http.StatusOK)
+	w := packed.NewStream(q.W, a.Packed)
+	if w.Verbatim(head) != nil {
+		return // the client has gone
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	pace := v.pace
+	defer pace.End()
+	first := true
+	for piece, size := range pieces(p) {
+		if pace.Next(size) != nil {
+			return
+		}
+		*buf = v.pieceKey((*buf)[:0], piece, first)
+		err := w.Piece(*buf, func(dst []byte) (_ []byte, err error) {
+			for i, it := range piece {
+				if dst, err = v.form.Item(dst, it, first && i == 0); err != nil {
+					return nil, err
+				}
+			}
+			return dst, nil
+		})
+		if err != nil {
+			return
+		}
+		first = false
+	}
+	_ = w.Close(v.form.ListTail(nil, p))
+}
+
+// pieces are the items of a page, piece by piece, and about how many bytes each has. It is good until
+// the next one is asked for. Where they end does not depend on the parts that the page comes in.
+func pieces(p *objects.Page) iter.Seq2[[]*cache.Item, int] {
+	return func(yield func([]*cache.Item, int) bool) {
+		var piece []*cache.Item
+		size := 0
+		for part := range p.Parts() {
+			for _, it := range part {
+				piece = append(piece, it)
+				if size += it.Size(); size < pieceBytes && maphash.String(pieceSeed, it.Name)%pieceItems != 0 {
+					continue
+				}
+				if !yield(piece, size) {
+					return
+				}
+				piece, size = piece[:0], 0
+			}
+		}
+		if len(piece) > 0 {
+			yield(piece, size)
+		}
+	}
+}
+
+// pieceKey names a piece: a revision is that of one object, and never changes.
+func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
+	dst = append(dst, v.as.Type...)
+	if first {
+		dst = append(dst, '.')
+	}
+	dst = append(dst, ' ')
+	dst = append(dst, v.r.Storage.Key...)
+	dst = append(dst, ' ')
+	dst = append(dst, v.r.Version...)
+	dst = append(dst, ' ')
+	for _, it := range piece {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(it.Revision))
+	}
+	return dst
+}
+
+const (
+	// unpaced is how much of an answer is written without asking anybody.
+	unpaced = 1 << 20
+	// lap is how much of it is written in one turn after that, at most.
+	lap = 4 << 20
+)
+
+// Pace makes a long answer, or the beginning of a watch, take turns with those of other
+// users. Short ones never wait. End must be called.
+type Pace struct {
+	line  *fair.Gate // nil: nobody waits
+	ctx   context.Context
+	scope *request.Scope
+	user  string
+	left  int
+	place *fair.Place
+}
+
+// Pace is that of the answer to a request.
+func (a *Answers) Pace(q *Request) Pace {
+	var line *fair.Gate
+	if a.Line != nil {
+		line = a.Line.gate
+	}
+	return Pace{line: line, ctx: q.R.Context(), scope: q.Scope, user: q.User(), left: unpaced}
+}
+
+// Next is asked before n bytes more are made. The error is that of the request's context.
+func (p *Pace) Next(n int) error {
+	if p.left -= n; p.left >= 0 && !p.place.Over() {
+		return nil
+	}
+	p.End()
+	if p.scope != nil {
+		p.scope.Long = true
+	}
+	place, err := p.line.Enter(p.ctx, p.user, 0)
+	if err != nil {
+		return err
+	}
+	p.left, p.place = lap, place
+	return nil
+}
+
+// End gives the turn back.
+func (p *Pace) End() {
+	p.place.Leave()
+	p.place = nil
+}
+
+// paced writes at a pace.
+type paced struct {
+	io.Writer
+	Pace
+	gone bool // the client is
+}
+
+func (p *paced) Write(data []byte) (int, error) {
+	if err := p.Next(len(data)); err != nil {
+		return 0, err
+	}
+	n, err := p.Writer.Write(data)
+	p.gone = err != nil
+	return n, err
 }

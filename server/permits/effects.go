@@ -46,16 +46,6 @@ var direct = map[string]struct {
 	"unsafe-delete-ignore-read-errors": {Discard, "it is asked for besides delete"},
 }
 
-// collective are the verbs that are asked about without a name. With one they are
-// limited to it.
-func collective(verb string) bool {
-	switch verb {
-	case "list", "watch", "create", "deletecollection":
-		return true
-	}
-	return false
-}
-
 // reach says which objects of a further resource a permit covers.
 type reach uint8
 

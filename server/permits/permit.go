@@ -75,6 +75,16 @@ func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit
 	return p, reason, err
 }
 
+// collective are the verbs that are asked about without a name. With one they are
+// limited to it.
+func collective(verb string) bool {
+	switch verb {
+	case "list", "watch", "create", "deletecollection":
+		return true
+	}
+	return false
+}
+
 // Need is Ask for what a request turns out to do besides: who may not gets the 403
 // of a request for that alone, or a 500 where nobody could decide. Without an
 // authorizer nothing is allowed.

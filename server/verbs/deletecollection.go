@@ -13,7 +13,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	o, err := h.parseList(c, false)
+	o, err := parseList(c, false, h.Feature)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func FuzzSelectors(f *testing.F) {
 		if !ok {
 			return
 		}
-		o, err := (&Handler{}).parseList(c, c.Info.Query.Get("watch") != "")
+		o, err := parseList(c, c.Info.Query.Get("watch") != "", nil)
 		if err != nil {
 			return
 		}

@@ -4,8 +4,8 @@
 //	route.go         from a path and a method to a resource and a verb
 //	call.go          a request on its way, and the write that it asks for
 //	body.go          bodies: read, weighed, decoded; coerce.go for custom resources
-//	options.go       the parameters of writes; list_options.go those of lists and watches
-//	get.go list.go watch.go create.go update.go patch.go delete.go deletecollection.go scale.go
+//	options.go       the parameters of writes
+//	get.go list.go (with the parameters that watches share) watch.go create.go update.go patch.go delete.go deletecollection.go scale.go
 //
 // A verb reads and checks what the request says, has package objects read, package writes
 // write or package watches watch, and package answers send what came of it. It returns an

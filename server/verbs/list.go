@@ -1,15 +1,24 @@
 package verbs
 
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+)
+
 // list answers with a collection, or a page of it.
 func (h *Handler) list(c *Call) error {
-	if err := h.Answers.AcceptsList(&c.Request); err != nil {
-		return err
-	}
-	o, err := h.parseList(c, false)
-	if err != nil {
-		return err
-	}
-	form, err := h.Answers.NegotiateList(&c.Request)
+	o, invalid := parseList(c, false, h.Feature)
+	form, err := h.Answers.NegotiateList(&c.Request, invalid)
 	if err != nil {
 		return err
 	}
@@ -22,4 +31,133 @@ func (h *Handler) list(c *Call) error {
 		return err
 	}
 	return h.Answers.Page(&c.Request, form, p)
+}
+
+// parseList reads the parameters of a list or watch, and leaves the selectors to readSelectors.
+func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOptions, error) {
+	o := &objects.ListOptions{}
+	var v1 metav1.ListOptions
+	if c.Info.Query != nil {
+		if err := metav1.Convert_url_Values_To_v1_ListOptions(&c.Info.Query, &v1, nil); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	var err error
+	if o.LabelSelector, err = c.Info.Labels(); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if o.FieldSelector, err = c.Info.Fields(); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	// Paths below /watch/ are watched whatever the query says, but what the options
+	// are checked as, and default to, is for the query alone to say.
+	o.Watch = watch && (v1.Watch || !c.Info.WatchPrefix)
+	o.AllowWatchBookmarks = v1.AllowWatchBookmarks
+	o.ResourceVersion, o.ResourceVersionMatch = v1.ResourceVersion, v1.ResourceVersionMatch
+	o.TimeoutSeconds, o.Limit, o.Continue = v1.TimeoutSeconds, v1.Limit, v1.Continue
+	o.SendInitialEvents = v1.SendInitialEvents
+	initial := feature == nil || feature("WatchList")
+	internalversion.SetListOptionsDefaults(&o.ListOptions, initial)
+	if errs := listvalidation.ValidateListOptions(&o.ListOptions, initial); len(errs) > 0 {
+		return nil, invalidOptions("ListOptions", errs)
+	}
+	o.ReadRevision()
+	if c.Resource.Namespaced {
+		o.Namespace = c.Info.Namespace
+	}
+	return o, nil
+}
+
+// ReadList reads and checks the parameters of a list that a Special answers, but not its
+// selectors.
+func (h *Handler) ReadList(c *Call) (*objects.ListOptions, error) {
+	return parseList(c, false, h.Feature)
+}
+
+// readSelectors translates the selectors into a filter of the storage.
+func readSelectors(c *Call, o *objects.ListOptions) error {
+	var terms []cache.FieldTerm
+	for _, r := range o.FieldSelector.Requirements() {
+		index, err := fieldIndex(c.Resource, r.Field)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		terms = append(terms, cache.FieldTerm{Index: index, Value: r.Value, Not: r.Operator != "=" && r.Operator != "=="})
+	}
+	if c.Info.Name != "" && !c.Info.NameFromSelector {
+		o.Name = c.Info.Name
+		if !o.FieldSelector.Empty() {
+			if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != o.Name {
+				return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+			}
+		}
+	}
+	o.Filter = cache.NewFilter(o.LabelSelector, terms)
+	o.LookCloser(c.Resource)
+	o.LabelSelector = nil // it may be of megabytes, and a watch lasts
+	c.Info.Release()
+	return nil
+}
+
+// fieldIndex finds a field selector label of a resource.
+func fieldIndex(r *kinds.Resource, label string) (int, error) {
+	own := r.OwnLabels()
+	switch label {
+	case "metadata.name":
+		return cache.FieldName, nil
+	case "metadata.namespace":
+		if r.Namespaced || !own {
+			return cache.FieldNamespace, nil
+		}
+	}
+	stored := r.StoredLabel(label)
+	for i := range r.Storage.Fields {
+		if stored != "" && r.Storage.Fields[i].Label == stored {
+			return i, nil
+		}
+	}
+	if r.FieldRefusal != "" {
+		return 0, fmt.Errorf(r.FieldRefusal, label)
+	}
+	if own {
+		return 0, fmt.Errorf("field label not supported: %s", label)
+	}
+	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+}
+
+// A namespace that was deleted and made again may be somebody else's. Rights in it are none to
+// what was in the earlier one: for that it takes the right in all namespaces.
+
+// Everywhere asks whether the user may do with objects of a resource in all namespaces, or with
+// those of one name, what the request wants in one.
+func (h *Handler) Everywhere(c *Call, r *kinds.Resource, verb, name string) (bool, error) {
+	if h.Writes == nil || h.Writes.Authorizer == nil {
+		return false, nil
+	}
+	p, _, err := permits.Ask(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
+		User: c.User, Verb: verb, ResourceRequest: true, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Plural, Name: name,
+	})
+	if err != nil && !p.Valid() {
+		return false, apierrors.NewInternalError(err)
+	}
+	return p.Valid(), nil
+}
+
+func (h *Handler) everywhere(c *Call) (bool, error) {
+	permit := c.Permit()
+	return h.Everywhere(c, c.Resource, c.Info.Verb, permit.Only())
+}
+
+// ofThisNamespace refuses a watch that begins in an earlier namespace of the same name, as one
+// from a revision that is gone: events tell what was there.
+func (h *Handler) ofThisNamespace(c *Call, o *objects.ListOptions) error {
+	revision, err := o.Revision(false)
+	if err != nil || revision == 0 || o.InitialEvents() || revision >= h.Objects.NamespaceMade(o.Namespace) {
+		return nil // what is wrong with a revision is told where it is used
+	}
+	may, err := h.everywhere(c)
+	if err == nil && !may {
+		err = apierrors.NewResourceExpired(fmt.Sprintf("namespace %s was made anew since resource version %d", o.Namespace, revision))
+	}
+	return err
 }

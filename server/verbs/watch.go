@@ -18,8 +18,7 @@ func (h *Handler) watch(c *Call) error {
 	return w.Serve()
 }
 
-// refuseWatch answers a watch of a resource that can be listed and not watched, once its parameters
-// are looked at.
+// refuseWatch answers a watch of a resource that can be listed but not watched. Its parameters are checked before.
 func (h *Handler) refuseWatch(c *Call) error {
 	if _, _, err := h.readWatch(c); err != nil {
 		return err
@@ -27,28 +26,24 @@ func (h *Handler) refuseWatch(c *Call) error {
 	return apierrors.NewMethodNotSupported(c.Resource.GroupResource(), "watch")
 }
 
-// readWatch reads the parameters of a watch, but not its selectors, and the form of its answer.
+// readWatch reads the parameters of a watch, without its selectors, and the form of its answer.
 func (h *Handler) readWatch(c *Call) (o *objects.ListOptions, form codecs.Form, err error) {
-	if err = h.Answers.AcceptsList(&c.Request); err != nil {
-		return
-	}
-	if o, err = h.parseList(c, true); err != nil {
-		return
-	}
-	form, err = h.Answers.NegotiateWatch(&c.Request, !(o.InitialEvents() && o.AllowWatchBookmarks))
-	return
+	o, invalid := parseList(c, true, h.Feature)
+	tables := invalid != nil || !o.InitialEvents() || !o.AllowWatchBookmarks
+	form, err = h.Answers.NegotiateWatch(&c.Request, tables, invalid)
+	return o, form, err
 }
 
-// newWatch reads what is to be watched, and in which form.
+// newWatch reads what the client watches, and in which form.
 func (h *Handler) newWatch(c *Call) (none watches.Watch, err error) {
 	o, form, err := h.readWatch(c)
+	if err == nil {
+		err = readSelectors(c, o)
+	}
+	if err == nil {
+		err = h.ofThisNamespace(c, o)
+	}
 	if err != nil {
-		return none, err
-	}
-	if err := readSelectors(c, o); err != nil {
-		return none, err
-	}
-	if err := h.ofThisNamespace(c, o); err != nil {
 		return none, err
 	}
 	return h.Watches.New(&c.Request, o, form)

@@ -54,11 +54,8 @@ type page struct {
 
 // list answers with a page of the writes of one object, the newest first.
 func (t *teller) list(h *verbs.Handler, c *verbs.Call) error {
-	form, err := h.Answers.NegotiateList(&c.Request)
-	if err != nil {
-		return err
-	}
-	options, err := h.ReadList(c)
+	options, invalid := h.ReadList(c)
+	form, err := h.Answers.NegotiateList(&c.Request, invalid)
 	if err != nil {
 		return err
 	}
