@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/sqlstore"
-	"github.com/rowlock/rowlock/sqlstore/archive/afresh"
+	"github.com/rowlock/rowlock/sqlstore/archive/recreate"
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
@@ -166,7 +166,7 @@ func (e *exporter) yaml(row sqlstore.Row) error {
 	if meta, ok := object["metadata"].(map[string]any); ok && e.opt.AsStored {
 		meta["resourceVersion"] = strconv.FormatInt(row.Revision, 10)
 	} else if ok {
-		afresh.Object(row.Key.Resource, object)
+		recreate.Object(row.Key.Resource, object)
 	}
 	text, err := json.Marshal(object)
 	if err == nil {

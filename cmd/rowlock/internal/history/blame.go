@@ -62,7 +62,7 @@ func (o *blameOptions) run(ctx context.Context, out, notes io.Writer, args []str
 	if err != nil {
 		return err
 	}
-	c, targets, err := o.targets(ctx, args)
+	c, _, targets, err := o.targets(ctx, args)
 	if err != nil {
 		return err
 	}

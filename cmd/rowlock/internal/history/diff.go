@@ -80,7 +80,7 @@ func (o *diffOptions) run(ctx context.Context, out io.Writer, args []string) (di
 	if err != nil {
 		return false, err
 	}
-	c, targets, err := o.targets(ctx, args)
+	c, _, targets, err := o.targets(ctx, args)
 	if err != nil {
 		return false, err
 	}

@@ -80,31 +80,27 @@ func (o *options) moment(flag, text string) (moments.Moment, error) {
 	return m, nil
 }
 
-// connect reaches the cluster and learns what it has.
-func (o *options) connect(ctx context.Context) (*cluster.Client, *cluster.Resources, error) {
-	c, err := o.cluster.Connect()
-	if err != nil {
-		return nil, nil, err
+// look reads arguments, connects to the cluster and discovers its resources.
+func (o *options) look(ctx context.Context, args []string) (c *cluster.Client, all *cluster.Resources, names cluster.Names, err error) {
+	if names, err = cluster.ParseNames(args); err != nil {
+		return nil, nil, names, err
 	}
-	all, err := c.Discover(ctx)
-	return c, all, err
+	if c, err = o.cluster.Connect(); err == nil {
+		all, err = c.Discover(ctx)
+	}
+	return c, all, names, err
 }
 
-// targets are the objects that arguments name.
-func (o *options) targets(ctx context.Context, args []string) (*cluster.Client, []cluster.Target, error) {
-	names, err := cluster.ParseNames(args)
-	if err != nil {
-		return nil, nil, err
+// targets are the objects that arguments name, which are one at least.
+func (o *options) targets(ctx context.Context, args []string) (c *cluster.Client, all *cluster.Resources, targets []cluster.Target, err error) {
+	c, all, names, err := o.look(ctx, args)
+	if err == nil {
+		targets, err = names.Targets(all, c.Namespace)
 	}
-	c, all, err := o.connect(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	targets, err := names.Targets(all, c.Namespace)
 	if err == nil && len(targets) == 0 {
 		err = errors.New("name an object: TYPE/NAME")
 	}
-	return c, targets, err
+	return c, all, targets, err
 }
 
 // before is what an object was at a moment; nil where it was not there, but the server

@@ -64,11 +64,7 @@ func (o *restoreOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	names, err := cluster.ParseNames(args)
-	if err != nil {
-		return err
-	}
-	c, all, err := o.connect(ctx)
+	c, all, names, err := o.look(ctx, args)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (o *historyOptions) run(ctx context.Context, out io.Writer, args []string) 
 		}
 		return o.page(ctx, out, args)
 	}
-	c, targets, err := o.targets(ctx, args)
+	c, _, targets, err := o.targets(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,7 @@ func (o *historyOptions) draw(ctx context.Context, out io.Writer, c *cluster.Cli
 
 // page writes the page, under its name only once it is whole.
 func (o *historyOptions) page(ctx context.Context, out io.Writer, args []string) error {
-	names, err := cluster.ParseNames(args)
-	if err != nil {
-		return err
-	}
-	c, all, err := o.connect(ctx)
+	c, all, names, err := o.look(ctx, args)
 	if err != nil {
 		return err
 	}

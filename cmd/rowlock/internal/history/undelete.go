@@ -119,20 +119,9 @@ The exit code is 1 if something did not come back.`,
 }
 
 func (o *undeleteOptions) run(ctx context.Context, args []string) error {
-	names, err := cluster.ParseNames(args)
+	c, all, targets, err := o.targets(ctx, args)
 	if err != nil {
 		return err
-	}
-	c, all, err := o.connect(ctx)
-	if err != nil {
-		return err
-	}
-	targets, err := names.Targets(all, c.Namespace)
-	if err != nil {
-		return err
-	}
-	if len(targets) == 0 {
-		return errors.New("name an object: TYPE/NAME")
 	}
 	u := &plan.Undelete{Finder: plan.Finder{Client: c, Resources: all}, Dependents: o.dependents, Status: o.status}
 	p := plan.New()

@@ -8,6 +8,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -142,14 +144,14 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 	if len(r.Query) > 0 {
 		address += "?" + r.Query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, or(r.Method, http.MethodGet), address, body)
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodGet), address, body)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", or(r.Accept, "application/json"))
+	req.Header.Set("Accept", cmp.Or(r.Accept, "application/json"))
 	req.Header.Set("User-Agent", "rowlock")
 	if r.Body != nil {
-		req.Header.Set("Content-Type", or(r.Type, "application/json"))
+		req.Header.Set("Content-Type", cmp.Or(r.Type, "application/json"))
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -187,12 +189,5 @@ func refusal(resp *http.Response, data []byte) error {
 		status.Code = int32(resp.StatusCode)
 		return &apierrors.StatusError{ErrStatus: status}
 	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, resp.Request.Method, metav1GroupResource, "", "the server answers "+resp.Status, 0, true)
-}
-
-func or(value, usual string) string {
-	if value == "" {
-		return usual
-	}
-	return value
+	return apierrors.NewGenericServerResponse(resp.StatusCode, resp.Request.Method, schema.GroupResource{}, "", "the server answers "+resp.Status, 0, true)
 }

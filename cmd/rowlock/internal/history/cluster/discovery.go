@@ -1,73 +1,40 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
 
-// metav1GroupResource names nothing: errors without a Status are about an address.
-var metav1GroupResource = schema.GroupResource{}
+	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
+)
 
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Resource is a resource as discovery shows it.
+// Resource is a resource as discovery shows it, with the names by which people may call it.
 type Resource struct {
-	Group, Version string
-	Name           string // plural
-	Singular, Kind string
-	Short          []string
-	Namespaced     bool
-	Verbs          []string
-	Subresources   []string
+	remote.Resource
+	Singular string
+	Short    []string
 }
 
-// Can says whether the resource has a verb.
-func (r *Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
-
-// FullName is the plural with the group, if it has one: deployments.apps.
-func (r *Resource) FullName() string { return dotted(r.Name, r.Group) }
-
 // Shown is how kubectl writes the type before a slash: deployment.apps.
-func (r *Resource) Shown() string { return dotted(or(r.Singular, strings.ToLower(r.Kind)), r.Group) }
-
-// APIVersion is what objects of the resource say.
-func (r *Resource) APIVersion() string {
-	if r.Group == "" {
-		return r.Version
-	}
-	return r.Group + "/" + r.Version
+func (r *Resource) Shown() string {
+	return remote.ResourceName(r.Group, cmp.Or(r.Singular, strings.ToLower(r.Kind)))
 }
 
 // Path is the path of a collection, or of an object, or of a subresource.
 func (r *Resource) Path(namespace, name string, sub ...string) string {
-	path := "/apis/" + r.Group + "/" + r.Version
-	if r.Group == "" {
-		path = "/api/" + r.Version
+	if !r.Namespaced {
+		namespace = ""
 	}
-	if r.Namespaced && namespace != "" {
-		path += "/namespaces/" + url.PathEscape(namespace)
+	if name == "" {
+		return r.Resource.Path(namespace)
 	}
-	path += "/" + r.Name
-	if name != "" {
-		path += "/" + url.PathEscape(name)
-	}
-	for _, s := range sub {
-		path += "/" + s
-	}
-	return path
-}
-
-func dotted(name, group string) string {
-	if group == "" {
-		return name
-	}
-	return name + "." + group
+	return r.Resource.Path(namespace, append([]string{name}, sub...)...)
 }
 
 // Resources are what a server has, each in the version that it prefers, in the order of
@@ -118,10 +85,10 @@ func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
 			all.Stale = append(all.Stale, group.Name+"/"+version.Version)
 		}
 		for _, found := range version.Resources {
-			r := &Resource{
-				Group: group.Name, Version: version.Version, Name: found.Resource, Singular: found.SingularResource,
-				Short: found.ShortNames, Namespaced: found.Scope == apidiscoveryv2.ScopeNamespace, Verbs: found.Verbs,
-			}
+			r := &Resource{Singular: found.SingularResource, Short: found.ShortNames, Resource: remote.Resource{
+				Group: group.Name, Version: version.Version, Name: found.Resource,
+				Namespaced: found.Scope == apidiscoveryv2.ScopeNamespace, Verbs: found.Verbs,
+			}}
 			if found.ResponseKind != nil {
 				r.Kind = found.ResponseKind.Kind
 			}
@@ -129,7 +96,7 @@ func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
 				continue
 			}
 			for _, sub := range found.Subresources {
-				r.Subresources = append(r.Subresources, sub.Subresource)
+				r.Status = r.Status || sub.Subresource == "status"
 			}
 			all.all = append(all.all, r)
 			if !seen[r.Name] {
@@ -186,6 +153,3 @@ func (r *Resource) named(name string) bool {
 	lower := strings.ToLower(name)
 	return lower == r.Name || lower == r.Singular || lower == strings.ToLower(r.Kind)
 }
-
-// HasStatus says whether the status is written separately.
-func (r *Resource) HasStatus() bool { return slices.Contains(r.Subresources, "status") }

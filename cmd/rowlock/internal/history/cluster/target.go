@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -115,16 +114,4 @@ func (n Names) Targets(all *Resources, namespace string) ([]Target, error) {
 		targets = append(targets, r.Target(namespace, name))
 	}
 	return targets, nil
-}
-
-// One is the single object that arguments name.
-func (n Names) One(all *Resources, namespace string) (Target, error) {
-	targets, err := n.Targets(all, namespace)
-	if err != nil {
-		return Target{}, err
-	}
-	if len(targets) != 1 {
-		return Target{}, errors.New("name one object: TYPE/NAME")
-	}
-	return targets[0], nil
 }

@@ -48,12 +48,12 @@ func TestTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if types, err := names.Types(all); err != nil || len(types) != 2 || types[0].FullName() != "deployments.apps" || types[1].Path("a b", "c/d", "status") != "/api/v1/namespaces/a%20b/configmaps/c%2Fd/status" {
+	if types, err := names.Types(all); err != nil || len(types) != 2 || types[0].String() != "deployments.apps" || types[1].Path("a b", "c/d", "status") != "/api/v1/namespaces/a%20b/configmaps/c%2Fd/status" {
 		t.Errorf("%v, %v", types, err)
 	}
 	for _, word := range []string{"widget", "deployments.nowhere", "deployments.v9.apps", ""} {
 		if r, err := all.Find(word); err == nil {
-			t.Errorf("%q is %s", word, r.FullName())
+			t.Errorf("%q is %s", word, r.String())
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (u *Undelete) dependents(ctx context.Context, p *Plan, t cluster.Target, ro
 			return nil
 		})
 		if revisions.LeftOut(err) {
-			p.Notes = append(p.Notes, fmt.Sprintf("Dependents among %s are not looked for: %v.", r.FullName(), err))
+			p.Notes = append(p.Notes, fmt.Sprintf("Dependents among %s are not looked for: %v.", r.String(), err))
 			continue
 		}
 		if err != nil {
@@ -92,7 +92,7 @@ func (u *Undelete) dependent(ctx context.Context, p *Plan, k known, at int64) er
 	}
 	// It was not collected, or was orphaned: it lives, under the same UID.
 	s := &Step{
-		Action: Adopt, Target: k.target, Object: afresh(past, true), owned: true,
+		Action: Adopt, Target: k.target, Object: fresh(past, true), owned: true,
 		uid: k.uid, version: revisions.Text(live, "resourceVersion"),
 	}
 	p.uids[k.uid] = k.uid

@@ -36,7 +36,7 @@ func (f *Finder) namespaces(ctx context.Context, p *Plan, at int64) error {
 			return err
 		}
 		err = revisions.Each(ctx, f.Client, resource, revisions.Selection{Name: name, At: at}, func(obj Object) error {
-			s := &Step{Action: Create, Target: t, Object: afresh(obj, true), OldUID: revisions.Text(obj, "uid"), already: true}
+			s := &Step{Action: Create, Target: t, Object: fresh(obj, true), OldUID: revisions.Text(obj, "uid"), already: true}
 			return p.add(s, size(s.Object))
 		})
 		if err != nil && !revisions.Denied(err) {

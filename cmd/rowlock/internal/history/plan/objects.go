@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// identity are fields of metadata that a server gives an object. Another object of the
-// same name has others.
-var identity = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+	"github.com/rowlock/rowlock/sqlstore/archive/recreate"
+)
 
 // observed are annotations in which controllers write down what they see. The live value
 // is the right one.
@@ -48,13 +46,11 @@ func controller(obj Object) Object {
 	return nil
 }
 
-// afresh is an object of the past as it is created again: without what the server gave it,
+// fresh is an object of the past as it is created again: without what the server gave it,
 // and without a status where that is written separately.
-func afresh(past Object, ownStatus bool) Object {
+func fresh(past Object, ownStatus bool) Object {
 	obj := runtime.DeepCopyJSON(past)
-	for _, field := range identity {
-		delete(meta(obj), field)
-	}
+	recreate.Metadata(obj)
 	if list, ok := meta(obj)["finalizers"].([]any); ok {
 		list = slices.DeleteFunc(list, func(f any) bool { return slices.Contains(deleting, fmt.Sprint(f)) })
 		if meta(obj)["finalizers"] = list; len(list) == 0 {
@@ -65,7 +61,7 @@ func afresh(past Object, ownStatus bool) Object {
 		delete(obj, "status")
 	}
 	if obj["kind"] == "Job" && obj["apiVersion"] == "batch/v1" {
-		withoutOwnSelector(obj)
+		recreate.Untie("jobs.batch", obj)
 	}
 	return obj
 }
@@ -73,11 +69,10 @@ func afresh(past Object, ownStatus bool) Object {
 // reborn is an object of the past as it is created again: what names the UID of something that is
 // gone would keep it from working.
 func reborn(past Object, ownStatus bool) Object {
-	obj := afresh(past, ownStatus)
+	obj := fresh(past, ownStatus)
 	if obj["apiVersion"] != "v1" {
 		return obj
 	}
-	spec, _ := obj["spec"].(Object)
 	switch obj["kind"] {
 	case "PersistentVolumeClaim":
 		// With these it would be taken for bound already, to a volume that names another claim, and
@@ -87,32 +82,14 @@ func reborn(past Object, ownStatus bool) Object {
 		delete(notes, "pv.kubernetes.io/bound-by-controller")
 	case "PersistentVolume":
 		// It is kept for the claim of that name, whichever UID that has by now.
-		claim, _ := spec["claimRef"].(Object)
-		delete(claim, "uid")
-		delete(claim, "resourceVersion")
+		recreate.Untie("persistentvolumes", obj)
 	}
 	return obj
 }
 
-// withoutOwnSelector takes out of a Job what the server adds to it: a selector by its UID,
-// which would select nothing.
-func withoutOwnSelector(job Object) {
-	spec, _ := job["spec"].(Object)
-	if spec["manualSelector"] == true {
-		return
-	}
-	delete(spec, "selector")
-	template, _ := spec["template"].(Object)
-	for _, holder := range []Object{meta(job), meta(template)} {
-		labels, _ := holder["labels"].(Object)
-		delete(labels, "controller-uid")
-		delete(labels, "batch.kubernetes.io/controller-uid")
-	}
-}
-
 // updated is what a live object becomes so that it is as in the past.
 func updated(past, live Object, ownStatus bool) Object {
-	obj := afresh(past, ownStatus)
+	obj := fresh(past, ownStatus)
 	for _, field := range []string{"uid", "resourceVersion"} {
 		meta(obj)[field] = meta(live)[field]
 	}
@@ -168,9 +145,7 @@ func keepAt(obj, live Object, path ...string) {
 // comparable is a live object without what may differ.
 func comparable(live Object, ownStatus bool) Object {
 	obj := runtime.DeepCopyJSON(live)
-	for _, field := range identity {
-		delete(meta(obj), field)
-	}
+	recreate.Metadata(obj)
 	if ownStatus {
 		delete(obj, "status")
 	}

@@ -23,7 +23,7 @@ func (p *Plan) order() {
 		forward := cmp.Or(
 			cmp.Compare(depth[a.OldUID], depth[b.OldUID]),
 			cmp.Compare(rank(a), rank(b)),
-			cmp.Compare(a.Target.Resource.FullName(), b.Target.Resource.FullName()),
+			cmp.Compare(a.Target.Resource.String(), b.Target.Resource.String()),
 			cmp.Compare(a.Target.Namespace, b.Target.Namespace),
 			cmp.Compare(a.Target.Name, b.Target.Name),
 		)

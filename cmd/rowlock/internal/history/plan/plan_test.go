@@ -50,11 +50,11 @@ func (s *shop) target(name string) cluster.Target {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	target, err := names.One(s.all, "shop")
-	if err != nil {
-		s.t.Fatal(err)
+	targets, err := names.Targets(s.all, "shop")
+	if err != nil || len(targets) != 1 {
+		s.t.Fatal(targets, err)
 	}
-	return target
+	return targets[0]
 }
 
 func (s *shop) do(method, path string, body any) plan.Object {

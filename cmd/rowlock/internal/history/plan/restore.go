@@ -33,7 +33,7 @@ var passing = []string{"events", "events.events.k8s.io", "leases.coordination.k8
 func Everything(all *cluster.Resources) []*cluster.Resource {
 	var types []*cluster.Resource
 	for _, r := range all.Preferred() {
-		if r.Namespaced && r.Can("list") && r.Can("create") && r.Can("update") && !slices.Contains(passing, r.FullName()) {
+		if r.Namespaced && r.Can("list") && r.Can("create") && r.Can("update") && !slices.Contains(passing, r.String()) {
 			types = append(types, r)
 		}
 	}
@@ -85,7 +85,7 @@ func (r *Restore) types(ctx context.Context, p *Plan) error {
 		case apierrors.IsResourceExpired(err):
 			expired = err
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("%s are left out: %v.", resource.FullName(), err))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s are left out: %v.", resource.String(), err))
 	}
 	if !reached {
 		return expired
@@ -101,7 +101,7 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 	past.At = r.At
 	err := revisions.Each(ctx, r.Client, resource, past, func(obj Object) error {
 		if held += size(obj); held > mostBytes {
-			return fmt.Errorf("the %s of then are more than %d MiB: name objects or a selector", resource.FullName(), mostBytes>>20)
+			return fmt.Errorf("the %s of then are more than %d MiB: name objects or a selector", resource.String(), mostBytes>>20)
 		}
 		then[targetOf(resource, obj)], found = obj, true
 		return nil
@@ -132,7 +132,7 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 		if !r.selects(was) || r.leaves(p, was) {
 			continue
 		}
-		step := &Step{Action: Create, Target: t, Object: reborn(was, resource.HasStatus()), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
+		step := &Step{Action: Create, Target: t, Object: reborn(was, resource.Status), OldUID: revisions.Text(was, "uid"), Notes: warnings(was, false)}
 		// Each new namespace gets one by itself.
 		step.already = resource.Kind == "ServiceAccount" && t.Name == "default"
 		if err := p.add(step, size(step.Object)); err != nil {
@@ -180,7 +180,7 @@ func (r *Restore) both(p *Plan, t cluster.Target, was, live Object) error {
 	if r.leaves(p, was) {
 		return nil
 	}
-	ownStatus := t.Resource.HasStatus()
+	ownStatus := t.Resource.Status
 	wanted := updated(was, live, ownStatus)
 	now := comparable(live, ownStatus)
 	if then := comparable(wanted, ownStatus); same(then, now) {

@@ -60,15 +60,15 @@ func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selecti
 			Items    []json.RawMessage `json:"items"`
 		}
 		if err := c.Do(ctx, request, &list); err != nil {
-			return fmt.Errorf("listing %s: %w", r.FullName(), tooOld(err, s.At))
+			return fmt.Errorf("listing %s: %w", r.String(), tooOld(err, s.At))
 		}
 		if wanted := strconv.FormatInt(s.At, 10); s.At > 0 && list.Metadata.ResourceVersion != wanted {
-			return &NotKeptError{r.FullName(), wanted, list.Metadata.ResourceVersion}
+			return &NotKeptError{r.String(), wanted, list.Metadata.ResourceVersion}
 		}
 		for _, item := range list.Items {
 			var obj Object
 			if err := utiljson.Unmarshal(item, &obj); err != nil {
-				return fmt.Errorf("listing %s: %w", r.FullName(), err)
+				return fmt.Errorf("listing %s: %w", r.String(), err)
 			}
 			if !s.Metadata {
 				obj["apiVersion"], obj["kind"] = r.APIVersion(), strings.TrimSuffix(list.Kind, "List")

@@ -91,7 +91,7 @@ type Query struct {
 // List calls do for the revisions of an object, newest first, until it answers false.
 // more says whether there were further ones than Most.
 func List(ctx context.Context, c *cluster.Client, t cluster.Target, q Query, do func(*Revision) (bool, error)) (more bool, err error) {
-	query := url.Values{"fieldSelector": {"object.resource=" + t.Resource.FullName() + ",object.name=" + t.Name}}
+	query := url.Values{"fieldSelector": {"object.resource=" + t.Resource.String() + ",object.name=" + t.Name}}
 	for name, bound := range map[string]moments.Moment{"since": q.Since, "until": q.Until} {
 		if !bound.Time.IsZero() {
 			query.Set(name, bound.String())
@@ -146,7 +146,7 @@ func Get(ctx context.Context, c *cluster.Client, t cluster.Target, at moments.Mo
 		when = "at-" + when
 	}
 	var r Revision
-	path := collection(t) + "/" + url.PathEscape(t.Resource.FullName()+":"+t.Name+":"+when)
+	path := collection(t) + "/" + url.PathEscape(t.Resource.String()+":"+t.Name+":"+when)
 	if err := c.Do(ctx, cluster.Request{Path: path}, &r); err != nil {
 		return nil, asked(t, err)
 	}

@@ -20,7 +20,7 @@ func (p *Page) find(ctx context.Context, c *cluster.Client, all *cluster.Resourc
 	}
 	if !names.Given() {
 		for _, r := range all.Preferred() {
-			if r.Namespaced && r.Can("list") && !passing[r.FullName()] && r.Group != revisions.Group {
+			if r.Namespaced && r.Can("list") && !passing[r.String()] && r.Group != revisions.Group {
 				types = append(types, r)
 			}
 		}
@@ -48,7 +48,7 @@ func (p *Page) find(ctx context.Context, c *cluster.Client, all *cluster.Resourc
 				return nil
 			})
 			if revisions.LeftOut(err) {
-				p.note("%s are left out: %v", r.FullName(), err)
+				p.note("%s are left out: %v", r.String(), err)
 				break
 			}
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
-	"github.com/rowlock/rowlock/sqlstore/archive/afresh"
+	"github.com/rowlock/rowlock/sqlstore/archive/recreate"
 )
 
 func decode(data []byte) (map[string]any, error) {
@@ -46,7 +46,7 @@ func (c *copier) equal(ctx context.Context, t *task, r remote.Resource, live []b
 	if err != nil {
 		return false, err
 	}
-	afresh.Object(t.Resource, there)
+	recreate.Object(t.Resource, there)
 	if r.Status {
 		delete(there, "status")
 	}

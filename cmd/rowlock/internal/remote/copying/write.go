@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
-	"github.com/rowlock/rowlock/sqlstore/archive/afresh"
+	"github.com/rowlock/rowlock/sqlstore/archive/recreate"
 )
 
 const applyType = "application/apply-patch+yaml" // which JSON is, too
@@ -116,7 +116,7 @@ func (c *copier) translate(ctx context.Context, t *task, r remote.Resource) erro
 // clean takes from an object what the target fills in. It returns the status, where
 // that is written by itself.
 func clean(t *task, r remote.Resource) any {
-	afresh.Object(t.Resource, t.object)
+	recreate.Object(t.Resource, t.object)
 	var status any
 	if r.Status {
 		status = t.object["status"]

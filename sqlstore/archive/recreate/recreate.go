@@ -1,6 +1,6 @@
-// Package afresh takes from an object what would be wrong, or refused, where it is made
+// Package recreate takes from an object what would be wrong, or refused, where it is made
 // anew: in another cluster, or beside an object of other UID.
-package afresh
+package recreate
 
 // filled are the fields of the metadata that a server fills in, and that stand in
 // the way when an object is created anew or changed.
@@ -10,16 +10,21 @@ var filled = []string{"resourceVersion", "uid", "creationTimestamp", "generation
 // a server fills in, and what names others, or itself, by UID. Owners, finalizers and
 // the status stay.
 func Object(resource string, object map[string]any) {
+	Metadata(object)
+	Untie(resource, object)
+}
+
+// Metadata deletes the fields of an object's metadata that a server fills in.
+func Metadata(object map[string]any) {
 	meta := child(object, "metadata")
 	for _, name := range filled {
 		delete(meta, name)
 	}
-	untie(resource, object)
 }
 
-// untie removes what names others, or the object itself, by UID, where a server or
+// Untie removes what names others, or the object itself, by UID, where a server or
 // controller would refuse it.
-func untie(resource string, object map[string]any) {
+func Untie(resource string, object map[string]any) {
 	spec := child(object, "spec")
 	switch resource {
 	case "jobs.batch":
