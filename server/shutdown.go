@@ -77,7 +77,7 @@ func (s *Server) open() (*front, error) {
 			}
 			listener.hand(c)
 		})
-		f.hs.Handler = f.hijacks.Handler(s.handler)
+		f.hs.ConnContext = f.hijacks.ConnContext
 	}
 	go func() {
 		defer close(f.served)

@@ -40,6 +40,12 @@ func Scope(now func() time.Time) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := &Recorder{ResponseWriter: w, conn: wire.From(r.Context()), http2: r.ProtoMajor == 2}
+			var ends func()
+			defer func() {
+				if ends != nil {
+					ends()
+				}
+			}()
 			defer rec.returned()
 			if !rec.http2 && r.Body != nil && r.Body != http.NoBody {
 				rec.body = &sent{ReadCloser: r.Body}
@@ -61,6 +67,9 @@ func Scope(now func() time.Time) Filter {
 				return
 			}
 			s.Info = info
+			if conn, ok := rec.conn.(wire.WatchConn); ok && info.Verb == "watch" {
+				rec.ResponseWriter, r, ends = conn.BeginWatch(w, r)
+			}
 			next.ServeHTTP(rec, r.WithContext(request.With(r.Context(), s)))
 		})
 	}

@@ -1,16 +1,15 @@
-// Package h1stream serves watches over HTTP/1.1 without what package net/http keeps for a
-// connection, which is more than all else that a watch needs.
+// Package h1stream serves watches over HTTP/1.1 without the buffers and the goroutine that package
+// net/http keeps for each connection, which take more memory than the rest of a watch.
 //
-//	Hijacker.Handler    hijack.go    a request that may be a watch gets a goroutine of its own
-//	  detachable        hijack.go    its writer; Detach takes the connection away from package net/http
-//	  stream            stream.go    the answer, in chunks, over a wire.Queue
+//	Hijacker.ConnContext  hijack.go    offers BeginWatch to the filter that has parsed a request
+//	  response            hijack.go    the writer of a watch; Detach takes the connection from package net/http
+//	  stream              stream.go    the response, in chunks, over a wire.Queue
 //
-// When the answer has ended the connection goes back to serve the next request. Until then a
-// goroutine waits for what the client sends, with as little stack as that takes: it notices when
-// the client has gone.
+// When the response has ended, the connection goes back to package net/http for the next request.
+// Until then one goroutine with a small stack waits for the client to disconnect.
 //
-// Locks: Hijacker.mu and stream.mu are held alone. Goroutines: those of Handler, which Close and
-// Wait wait for.
+// Locks: Hijacker.mu and stream.mu are never held together. Goroutines: one for each hijacked
+// connection; Close and Wait wait for it.
 package h1stream
 
 import (
@@ -24,107 +23,68 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// Hijacker serves watches so that their connections can be hijacked.
+// Hijacker hijacks the connections of watches.
 type Hijacker struct {
-	back func(net.Conn)
+	reuse func(net.Conn)
 
-	mu       sync.Mutex
-	open     map[*tls.Conn]struct{} // connections that are hijacked now
-	finished bool                   // no further request is served in a goroutine of its own
-	cut      bool                   // Close was called: hijacked connections end
-	wg       sync.WaitGroup         // goroutines of Handler; added to under mu, unless finished
+	mu      sync.Mutex
+	open    map[*tls.Conn]struct{} // hijacked connections
+	closing bool                   // no further connection is hijacked
+	running sync.WaitGroup         // a goroutine for each of open; added to under mu, unless closing
 }
 
-// New makes one. back is given the connections that can serve other requests.
-func New(back func(net.Conn)) *Hijacker {
-	return &Hijacker{back: back, open: map[*tls.Conn]struct{}{}}
+// New makes one. It calls reuse with each connection that can serve further requests.
+func New(reuse func(net.Conn)) *Hijacker {
+	return &Hijacker{reuse: reuse, open: map[*tls.Conn]struct{}{}}
 }
 
-// Handler serves requests by next. Those that may be watches get a goroutine of their
-// own, which goes on when package net/http has done with the request.
-func (h *Hijacker) Handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !mayBeWatch(r) || !h.begin() {
-			next.ServeHTTP(w, r)
-			return
-		}
-		h.serve(next, w, r)
-	})
-}
-
-func (h *Hijacker) begin() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.finished {
-		h.wg.Add(1)
+// ConnContext is the http.Server.ConnContext that makes wire.From find a wire.WatchConn.
+func (h *Hijacker) ConnContext(ctx context.Context, c net.Conn) context.Context {
+	ctx = wire.ConnContext(ctx, c)
+	if socket, ok := wire.From(ctx).(*wire.Socket); ok {
+		ctx = context.WithValue(ctx, wire.Key{}, wire.Conn(conn{socket, h}))
 	}
-	return !h.finished
+	return ctx
 }
 
-// mayBeWatch says whether a request looks like a watch whose connection can be hijacked.
-func mayBeWatch(r *http.Request) bool {
+// conn is the connection of a request.
+type conn struct {
+	*wire.Socket
+	hijacker *Hijacker
+}
+
+// BeginWatch implements wire.WatchConn.
+func (c conn) BeginWatch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody || r.Close || r.Method != http.MethodGet || r.Header["Upgrade"] != nil {
-		return false
+		return w, r, func() {}
 	}
-	if !strings.Contains(r.URL.RawQuery, "watch=") && !strings.Contains(r.URL.Path, "/watch/") {
-		return false
-	}
-	_, ok := wire.From(r.Context()).(*wire.Socket)
-	return ok
-}
-
-// serve returns when the request has been served, or its connection is hijacked.
-func (h *Hijacker) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	// The request's own context ends when this function returns.
+	// Package net/http ends the request's own context when the handler returns.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	d := &detachable{ResponseWriter: w, hijacker: h, cancel: cancel, hijacked: make(chan struct{})}
-	d.unlink = context.AfterFunc(r.Context(), cancel)
-	ended := make(chan any, 1)
-	r = r.WithContext(ctx)
-	go func() { // Close waits for it
-		defer h.wg.Done()
-		defer func() {
-			p := recover()
-			if d.stream != nil {
-				h.wg.Go(d.attend) // with as little stack as that takes
-				return
-			}
-			cancel()
-			d.unlink()
-			ended <- p
-		}()
-		next.ServeHTTP(d, r)
-	}()
-	select {
-	case <-d.hijacked:
-	case p := <-ended:
-		if p != nil {
-			panic(p) // package net/http knows what to do
-		}
-	}
+	d := &response{ResponseWriter: w, hijacker: c.hijacker, cancel: cancel, unlink: context.AfterFunc(r.Context(), cancel)}
+	return d, r.WithContext(ctx), d.returned
 }
 
-// Close cuts what is still under way, and waits for its end.
+// Close closes all hijacked connections, and waits for the end of their watches.
 func (h *Hijacker) Close() {
 	h.mu.Lock()
-	h.finished, h.cut = true, true
+	h.closing = true
 	for c := range h.open {
-		_ = c.NetConn().Close() // the connection ends, whatever Close says
+		_ = c.NetConn().Close() // the watch ends either way
 	}
 	h.mu.Unlock()
-	h.wg.Wait()
+	h.running.Wait()
 }
 
-// Wait waits until all that is under way has ended, or ctx has. No further request is
-// served in a goroutine of its own.
+// Wait waits until all hijacked connections have been given back or closed, or ctx ends. From now on
+// no connection is hijacked.
 func (h *Hijacker) Wait(ctx context.Context) error {
 	h.mu.Lock()
-	h.finished = true
+	h.closing = true
 	h.mu.Unlock()
 	done := make(chan struct{})
 	go func() { // Close ends it at the latest
 		defer close(done)
-		h.wg.Wait()
+		h.running.Wait()
 	}()
 	select {
 	case <-done:
@@ -134,74 +94,65 @@ func (h *Hijacker) Wait(ctx context.Context) error {
 	}
 }
 
-// detachable is the writer of an answer whose connection can be hijacked.
-type detachable struct {
-	http.ResponseWriter // package net/http's, so that nothing of it is left once the connection is hijacked
+// response is the writer of a watch.
+type response struct {
+	http.ResponseWriter // that of package net/http, until the connection is hijacked
 	hijacker            *Hijacker
 	cancel              context.CancelFunc // ends the request
-	unlink              func() bool        // from the context that package net/http gave the request
-	hijacked            chan struct{}      // closed when the connection is
-	stream              *stream            // set then
+	unlink              func() bool        // cancel from the context that package net/http gave the request
+	detached            bool
 }
 
 // Unwrap serves http.ResponseController.
-func (d *detachable) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+func (d *response) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+// returned is called when the handler has returned.
+func (d *response) returned() {
+	if !d.detached {
+		d.unlink()
+		d.cancel()
+	}
+}
 
 // Detach implements wire.Detacher.
-func (d *detachable) Detach() (wire.Stream, bool) {
-	h, ok := d.ResponseWriter.(http.Hijacker)
-	if !ok {
+func (d *response) Detach() (wire.Stream, bool) {
+	h := d.hijacker
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
 		return nil, false
 	}
 	header := d.Header()
-	c, buf, err := h.Hijack()
+	c, buf, err := http.NewResponseController(d.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, false
 	}
 	t, socket := wire.Below(c)
-	if socket == nil {
-		_ = c.Close() // it can neither be used nor given back
-		return nil, false
-	}
 	d.unlink() // a request that has ended remains so
-	d.stream = newStream(t, socket, d.cancel)
-	d.stream.last = d.stream.last || buf.Reader.Buffered() > 0 || strings.EqualFold(header.Get("Connection"), "close")
+	d.detached = true
 	d.ResponseWriter = hijackedWriter{header}
-	d.hijacker.note(t)
-	close(d.hijacked)
-	return d.stream, true
-}
-
-// note lets Close find a hijacked connection.
-func (h *Hijacker) note(t *tls.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	s := newStream(t, socket, d.cancel)
+	s.last = s.last || buf.Reader.Buffered() > 0 || strings.EqualFold(header.Get("Connection"), "close")
 	h.open[t] = struct{}{}
-	if h.cut {
-		_ = t.NetConn().Close() // Close has not seen it
-	}
+	h.running.Go(func() { h.attend(s) })
+	return s, true
 }
 
-func (h *Hijacker) forget(t *tls.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.open, t)
-}
-
-// attend waits until the answer is over, and gives the connection back or closes it.
-func (d *detachable) attend() {
-	s := d.stream
+// attend waits for the end of the response, and gives the connection back or closes it.
+func (h *Hijacker) attend(s *stream) {
 	s.attend()
-	d.cancel()
-	d.hijacker.forget(s.tls)
+	s.cancel()
+	h.mu.Lock()
+	delete(h.open, s.tls)
+	h.mu.Unlock()
 	if !s.reusable() {
 		_ = s.tls.Close() // nobody uses it any more
 		return
 	}
-	d.hijacker.back(s.tls)
+	h.reuse(s.tls)
 }
 
-// hijackedWriter is what is left of the writer of an answer whose connection is hijacked.
+// hijackedWriter replaces the writer of package net/http once the connection is hijacked.
 type hijackedWriter struct{ header http.Header }
 
 func (w hijackedWriter) Header() http.Header     { return w.header }

@@ -12,24 +12,24 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// stream is a hijacked connection over which an answer goes out in chunks.
+// stream is a response in chunks over a hijacked connection.
 type stream struct {
 	tls    *tls.Conn
 	socket *wire.Socket
 	queue  *wire.Queue
-	gone   context.CancelFunc // called when the client has gone
+	cancel context.CancelFunc // ends the request when the client has disconnected
 	over   chan struct{}      // closed by Over
 
-	mu     sync.Mutex
-	hushed bool          // hush was called
-	quiet  chan struct{} // closed when listen has returned; nil: it was not called
+	mu      sync.Mutex
+	stopped bool          // listen is to return
+	silent  chan struct{} // closed when listen has returned; nil: it was not called
 
-	last  bool     // the connection can serve no further request; for whoever writes, then for attend
-	early [16]byte // what a client sends before the answer has ended is read into this
+	last  bool     // the connection can serve no further request; used by the writer, then by attend
+	early [16]byte // what the client sends before the response has ended is read into this
 }
 
-func newStream(t *tls.Conn, socket *wire.Socket, gone context.CancelFunc) *stream {
-	s := &stream{tls: t, socket: socket, gone: gone, over: make(chan struct{})}
+func newStream(t *tls.Conn, socket *wire.Socket, cancel context.CancelFunc) *stream {
+	s := &stream{tls: t, socket: socket, cancel: cancel, over: make(chan struct{})}
 	var err error
 	s.queue, err = socket.UseQueue()
 	s.last = err != nil
@@ -39,7 +39,7 @@ func newStream(t *tls.Conn, socket *wire.Socket, gone context.CancelFunc) *strea
 // crlf ends a chunk, and its length.
 const crlf = "\r\n"
 
-// chunk makes a chunk of what stands in b behind Headroom. b may grow.
+// chunk makes a chunk of what follows Headroom in b. b may grow.
 func chunk(b *[]byte) []byte {
 	var digits [wire.Headroom]byte
 	head := append(strconv.AppendUint(digits[:0], uint64(len(*b)-wire.Headroom), 16), crlf...)
@@ -68,13 +68,13 @@ func (s *stream) Flush() error { return s.queue.Flush() }
 
 // Close implements wire.Stream.
 func (s *stream) Close(complete bool) {
-	s.hush()
+	s.stopListening()
 	if complete {
 		_, _ = s.tls.Write([]byte("0" + crlf + crlf)) // Flush returns the error again
 	}
 	s.last = s.last || !complete || s.queue.Flush() != nil
 	if !s.last {
-		s.socket.LeaveQueue() // otherwise nothing may be written any more
+		s.socket.LeaveQueue()
 	}
 }
 
@@ -86,53 +86,53 @@ func (s *stream) WhenEnded(ctx context.Context, f func()) (stop func() bool) {
 // Over implements wire.Stream.
 func (s *stream) Over() { close(s.over) }
 
-// reusable says, when the answer is over, whether the connection can serve other requests.
+// reusable says, after Over, whether the connection can serve further requests.
 func (s *stream) reusable() bool {
 	return !s.last && s.socket.Conn.SetDeadline(time.Time{}) == nil
 }
 
-// attend notices the end of the client until the answer ends, and waits until it is over.
-// What the client says meanwhile nobody will look at.
+// attend ends the request when the client disconnects, and returns after Over.
 func (s *stream) attend() {
-	spoke, lost := s.listen()
+	early, lost := s.listen()
 	if lost {
-		s.gone()
+		s.cancel()
 	}
 	<-s.over
-	s.last = s.last || spoke || lost
+	s.last = s.last || early || lost
 }
 
-// earlyMax is how often listen reads what a client sends early, which may be its next request. One
-// that sends more is taken for gone.
+// earlyMax is how many reads of early data listen allows: it may be the client's next request. A
+// client that sends more is disconnected.
 const earlyMax = 4096
 
-// listen reads until hush is called, or the client has gone.
-func (s *stream) listen() (spoke, lost bool) {
+// listen reads until stopListening is called or the client has disconnected (lost). early says that
+// the client has sent data, which is dropped.
+func (s *stream) listen() (early, lost bool) {
 	s.mu.Lock()
-	if s.hushed {
+	if s.stopped {
 		s.mu.Unlock()
 		return false, false
 	}
-	s.quiet = make(chan struct{})
-	defer close(s.quiet)
+	s.silent = make(chan struct{})
+	defer close(s.silent)
 	s.mu.Unlock()
 	for range earlyMax {
 		err := s.socket.AwaitReadable()
 		if err == nil {
 			if err = s.readSome(); err == nil {
-				spoke = true
+				early = true
 			}
 		}
 		if err != nil {
-			return spoke, !errors.Is(err, os.ErrDeadlineExceeded)
+			return early, !errors.Is(err, os.ErrDeadlineExceeded)
 		}
 	}
-	_ = s.socket.Conn.Close() // whoever writes is told
+	_ = s.socket.Conn.Close() // the writer gets an error
 	return true, true
 }
 
-// readSome reads in a goroutine of its own, which needs some stack; the one that waits here,
-// perhaps for hours, keeps what it has.
+// readSome reads in a goroutine of its own, whose stack has to grow; that of listen, which may wait
+// for hours, stays small.
 func (s *stream) readSome() error {
 	read := make(chan error)
 	go func() {
@@ -142,16 +142,15 @@ func (s *stream) readSome() error {
 	return <-read
 }
 
-// hush stops listen: what the client sends when it has the end of the answer is its next
-// request.
-func (s *stream) hush() {
+// stopListening ends listen: what the client sends after the end of the response is its next request.
+func (s *stream) stopListening() {
 	s.mu.Lock()
-	s.hushed = true
-	quiet := s.quiet
+	s.stopped = true
+	silent := s.silent
 	s.mu.Unlock()
-	if quiet != nil {
-		_ = s.socket.Conn.SetReadDeadline(time.Unix(1, 0)) // it has passed; a closed connection says so when it is read
-		<-quiet
+	if silent != nil {
+		_ = s.socket.Conn.SetReadDeadline(time.Unix(1, 0)) // it has passed; on a closed connection the read fails anyway
+		<-silent
 	}
 }
 

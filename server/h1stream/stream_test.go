@@ -78,7 +78,14 @@ func site(t *testing.T, h http.HandlerFunc) (*http.Client, string) {
 	donor.Close()
 	l := &again{Listener: tls.NewListener(wire.Listener{Listener: plain}, config), conns: make(chan net.Conn), closed: make(chan struct{})}
 	hijacker := h1stream.New(l.hand)
-	hs := &http.Server{ConnContext: wire.ConnContext, Handler: hijacker.Handler(h)}
+	hs := &http.Server{ConnContext: hijacker.ConnContext, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "watch=1" { // what the request means is known to whoever calls BeginWatch
+			var returned func()
+			w, r, returned = wire.From(r.Context()).(wire.WatchConn).BeginWatch(w, r)
+			defer returned()
+		}
+		h(w, r)
+	})}
 	var running sync.WaitGroup
 	running.Go(l.accept)
 	running.Go(func() { _ = hs.Serve(l) })

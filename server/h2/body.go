@@ -9,19 +9,19 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// body is the body of a request. All but stream are guarded by conn.mu.
+// body is the body of a request. All fields but stream are guarded by conn.mu.
 type body struct {
-	stream   *Stream
-	buf      []byte // what has come and was not read
-	from     int    // of buf: where that begins
-	read     bool   // something was
-	ended    bool   // nothing more comes
-	err      error  // then; io.EOF: it is whole
-	expects  bool   // the client waits to hear that it is wanted
-	deadline *time.Timer
+	stream       *Stream
+	buf          []byte // received; the handler has read up to from
+	from         int
+	read         bool  // Read has returned data
+	ended        bool  // nothing more follows
+	err          error // of ended; io.EOF: the body is complete
+	sendContinue bool  // the client waits for 100 Continue
+	deadline     *time.Timer
 }
 
-// addLocked adds a part of it.
+// addLocked adds received data.
 func (b *body) addLocked(part []byte) {
 	if b.ended || len(part) == 0 {
 		return
@@ -34,7 +34,7 @@ func (b *body) addLocked(part []byte) {
 	b.stream.signalLocked()
 }
 
-// endLocked says that nothing more comes: because of an error, or as it is whole.
+// endLocked ends the body with an error; nil: it is complete.
 func (b *body) endLocked(err error) {
 	if b.ended {
 		return
@@ -43,7 +43,7 @@ func (b *body) endLocked(err error) {
 		b.err = io.EOF
 	}
 	if b.deadline != nil {
-		b.deadline.Stop() // it would keep the request until then
+		b.deadline.Stop() // it would keep the request in memory
 	}
 	b.stream.signalLocked()
 }
@@ -52,8 +52,8 @@ func (b *body) endLocked(err error) {
 func (b *body) Read(p []byte) (int, error) {
 	s := b.stream
 	s.conn.mu.Lock()
-	if b.expects && !b.ended && len(b.buf) == 0 {
-		b.expects = false
+	if b.sendContinue && !b.ended && len(b.buf) == 0 {
+		b.sendContinue = false
 		var h headers
 		h.addStatus(http.StatusContinue)
 		s.conn.headersLocked(s.id, &h, false)
@@ -65,34 +65,34 @@ func (b *body) Read(p []byte) (int, error) {
 			defer s.conn.mu.Unlock()
 			return 0, b.err
 		}
-		s.waitLocked(nil)
+		s.waitLocked(time.Time{})
 	}
 	n := copy(p, b.buf[b.from:])
 	b.read = true
 	if b.from += n; b.from == len(b.buf) {
 		b.buf, b.from = b.buf[:0], 0
 	}
-	s.owed += int64(n)
-	s.giveBackLocked()
+	s.consumed += int64(n)
+	s.updateWindowLocked()
 	s.conn.sendAndUnlock()
 	return n, nil
 }
 
-// giveBackLocked lets the client send more of a body when enough was read.
-func (s *Stream) giveBackLocked() {
-	if s.sent || s.ended || s.owed < bodyWindow/4 {
+// updateWindowLocked renews the stream's window when enough of the body was read.
+func (s *Stream) updateWindowLocked() {
+	if s.halfClosed || s.ended || s.consumed < bodyWindow/4 {
 		return
 	}
-	n := s.owed
-	s.room, s.owed = s.room+n, 0
-	s.conn.framesLocked(func(f *http2.Framer) { _ = f.WriteWindowUpdate(s.id, uint32(n)) }) // a buffer takes everything
+	n := s.consumed
+	s.recvWindow, s.consumed = s.recvWindow+n, 0
+	s.conn.framesLocked(func(f *http2.Framer) { _ = f.WriteWindowUpdate(s.id, uint32(n)) })
 }
 
-// wanted says that the client hears no more that the body is wanted: it has the header of the answer.
-func (b *body) wanted() {
+// skipContinue is called when the response begins: 100 Continue cannot follow.
+func (b *body) skipContinue() {
 	b.stream.conn.mu.Lock()
 	defer b.stream.conn.mu.Unlock()
-	b.expects = false
+	b.sendContinue = false
 }
 
 // Close implements io.Closer.
@@ -104,8 +104,8 @@ func (b *body) Close() error {
 	return nil
 }
 
-// Whole hands a body of up to limit bytes over as it lies in memory, which nobody writes to any
-// more. ok is false, and it is there to be read, if it is longer, or not all there.
+// Whole returns a body of up to limit bytes without a copy, if it was received whole and not read.
+// Otherwise ok is false, and the body can be read.
 func (b *body) Whole(limit int64) (whole []byte, ok bool) {
 	b.stream.conn.mu.Lock()
 	defer b.stream.conn.mu.Unlock()
@@ -116,25 +116,26 @@ func (b *body) Whole(limit int64) (whole []byte, ok bool) {
 	return whole, true
 }
 
-// setDeadline ends a body that has not come by then.
+// setDeadline ends a body that is not complete by then.
 func (b *body) setDeadline(at time.Time) {
-	b.stream.conn.mu.Lock()
-	defer b.stream.conn.mu.Unlock()
+	mu := &b.stream.conn.mu
+	mu.Lock()
+	defer mu.Unlock()
 	if b.deadline != nil {
 		b.deadline.Stop()
 		b.deadline = nil
 	}
-	switch left := time.Until(at); {
-	case at.IsZero() || b.ended:
-	case left <= 0:
-		b.endLocked(os.ErrDeadlineExceeded)
-	default:
-		b.deadline = time.AfterFunc(left, b.late)
+	if at.IsZero() || b.ended {
+		return
 	}
-}
-
-func (b *body) late() {
-	b.stream.conn.mu.Lock()
-	defer b.stream.conn.mu.Unlock()
-	b.endLocked(os.ErrDeadlineExceeded)
+	left := time.Until(at)
+	if left <= 0 {
+		b.endLocked(os.ErrDeadlineExceeded)
+		return
+	}
+	b.deadline = time.AfterFunc(left, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		b.endLocked(os.ErrDeadlineExceeded)
+	})
 }

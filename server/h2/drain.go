@@ -7,26 +7,24 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// partingMark is what a ping says that asks a client whether it knows that it is to go away.
-var partingMark = [8]byte{'r', 'o', 'w', 'l', 'o', 'c', 'k', '.'}
+// drainPing is the payload of the PING that follows the first GOAWAY of a drain.
+var drainPing = [8]byte{'r', 'o', 'w', 'l', 'o', 'c', 'k', '.'}
 
 const (
-	// lastWords is how long a client has to answer that ping; what it sends until then is served.
-	lastWords = 250 * time.Millisecond
-	// lingering is how long a connection stays open on which nothing is under way any more, after
-	// its client was told to go away, or what it did wrong.
-	lingering  = time.Second
+	// drainTimeout is how long a client has to acknowledge that PING. Requests that arrive before are served.
+	drainTimeout = 250 * time.Millisecond
+	// closeDelay is how long an idle connection stays open after GOAWAY.
+	closeDelay = time.Second
 	drainRound = 5 * time.Millisecond
-	endless    = 1<<31 - 1 // the stream of a client that may go on for now
 )
 
-// Drain tells all clients to go away, and those that connect from now on. It waits until what is
-// under way has been answered and all connections are closed, or until ctx ends.
+// Drain closes all connections gracefully, new ones included. It waits until all responses are
+// complete and all connections closed, or until ctx ends.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
-	s.each(func(c *conn) { c.farewell() })
+	s.each(func(c *conn) { c.drain() })
 	ticker := time.NewTicker(drainRound)
 	defer ticker.Stop()
 	for s.Conns() > 0 {
@@ -34,61 +32,64 @@ func (s *Server) Drain(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case now := <-ticker.C:
-			s.each(func(c *conn) { c.lookDraining(now) })
+			s.each(func(c *conn) { c.checkDrain(now) })
 		}
 	}
 	return nil
 }
 
-// farewell tells the client that it is about to be told to go away, and asks whether it has read
-// that: what it sends before it answers is served, and afterwards it sends no more requests.
-func (c *conn) farewell() {
+// drain announces the end of the connection: GOAWAY without a last stream, and a PING. The server
+// serves requests that the client sends before it acknowledges the PING (RFC 9113, 6.8).
+func (c *conn) drain() {
 	c.mu.Lock()
 	if c.drainAt.IsZero() && !c.goneAway {
 		c.drainAt = time.Now()
 		c.framesLocked(func(f *http2.Framer) {
-			_ = f.WriteGoAway(endless, http2.ErrCodeNo, nil) // a buffer takes everything
-			_ = f.WritePing(false, partingMark)
+			_ = f.WriteGoAway(windowMax, http2.ErrCodeNo, nil) // the largest stream ID
+			_ = f.WritePing(false, drainPing)
 		})
 	}
 	c.sendAndUnlock()
 }
 
-// parted says that the client has answered. Requests that it sends from now on are ignored.
-func (c *conn) parted() {
+// drainAcknowledged is called when the client has acknowledged the PING.
+func (c *conn) drainAcknowledged() {
 	c.mu.Lock()
 	if !c.drainAt.IsZero() {
-		c.goAwayLocked(http2.ErrCodeNo)
+		c.goAwayLocked()
 		c.drained = true
 	}
 	c.sendAndUnlock()
 }
 
-// goAwayLocked tells the client to go away, once, and up to which request it is served.
-func (c *conn) goAwayLocked(code http2.ErrCode) {
+// goAwayLocked sends GOAWAY with the last stream that is served, once.
+func (c *conn) goAwayLocked() {
 	if c.goneAway {
 		return
 	}
 	c.goneAway, c.goAwayAt = true, time.Now()
-	c.ignores.Store(true)
-	c.framesLocked(func(f *http2.Framer) { _ = f.WriteGoAway(c.newest, code, nil) }) // a buffer takes everything
+	c.refusing.Store(true)
+	c.framesLocked(func(f *http2.Framer) { _ = f.WriteGoAway(c.lastStream, http2.ErrCodeNo, nil) })
 }
 
-// lookDraining goes on with a connection whose client is to go.
-func (c *conn) lookDraining(now time.Time) {
+// goAway is goAwayLocked for callers without the lock.
+func (c *conn) goAway() {
 	c.mu.Lock()
-	if !c.drainAt.IsZero() && !c.goneAway && now.Sub(c.drainAt) >= lastWords {
-		c.goAwayLocked(http2.ErrCodeNo)
+	c.goAwayLocked()
+	c.sendAndUnlock()
+}
+
+// checkDrain closes a draining connection when it is idle.
+func (c *conn) checkDrain(now time.Time) {
+	c.mu.Lock()
+	if !c.drainAt.IsZero() && !c.goneAway && now.Sub(c.drainAt) >= drainTimeout {
+		c.goAwayLocked()
 		c.drained = true
 	}
-	done := c.goneAway && (c.drained || now.Sub(c.goAwayAt) >= lingering) && c.idleLocked()
+	idle := len(c.streams) == 0 && c.handlers == 0 && c.out == nil && !c.flushing
+	done := idle && c.goneAway && (c.drained || now.Sub(c.goAwayAt) >= closeDelay)
 	c.sendAndUnlock()
 	if done {
-		c.hangUp()
+		c.close()
 	}
-}
-
-// idleLocked says that nothing is under way and that everything said is with the kernel.
-func (c *conn) idleLocked() bool {
-	return len(c.streams) == 0 && c.handlers == 0 && c.out == nil && !c.pumping
 }

@@ -6,15 +6,15 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// process does what a frame asks for. The frame is not kept. A http2.StreamError resets a stream,
+// process handles a frame, which is valid only until it returns. An http2.StreamError resets a stream;
 // any other error ends the connection.
 func (c *conn) process(f http2.Frame) error {
-	if !c.greeted {
+	if !c.settled {
 		if s, ok := f.(*http2.SettingsFrame); !ok || s.IsAck() {
 			return http2.ConnectionError(http2.ErrCodeProtocol)
 		}
-		c.greeted = true
-		c.awake.Store(1)
+		c.settled = true
+		c.ready.Store(true)
 	}
 	switch f := f.(type) {
 	case *http2.HeadersFrame:
@@ -30,15 +30,13 @@ func (c *conn) process(f http2.Frame) error {
 	case *http2.WindowUpdateFrame:
 		return c.windowUpdate(f.StreamID, int64(f.Increment))
 	case *http2.RSTStreamFrame:
-		return c.wasReset(f.StreamID)
+		return c.rstStream(f.StreamID)
 	case *http2.PriorityFrame:
 		if f.StreamDep == f.StreamID {
 			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
 		}
 	case *http2.GoAwayFrame:
-		c.mu.Lock()
-		c.goAwayLocked(http2.ErrCodeNo)
-		c.sendAndUnlock()
+		c.goAway()
 	case *http2.PushPromiseFrame:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
@@ -54,19 +52,19 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	}
 	c.mu.Lock()
 	defer c.sendAndUnlock()
-	initial := c.initial
-	if err := f.ForeachSetting(func(s http2.Setting) error { return c.settingLocked(s) }); err != nil {
+	initial := c.initialWindow
+	if err := f.ForeachSetting(c.settingLocked); err != nil {
 		return err
 	}
-	if by := c.initial - initial; by != 0 {
+	if by := c.initialWindow - initial; by != 0 {
 		for _, stream := range c.streams {
-			if stream.window += by; stream.window > windowMax {
+			if stream.sendWindow += by; stream.sendWindow > windowMax {
 				return http2.ConnectionError(http2.ErrCodeFlowControl)
 			}
 			stream.signalLocked()
 		}
 	}
-	return c.controlLocked(func(f *http2.Framer) { _ = f.WriteSettingsAck() }) // a buffer takes everything
+	return c.replyLocked(func(f *http2.Framer) { _ = f.WriteSettingsAck() })
 }
 
 func (c *conn) settingLocked(s http2.Setting) error {
@@ -77,30 +75,30 @@ func (c *conn) settingLocked(s http2.Setting) error {
 	case http2.SettingHeaderTableSize:
 		c.tableSizeLocked(s.Val)
 	case http2.SettingInitialWindowSize:
-		c.windowReduced = c.windowReduced || int64(s.Val) < c.initial
-		c.initial = int64(s.Val) // of open streams as well, when the whole frame has been read
+		c.windowReduced = c.windowReduced || int64(s.Val) < c.initialWindow
+		c.initialWindow = int64(s.Val) // settings changes open streams by the difference
 	}
 	return nil
 }
 
 func (c *conn) ping(f *http2.PingFrame) error {
 	if f.IsAck() {
-		if f.Data == partingMark {
-			c.parted()
+		if f.Data == drainPing {
+			c.drainAcknowledged()
 		}
 		return nil
 	}
 	data := f.Data
 	c.mu.Lock()
 	defer c.sendAndUnlock()
-	return c.controlLocked(func(f *http2.Framer) { _ = f.WritePing(true, data) }) // a buffer takes everything
+	return c.replyLocked(func(f *http2.Framer) { _ = f.WritePing(true, data) })
 }
 
 func (c *conn) windowUpdate(id uint32, n int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id == 0 {
-		if c.window += n; c.window > windowMax {
+		if c.sendWindow += n; c.sendWindow > windowMax {
 			return http2.ConnectionError(http2.ErrCodeFlowControl)
 		}
 		for _, s := range c.streams {
@@ -111,22 +109,20 @@ func (c *conn) windowUpdate(id uint32, n int64) error {
 	if c.idleStreamLocked(id) {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	s := c.streams[id]
-	if s == nil {
-		return nil
+	if s := c.streams[id]; s != nil {
+		if s.sendWindow += n; s.sendWindow > windowMax {
+			return http2.StreamError{StreamID: id, Code: http2.ErrCodeFlowControl}
+		}
+		s.signalLocked()
 	}
-	if s.window += n; s.window > windowMax {
-		return http2.StreamError{StreamID: id, Code: http2.ErrCodeFlowControl}
-	}
-	s.signalLocked()
 	return nil
 }
 
-// idleStreamLocked says that nobody has begun a stream yet.
-func (c *conn) idleStreamLocked(id uint32) bool { return id%2 == 0 || id > c.newest && !c.goneAway }
+// idleStreamLocked says that a stream has not been opened (RFC 9113, 5.1).
+func (c *conn) idleStreamLocked(id uint32) bool { return id%2 == 0 || id > c.lastStream && !c.goneAway }
 
-// wasReset ends a request that the client does not want answered any more.
-func (c *conn) wasReset(id uint32) error {
+// rstStream ends a request that the client has cancelled.
+func (c *conn) rstStream(id uint32) error {
 	c.mu.Lock()
 	if c.idleStreamLocked(id) {
 		c.mu.Unlock()
@@ -143,7 +139,7 @@ func (c *conn) wasReset(id uint32) error {
 	return nil
 }
 
-// resetStream refuses what the client has sent on a stream, and ends it.
+// resetStream resets a stream because of what the client sent.
 func (c *conn) resetStream(id uint32, code http2.ErrCode) error {
 	c.limiter.count(c)
 	c.mu.Lock()
@@ -151,7 +147,7 @@ func (c *conn) resetStream(id uint32, code http2.ErrCode) error {
 	if s != nil {
 		c.removeLocked(s, true)
 	}
-	err := c.controlLocked(func(f *http2.Framer) { _ = f.WriteRSTStream(id, code) }) // a buffer takes everything
+	err := c.replyLocked(func(f *http2.Framer) { _ = f.WriteRSTStream(id, code) })
 	c.sendAndUnlock()
 	if s != nil {
 		s.ctx.cancel()
@@ -159,64 +155,63 @@ func (c *conn) resetStream(id uint32, code http2.ErrCode) error {
 	return err
 }
 
-// data takes a part of a body.
+// data receives a part of a body.
 func (c *conn) data(f *http2.DataFrame) error {
 	size, part := int64(f.Length), f.Data()
-	if c.recv -= size; c.recv < 0 {
+	if c.recvWindow -= size; c.recvWindow < 0 {
 		return http2.ConnectionError(http2.ErrCodeFlowControl)
 	}
-	c.taken += size
+	c.consumed += size
 	c.mu.Lock()
 	defer c.sendAndUnlock()
 	if c.idleStreamLocked(f.StreamID) {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	if c.taken >= giveBack || c.recv < giveBack {
-		n := c.taken
-		if err := c.controlLocked(func(f *http2.Framer) { _ = f.WriteWindowUpdate(0, uint32(n)) }); err != nil {
+	if n := c.consumed; n >= updateAfter || c.recvWindow < updateAfter {
+		if err := c.replyLocked(func(f *http2.Framer) { _ = f.WriteWindowUpdate(0, uint32(n)) }); err != nil {
 			return err
 		}
-		c.recv += n
-		c.taken = 0
+		c.recvWindow += n
+		c.consumed = 0
 	}
 	s := c.streams[f.StreamID]
 	_, reset := c.closed.find(f.StreamID)
 	switch {
-	case s == nil && (c.ignores.Load() || reset):
-		return nil // it was on its way
-	case s == nil || s.sent:
+	case s == nil && (c.refusing.Load() || reset):
+		return nil // sent before the client knew
+	case s == nil || s.halfClosed:
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
 	}
-	if s.room -= size; s.room < 0 {
+	if s.recvWindow -= size; s.recvWindow < 0 {
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
 	}
-	if s.came += int64(len(part)); s.length >= 0 && (s.came > s.length || f.StreamEnded() && s.came != s.length) {
+	if s.received += int64(len(part)); s.length >= 0 && (s.received > s.length || f.StreamEnded() && s.received != s.length) {
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
 	}
 	s.body.addLocked(part)
-	s.owed += size - int64(len(part))
-	s.giveBackLocked()
+	s.consumed += size - int64(len(part)) // padding
+	s.updateWindowLocked()
 	if f.StreamEnded() {
 		c.bodyEndedLocked(s)
 	}
 	return nil
 }
 
-// bodyEndedLocked is called when nothing of a request is to come any more.
+// bodyEndedLocked is called when a request is complete.
 func (c *conn) bodyEndedLocked(s *Stream) {
-	s.sent = true
+	s.halfClosed = true
 	s.body.endLocked(nil)
-	if s.awaits {
-		c.awaited -= int(s.length)
-		s.awaits = false
-		c.runLocked(s)
+	if s.buffering {
+		c.buffering -= int(s.length)
+		s.buffering = false
+		c.startLocked(s)
 	}
 }
 
-// closedStreams remembers streams that have ended not long ago: what a client may still have sent
-// of them is forgiven, or told apart from what it may never send.
+// closedStreams are the streams that were closed last. Frames for them are allowed if the client could
+// not know that they were closed.
 type closedStreams struct {
-	ids  [32]uint32 // with the highest bit set where this side has reset the stream
+	ids  [32]uint32 // with resetBit if the server has reset the stream
 	next uint8
 }
 
@@ -230,7 +225,7 @@ func (r *closedStreams) add(id uint32, reset bool) {
 	r.next++
 }
 
-// find says whether a stream has ended not long ago, and whether this side has reset it.
+// find says whether a stream is among them, and whether the server has reset it.
 func (r *closedStreams) find(id uint32) (known, reset bool) {
 	for _, one := range r.ids {
 		if one&^resetBit == id {
@@ -240,7 +235,7 @@ func (r *closedStreams) find(id uint32) (known, reset bool) {
 	return false, false
 }
 
-// appendFrame appends the head of a frame.
+// appendFrame appends a frame header.
 func appendFrame(out []byte, size int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
 	out = append(out, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
 	return binary.BigEndian.AppendUint32(out, id)

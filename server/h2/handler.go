@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// runLocked has a request served.
-func (c *conn) runLocked(s *Stream) {
+// startLocked has a goroutine of the pool serve a request.
+func (c *conn) startLocked(s *Stream) {
 	if c.err != nil {
 		return
 	}
@@ -19,113 +19,109 @@ func (c *conn) runLocked(s *Stream) {
 	c.server.pool.run(s)
 }
 
-// serve calls the handler, and ends the answer unless it was detached.
+// serve calls the handler, and completes the response unless it was detached.
 func (s *Stream) serve() {
 	c := s.conn
-	r := s.request
-	a := newAnswer(s, r)
-	defer func() { // also of a handler that ends its goroutine
+	a := newResponse(s, s.request)
+	defer func() { // also if the handler calls runtime.Goexit
 		a.release()
 		c.mu.Lock()
 		c.handlers--
 		c.sendAndUnlock()
 		c.running.Done()
 	}()
-	whole := s.handle(a, r)
+	returned := s.callHandler(a)
 	if !a.detached {
-		if whole {
+		if returned {
 			a.end()
 		}
 		s.ctx.cancel()
 	}
 }
 
-// handle calls the handler. One that panics, or ends its goroutine, has its stream reset.
-func (s *Stream) handle(a *answer, r *http.Request) (whole bool) {
+// callHandler calls the handler. If it panics, or ends its goroutine, the stream is reset.
+func (s *Stream) callHandler(a *response) (returned bool) {
+	server, r := s.conn.server, a.request
 	defer func() {
-		if whole {
+		if returned {
 			return
 		}
 		reason := recover()
 		if !a.detached {
 			s.fail(http2.ErrCodeInternal, nil)
 		}
-		if err, is := reason.(error); reason != nil && (!is || !errors.Is(err, http.ErrAbortHandler)) && s.conn.server.cfg.Log != nil {
-			s.conn.server.cfg.Log.Printf("http2: panic serving %v: %v\n%s", r.RemoteAddr, reason, debug.Stack())
+		if err, is := reason.(error); reason != nil && (!is || !errors.Is(err, http.ErrAbortHandler)) && server.cfg.Log != nil {
+			server.cfg.Log.Printf("http2: panic serving %v: %v\n%s", r.RemoteAddr, reason, debug.Stack())
 		}
 	}()
 	if _, tooLong := r.Header[tooLongKey]; tooLong {
 		http.Error(a, http.StatusText(http.StatusRequestHeaderFieldsTooLarge), http.StatusRequestHeaderFieldsTooLarge)
 		return true
 	}
-	s.conn.server.cfg.Handler.ServeHTTP(a, r)
+	server.cfg.Handler.ServeHTTP(a, r)
 	return true
 }
 
-// pool has requests served by goroutines that have served others: their stacks have grown.
+// pool reuses goroutines for handlers, because their stacks have grown.
 type pool struct {
 	mu      sync.Mutex
-	idle    []*worker // the one that was used last is the last
-	least   int       // of idle, since shrink was called
+	idle    []chan *Stream // of idle goroutines, the most recently used last; a nil Stream ends one
+	least   int            // the fewest idle since the last shrink
 	closed  bool
 	running sync.WaitGroup
 }
 
-// worker is one of these goroutines.
-type worker struct{ next chan *Stream }
-
-// run has a request served.
+// run serves a request in an idle goroutine or a new one.
 func (p *pool) run(s *Stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.idle); n > 0 {
-		w := p.idle[n-1]
+		next := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.least = min(p.least, n-1)
-		w.next <- s // there is room
+		next <- s // it has room
 		return
 	}
-	w := &worker{next: make(chan *Stream, 1)}
-	p.running.Go(func() { p.work(w, s) })
+	p.running.Go(func() { p.work(s) })
 }
 
-func (p *pool) work(w *worker, s *Stream) {
+func (p *pool) work(s *Stream) {
+	next := make(chan *Stream, 1)
 	for s != nil {
 		s.serve()
-		if !p.rests(w) {
+		if !p.park(next) {
 			return
 		}
-		s = <-w.next
+		s = <-next
 	}
 }
 
-func (p *pool) rests(w *worker) bool {
+func (p *pool) park(next chan *Stream) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return false
+	if !p.closed {
+		p.idle = append(p.idle, next)
 	}
-	p.idle = append(p.idle, w)
-	return true
+	return !p.closed
 }
 
-// shrink ends goroutines that had nothing to do since it was last called.
+// shrink ends the goroutines that were not needed since the last call.
 func (p *pool) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.idle[:p.least] {
-		w.next <- nil
+	for _, next := range p.idle[:p.least] {
+		next <- nil
 	}
-	p.idle = append([]*worker(nil), p.idle[p.least:]...)
+	p.idle = append([]chan *Stream(nil), p.idle[p.least:]...)
 	p.least = len(p.idle)
 }
 
-// close ends all, when all have served.
+// close waits until all goroutines have ended.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	for _, w := range p.idle {
-		w.next <- nil
+	for _, next := range p.idle {
+		next <- nil
 	}
 	p.idle, p.least = nil, 0
 	p.mu.Unlock()

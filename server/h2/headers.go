@@ -10,26 +10,24 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"github.com/rowlock/rowlock/server/wire"
 )
 
-// block is what the headers of a request, or its trailers, consist of.
+// block is a header block: the headers of a request, or its trailers.
 type block struct {
 	id            uint32
-	last          bool   // nothing follows the block
-	open          bool   // more of it is to come
-	selfDependent bool   // the stream is to depend on itself
+	last          bool   // with END_STREAM
+	open          bool   // CONTINUATION follows
+	selfDependent bool   // the stream depends on itself
 	limit         uint32 // bytes of fields
 	size          uint32
-	came          int // bytes, compressed
-	parts         int // frames
+	compressed    int // bytes
+	fragments     int
 	fields        []hpack.HeaderField
 }
 
 func (b *block) add(f hpack.HeaderField) {
 	if b.size > b.limit {
-		return // a sum that went on could begin anew at 4 GB
+		return // the sum could overflow
 	}
 	if b.size += f.Size(); b.size <= b.limit {
 		b.fields = append(b.fields, f)
@@ -41,10 +39,9 @@ func (b *block) reset() {
 	if b.fields = b.fields[:0]; cap(b.fields) > 64 {
 		b.fields = nil
 	}
-	b.size, b.came, b.parts = 0, 0, 0
+	b.size, b.compressed, b.fragments = 0, 0, 0
 }
 
-// headersFrame begins a block.
 func (c *conn) headersFrame(f *http2.HeadersFrame) error {
 	b := &c.block
 	b.id, b.last = f.StreamID, f.StreamEnded()
@@ -52,13 +49,12 @@ func (c *conn) headersFrame(f *http2.HeadersFrame) error {
 	return c.fragment(f.HeaderBlockFragment(), f.HeadersEnded())
 }
 
-// fragment takes a part of a block. All of it is decoded, whatever becomes of the request, as later
-// blocks depend on it.
+// fragment decodes a part of a block, even of a request that is refused: later blocks depend on it.
 func (c *conn) fragment(part []byte, ended bool) error {
 	b := &c.block
-	b.came += len(part)
-	b.parts++ // the decoder copies, for each, what of a long field has come before
-	if b.came > int(b.limit) || b.parts > max(fragmentsMax, int(b.limit)/(4<<10)) {
+	b.compressed += len(part)
+	b.fragments++ // for each of them the decoder copies the beginning of an incomplete field
+	if b.compressed > int(b.limit) || b.fragments > max(fragmentsMax, int(b.limit)/(4<<10)) {
 		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	}
 	if _, err := c.decoder.Write(part); err != nil {
@@ -66,9 +62,9 @@ func (c *conn) fragment(part []byte, ended bool) error {
 	}
 	switch {
 	case !ended && !b.open:
-		c.opened.Store(time.Now().UnixNano())
+		c.blockOpened.Store(time.Now().UnixNano())
 	case ended && b.open:
-		c.opened.Store(0)
+		c.blockOpened.Store(0)
 	}
 	if b.open = !ended; b.open {
 		return nil
@@ -80,34 +76,34 @@ func (c *conn) fragment(part []byte, ended bool) error {
 	return c.headers()
 }
 
-// headers is called with a whole block: a request begins, or its body ends with trailers.
+// headers is called with a complete block: a new request, or trailers.
 func (c *conn) headers() error {
 	b := &c.block
 	if b.id%2 == 0 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
 	c.mu.Lock()
-	s, begun, goneAway := c.streams[b.id], b.id <= c.newest, c.goneAway
+	s, used, goneAway := c.streams[b.id], b.id <= c.lastStream, c.goneAway
 	known, reset := c.closed.find(b.id)
 	c.mu.Unlock()
 	switch {
 	case s != nil:
 		return c.trailers(s)
-	case begun && reset:
-		return nil // it was on its way
-	case begun && known:
+	case used && reset:
+		return nil // sent before the client knew
+	case used && known:
 		return http2.ConnectionError(http2.ErrCodeStreamClosed)
-	case begun:
+	case used:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	case goneAway:
 		return c.ignore()
 	}
 	r, ok := c.request()
-	return c.take(r, ok)
+	return c.open(r, ok)
 }
 
-// ignore is called with a request that came after the client was told to go away. The client may
-// send it again elsewhere, so it must not be served.
+// ignore is called for a request after GOAWAY. The client may send it on another connection, so it
+// must not be served.
 func (c *conn) ignore() error {
 	if c.ignored++; c.ignored > ignoredMax {
 		return errFlood
@@ -115,16 +111,15 @@ func (c *conn) ignore() error {
 	return nil
 }
 
-// take begins a stream with a request, which is refused where there are too many or it is
-// malformed.
-func (c *conn) take(r request, ok bool) error {
+// open opens a stream, unless the request is malformed (ok is false) or there are too many.
+func (c *conn) open(r request, ok bool) error {
 	b := &c.block
 	c.mu.Lock()
 	defer c.sendAndUnlock()
-	if c.goneAway { // since headers has looked: the client was told that this one is not served
+	if c.goneAway { // meanwhile
 		return c.ignore()
 	}
-	c.newest = b.id
+	c.lastStream = b.id
 	most := int(c.server.cfg.MaxStreams)
 	switch {
 	case !ok:
@@ -132,35 +127,35 @@ func (c *conn) take(r request, ok bool) error {
 		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeProtocol}
 	case len(c.streams) >= most || c.handlers >= 2*most:
 		c.closed.add(b.id, true)
-		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeRefusedStream} // it may come again
+		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeRefusedStream} // the client may retry it
 	}
-	s := &Stream{conn: c, id: b.id, window: c.initial, room: bodyWindow, length: r.length, sent: b.last}
+	s := &Stream{conn: c, id: b.id, sendWindow: c.initialWindow, recvWindow: bodyWindow, length: r.length, halfClosed: b.last}
 	s.ctx.conn = c
 	r.Body = http.NoBody
 	if !b.last {
-		s.body = &body{stream: s, expects: r.expects}
+		s.body = &body{stream: s, sendContinue: r.sendContinue}
 		r.Body = s.body
 	}
 	s.request = r.WithContext(&s.ctx)
 	c.streams[b.id] = s
-	if !b.last && !r.expects && b.size <= wholeHeaders && r.length >= 0 && r.length <= wholeBody && c.awaited+int(r.length) <= wholeBodies {
-		s.awaits, s.since = true, time.Now()
-		c.awaited += int(r.length)
+	if !b.last && !r.sendContinue && b.size <= bufferHeaders && r.length >= 0 && r.length <= bufferBody && c.buffering+int(r.length) <= bufferBodies {
+		s.buffering, s.since = true, time.Now()
+		c.buffering += int(r.length)
 		return nil
 	}
-	c.runLocked(s)
+	c.startLocked(s)
 	return nil
 }
 
-// trailers end a body.
+// trailers ends a body with a block.
 func (c *conn) trailers(s *Stream) error {
 	b := &c.block
 	c.mu.Lock()
 	defer c.sendAndUnlock()
-	if s.sent {
+	if s.halfClosed {
 		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeStreamClosed}
 	}
-	ok := b.last && b.size <= b.limit && (s.length < 0 || s.came == s.length)
+	ok := b.last && b.size <= b.limit && (s.length < 0 || s.received == s.length)
 	for i := range b.fields {
 		ok = ok && validField(&b.fields[i])
 	}
@@ -171,14 +166,14 @@ func (c *conn) trailers(s *Stream) error {
 	return nil
 }
 
-// request is what a block asks for.
+// request is a request before it has a stream.
 type request struct {
 	http.Request
-	length  int64 // of the body; -1: it is not known
-	expects bool  // the client waits to hear that its body is wanted
+	length       int64 // of the body; -1: unknown
+	sendContinue bool  // the client waits for 100 Continue
 }
 
-// request makes a request of the block. ok is false for one that is malformed (RFC 9113, 8.1.1).
+// request parses the block. ok is false if the request is malformed (RFC 9113, 8.1.1).
 func (c *conn) request() (r request, ok bool) {
 	b := &c.block
 	if b.selfDependent {
@@ -236,20 +231,20 @@ func (c *conn) request() (r request, ok bool) {
 		}
 		r.URL = target
 	}
-	if r.length, ok = announced(r.Header, b.last); !ok {
+	if r.length, ok = contentLength(r.Header, b.last); !ok {
 		return r, false
 	}
-	if tooLong { // what is missing nobody knows
+	if tooLong { // fields are missing
 		r.Header = http.Header{tooLongKey: nil}
 	}
-	r.expects = httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
+	r.sendContinue = httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
 	r.Method, r.RequestURI, r.Host, r.ContentLength = method, path, authority, r.length
 	r.Proto, r.ProtoMajor = "HTTP/2.0", 2
 	r.RemoteAddr, r.TLS = c.peer()
 	return r, true
 }
 
-// tooLongKey marks a request whose headers were too long to be kept.
+// tooLongKey marks a request whose headers exceed the limit.
 const tooLongKey = ":too-long"
 
 func parseTarget(method, path string) (*url.URL, error) {
@@ -262,22 +257,22 @@ func parseTarget(method, path string) (*url.URL, error) {
 	return url.ParseRequestURI(path)
 }
 
-// announced is how long a body will be; -1 where nobody has said.
-func announced(header http.Header, last bool) (n int64, ok bool) {
-	said := header["Content-Length"]
+// contentLength is the length of the body as announced; -1 if it was not.
+func contentLength(header http.Header, last bool) (n int64, ok bool) {
+	values := header["Content-Length"]
 	switch {
-	case len(said) == 0 && last:
+	case len(values) == 0 && last:
 		return 0, true
-	case len(said) == 0:
+	case len(values) == 0:
 		return -1, true
-	case len(said) > 1:
+	case len(values) > 1:
 		return 0, false
 	}
-	length, err := strconv.ParseUint(said[0], 10, 63)
+	length, err := strconv.ParseUint(values[0], 10, 63)
 	return int64(length), err == nil && (length == 0 || !last)
 }
 
-// makeHeader makes a header of fields; ok is false if one of them is none that HTTP/2 knows.
+// makeHeader makes an http.Header; ok is false if HTTP/2 does not allow one of the fields.
 func makeHeader(fields []hpack.HeaderField) (header http.Header, ok bool) {
 	header = make(http.Header, len(fields))
 	values := make([]string, 0, len(fields))
@@ -304,7 +299,7 @@ func makeHeader(fields []hpack.HeaderField) (header http.Header, ok bool) {
 		}
 		have := header[key]
 		switch {
-		case key == "Cookie": // which may come in pieces (RFC 9113, 8.2.3)
+		case key == "Cookie": // it may be split (RFC 9113, 8.2.3)
 			cookies = append(cookies, f.Value)
 		case have == nil:
 			values = append(values, f.Value)
@@ -323,12 +318,12 @@ func validName(name string) bool {
 	return httpguts.ValidHeaderFieldName(name) && strings.ToLower(name) == name
 }
 
-// validField says whether a field is one that HTTP/2 knows, and of no pseudo header.
+// validField says whether a field is valid in trailers; pseudo-headers are not.
 func validField(f *hpack.HeaderField) bool {
 	return validName(f.Name) && httpguts.ValidHeaderFieldValue(f.Value)
 }
 
-// commonKeys are names of headers as Go has them.
+// commonKeys maps names of headers to their canonical form.
 var commonKeys = func() map[string]string {
 	out := map[string]string{}
 	for _, key := range []string{
@@ -339,5 +334,3 @@ var commonKeys = func() map[string]string {
 	}
 	return out
 }()
-
-var _ wire.Conn = (*conn)(nil)

@@ -7,65 +7,65 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// What a client may send besides requests and their bodies: pings, settings, window
-// updates, resets, priorities, continuations, frames of unknown types, data in crumbs, and
-// whatever has one of its streams reset. There is an allowance for so many at once and so many a second, and for more
-// the more of answers the client is sent, because it answers what it is sent with window updates. A
-// client that sends more is read slowly.
+// Frames that cost the server work though they carry neither a request nor a body worth of data: PING,
+// SETTINGS, WINDOW_UPDATE, RST_STREAM, PRIORITY, CONTINUATION, unknown types, small DATA frames, and
+// frames that make the server reset a stream. A client may send a burst of them and so many a second,
+// and more in return for what it was sent, which it acknowledges with WINDOW_UPDATE. Beyond that the
+// server reads the connection more slowly.
 const (
 	burstFrames  = 20_000
 	frameRate    = 2_000 // a second
-	crumb        = 256   // bytes of data in a frame that counts
-	bytesOfFrame = 256   // sent to a client let it send one frame more
+	smallData    = 256   // bytes of a DATA frame below which it counts
+	bytesOfFrame = 256   // bytes sent to the client that allow it one frame more
 	limitStep    = 20 * time.Millisecond
 )
 
 const (
-	frameMax     = 16 << 10  // bytes of a frame, in both directions
-	windowMax    = 1<<31 - 1 // bytes (RFC 9113, 6.9.1)
-	firstWindow  = 65535     // bytes that each end may send before it hears of more
-	bodyWindow   = 256 << 10 // bytes of a body that are kept for a handler that does not read it
-	wholeBody    = 64 << 10  // bytes of a body that a handler is not called before
-	wholeBodies  = 256 << 10 // bytes of all such bodies on a connection, as they were announced
-	wholeHeaders = 8 << 10   // bytes of the headers of such a request, which nobody has authenticated yet
-	giveBack     = 64 << 10  // bytes of bodies after which the client is given back the connection's window
+	frameMax      = 16 << 10  // bytes of a frame, in both directions
+	windowMax     = 1<<31 - 1 // bytes (RFC 9113, 6.9.1)
+	defaultWindow = 65535     // bytes of both windows before they are changed (RFC 9113, 6.9.2)
+	bodyWindow    = 256 << 10 // bytes of a body that are buffered for its handler
+	bufferBody    = 64 << 10  // bytes of a body that is received whole before its handler is called
+	bufferBodies  = 256 << 10 // bytes of all such bodies on a connection, as announced
+	bufferHeaders = 8 << 10   // bytes of the headers of such a request, which is not authenticated yet
+	updateAfter   = 64 << 10  // bytes of bodies after which the connection's window is renewed
 
-	settingsMax  = 100    // settings in a frame
-	fragmentsMax = 320    // frames of a block of headers: those of 1 MB in quarters of full frames, and some more
-	ignoredMax   = 1000   // requests that a client begins after it was told to go away
-	unreadMax    = 10_000 // answers to settings, pings and the like that the client does not take
-	greetingTime = 10 * time.Second
-	patience     = 30 * time.Second // without progress: a body that was announced, an answer that is not taken
-	parkAfter    = time.Second
+	settingsMax    = 100    // settings in a frame
+	fragmentsMax   = 320    // frames of a header block: 1 MB in quarters of full frames, and some more
+	ignoredMax     = 1000   // requests that a client sends after GOAWAY
+	unreadMax      = 10_000 // replies to SETTINGS, PING and the like that the client does not read
+	prefaceTimeout = 10 * time.Second
+	patience       = 30 * time.Second // without progress: of an announced body, of a response that is not read
+	parkAfter      = time.Second
 )
 
-// errFlood: the client sends what nobody can answer any more.
-var errFlood = errors.New("the client sends more than it may, and takes no answers")
+// errFlood: the client makes the server queue replies that it does not read, or ignores GOAWAY.
+var errFlood = errors.New("the client sends too much, and does not read the replies")
 
-// frameLimiter bounds how fast a client sends frames that ask for nothing.
+// frameLimiter bounds how fast a client sends such frames.
 type frameLimiter struct {
 	spent int64
-	since time.Time           // when spent was last made less
+	since time.Time           // when spent was last reduced
 	sleep func(time.Duration) // nil: time.Sleep
 }
 
-// frame is told of each frame, and sleeps where there were too many.
+// frame counts a frame, and sleeps while the client has sent too many.
 func (l *frameLimiter) frame(h http2.FrameHeader, c *conn) {
 	switch {
-	case h.Type == http2.FrameHeaders && !c.ignores.Load(), h.Type == http2.FrameData && h.Length >= crumb:
+	case h.Type == http2.FrameHeaders && !c.refusing.Load(), h.Type == http2.FrameData && h.Length >= smallData:
 		return
 	}
 	l.count(c)
 }
 
-// count is frame for what always counts: a frame, or a stream that is reset because of one.
+// count counts a frame of any type, or a stream reset.
 func (l *frameLimiter) count(c *conn) {
 	if l.spent++; l.spent < burstFrames {
 		return
 	}
 	for now := time.Now(); ; now = time.Now() {
-		l.spent = max(0, l.spent-c.allowance.Swap(0)-int64(now.Sub(l.since)/(time.Second/frameRate)))
-		if l.since = now; l.spent < burstFrames || c.ending.Load() {
+		l.spent = max(0, l.spent-c.frameCredit.Swap(0)-int64(now.Sub(l.since)/(time.Second/frameRate)))
+		if l.since = now; l.spent < burstFrames || c.closing.Load() {
 			return
 		}
 		if l.sleep == nil {

@@ -1,41 +1,38 @@
-// Package h2 is an HTTP/2 server for connections that come with their TLS handshake done. It is
-// made for two kinds of requests: short ones, many a second over few connections, and watches,
-// which say little for hours over many.
+// Package h2 is an HTTP/2 server for connections whose TLS handshake is complete. It serves two kinds
+// of requests well: short ones, many a second on few connections, and watches, which send little for
+// hours on many connections.
 //
-//	Server.Serve          server.go    a connection is taken
-//	  conn.serve          conn.go      one goroutine reads its frames
-//	    conn.process      frames.go    what each frame means
-//	      headers         headers.go   a block of headers becomes a request
-//	      limits          limits.go    what a client may send
-//	    conn.run          handler.go   a goroutine of the pool calls the handler
-//	      answer          answer.go    its http.ResponseWriter
-//	      body            body.go      its request's body
-//	      Stream          stream.go    windows; the answer as the wire has it, with or without a handler
-//	        conn.pump     write.go     frames are sent
-//	Server.Drain          drain.go     clients are told to go away
+//	Server.Serve          server.go    accepts a connection
+//	  conn.serve          reader.go    one goroutine reads its frames
+//	    conn.process      frames.go    handles each frame
+//	      headers         headers.go   makes a request of a header block
+//	      limits          limits.go    bounds what a client may send
+//	    conn.start        handler.go   a goroutine of the pool calls the handler
+//	      response        response.go  the http.ResponseWriter
+//	      body            body.go      the request body
+//	      Stream          stream.go    flow control; writes the response, with or without a handler
+//	        conn.flush    write.go     sends queued frames
+//	Server.Drain          drain.go     closes connections gracefully
 //
-// Reading. One goroutine reads a connection and never waits for a handler or for the client to
-// take something. When the client has sent nothing for a second, the goroutine and its buffers
-// are given up, and a small one waits for the socket to become readable.
+// Reading. One goroutine reads a connection. It never waits for a handler, nor for the client to read
+// something. When the client has sent nothing for a second, that goroutine ends and its buffers go back to
+// a pool; a goroutine with a small stack waits until the socket is readable.
 //
-// Writing. Whoever has something to say, a handler, the reader or the goroutine that sends an
-// event to many watches, appends whole frames to the connection's one queue (conn.out) and sends
-// what is queued if nobody else is doing so. Nothing waits for a slow client there: what the
-// kernel does not take is kept by the socket (wire.Queue), and a goroutine that lasts until the
-// client has taken it goes on. Handlers wait meanwhile, and answers without handlers keep what
-// they have to say (Stream).
+// Writing. A handler, the reader, or the goroutine that delivers an event to many watches appends
+// whole frames to the connection's queue (conn.out), and sends the queue unless another goroutine is
+// sending it. A slow client blocks none of them: the socket keeps what the kernel does not accept
+// (wire.Queue), and a goroutine that ends with the backlog sends the rest. Meanwhile handlers wait for
+// the client, and detached streams keep their output (Stream).
 //
-// Locks: conn.mu guards a connection's streams, windows and queue. It is held for as long as it
-// takes to append frames, and while nothing else is locked. Then, none of them with conn.mu held,
-// come the locks of package tls and of wire.Queue. Server.mu and the pool's are held alone.
+// Locks. conn.mu guards a connection's streams, windows and queue. It is held only to append frames, with
+// no other lock. The locks of package tls and of wire.Queue are taken without conn.mu. Server.mu and
+// pool.mu are never held with another lock.
 //
-// Goroutines: a reader for each connection, which ends with it and then waits for its handlers
-// and for the answers without handlers; one that writes while a client is slow; handlers, which
-// are reused (pool); one ticker of the server for everything that depends on time. Close waits
-// for all of them.
+// Goroutines. Each connection has one reader, which waits for the connection's handlers and detached
+// streams before it ends; one writer while its client is slow; and handlers, whose goroutines are reused
+// (pool). Each server has one ticker for timeouts. Close waits for all of them.
 //
-// An answer is a watch's by design without a handler: the handler detaches it (wire.Detach) and
-// returns; Over says that it has ended.
+// A watch is a stream without a handler: the handler detaches it (wire.Detach) and returns. Over ends it.
 package h2
 
 import (
@@ -51,29 +48,30 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// Config is what a Server is made of.
+// Config configures a Server.
 type Config struct {
 	Handler     http.Handler
-	MaxStreams  uint32        // requests at once on a connection, watches included; default 100
+	MaxStreams  uint32        // concurrent requests of a connection, watches included; default 100
 	MaxHeader   int           // bytes of the headers of a request; default 1 MB
 	IdleTimeout time.Duration // of a connection without requests; default 3 minutes
-	Log         *log.Logger   // is told of handlers that panic; default: nobody
-	Clock       time.Duration // how often what depends on time is looked at; default a second
+	Log         *log.Logger   // for panics; default: none
+	Clock       time.Duration // how often timeouts are checked; default a second
 }
 
 // Server serves connections.
 type Server struct {
-	cfg   Config
-	hs    *http.Server // what handlers find as http.ServerContextKey
-	pool  pool
-	dates dates
+	cfg  Config
+	hs   *http.Server // what handlers find as http.ServerContextKey
+	pool pool
+
+	lastDate atomic.Pointer[date]
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
 	draining bool
 	closed   bool
 
-	running sync.WaitGroup // connections, and the ticker; added to under mu, unless closed
+	running sync.WaitGroup // connections and the ticker; added to under mu, unless closed
 	stop    context.CancelFunc
 }
 
@@ -93,43 +91,42 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Serve serves a connection in a goroutine of its own. Its handshake is done and HTTP/2 was
-// agreed on; below TLS is a wire.Socket.
+// Serve serves a connection in a goroutine of its own. The handshake is complete and has negotiated
+// HTTP/2; below TLS is a wire.Socket.
 func (s *Server) Serve(t *tls.Conn) {
 	_, socket := wire.Below(t)
 	if socket == nil {
 		socket = wire.NewSocket(t.NetConn(), 0)
 	}
 	c := newConn(s, t, socket)
-	c.greet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = t.NetConn().Close() // nobody has been told anything yet
+		_ = t.NetConn().Close() // nothing was sent yet
 		return
 	}
 	s.conns[c] = struct{}{}
 	s.running.Go(c.begin)
 	if s.draining {
-		s.running.Go(c.farewell)
+		s.running.Go(c.drain)
 	}
 }
 
-// Conns is how many connections there are.
+// Conns is the number of connections.
 func (s *Server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
 }
 
-// forget is called when a connection has ended.
-func (s *Server) forget(c *conn) {
+// remove is called when a connection has ended.
+func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
-// each calls f for all connections.
+// each calls f for each connection.
 func (s *Server) each(f func(*conn)) {
 	s.mu.Lock()
 	list := make([]*conn, 0, len(s.conns))
@@ -142,7 +139,7 @@ func (s *Server) each(f func(*conn)) {
 	}
 }
 
-// tick looks after what depends on time.
+// tick checks timeouts until ctx ends.
 func (s *Server) tick(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Clock)
 	defer ticker.Stop()
@@ -151,18 +148,18 @@ func (s *Server) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			s.each(func(c *conn) { c.look(now) })
+			s.each(func(c *conn) { c.checkTimeouts(now) })
 			s.pool.shrink()
 		}
 	}
 }
 
-// Close ends all connections at once, and waits for everything that they have started.
+// Close closes all connections, and waits for their goroutines.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.each(func(c *conn) { c.close() })
+	s.each(func(c *conn) { c.abort() })
 	s.stop()
 	s.running.Wait()
 	s.pool.close()

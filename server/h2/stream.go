@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,60 +14,64 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// errReset: the client wants no answer any more, or was refused one.
+// errReset: the client has cancelled the request, or the server has refused it.
 var errReset = errors.New("http2: stream closed")
 
-// Stream is a request and its answer as the wire has them. With a handler it is written through
-// an answer; without one it is the wire.Stream of whoever has detached it.
+// Stream is a request and its response at the level of frames. A handler writes to it through a
+// response; once it is detached it is a wire.Stream.
 type Stream struct {
 	conn *conn
 	id   uint32
 	ctx  requestCtx
 
 	// Guarded by conn.mu:
-	window   int64         // bytes of the answer that the client takes
-	room     int64         // bytes of the body that the client may send
-	owed     int64         // bytes of the body by which room may grow again
-	came     int64         // bytes of the body
-	length   int64         // that were announced; -1: none were
-	sent     bool          // the client has sent everything
-	ended    bool          // nothing of the answer is sent any more
-	awaits   bool          // the handler is called when the body has come
-	detached bool          // there is no handler
-	cause    error         // of ended, where it is not the client's wish
-	since    time.Time     // when the headers came, of a stream that awaits
-	wait     chan struct{} // closed when something has changed that somebody waits for; nil: nobody does
-	body     *body         // nil: there is none
-	request  *http.Request // until the handler is called
-	kept     []byte        // of a detached answer: what was to be written and is not queued yet
+	sendWindow int64         // bytes of the response that the client accepts
+	recvWindow int64         // bytes of the body that the client may send
+	consumed   int64         // bytes of the body that were read since the last WINDOW_UPDATE
+	received   int64         // bytes of the body
+	length     int64         // of the body as announced; -1: unknown
+	halfClosed bool          // the request is complete
+	ended      bool          // nothing more is sent
+	buffering  bool          // the handler is called when the body is complete
+	cause      error         // of ended, unless the client has reset the stream
+	since      time.Time     // when the headers of a buffering stream arrived
+	changed    chan struct{} // closed by signalLocked; nil: nobody waits
+	body       *body         // nil: there is none
+	request    *http.Request // until the handler is called
+	pending    []byte        // output of a detached stream that is not queued yet
 }
 
-// signalLocked wakes whoever waits for a change.
+// signalLocked wakes the goroutine that waits for a change.
 func (s *Stream) signalLocked() {
-	if s.wait != nil {
-		close(s.wait)
-		s.wait = nil
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
 	}
 }
 
-// waitLocked waits for a change, or the time of a timer. It is called, and returns, with conn.mu
-// locked.
-func (s *Stream) waitLocked(until <-chan time.Time) (late bool) {
-	if s.wait == nil {
-		s.wait = make(chan struct{})
+// waitLocked waits for a change, or until a time unless that is zero. It unlocks conn.mu meanwhile.
+func (s *Stream) waitLocked(until time.Time) (late bool) {
+	if s.changed == nil {
+		s.changed = make(chan struct{})
 	}
-	changed := s.wait
+	changed := s.changed
 	s.conn.mu.Unlock()
 	defer s.conn.mu.Lock()
+	var timeout <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		timeout = timer.C
+	}
 	select {
 	case <-changed:
 		return false
-	case <-until:
+	case <-timeout:
 		return true
 	}
 }
 
-// endLocked has nothing sent any more.
+// endLocked stops a stream.
 func (s *Stream) endLocked() {
 	s.ended = true
 	if s.body != nil {
@@ -75,36 +80,36 @@ func (s *Stream) endLocked() {
 	s.signalLocked()
 }
 
-// removeLocked forgets a stream that has ended. reset says that this side has reset it, which the
+// removeLocked removes a stream that has ended. reset says that the server has reset it, which the
 // client may not know yet.
 func (c *conn) removeLocked(s *Stream, reset bool) {
 	if c.streams[s.id] == s {
 		delete(c.streams, s.id)
 		c.closed.add(s.id, reset)
 		if len(c.streams) == 0 {
-			c.idle = time.Now()
+			c.idleSince = time.Now()
 			if c.goneAway {
-				c.goAwayAt = c.idle
+				c.goAwayAt = c.idleSince
 			}
 		}
 	}
-	if s.awaits {
-		s.awaits = false
-		c.awaited -= int(s.length)
+	if s.buffering {
+		s.buffering = false
+		c.buffering -= int(s.length)
 	}
 	s.endLocked()
 }
 
-// resetLocked resets a stream. Its context is still to be cancelled.
+// resetLocked resets a stream. The caller cancels its context afterwards.
 func (c *conn) resetLocked(s *Stream, code http2.ErrCode) {
 	if s.ended {
 		return
 	}
 	c.removeLocked(s, true)
-	c.framesLocked(func(f *http2.Framer) { _ = f.WriteRSTStream(s.id, code) }) // a buffer takes everything
+	c.framesLocked(func(f *http2.Framer) { _ = f.WriteRSTStream(s.id, code) })
 }
 
-// fail resets a stream whose answer is not whole.
+// fail resets a stream whose response is incomplete.
 func (s *Stream) fail(code http2.ErrCode, cause error) {
 	s.conn.mu.Lock()
 	if s.cause == nil {
@@ -126,20 +131,19 @@ func (s *Stream) errorLocked() error {
 	return s.conn.err
 }
 
-// grantLocked is how many of n bytes may be sent now.
-func (s *Stream) grantLocked(n int) int {
-	n = int(max(0, min(int64(n), s.window, s.conn.window)))
-	s.window -= int64(n)
-	s.conn.window -= int64(n)
+// reserveLocked takes up to n bytes from the windows.
+func (s *Stream) reserveLocked(n int) int {
+	n = int(max(0, min(int64(n), s.sendWindow, s.conn.sendWindow)))
+	s.sendWindow -= int64(n)
+	s.conn.sendWindow -= int64(n)
 	return n
 }
 
-// write sends headers, if h is not nil, and a part of the body; last says that nothing follows.
-// It waits while the client is slow. One that takes nothing for too long is reset.
+// write sends headers, unless h is nil, and a part of the body; last says that nothing follows. It
+// waits while the client is slow, and resets the stream of one that accepts nothing for too long.
 func (s *Stream) write(h *headers, p []byte, last bool) error {
 	c := s.conn
-	var late stopwatch
-	defer late.stop()
+	var deadline time.Time // zero: none since the last progress
 	c.mu.Lock()
 	for {
 		if err := s.errorLocked(); err != nil {
@@ -147,14 +151,14 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 			return err
 		}
 		if c.fullLocked() {
-			late.restart() // the connection has its own
+			deadline = time.Time{} // the connection has its own
 		} else {
 			if h != nil {
 				c.headersLocked(s.id, h, last && len(p) == 0)
 			}
 			n := 0
 			if len(p) > 0 {
-				if n = s.grantLocked(min(len(p), outMax)); n > 0 {
+				if n = s.reserveLocked(min(len(p), outMax)); n > 0 {
 					c.dataLocked(s.id, p[:n], last && n == len(p))
 				}
 			} else if last && h == nil {
@@ -163,19 +167,22 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 			p, h = p[n:], nil
 			if len(p) == 0 {
 				if last {
-					s.wholeLocked()
+					s.completeLocked()
 				}
 				c.sendAndUnlock()
 				return nil
 			}
-			if n > 0 || c.out != nil && !c.pumping {
-				late.restart()
+			if n > 0 || c.out != nil && !c.flushing {
+				deadline = time.Time{}
 				c.sendAndUnlock()
 				c.mu.Lock()
 				continue
 			}
 		}
-		if s.waitLocked(late.start()) && !c.fullLocked() && s.errorLocked() == nil {
+		if deadline.IsZero() {
+			deadline = time.Now().Add(patience)
+		}
+		if s.waitLocked(deadline) && !c.fullLocked() && s.errorLocked() == nil {
 			c.mu.Unlock()
 			s.fail(http2.ErrCodeInternal, os.ErrDeadlineExceeded)
 			return os.ErrDeadlineExceeded
@@ -183,42 +190,15 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 	}
 }
 
-// stopwatch tells when a client has made no progress for too long.
-type stopwatch struct {
-	timer *time.Timer
-	runs  bool
-}
-
-// start starts it if it does not run.
-func (w *stopwatch) start() <-chan time.Time {
-	switch {
-	case w.timer == nil:
-		w.timer = time.NewTimer(patience)
-	case !w.runs:
-		w.timer.Reset(patience)
-	}
-	w.runs = true
-	return w.timer.C
-}
-
-// restart has it begin anew when it is started next.
-func (w *stopwatch) restart() { w.runs = false }
-
-func (w *stopwatch) stop() {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-}
-
-// wholeLocked ends a stream whose answer is whole. A client that is still sending its body is told
-// that nobody reads it.
-func (s *Stream) wholeLocked() {
+// completeLocked ends a stream whose response is complete. A client that is still sending its body
+// is told to stop.
+func (s *Stream) completeLocked() {
 	if s.ended {
 		return
 	}
-	s.conn.removeLocked(s, !s.sent)
-	if !s.sent {
-		s.conn.framesLocked(func(f *http2.Framer) { _ = f.WriteRSTStream(s.id, http2.ErrCodeNo) }) // a buffer takes everything
+	s.conn.removeLocked(s, !s.halfClosed)
+	if !s.halfClosed {
+		s.conn.framesLocked(func(f *http2.Framer) { _ = f.WriteRSTStream(s.id, http2.ErrCodeNo) })
 	}
 }
 
@@ -230,18 +210,18 @@ func (s *Stream) TryWrite(b *[]byte) (blocked bool, err error) {
 		c.mu.Unlock()
 		return false, err
 	}
-	if len(s.kept) == 0 && !c.blocked {
-		if n := s.grantLocked(len(p)); n > 0 {
+	if len(s.pending) == 0 && !c.blocked {
+		if n := s.reserveLocked(len(p)); n > 0 {
 			c.dataLocked(s.id, p[:n], false)
 			p = p[n:]
 		}
 	}
 	if len(p) > 0 {
-		s.kept = append(s.kept, p...)
+		s.pending = append(s.pending, p...)
 	}
-	blocked = len(s.kept) > 0
+	blocked = len(s.pending) > 0
 	if c.out != nil && len(*c.out) < outTogether && c.writers.Load() > 0 {
-		c.mu.Unlock() // the last of the writers sends it
+		c.mu.Unlock() // the last RemoveWriter sends it
 		return blocked, nil
 	}
 	c.sendAndUnlock()
@@ -251,29 +231,25 @@ func (s *Stream) TryWrite(b *[]byte) (blocked bool, err error) {
 // Write implements wire.Stream.
 func (s *Stream) Write(b *[]byte) error {
 	p := (*b)[wire.Headroom:]
-	if kept := s.kept; len(kept) > 0 { // which nobody else has to do with
-		s.kept = nil
-		if err := s.write(nil, append(kept, p...), false); err != nil {
-			return err
-		}
-		return nil
+	if pending := s.pending; len(pending) > 0 { // only the writer uses it
+		s.pending = nil
+		p = append(pending, p...)
 	}
 	return s.write(nil, p, false)
 }
 
 // Flush implements wire.Stream.
 func (s *Stream) Flush() error {
-	kept := s.kept
-	s.kept = nil
-	return s.write(nil, kept, false)
+	pending := s.pending
+	s.pending = nil
+	return s.write(nil, pending, false)
 }
 
 // Close implements wire.Stream.
 func (s *Stream) Close(complete bool) {
-	if complete && s.Flush() == nil && s.write(nil, nil, true) == nil {
-		return
+	if !complete || s.Flush() != nil || s.write(nil, nil, true) != nil {
+		s.fail(http2.ErrCodeInternal, nil)
 	}
-	s.fail(http2.ErrCodeInternal, nil)
 }
 
 // WhenEnded implements wire.Stream.
@@ -289,14 +265,14 @@ func (s *Stream) Over() {
 
 var _ wire.Stream = (*Stream)(nil)
 
-// requestCtx is the context of a request. One of package context would need another for each
-// function that is to be called at its end.
+// requestCtx is the context of a request. Package context would make another one for each function
+// that is to be called at its end.
 type requestCtx struct {
 	conn  *conn
 	ended atomic.Bool
 
 	// Guarded by conn.mu:
-	done chan struct{} // nil: nobody has asked for it
+	done chan struct{} // nil: Done was not called
 	ends []*func()     // called at the end
 }
 
@@ -327,12 +303,13 @@ func (x *requestCtx) Done() <-chan struct{} {
 // Value implements context.Context.
 func (x *requestCtx) Value(key any) any {
 	if key == (wire.EndKey{}) {
-		return func() { x.cancel() }
+		return x.cancel
 	}
 	return x.conn.value(key)
 }
 
-// AfterFunc has f called when the context ends, by whoever ends it. Package context finds it.
+// AfterFunc is what package context calls for context.AfterFunc and derived contexts. The goroutine
+// that ends the context calls f.
 func (x *requestCtx) AfterFunc(f func()) (stop func() bool) {
 	x.conn.mu.Lock()
 	defer x.conn.mu.Unlock()
@@ -340,21 +317,17 @@ func (x *requestCtx) AfterFunc(f func()) (stop func() bool) {
 		go f() // as package context does
 		return func() bool { return false }
 	}
-	one := &f
-	x.ends = append(x.ends, one)
-	return func() bool { return x.forget(one) }
-}
-
-func (x *requestCtx) forget(f *func()) bool {
-	x.conn.mu.Lock()
-	defer x.conn.mu.Unlock()
-	for i, one := range x.ends {
-		if one == f {
-			x.ends = append(x.ends[:i], x.ends[i+1:]...)
-			return true
+	end := &f
+	x.ends = append(x.ends, end)
+	return func() bool {
+		x.conn.mu.Lock()
+		defer x.conn.mu.Unlock()
+		i := slices.Index(x.ends, end)
+		if i >= 0 {
+			x.ends = slices.Delete(x.ends, i, i+1)
 		}
+		return i >= 0
 	}
-	return false
 }
 
 // cancel ends the context. It is called without locks.

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	outMax      = 64 << 10 // bytes of out that answers wait for to be sent
-	outTogether = 48 << 10 // bytes that are sent while other watches still write theirs
-	pumpMost    = 16       // times that somebody sends what others queue meanwhile, before a goroutine goes on
-	tableAfter  = 4        // answers on a connection before it gets a table of headers
+	outMax      = 64 << 10 // bytes of out at which responses wait
+	outTogether = 48 << 10 // bytes of out that are sent although more watches are about to write
+	flushRounds = 16       // rounds of flush before another goroutine continues
+	tableAfter  = 4        // responses on a connection before it gets a dynamic table
 )
 
 // outLocked is the queue of frames.
@@ -29,103 +29,102 @@ func (c *conn) outLocked() *[]byte {
 	return c.out
 }
 
-// sendAndUnlock sends what is queued, unless somebody else is doing so, and unlocks c.mu.
+// sendAndUnlock sends the queue, unless another goroutine is doing so, and unlocks c.mu.
 func (c *conn) sendAndUnlock() {
-	if c.pumping || c.out == nil || c.err != nil {
+	if c.flushing || c.out == nil || c.err != nil {
 		c.mu.Unlock()
 		return
 	}
-	c.pumping = true
-	c.pump(false)
+	c.flushing = true
+	c.flush(false)
 }
 
-// pump sends what is queued until nothing is. While the client does not take it, or where others
-// queue as fast as it sends, a goroutine goes on. It is called with c.mu locked, and unlocks it.
-func (c *conn) pump(waits bool) {
+// flush sends the queue until it is empty. When the client is slow, or others fill the queue as fast as
+// it is sent, a goroutine of its own continues (mayWait). It is called with c.mu locked, and unlocks it.
+func (c *conn) flush(mayWait bool) {
 	for rounds := 1; c.out != nil && c.err == nil; rounds++ {
-		if rounds > pumpMost && !waits {
-			c.running.Go(c.pumpOn) // whoever began has other clients to serve
+		if rounds > flushRounds && !mayWait {
+			c.running.Go(c.flushLater) // the caller has other clients to serve
 			c.mu.Unlock()
 			return
 		}
 		p := c.out
 		c.out = nil
 		c.mu.Unlock()
-		kept, err := c.send(*p)
+		blocked, err := c.send(*p)
 		wire.PutBuffer(p)
 		c.mu.Lock()
 		switch {
 		case err != nil:
-			c.brokenLocked(err)
-		case kept && !waits:
+			c.failLocked(err)
+		case blocked && !mayWait:
 			if c.err == nil {
 				c.blocked = true
-				c.running.Go(c.pumpOn)
+				c.running.Go(c.flushLater)
 				c.mu.Unlock()
 				return
 			}
-		case kept:
+		case blocked:
 			c.blocked = true
-			c.awaitTaken()
+			c.waitWritableLocked()
 		default:
-			c.roomLocked()
+			c.wakeWritersLocked()
 		}
 	}
-	c.pumping = false
+	c.flushing = false
 	c.mu.Unlock()
 }
 
-// pumpOn goes on, when the client has taken what was sent.
-func (c *conn) pumpOn() {
+// flushLater waits until the client has read what was sent, and flushes.
+func (c *conn) flushLater() {
 	c.mu.Lock()
-	c.awaitTaken()
-	c.pump(true)
+	c.waitWritableLocked()
+	c.flush(true)
 }
 
-// awaitTaken waits for that. A client that takes nothing for too long has gone. It is called with
-// c.mu locked, and returns with it locked.
-func (c *conn) awaitTaken() {
+// waitWritableLocked waits until the socket keeps nothing any more; a client that reads nothing for too
+// long is disconnected. It unlocks c.mu meanwhile.
+func (c *conn) waitWritableLocked() {
 	c.mu.Unlock()
 	err := c.queue.Flush()
 	c.mu.Lock()
 	c.blocked, c.unread = false, 0
 	if err != nil {
-		c.brokenLocked(err)
+		c.failLocked(err)
 	}
-	c.roomLocked()
+	c.wakeWritersLocked()
 }
 
-// send encrypts and writes bytes as far as the kernel has room. kept says that it has none for some.
-// What makes several records is written at once.
-func (c *conn) send(p []byte) (kept bool, err error) {
+// send encrypts and writes bytes without waiting. blocked says that the socket keeps some of them. Bytes
+// that need several TLS records are written to the kernel at once.
+func (c *conn) send(p []byte) (blocked bool, err error) {
 	if len(p) <= frameMax && c.queue.Tries() {
 		_, err = c.tls.Write(p)
 		return c.queue.Blocked(), err
 	}
 	c.queue.Gather()
 	_, err = c.tls.Write(p)
-	kept, late := c.queue.Release()
+	blocked, late := c.queue.Release()
 	if err == nil {
 		err = late
 	}
-	return kept, err
+	return blocked, err
 }
 
-// brokenLocked ends a connection that nothing can be sent by any more; the reader does the rest.
-func (c *conn) brokenLocked(err error) {
+// failLocked is called when a write has failed. The reader ends the connection.
+func (c *conn) failLocked(err error) {
 	if c.err == nil {
 		c.err = err
 	}
 	c.out = nil
-	c.ending.Store(true)
-	_ = c.socket.Conn.Close() // it may be closed already
+	c.abort()
 	for _, s := range c.streams {
 		s.signalLocked()
 	}
 }
 
-// roomLocked tells answers that wait for it that they may go on.
-func (c *conn) roomLocked() {
+// wakeWritersLocked wakes the handlers that wait for room in the queue.
+func (c *conn) wakeWritersLocked() {
 	if c.fullLocked() {
 		return
 	}
@@ -134,12 +133,12 @@ func (c *conn) roomLocked() {
 	}
 }
 
-// fullLocked says that answers have to wait for what is queued.
+// fullLocked says that responses have to wait for the queue.
 func (c *conn) fullLocked() bool {
 	return c.blocked || c.out != nil && len(*c.out) >= outMax
 }
 
-// framesLocked queues frames that are no part of an answer.
+// framesLocked queues frames that are no part of a response. Writes to a buffer do not fail.
 func (c *conn) framesLocked(write func(*http2.Framer)) {
 	if c.err != nil {
 		return
@@ -149,8 +148,8 @@ func (c *conn) framesLocked(write func(*http2.Framer)) {
 	*c.out = out.Bytes()
 }
 
-// controlLocked is framesLocked for answers to what the client sends, which has to take them.
-func (c *conn) controlLocked(write func(*http2.Framer)) error {
+// replyLocked is framesLocked for frames that the client has caused, which it must read.
+func (c *conn) replyLocked(write func(*http2.Framer)) error {
 	if c.blocked {
 		if c.unread++; c.unread > unreadMax {
 			return errFlood
@@ -162,15 +161,33 @@ func (c *conn) controlLocked(write func(*http2.Framer)) error {
 
 // dataLocked queues a part of a body; last says that nothing follows.
 func (c *conn) dataLocked(id uint32, p []byte, last bool) {
+	var end http2.Flags
+	if last {
+		end = http2.FlagDataEndStream
+	}
+	c.appendLocked(id, p, http2.FrameData, http2.FrameData, 0, end)
+}
+
+// headersLocked queues the headers of a response, or its trailers.
+func (c *conn) headersLocked(id uint32, h *headers, last bool) {
+	var flags http2.Flags
+	if last {
+		flags = http2.FlagHeadersEndStream
+	}
+	c.appendLocked(id, c.encodeLocked(h), http2.FrameHeaders, http2.FrameContinuation, flags, http2.FlagHeadersEndHeaders)
+}
+
+// appendLocked queues a payload as a frame and, if it is long, further ones of the type next. The first
+// frame has the flags, the last one the end flag too.
+func (c *conn) appendLocked(id uint32, p []byte, kind, next http2.FrameType, flags, end http2.Flags) {
 	out := *c.outLocked()
-	c.allowance.Add(2 + int64(len(p)/bytesOfFrame))
-	for {
+	c.frameCredit.Add(2 + int64(len(p)/bytesOfFrame))
+	for ; ; kind, flags = next, 0 {
 		n := min(len(p), frameMax)
-		var flags http2.Flags
-		if last && n == len(p) {
-			flags = http2.FlagDataEndStream
+		if n == len(p) {
+			flags |= end
 		}
-		out = append(appendFrame(out, n, http2.FrameData, flags, id), p[:n]...)
+		out = append(appendFrame(out, n, kind, flags, id), p[:n]...)
 		if p = p[n:]; len(p) == 0 {
 			*c.out = out
 			return
@@ -178,82 +195,52 @@ func (c *conn) dataLocked(id uint32, p []byte, last bool) {
 	}
 }
 
-// headersLocked queues the headers of an answer, or its trailers.
-func (c *conn) headersLocked(id uint32, h *headers, last bool) {
-	block := c.encodeLocked(h)
-	out := *c.outLocked()
-	c.allowance.Add(2 + int64(len(block)/bytesOfFrame))
-	var flags http2.Flags
-	if last {
-		flags = http2.FlagHeadersEndStream
-	}
-	for kind := http2.FrameHeaders; ; kind, flags = http2.FrameContinuation, 0 {
-		n := min(len(block), frameMax)
-		if n == len(block) {
-			flags |= http2.FlagHeadersEndHeaders
-		}
-		out = append(appendFrame(out, n, kind, flags, id), block[:n]...)
-		if block = block[n:]; len(block) == 0 {
-			*c.out = out
-			return
-		}
-	}
-}
-
-// plain is an encoder that needs no table, so that it may be anybody's.
-type plain struct {
-	buf     bytes.Buffer
-	encoder *hpack.Encoder
-}
-
-// encodeLocked encodes headers. What is sent again and again gets into a table that both ends
-// keep, once a connection has some answers: most have one, of a watch. The result is good until the
-// next call.
+// encodeLocked encodes headers. A connection gets a dynamic table after some responses; most
+// connections have one response, of a watch. The result is valid until the next call.
 func (c *conn) encodeLocked(h *headers) []byte {
-	if c.answers++; c.encoder == nil && c.answers > tableAfter {
-		c.newEncoderLocked()
+	if c.responses++; c.encoder == nil && c.responses > tableAfter {
+		c.encoder = hpack.NewEncoder(&c.encoded)
 	}
 	if c.encoder == nil {
-		return h.plainly()
+		return h.encodeStatic()
 	}
 	c.encoded.Reset()
 	h.encode(c.encoder, false)
 	return c.encoded.Bytes()
 }
 
-func (c *conn) newEncoderLocked() { c.encoder = hpack.NewEncoder(&c.encoded) }
-
-// tableSizeLocked is told how large a table the client keeps. The next headers have to say that
-// it got smaller.
+// tableSizeLocked sets the size of the client's dynamic table. The next headers have to confirm a
+// reduction, so that needs an encoder.
 func (c *conn) tableSizeLocked(size uint32) {
 	if c.encoder == nil && size < 4<<10 {
-		c.newEncoderLocked()
+		c.encoder = hpack.NewEncoder(&c.encoded)
 	}
 	if c.encoder != nil {
 		c.encoder.SetMaxDynamicTableSize(min(size, 4<<10))
 	}
 }
 
-// headers are those of an answer, or its trailers, as they were when they were written.
+// headers are the headers of a response, or its trailers, copied when they were written.
 type headers struct {
-	fields []hpack.HeaderField // Sensitive: the value differs from one answer to the next
-	plain  plain
+	fields  []hpack.HeaderField // Sensitive: not for the dynamic table, because the value seldom repeats
+	static  *hpack.Encoder      // without a dynamic table, so that it can serve any connection; writes to encoded
+	encoded bytes.Buffer
 }
 
-// add adds a field whose value differs from one answer to the next.
+// add adds a field whose value seldom repeats.
 func (h *headers) add(name, value string) {
 	h.fields = append(h.fields, hpack.HeaderField{Name: name, Value: value, Sensitive: true})
 }
 
-// addStatus adds what an answer begins with.
+// addStatus adds the status, which comes first.
 func (h *headers) addStatus(code int) {
 	h.fields = append(h.fields, hpack.HeaderField{Name: ":status", Value: statusText(code)})
 }
 
-// addAll adds the fields of a header but for those of a connection, and the one that is named.
-func (h *headers) addAll(header http.Header, but string) {
+// addAll adds the fields of a header, except those that HTTP/2 forbids and the named one.
+func (h *headers) addAll(header http.Header, except string) {
 	for key, values := range header {
-		if key == but || key == "Connection" || key == "Transfer-Encoding" || strings.HasPrefix(key, http.TrailerPrefix) {
+		if key == except || key == "Connection" || key == "Transfer-Encoding" || strings.HasPrefix(key, http.TrailerPrefix) {
 			continue
 		}
 		name, ok := wireNames[key]
@@ -265,7 +252,7 @@ func (h *headers) addAll(header http.Header, but string) {
 		}
 		for _, v := range values {
 			if httpguts.ValidHeaderFieldValue(v) {
-				h.fields = append(h.fields, hpack.HeaderField{Name: name.lower, Value: v, Sensitive: !name.indexed})
+				h.fields = append(h.fields, hpack.HeaderField{Name: name.lower, Value: v, Sensitive: !name.repeats})
 			}
 		}
 	}
@@ -276,21 +263,20 @@ func (h *headers) reset() {
 	h.fields = h.fields[:0]
 }
 
-// plainly encodes without a table.
-func (h *headers) plainly() []byte {
-	if h.plain.encoder == nil {
-		h.plain.encoder = hpack.NewEncoder(&h.plain.buf)
+// encodeStatic encodes without a dynamic table.
+func (h *headers) encodeStatic() []byte {
+	if h.static == nil {
+		h.static = hpack.NewEncoder(&h.encoded)
 	}
-	h.plain.buf.Reset()
-	h.encode(h.plain.encoder, true)
-	return h.plain.buf.Bytes()
+	h.encoded.Reset()
+	h.encode(h.static, true)
+	return h.encoded.Bytes()
 }
 
-// encode writes the fields; those that differ from one answer to the next, or all if plain is set,
-// get into no table. A buffer takes everything.
-func (h *headers) encode(e *hpack.Encoder, plain bool) {
+// encode writes the fields, with static as if all were sensitive. Writes to a buffer do not fail.
+func (h *headers) encode(e *hpack.Encoder, static bool) {
 	for _, f := range h.fields {
-		f.Sensitive = f.Sensitive || plain
+		f.Sensitive = f.Sensitive || static
 		_ = e.WriteField(f)
 	}
 }
@@ -305,20 +291,20 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// wireName is the name of a header as HTTP/2 has it; indexed says that its values come again.
+// wireName is the name of a header in HTTP/2; repeats says that its value usually does.
 type wireName struct {
 	lower   string
-	indexed bool
+	repeats bool
 }
 
 var wireNames = func() map[string]wireName {
 	out := map[string]wireName{}
-	again := []string{
+	repeating := []string{
 		"Cache-Control", "Content-Type", "Content-Encoding", "Date", "Vary", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid",
 		"X-Content-Type-Options", "Strict-Transport-Security",
 	}
-	for _, key := range slices.Concat(again, []string{"Audit-Id", "Content-Length", "Warning", "Location", "Retry-After", "Www-Authenticate", "Etag"}) {
-		out[key] = wireName{strings.ToLower(key), slices.Contains(again, key)}
+	for _, key := range slices.Concat(repeating, []string{"Audit-Id", "Content-Length", "Warning", "Location", "Retry-After", "Www-Authenticate", "Etag"}) {
+		out[key] = wireName{strings.ToLower(key), slices.Contains(repeating, key)}
 	}
 	return out
 }()

@@ -56,10 +56,10 @@ func (s *site) serveDirect(t testing.TB) *httptest.Server {
 	}
 	hijacker := h1stream.New(func(c net.Conn) { c.Close() })
 	t.Cleanup(hijacker.Close)
-	front := httptest.NewUnstartedServer(hijacker.Handler(scoped(s.Verbs)))
+	front := httptest.NewUnstartedServer(scoped(s.Verbs))
 	front.Listener.Close()
 	front.Listener = wire.Listener{Listener: narrow{plain}}
-	front.Config.ConnContext = wire.ConnContext
+	front.Config.ConnContext = hijacker.ConnContext
 	front.TLS = &tls.Config{DynamicRecordSizingDisabled: true}
 	front.StartTLS()
 	t.Cleanup(front.Close)

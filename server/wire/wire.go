@@ -42,6 +42,14 @@ type Conn interface {
 	MayBlock(n int64) bool
 }
 
+// WatchConn is a Conn whose requests have to be told apart before they are served: a watch can be
+// detached only if BeginWatch was called. Its handler gets the writer and the request that BeginWatch
+// returns; returned must be called when the handler has returned.
+type WatchConn interface {
+	Conn
+	BeginWatch(w http.ResponseWriter, r *http.Request) (watched http.ResponseWriter, request *http.Request, returned func())
+}
+
 // Key is the key of a connection in the context of a request. Contexts of other packages
 // answer it with a Conn.
 type Key struct{}
