@@ -37,6 +37,7 @@ type Result struct {
 	Took  time.Duration // beyond what the step is told to wait; where it differs, the first time it was asked
 	Ended time.Duration // the same time, since the scenario began
 	Again int           // how often the step was sent again; see Step.mayAsk
+	Got   *Want         // what came instead, in the form of a recording; nil where the step is equal, or failed
 }
 
 // Equal says whether the step came back as recorded.
@@ -82,7 +83,10 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 				res.Diff = []string{"request failed: " + err.Error()}
 			} else {
 				save(step, got, vars) // first: what this step saves is normalised in its own answer too
-				res.Diff = append(compare(step, got, vars), events.compare(ctx, i, step, got)...)
+				res.Diff, res.Got = append(compare(step, got, vars), events.compare(ctx, i, step, got)...), nil
+				if !res.Equal() {
+					res.Got = record(step, got, vars)
+				}
 			}
 			if again == 0 || res.Equal() {
 				res.Took, res.Ended = max(0, time.Since(began)-step.waits()), time.Since(start)

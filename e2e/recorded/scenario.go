@@ -30,6 +30,10 @@ type Scenario struct {
 	// Audit is the audit policy that the server has; nil: none.
 	Audit json.RawMessage `json:"audit"`
 	Steps []Step          `json:"steps"`
+	// Differs are the steps whose answers are not those of 1.32, in a recording of another release.
+	Differs []int `json:"differs"`
+	// Release is that which the server is told to be, as "1.36"; empty: none.
+	Release string `json:"-"`
 }
 
 // Step is one request.
@@ -194,9 +198,12 @@ func (s *Scenario) Alone() bool {
 }
 
 // Flags are those that the recorded server was started with besides the usual ones:
-// what it needs, and what follows "Server flags:" in About.
+// its release, what it needs, and what follows "Server flags:" in About.
 func (s *Scenario) Flags() []string {
 	flags := slices.Clone(s.Needs)
+	if s.Release != "" {
+		flags = append(flags, "--emulated-version="+s.Release)
+	}
 	_, text, _ := strings.Cut(s.About, "Server flags:")
 	for _, word := range strings.Fields(text) {
 		if strings.HasPrefix(word, "--") {

@@ -1,13 +1,14 @@
 // Command replay holds recorded answers against a server: a running one named by
 // --url, or fresh ones that it builds and starts with the flags that scenarios name.
 //
-//	go run ./e2e/replay [-v] [-store URL] [-url URL -ca FILE -token TOKEN] FILE...
+//	go run ./e2e/replay [-v] [-record FILE] [-release RELEASE] [-store URL] [-url URL -ca FILE -token TOKEN] FILE...
 package main
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -25,14 +26,16 @@ func main() {
 	token := flag.String("token", harness.AdminToken, "token of user admin in group system:masters")
 	store := flag.String("store", "", "--store of the fresh server")
 	verbose := flag.Bool("v", false, "print every difference")
+	release := flag.String("release", "", "release whose answers are wanted, which fresh servers are told to be; empty: 1.32")
+	record := flag.String("record", "", "file to write the answers to that differ, by scenario and step")
 	flag.Parse()
-	if err := run(*url, *ca, *token, *store, *verbose, flag.Args()); err != nil {
+	if err := run(*url, *ca, *token, *store, *release, *record, *verbose, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "replay:", err)
 		os.Exit(1)
 	}
 }
 
-func run(url, ca, token, store string, verbose bool, files []string) error {
+func run(url, ca, token, store, release, record string, verbose bool, files []string) error {
 	ctx := context.Background()
 	var list []*recorded.Scenario
 	for _, file := range files {
@@ -42,7 +45,14 @@ func run(url, ca, token, store string, verbose bool, files []string) error {
 		}
 		list = append(list, s)
 	}
-	var n count
+	if release != "" {
+		releases, err := recorded.LoadReleases("e2e/testdata/releases/answers.json.gz")
+		if err != nil {
+			return err
+		}
+		list = releases.Of(release, list)
+	}
+	n := count{answers: map[string]map[int]*recorded.Want{}}
 	if slices.ContainsFunc(list, func(s *recorded.Scenario) bool { return len(s.Vars) > 0 }) {
 		e, err := extension.Start()
 		if err != nil {
@@ -66,7 +76,14 @@ func run(url, ca, token, store string, verbose bool, files []string) error {
 		}
 	}
 	fmt.Printf("%4d of %4d  all\n", n.equal, n.total)
-	return nil
+	if record == "" {
+		return nil
+	}
+	text, err := json.Marshal(n.answers)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(record, text, 0o644)
 }
 
 // trusting makes a client of a running server.
@@ -82,7 +99,8 @@ func trusting(ca string) (*http.Client, error) {
 
 type count struct {
 	equal, total int
-	vars         map[string]string // what scenarios want to know
+	vars         map[string]string                 // what scenarios want to know
+	answers      map[string]map[int]*recorded.Want // those that differ
 }
 
 // fresh replays scenarios that need the same flags against a server of their own.
@@ -116,7 +134,15 @@ func (n *count) replay(ctx context.Context, srv recorded.Server, list []*recorde
 		for _, r := range results {
 			if r.Equal() {
 				good++
-			} else if verbose {
+				continue
+			}
+			if r.Got != nil {
+				if n.answers[s.Name] == nil {
+					n.answers[s.Name] = map[int]*recorded.Want{}
+				}
+				n.answers[s.Name][r.Index] = r.Got
+			}
+			if verbose {
 				fmt.Printf("  %s step %d %s\n", s.Name, r.Index, r.Do)
 				for _, d := range r.Diff {
 					fmt.Printf("      %s\n", d)

@@ -32,14 +32,14 @@ import (
 const issuer = "https://kubernetes.default.svc"
 
 // Complete is an option: the server is what `rowlock serve` runs with flags, of which it
-// knows --runtime-config and --feature-gates. Node agents and roles decide on requests, the
+// knows --emulated-version, --runtime-config and --feature-gates. Node agents and roles decide on requests, the
 // cluster's own roles are there, anonymous requests are let in, everything that is no stored
 // object is answered, and what is off by default is off where no flag turns it on.
 func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	t.Helper()
-	asked, features := parse(t, flags)
-	resources := builtin.Config{Feature: features.Enabled}.Resources()
-	if _, err := kinds.Enable(release.Default, resources, asked, true, features.Enabled); err != nil {
+	v, asked, features := parse(t, flags)
+	resources := builtin.Config{Release: v, Feature: features.Enabled}.Resources()
+	if _, err := kinds.Enable(v, resources, asked, true, features.Enabled); err != nil {
 		t.Fatal(err)
 	}
 	local, err := serviceaccount.NewLocal(signingKey())
@@ -48,9 +48,10 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	}
 	signer := serviceaccount.NewSigner(issuer, local)
 	return func(c *server.Config) {
-		c.Catalogue = kinds.NewCatalogue(resources)
+		c.Release = v
+		c.Catalogue = kinds.CatalogueOf(v, resources)
 		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{}), slog.New(slog.DiscardHandler))
-		usual, err := access.NewStandard(c.Cache, c.Release, features.Enabled)
+		usual, err := access.NewStandard(c.Cache, v, features.Enabled)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,9 +81,9 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 }
 
 // parse reads flags.
-func parse(t testing.TB, flags []string) (map[string]string, *gates.Gates) {
+func parse(t testing.TB, flags []string) (release.Version, map[string]string, *gates.Gates) {
 	t.Helper()
-	lists := map[string][]string{"--runtime-config": nil, "--feature-gates": nil}
+	lists := map[string][]string{"--emulated-version": nil, "--runtime-config": nil, "--feature-gates": nil}
 	for _, flag := range flags {
 		name, text, _ := strings.Cut(flag, "=")
 		if _, ok := lists[name]; !ok {
@@ -90,11 +91,18 @@ func parse(t testing.TB, flags []string) (map[string]string, *gates.Gates) {
 		}
 		lists[name] = append(lists[name], strings.Split(text, ",")...)
 	}
-	features, err := gates.Parse(release.Default, lists["--feature-gates"])
+	v := release.Default
+	for _, text := range lists["--emulated-version"] {
+		var err error
+		if v, err = release.Parse(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	features, err := gates.Parse(v, lists["--feature-gates"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kinds.Asked(lists["--runtime-config"]), features
+	return v, kinds.Asked(lists["--runtime-config"]), features
 }
 
 // signingKey is one key for all servers of a test binary: to make one takes a while.
