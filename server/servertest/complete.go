@@ -49,7 +49,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	signer := serviceaccount.NewSigner(issuer, local)
 	return func(c *server.Config) {
 		c.Release = v
-		c.Catalogue = kinds.CatalogueOf(v, resources)
+		c.Catalogue = kinds.NewCatalogue(resources)
 		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{}), slog.New(slog.DiscardHandler))
 		usual, err := access.NewStandard(c.Cache, v, features.Enabled)
 		if err != nil {
