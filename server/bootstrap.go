@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/rowlock/rowlock/server/contention"
-	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/controllers/networks"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/controllers/storageversions"
 	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
@@ -35,7 +37,7 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 		return err
 	}
 	if c := &o.cfg.Controllers; c.Host != "" && c.StorageVersions {
-		v := controllers.StorageVersions{API: o.api, Cache: o.cache, Catalogue: o.cfg.Catalogue, Log: o.cfg.Log, Clock: o.cfg.Clock, Host: c.Host}
+		v := storageversions.Publisher{Base: reconcile.Base{API: o.api, Cache: o.cache, Log: o.cfg.Log, Clock: o.cfg.Clock}, Catalogue: o.cfg.Catalogue, Host: c.Host}
 		if err := o.forgive("storage versions", v.Update(ctx)); err != nil {
 			return err
 		}
@@ -48,8 +50,8 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	if networks := o.cfg.Controllers.ServiceNetworks; len(networks) > 0 && o.standing(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
-		err := controllers.MakeDefaultServiceCIDR(ctx, o.api, networks, o.cfg.Clock())
+	if list := o.cfg.Controllers.ServiceNetworks; len(list) > 0 && o.standing(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
+		err := networks.CreateDefaultCIDR(ctx, o.api, list, o.cfg.Clock())
 		if err := o.forgive("servicecidrs/"+core.DefaultServiceCIDR, err); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // collecting is an option: the garbage collector runs, and leaves nothing alone first.
 func collecting(c *server.Config) {
 	c.Controllers.Runs = func(name string) bool { return name == "garbagecollector" || name == "customresourcedefinitions" }
-	c.Controllers.Named, c.Controllers.NeverBack = c.Controllers.Runs, true
+	c.Controllers.Named, c.Controllers.NeverStandby = c.Controllers.Runs, true
 }
 
 // yard is a server that collects garbage, and ConfigMaps that own one another.

@@ -69,7 +69,7 @@ func (s *Server) reopen(ctx context.Context) error {
 func (s *Server) work() []Loop {
 	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}}
 	host := controllers.Host{
-		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Follow: s.Custom.Follow, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Queues: s.queues, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
+		API: s, Cache: s.Cache, Catalogue: s.cfg.Catalogue, Follow: s.Custom.Follow, Definitions: s.Custom.Reader(), Objects: s.objects, Authorizer: s.cfg.Authorizer, Log: s.cfg.Log, Clock: s.cfg.Clock, Moves: s.cfg.ClockMoves, Metrics: s.controllers, Aggregator: s.aggregated, Elsewhere: s.elsewhere,
 		Homeless: slices.Contains(s.cfg.Admission.Disable, "NamespaceLifecycle"), Release: s.cfg.Release,
 	}
 	for _, c := range controllers.Loops(host, s.cfg.Controllers) {

@@ -10,12 +10,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/controllers/aggregation"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
 // racing lets somebody in before each write of a controller.
 type racing struct {
-	controllers.API
+	reconcile.API
 	before func()
 	told   chan error
 }
@@ -48,9 +49,9 @@ func TestNoRoleComesBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		told := make(chan error, 16)
 		done := make(chan error, 1)
-		a := &controllers.Aggregation{
+		a := &aggregation.Controller{Base: reconcile.Base{
 			API: racing{API: c.s, told: told, before: func() { before(c) }}, Cache: c.s.Cache, Log: slog.New(slog.DiscardHandler),
-		}
+		}}
 		go func() { done <- a.Run(ctx) }()
 		err := <-told
 		cancel()

@@ -25,7 +25,7 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator/endpoints"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/filters"
@@ -50,28 +50,28 @@ type Server struct {
 	Metrics *metrics.Metrics
 	Custom  *definitions.Follower
 
-	objects    *objects.Store
-	queues     *controllers.Queues
-	flows      *flow.Classifier
-	line       *answers.Line // of long answers
-	webhooks   *webhook.Client
-	aggregated *aggregator.Aggregator
-	proxy      *aggregator.Proxy
-	elsewhere  *documents.Documents
-	discovery  *discovery.Handler
-	openapi    *schema.Documents
-	handler    http.Handler
-	loopback   http.Handler    // for calls in process
-	watching   context.Context // ends when the server drains
-	endWatches context.CancelFunc
-	stage      atomic.Int32
-	started    chan struct{} // closed when the server serves
-	leaving    chan struct{} // closed when it takes no more requests
-	running    atomic.Int64  // requests, where they are counted
-	following  atomic.Bool   // the store tells the cache of changes
-	own        *ownObjects
-	cacheFile  *cacheFile
-	accepting  *accepting // nil: nothing is listened on
+	objects     *objects.Store
+	controllers *reconcile.Metrics
+	flows       *flow.Classifier
+	line        *answers.Line // of long answers
+	webhooks    *webhook.Client
+	aggregated  *aggregator.Aggregator
+	proxy       *aggregator.Proxy
+	elsewhere   *documents.Documents
+	discovery   *discovery.Handler
+	openapi     *schema.Documents
+	handler     http.Handler
+	loopback    http.Handler    // for calls in process
+	watching    context.Context // ends when the server drains
+	endWatches  context.CancelFunc
+	stage       atomic.Int32
+	started     chan struct{} // closed when the server serves
+	leaving     chan struct{} // closed when it takes no more requests
+	running     atomic.Int64  // requests, where they are counted
+	following   atomic.Bool   // the store tells the cache of changes
+	own         *ownObjects
+	cacheFile   *cacheFile
+	accepting   *accepting // nil: nothing is listened on
 }
 
 // New puts a server together, from what is below to what stands on it. Nothing runs and
@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.flows, s.line = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0))
-	s.queues = controllers.NewQueues(cfg.Clock)
+	s.controllers = reconcile.NewMetrics(cfg.Clock)
 	s.cacheFile = newCacheFile(s)
 	s.newMetrics()
 	slices := endpoints.New(s.Cache)
@@ -137,7 +137,7 @@ func (s *Server) newMetrics() {
 	s.Metrics = metrics.New(s.cfg.Catalogue, s.cfg.Clock)
 	s.Metrics.Shown = s.cfg.Metrics
 	register := s.Metrics.Registry.MustRegister
-	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, metrics.JSON{Codec: s.Cache.JSON()}, s.queues, metrics.Build(s.cfg.Version))
+	register(metrics.State{Store: s.cfg.Store, Cache: s.Cache}, metrics.JSON{Codec: s.Cache.JSON()}, s.controllers, metrics.Build(s.cfg.Version))
 	register(s.cfg.Collectors...)
 	if s.cacheFile.from != nil {
 		register(s.cacheFile)

@@ -11,7 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/controllers/apiservices"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/watches"
 	"github.com/rowlock/rowlock/server/writes"
@@ -44,7 +45,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 
 // changed are who is told of an update before its client is, by storage.
 func (s *Server) changed() map[string]func(context.Context, *cache.Item) {
-	services := &controllers.APIServices{API: s, Cache: s.Cache, Aggregator: s.aggregated, Log: s.cfg.Log, Clock: s.cfg.Clock}
+	services := &apiservices.Controller{Base: reconcile.Base{API: s, Cache: s.Cache, Log: s.cfg.Log, Clock: s.cfg.Clock}, Aggregator: s.aggregated}
 	return map[string]func(context.Context, *cache.Item){aggregator.Storage: services.Restore}
 }
 

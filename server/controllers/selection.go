@@ -5,11 +5,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/controllers/migrations"
+	"github.com/rowlock/rowlock/server/controllers/networks"
+	"github.com/rowlock/rowlock/server/controllers/storageversions"
 )
 
 // onRequest are the switches that are off unless they are named.
 var onRequest = []string{
-	"tokencleaner", "bootstrapsigner", "podgc", migrationSwitch, serviceCIDRSwitch,
+	"tokencleaner", "bootstrapsigner", "podgc", migrations.Switch, networks.CIDRSwitch,
 }
 
 // longNames are what stock components call switches besides.
@@ -22,12 +26,12 @@ var longNames = map[string]string{
 	"resourcequota-controller": "resourcequota", "ttl-after-finished-controller": "ttl-after-finished",
 	"certificatesigningrequest-cleaner-controller": "csrcleaner", "pod-garbage-collector-controller": "podgc",
 	"persistentvolume-protection-controller": "pv-protection", "persistentvolumeclaim-protection-controller": "pvc-protection",
-	"storageversion-garbage-collector-controller": versionGCSwitch,
+	"storageversion-garbage-collector-controller": storageversions.CollectorSwitch,
 }
 
 // otherNames are what may be written besides: the short name of the one that is asked for
 // most, and one that stock components know.
-var otherNames = map[string]string{"gc": "garbagecollector", "svm": migrationSwitch}
+var otherNames = map[string]string{"gc": "garbagecollector", "svm": migrations.Switch}
 
 // Switches are the names that a Selection knows: those that are on by default, and
 // those that are on where they are named.

@@ -1,6 +1,13 @@
+// Package controllers lists the control loops that run inside the API server, so that it works without a controller
+// manager, and selects which of them run. Each group of them is a package below this one; they are built from package
+// reconcile.
+//
+// It promises: controllers change objects through the API alone, so that admission, finalizers and grace periods apply
+// to them as to any other client.
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"log/slog"
@@ -8,34 +15,68 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/accounts"
+	"github.com/rowlock/rowlock/server/controllers/aggregation"
+	"github.com/rowlock/rowlock/server/controllers/apiservices"
+	"github.com/rowlock/rowlock/server/controllers/certificates"
+	"github.com/rowlock/rowlock/server/controllers/claims"
+	"github.com/rowlock/rowlock/server/controllers/clusterinfo"
+	crds "github.com/rowlock/rowlock/server/controllers/definitions"
+	"github.com/rowlock/rowlock/server/controllers/elections"
+	"github.com/rowlock/rowlock/server/controllers/flow"
 	"github.com/rowlock/rowlock/server/controllers/garbage"
-	following "github.com/rowlock/rowlock/server/definitions"
+	"github.com/rowlock/rowlock/server/controllers/migrations"
+	"github.com/rowlock/rowlock/server/controllers/namespaces"
+	"github.com/rowlock/rowlock/server/controllers/networks"
+	"github.com/rowlock/rowlock/server/controllers/quotas"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/controllers/storageversions"
+	"github.com/rowlock/rowlock/server/controllers/workloads"
+	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
 )
 
 // Host is what a server lets its controllers use.
 type Host struct {
-	API         API
+	API         reconcile.API
 	Cache       *cache.Cache
 	Catalogue   *kinds.Catalogue
-	Follow      func()            // has Catalogue know all definitions that Cache has; may be nil
-	Definitions *following.Reader // may be nil
-	Objects     Restorer
+	Follow      func()              // has Catalogue know all definitions that Cache has; may be nil
+	Definitions *definitions.Reader // may be nil
+	Objects     migrations.Restorer
 	Authorizer  authx.Authorizer
 	Log         *slog.Logger
 	Clock       func() time.Time
-	Moves       Moves   // of the clock
-	Queues      *Queues // metrics of their work
+	Moves       reconcile.Moves // of the clock
+	Metrics     *reconcile.Metrics
 	Aggregator  *aggregator.Aggregator
-	Elsewhere   Elsewhere
+	Elsewhere   reconcile.Elsewhere
 	Homeless    bool // objects may be made in namespaces that are not there
 	Release     release.Version
+}
+
+// base is what a controller works with whose work is measured under a name, "": it is not.
+func (h *Host) base(queue string) reconcile.Base {
+	b := reconcile.Base{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves}
+	if queue != "" {
+		b.Meter = h.Metrics.Of(queue)
+	}
+	return b
+}
+
+// settling is base for a controller, or a part of its work, that leaves alone for a while what it sees unless its switch
+// was named.
+func (h *Host) settling(c *Config, name, queue string) reconcile.Base {
+	b := h.base(queue)
+	b.Settle = c.Settle(name)
+	return b
 }
 
 // Config says which controllers run, and gives them what only operators know.
@@ -47,23 +88,23 @@ type Config struct {
 	// named, and not because it is on by default; see Settle. Nil: none was.
 	Named func(name string) bool
 	// ManagerLease is the Lease, as namespace/name, that a kube-controller-manager renews;
-	// see StandBack. Empty: DefaultManagerLease.
+	// see reconcile.Standby. Empty: reconcile.DefaultManagerLease.
 	ManagerLease string
-	// NeverBack has controllers work beside a kube-controller-manager.
-	NeverBack bool
+	// NeverStandby has controllers work beside a kube-controller-manager.
+	NeverStandby bool
 	// Sign signs certificates of kubelets and clients; nil: nobody does.
 	Sign func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error)
 	// Authority reads, as PEM, the authorities that each namespace is told of.
 	Authority func() ([]byte, error)
-	// IssueForSecret signs tokens that Secrets hold; see AccountTokens. Nil: nobody does.
+	// IssueForSecret signs tokens that Secrets hold; see accounts.Tokens. Nil: nobody does.
 	IssueForSecret func(namespace, account, uid, secret string) (string, error)
 	// JoinAt is the URL at which machines that join by a bootstrap token reach the API;
-	// see ClusterInfo. Empty: they are told nothing.
+	// see clusterinfo.Publisher. Empty: they are told nothing.
 	JoinAt string
 	// Authentication reads what extension servers are told of how requests are
-	// authenticated; see ClusterAuthentication. Nil: they are told nothing.
+	// authenticated; see clusterinfo.Authentication. Nil: they are told nothing.
 	Authentication func() (map[string]string, error)
-	// NamespaceInterval and NamespaceWorkers are those of Namespaces; PodsFirst has Pods go before
+	// NamespaceInterval and NamespaceWorkers are those of namespaces.Controller; PodsFirst has Pods go before
 	// everything else.
 	NamespaceInterval time.Duration
 	NamespaceWorkers  int
@@ -71,7 +112,7 @@ type Config struct {
 	// ServiceNetworks are those of the default ServiceCIDR, where ServiceCIDRs say from which
 	// networks services get their addresses; else none.
 	ServiceNetworks []netip.Prefix
-	// Host is the name of the host, by which others know of this server; see Identity. "":
+	// Host is the name of the host, by which others know of this server; see storageversions.Identity. "":
 	// nobody shall.
 	Host string
 	// StorageVersions has the server say in which versions it stores objects, where others
@@ -82,11 +123,11 @@ type Config struct {
 	GarbageWorkers int
 	// TerminatedPods is how many pods that have ended PodCollector keeps; 0 or less: all.
 	TerminatedPods int
-	// QuotaInterval is how often Quotas counts everything; 0: every 5 minutes; less: never.
+	// QuotaInterval is how often quotas are counted everything; 0: every 5 minutes; less: never.
 	QuotaInterval time.Duration
 	// Elections has leaders chosen among LeaseCandidates, where these are served. Nil: nobody
 	// chooses.
-	Elections *ElectionConfig
+	Elections *elections.Config
 }
 
 // Loop is the work of a controller, for a server to run until ctx ends.
@@ -101,146 +142,199 @@ type controller struct {
 	name       string   // also of the lock that lets one server run it; never renamed
 	switches   []string // of --controllers, one for each part of its work; none: it always runs
 	eachServer bool
-	// build makes its work, where a switch of it is on; nil where it would have nothing to
-	// do. Controllers that have switches are those of a kube-controller-manager too, and
-	// stand back for it.
-	build func(h Host, c Config) func(ctx context.Context) error
+	// build makes its work, where a switch of it is on; nil where it would have nothing to do. Controllers that have
+	// switches are those of a kube-controller-manager too, and are on standby while one works.
+	build func(h *Host, c *Config) run
 }
+
+// run is the work of a controller, until ctx ends.
+type run func(ctx context.Context) error
 
 // all is the table of controllers. Docs and flags list them in this order.
 var all = []controller{
-	{name: "namespaces", switches: []string{"namespace"}, build: func(h Host, c Config) func(context.Context) error {
-		n := &Namespaces{
-			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Follow: h.Follow, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Rest: c.Settle("namespace"), Interval: c.NamespaceInterval,
-			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, Homeless: h.Homeless, Queue: h.Queues.Of("namespace"), Elsewhere: h.Elsewhere,
+	{name: "namespaces", switches: []string{"namespace"}, build: func(h *Host, c *Config) run {
+		n := &namespaces.Controller{
+			Base: h.settling(c, "namespace", "namespace"), Catalogue: h.Catalogue, Follow: h.Follow,
+			Workers: c.NamespaceWorkers, Ordered: c.PodsFirst, Homeless: h.Homeless, Elsewhere: h.Elsewhere,
 		}
+		n.Retry = c.NamespaceInterval
 		return n.Run
 	}},
-	{name: "customresourcedefinitions", build: func(h Host, _ Config) func(context.Context) error {
-		return (&Definitions{API: h.API, Cache: h.Cache, Own: h.Catalogue.Own, Reader: h.Definitions, Log: h.Log, Queue: h.Queues.Of("crd")}).Run
+	{name: "customresourcedefinitions", build: func(h *Host, _ *Config) run {
+		return (&crds.Controller{Base: h.base("crd"), Own: h.Catalogue.Own, Reader: h.Definitions}).Run
 	}},
-	{name: "serviceaccounts", switches: []string{"serviceaccount"}, build: func(h Host, _ Config) func(context.Context) error {
-		return (&Accounts{API: h.API, Cache: h.Cache, Log: h.Log, Queue: h.Queues.Of("serviceaccount")}).Run
+	{name: "serviceaccounts", switches: []string{"serviceaccount"}, build: func(h *Host, _ *Config) run {
+		return (&accounts.Default{Base: h.base("serviceaccount")}).Run
 	}},
-	{name: "flowschemas", build: func(h Host, _ Config) func(context.Context) error {
-		f := &FlowSchemas{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Release: h.Release, Queue: h.Queues.Of("priority_and_fairness_config_queue")}
-		return f.Run
+	{name: "flowschemas", build: func(h *Host, _ *Config) run {
+		return (&flow.Controller{Base: h.base("priority_and_fairness_config_queue"), Release: h.Release}).Run
 	}},
-	{name: "apiservicechecks", eachServer: true, build: func(h Host, _ Config) func(context.Context) error {
-		return h.Aggregator.Run
+	{name: "apiservicechecks", eachServer: true, build: func(h *Host, _ *Config) run { return h.Aggregator.Run }},
+	{name: "apiservices", build: func(h *Host, _ *Config) run {
+		return (&apiservices.Controller{Base: h.base("AvailableConditionController"), Aggregator: h.Aggregator}).Run
 	}},
-	{name: "apiservices", build: func(h Host, _ Config) func(context.Context) error {
-		s := &APIServices{API: h.API, Cache: h.Cache, Aggregator: h.Aggregator, Log: h.Log, Clock: h.Clock, Queue: h.Queues.Of("AvailableConditionController")}
-		return s.Run
+	{name: "serviceaddresses", build: func(h *Host, c *Config) run {
+		if len(c.ServiceNetworks) == 0 {
+			return nil
+		}
+		return (&networks.Addresses{Base: h.base("serviceipaddresses"), Networks: c.ServiceNetworks}).Run
 	}},
-	{name: "serviceaddresses", build: serviceAddresses},
-	{name: "identity", eachServer: true, build: identity},
-	{name: "storageversions", eachServer: true, build: storageVersions},
-	{name: "elections", eachServer: true, build: elections},
-	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: signing},
+	{name: "identity", eachServer: true, build: func(h *Host, c *Config) run {
+		if c.Host == "" {
+			return nil
+		}
+		return (&storageversions.Identity{Base: h.base(""), Host: c.Host}).Run
+	}},
+	{name: "storageversions", eachServer: true, build: func(h *Host, c *Config) run {
+		if c.Host == "" || !c.StorageVersions {
+			return nil
+		}
+		return (&storageversions.Publisher{Base: h.base("storageversions"), Catalogue: h.Catalogue, Host: c.Host}).Run
+	}},
+	{name: "elections", eachServer: true, build: func(h *Host, c *Config) run {
+		r := h.Catalogue.Lookup("coordination.k8s.io", "v1alpha2", "leasecandidates")
+		if c.Elections == nil || r == nil || r.Off {
+			return nil
+		}
+		return elections.Run(h.base(elections.Elector), *c.Elections)
+	}},
+	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: func(h *Host, c *Config) run {
+		k := &certificates.Signer{Base: h.base("certificate"), Authorizer: h.Authorizer, Approve: c.Runs("csrapproving")}
+		if c.Runs("csrsigning") {
+			k.Sign = c.Sign
+		}
+		return k.Run
+	}},
 	{name: "bootstraptokens", switches: []string{"tokencleaner", "bootstrapsigner"}, build: bootstrapTokens},
-	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h Host, c Config) func(context.Context) error {
-		a := &Aggregation{API: h.API, Cache: h.Cache, Log: h.Log, Rest: c.Settle("clusterrole-aggregation"), Moves: h.Moves, Queue: h.Queues.Of("ClusterRoleAggregator")}
-		if a.Rest > 0 {
-			a.Skip = OwnRole // which count as if they were filled, and are shown as a stock server shows them
+	{name: "aggregation", switches: []string{"clusterrole-aggregation"}, build: func(h *Host, c *Config) run {
+		a := &aggregation.Controller{Base: h.settling(c, "clusterrole-aggregation", "ClusterRoleAggregator")}
+		if a.Settle > 0 {
+			a.Skip = aggregation.OwnRole // which count as if they were filled, and are shown as a stock server shows them
 		}
 		return a.Run
 	}},
-	{name: "rootca", switches: []string{"root-ca-cert-publisher"}, build: func(h Host, c Config) func(context.Context) error {
+	{name: "rootca", switches: []string{"root-ca-cert-publisher"}, build: func(h *Host, c *Config) run {
 		if c.Authority == nil {
 			return nil
 		}
-		return (&RootCA{API: h.API, Cache: h.Cache, Log: h.Log, PEM: c.Authority, Rest: c.Settle("root-ca-cert-publisher"), Moves: h.Moves, Queue: h.Queues.Of("root_ca_cert_publisher")}).Run
+		return (&accounts.RootCA{Base: h.settling(c, "root-ca-cert-publisher", "root_ca_cert_publisher"), Authority: reconcile.Authority{Read: c.Authority}}).Run
 	}},
-	{name: "accounttokens", switches: []string{"serviceaccount-token"}, build: func(h Host, c Config) func(context.Context) error {
+	{name: "accounttokens", switches: []string{"serviceaccount-token"}, build: func(h *Host, c *Config) run {
 		if c.Authority == nil || c.IssueForSecret == nil {
 			return nil
 		}
-		return (&AccountTokens{
-			API: h.API, Cache: h.Cache, Log: h.Log, Issue: c.IssueForSecret, PEM: c.Authority, Rest: c.Settle("serviceaccount-token"), Moves: h.Moves,
-			Queue: h.Queues.Of("serviceaccount_tokens_secret"),
+		return (&accounts.Tokens{
+			Base: h.settling(c, "serviceaccount-token", "serviceaccount_tokens_secret"), Authority: reconcile.Authority{Read: c.Authority}, Issue: c.IssueForSecret,
 		}).Run
 	}},
-	{name: "garbagecollector", switches: []string{garbageSwitch}, build: func(h Host, c Config) func(context.Context) error {
-		g := &garbage.Collector{
-			API: h.API, Cache: h.Cache, Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Log: h.Log, Clock: h.Clock, Moves: h.Moves, Workers: c.GarbageWorkers, Settle: c.Settle(garbageSwitch),
-			Deletes: h.Queues.Of("garbage_collector_attempt_to_delete"), Orphans: h.Queues.Of("garbage_collector_attempt_to_orphan"), Changes: h.Queues.Of("garbage_collector_graph_changes"),
-		}
-		return g.Run
+	{name: "garbagecollector", switches: []string{garbageSwitch}, build: func(h *Host, c *Config) run {
+		return (&garbage.Collector{
+			Base: h.settling(c, garbageSwitch, "garbage_collector_attempt_to_delete"), Catalogue: h.Catalogue, Elsewhere: h.Elsewhere, Workers: c.GarbageWorkers,
+			Orphans: h.Metrics.Of("garbage_collector_attempt_to_orphan"), Changes: h.Metrics.Of("garbage_collector_graph_changes"),
+		}).Run
 	}},
-	{name: "resourcequotas", switches: []string{"resourcequota"}, build: resourceQuotas},
-	{name: "ttlafterfinished", switches: []string{"ttl-after-finished"}, build: finishedJobs},
-	{name: "csrcleaner", switches: []string{"csrcleaner"}, build: certificateCleaner},
-	{name: "podgc", switches: []string{"podgc"}, build: podCollector},
-	{name: "pvprotection", switches: []string{"pv-protection"}, build: volumeProtection},
-	{name: "pvcprotection", switches: []string{"pvc-protection"}, build: claimProtection},
-	{name: "storageversiongc", switches: []string{versionGCSwitch}, build: collectVersions},
-	{name: "storageversionmigrator", switches: []string{migrationSwitch}, build: migrations},
-	{name: "servicecidrs", switches: []string{serviceCIDRSwitch}, build: serviceCIDRs},
-	{name: "clusterinfo", build: func(h Host, c Config) func(context.Context) error {
+	{name: "resourcequotas", switches: []string{"resourcequota"}, build: func(h *Host, c *Config) run {
+		return (&quotas.Controller{
+			Base: h.settling(c, "resourcequota", "resourcequota_primary"), Catalogue: h.Catalogue, Elsewhere: h.Elsewhere,
+			Every: c.QuotaInterval, Priority: h.Metrics.Of("resourcequota_priority"),
+		}).Run
+	}},
+	{name: "ttlafterfinished", switches: []string{"ttl-after-finished"}, build: func(h *Host, c *Config) run {
+		return (&workloads.FinishedJobs{Base: h.settling(c, "ttl-after-finished", "ttl_jobs_to_delete")}).Run
+	}},
+	{name: "csrcleaner", switches: []string{"csrcleaner"}, build: func(h *Host, _ *Config) run { return (&certificates.Cleaner{Base: h.base("")}).Run }},
+	{name: "podgc", switches: []string{"podgc"}, build: func(h *Host, c *Config) run {
+		return (&workloads.Pods{Base: h.base("orphaned_pods_nodes"), Keep: c.TerminatedPods}).Run
+	}},
+	{name: "pvprotection", switches: []string{"pv-protection"}, build: func(h *Host, c *Config) run {
+		return (&claims.Volumes{Base: h.settling(c, "pv-protection", "pvprotection")}).Run
+	}},
+	{name: "pvcprotection", switches: []string{"pvc-protection"}, build: func(h *Host, c *Config) run {
+		return (&claims.Claims{Base: h.settling(c, "pvc-protection", "pvcprotection")}).Run
+	}},
+	{name: "storageversiongc", switches: []string{storageversions.CollectorSwitch}, build: func(h *Host, c *Config) run {
+		if c.Host == "" || !c.StorageVersions {
+			return nil
+		}
+		return (&storageversions.Collector{Base: h.settling(c, storageversions.CollectorSwitch, "storage_version_garbage_collector_storageversions")}).Run
+	}},
+	{name: "storageversionmigrator", switches: []string{migrations.Switch}, build: func(h *Host, _ *Config) run {
+		if r := h.Catalogue.ByStorage(migrations.Storage); r == nil || r.Off {
+			h.Log.Warn("nothing to do for a controller, as storage migrations are not served; see the gate StorageVersionMigrator and --runtime-config", "name", migrations.Switch)
+			return nil
+		}
+		return (&migrations.Controller{Base: h.base(migrations.Switch), Catalogue: h.Catalogue, Follow: h.Follow, Objects: h.Objects}).Run
+	}},
+	{name: "servicecidrs", switches: []string{networks.CIDRSwitch}, build: func(h *Host, c *Config) run {
+		if len(c.ServiceNetworks) == 0 {
+			return nil
+		}
+		return (&networks.CIDRs{Base: h.base("ipaddresses")}).Run
+	}},
+	{name: "clusterinfo", build: func(h *Host, c *Config) run {
 		if c.JoinAt == "" || c.Authority == nil {
 			return nil
 		}
-		return (&ClusterInfo{API: h.API, Cache: h.Cache, Log: h.Log, Server: c.JoinAt, PEM: c.Authority, Queue: h.Queues.Of("cluster_info")}).Run
+		return (&clusterinfo.Publisher{Base: h.base("cluster_info"), Server: c.JoinAt, Authority: reconcile.Authority{Read: c.Authority}}).Run
 	}},
-	{name: "clusterauthentication", eachServer: true, build: func(h Host, c Config) func(context.Context) error {
+	{name: "clusterauthentication", eachServer: true, build: func(h *Host, c *Config) run {
 		if c.Authentication == nil {
 			return nil
 		}
-		p := &ClusterAuthentication{API: h.API, Log: h.Log, Clock: h.Clock, Data: c.Authentication, Queue: h.Queues.Of("cluster_authentication_trust_controller")}
-		return p.Run
+		return (&clusterinfo.Authentication{Base: h.base("cluster_authentication_trust_controller"), Data: c.Authentication}).Run
 	}},
 }
 
-// signing builds the controller that approves and signs.
-func signing(h Host, c Config) func(context.Context) error {
-	sign, approve := c.runs("csrsigning"), c.runs("csrapproving")
-	k := &Certificates{API: h.API, Cache: h.Cache, Authorizer: h.Authorizer, Log: h.Log, Clock: h.Clock, Approve: approve, Queue: h.Queues.Of("certificate")}
-	if sign {
-		k.Sign = c.Sign
+// bootstrapTokens builds the controllers of bootstrap tokens, which share a lock.
+func bootstrapTokens(h *Host, c *Config) run {
+	var parts []run
+	if c.Runs("tokencleaner") {
+		cleaner := &clusterinfo.TokenCleaner{Base: h.base("token_cleaner")}
+		cleaner.Retry = tokenRetry
+		parts = append(parts, cleaner.Run)
 	}
-	return k.Run
+	if c.Runs("bootstrapsigner") {
+		signer := &clusterinfo.Signer{Base: h.base("bootstrap_signer_queue")}
+		signer.Retry = tokenRetry
+		parts = append(parts, signer.Run)
+	}
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, part := range parts {
+			group.Go(func() error { return part(ctx) })
+		}
+		return group.Wait()
+	}
 }
 
-// bootstrapTokens builds the controller of bootstrap tokens.
-func bootstrapTokens(h Host, c Config) func(context.Context) error {
-	clean, sign := c.runs("tokencleaner"), c.runs("bootstrapsigner")
-	b := &BootstrapTokens{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Clean: clean, Sign: sign}
-	if clean {
-		b.Cleaning = h.Queues.Of("token_cleaner")
-	}
-	if sign {
-		b.Signing = h.Queues.Of("bootstrap_signer_queue")
-	}
-	return b.Run
-}
+// tokenRetry is the first backoff of what is done for bootstrap tokens.
+const tokenRetry = 5 * time.Second
 
-// Loops are the controllers that run, in the order of the table, behind the one that finds
-// out whether those with switches are to stand back.
+// Loops are the controllers that run, in the order of the table, behind the one that finds out whether those with
+// switches are on standby.
 func Loops(h Host, c Config) []Loop {
 	if c.Runs == nil {
 		c.Runs = Selection{}.Runs
 	}
 	var list []Loop
-	back := newStandBack(h, c)
-	stands := false // one that would stand back runs
+	standby, waits := &reconcile.Standby{Base: h.base(""), Lease: cmp.Or(c.ManagerLease, reconcile.DefaultManagerLease), Metrics: h.Metrics}, false
 	for _, k := range all {
 		if k.build == nil || !k.chosen(&c) {
 			continue
 		}
-		run := k.build(h, c)
+		run := k.build(&h, &c)
 		if run == nil {
 			continue
 		}
-		run = h.Queues.shown(k.shownAs(c), run)
-		if len(k.switches) > 0 && back != nil {
+		run = h.Metrics.Shown(k.shownAs(c), run)
+		if len(k.switches) > 0 && !c.NeverStandby {
 			work := run
-			run, stands = func(ctx context.Context) error { return back.While(ctx, work) }, true
+			run, waits = func(ctx context.Context) error { return standby.While(ctx, work) }, true
 		}
 		list = append(list, Loop{Name: k.name, EachServer: k.eachServer, Run: run})
 	}
-	if stands {
-		list = append([]Loop{{Name: "standback", EachServer: true, Run: back.Run}}, list...)
+	if waits {
+		list = append([]Loop{{Name: "standby", EachServer: true, Run: standby.Run}}, list...)
 	}
 	return list
 }
@@ -248,16 +342,16 @@ func Loops(h Host, c Config) []Loop {
 // chosen says whether a controller, or a part of its work, is to be done.
 func (k *controller) chosen(c *Config) bool {
 	if len(k.switches) == 0 {
-		return c.runs(k.name)
+		return c.Runs(k.name)
 	}
-	return slices.ContainsFunc(k.switches, c.runs)
+	return slices.ContainsFunc(k.switches, c.Runs)
 }
 
 // shownAs is what metrics call a controller: as stock components do, by the first of its
 // switches that is on, where it has any.
 func (k *controller) shownAs(c Config) string {
 	for _, on := range k.switches {
-		if !c.runs(on) {
+		if !c.Runs(on) {
 			continue
 		}
 		for long, short := range longNames {
@@ -270,20 +364,18 @@ func (k *controller) shownAs(c Config) string {
 	return k.name
 }
 
-func (c *Config) runs(name string) bool { return c.Runs(name) }
-
-// settling is for how long a controller that nobody asked for leaves alone what it sees.
+// settleFor is for how long a controller that nobody asked for leaves alone what it sees.
 // Clients of a server without a kube-controller-manager look at what they just did and
 // expect to find that, as on a stock server; a second is longer than such a look takes, and
 // shorter than people wait. A kube-controller-manager takes as long to notice anything on a
 // busy cluster, and all servers of a store have heard of a change by then.
-const settling = time.Second
+const settleFor = time.Second
 
-// settlingLonger are those whose objects clients of such a server look at later and expect to
+// settleLonger are those whose objects clients of such a server look at later and expect to
 // be as they left them, as recorded answers show: the rules of a role and what a terminating
 // namespace holds, and a claim that is being deleted, after one second, the Secrets of tokens after three, the ConfigMaps of a
 // namespace after five.
-var settlingLonger = map[string]time.Duration{
+var settleLonger = map[string]time.Duration{
 	"namespace":      5 * time.Second,
 	"pvc-protection": 3 * time.Second, "pv-protection": 3 * time.Second,
 	"serviceaccount-token": 10 * time.Second, "clusterrole-aggregation": 10 * time.Second, "root-ca-cert-publisher": 10 * time.Second,
@@ -295,7 +387,7 @@ func (c *Config) Settle(name string) time.Duration {
 	if c.Named != nil && c.Named(name) {
 		return 0
 	}
-	return max(settling, settlingLonger[name])
+	return max(settleFor, settleLonger[name])
 }
 
 // garbageSwitch is the name of the garbage collector in --controllers.

@@ -16,20 +16,24 @@ import (
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+
+	"github.com/rowlock/rowlock/server/controllers/controllertest"
+	"github.com/rowlock/rowlock/server/controllers/elections"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/release"
 )
 
-func host(c *cluster) controllers.Host {
+func host(c *controllertest.Cluster) controllers.Host {
 	return controllers.Host{
-		API: c, Cache: c.cache, Catalogue: c.catalogue, Authorizer: authx.Masters{}, Log: silent, Clock: time.Now, Queues: controllers.NewQueues(time.Now),
-		Aggregator: aggregator.New(aggregator.Config{Cache: c.cache}),
+		API: c, Cache: c.Cache, Catalogue: c.Catalogue, Authorizer: authx.Masters{}, Log: controllertest.Quiet, Clock: time.Now, Metrics: reconcile.NewMetrics(time.Now),
+		Aggregator: aggregator.New(aggregator.Config{Cache: c.Cache}),
 	}
 }
 
 // running names the loops that a configuration makes, in alphabetical order; those of every server end with !.
 func running(t *testing.T, c controllers.Config) (names []string) {
-	all := newCluster(t)
-	all.catalogue.ByStorage("storageversionmigrations.storagemigration.k8s.io").Off = false
+	all := controllertest.NewCluster(t)
+	all.Catalogue.ByStorage("storageversionmigrations.storagemigration.k8s.io").Off = false
 	for _, l := range controllers.Loops(host(all), c) {
 		name := l.Name
 		if l.EachServer {
@@ -45,11 +49,11 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 
 func TestWhichControllersRun(t *testing.T) {
 	always := []string{"customresourcedefinitions", "flowschemas", "apiservicechecks!", "apiservices"}
-	with := func(names ...string) []string { // those that stand back come with the one that tells them to
-		return append(append([]string{"standback!"}, always...), names...)
+	with := func(names ...string) []string { // those that can be on standby come with the one that says so
+		return append(append([]string{"standby!"}, always...), names...)
 	}
 	usual := func(names ...string) []string {
-		return append([]string{"standback!", "namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas", "apiservicechecks!", "apiservices", "garbagecollector",
+		return append([]string{"standby!", "namespaces", "customresourcedefinitions", "serviceaccounts", "flowschemas", "apiservicechecks!", "apiservices", "garbagecollector",
 			"resourcequotas", "ttlafterfinished", "csrcleaner", "pvprotection", "pvcprotection", "aggregation", "rootca", "accounttokens"}, names...)
 	}
 	without := func(list []string, names ...string) []string {
@@ -91,8 +95,8 @@ func TestWhichControllersRun(t *testing.T) {
 	if d := cmp.Diff(sorted(append(without(usual("certificates"), "rootca", "accounttokens"), "clusterauthentication!")), running(t, controllers.Config{Authentication: published})); d != "" {
 		t.Errorf("with nothing selected: %s", d)
 	}
-	if d := cmp.Diff(sorted(without(usual("certificates"), "standback!", "rootca", "accounttokens")), running(t, controllers.Config{NeverBack: true})); d != "" {
-		t.Errorf("with those that never stand back: %s", d)
+	if d := cmp.Diff(sorted(without(usual("certificates"), "standby!", "rootca", "accounttokens")), running(t, controllers.Config{NeverStandby: true})); d != "" {
+		t.Errorf("with those that are never on standby: %s", d)
 	}
 	none := controllers.Config{Runs: func(string) bool { return false }}
 	if list := running(t, none); len(list) > 0 {
@@ -108,9 +112,9 @@ func TestWhoChoosesLeaders(t *testing.T) {
 		if _, err := kinds.Enable(release.Default, resources, kinds.Asked([]string{asked}), true, on); err != nil {
 			t.Fatal(err)
 		}
-		h := host(newCluster(t))
+		h := host(controllertest.NewCluster(t))
 		h.Catalogue = kinds.NewCatalogue(resources)
-		for _, config := range []*controllers.ElectionConfig{nil, {}} {
+		for _, config := range []*elections.Config{nil, {}} {
 			found := false
 			for _, l := range controllers.Loops(h, controllers.Config{Elections: config}) {
 				found = found || l.Name == "elections" && l.EachServer
@@ -170,12 +174,12 @@ func TestControllersEnd(t *testing.T) {
 		Authority:      func() ([]byte, error) { return nil, nil },
 		Authentication: func() (map[string]string, error) { return nil, nil },
 	}
-	for i, l := range controllers.Loops(host(newCluster(t)), cfg) {
+	for i, l := range controllers.Loops(host(controllertest.NewCluster(t)), cfg) {
 		for _, waits := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				run := controllers.Loops(host(newCluster(t)), cfg)[i].Run
+				run := controllers.Loops(host(controllertest.NewCluster(t)), cfg)[i].Run
 				go func() { done <- run(ctx) }()
 				if waits {
 					synctest.Wait()

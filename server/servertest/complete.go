@@ -19,7 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/admission"
-	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/controllers/elections"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
@@ -71,7 +72,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		c.Feature = features.Enabled
 		c.Usual([]netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")})
 		if features.Enabled("CoordinatedLeaderElection") {
-			c.Controllers.Elections = &controllers.ElectionConfig{Times: controllers.StandardLeaseTimes(), Identity: c.Address}
+			c.Controllers.Elections = &elections.Config{Times: reconcile.StandardLeaseTimes(), Identity: c.Address}
 		}
 		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}

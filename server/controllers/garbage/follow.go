@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/definitions"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -38,10 +39,6 @@ func (s *sources) ownersOf(item *cache.Item) []cache.Owner {
 	s.owners = item.Owners(s.owners[:0])
 	return s.owners
 }
-
-// definitions is where the definitions of custom resources are. The catalogue follows them
-// a little later.
-const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 
 // How soon the catalogue is looked at after a change of a definition, for how long, and how
 // often else.
@@ -208,7 +205,7 @@ func (c *collection) take(ctx context.Context, s *source) {
 		return
 	}
 	c.sources.batch = batch
-	if s.storage == definitions && len(batch) > 0 {
+	if s.storage == definitions.Storage && len(batch) > 0 {
 		c.sources.defining = c.Clock().Add(definingLasts)
 	}
 	var changed []*cache.Item
@@ -273,5 +270,5 @@ func (c *collection) queueFor(own bool) func(graph.Look) {
 	if own {
 		after = 0
 	}
-	return func(what graph.Look) { c.queue.add(what, after) }
+	return func(what graph.Look) { c.queue.Plan(what, after) }
 }

@@ -12,8 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/server/aggregator/documents"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -28,12 +30,12 @@ type memory struct {
 
 func newMemory(with func(*Collector)) *memory {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
-	c := &Collector{Cache: cache.New(catalogue), Catalogue: catalogue, Clock: time.Now, Changes: unmeasured{}}
+	c := &Collector{Base: reconcile.Base{Cache: cache.New(catalogue), Clock: time.Now}, Catalogue: catalogue}
 	if with != nil {
 		with(c)
 	}
 	r := &collection{Collector: c, bell: newBell(), graph: graph.New(), away: newElsewhere()}
-	r.queue = newQueue(c.Clock, r.bell.signal, func() {})
+	r.queue = r.newQueue()
 	r.sources.byStorage = map[string]*source{}
 	return &memory{collection: r, rows: map[string]sqlstore.Row{}}
 }
@@ -79,6 +81,8 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 
 // others is another server that has toys, and whether it says of what kind they are.
 type others struct{ silent bool }
+
+func (others) Resources() ([]documents.Resource, []schema.GroupVersion) { return nil, nil }
 
 func (others) Serves(gv schema.GroupVersion) bool {
 	return gv.Group == "toys.example.com" || gv.String() == "v1"

@@ -17,77 +17,51 @@ package garbage
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/ratelog"
 )
 
-// API is the server's own API, called in process.
-type API interface {
-	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
-}
-
-// Elsewhere knows of the resources of other servers.
-type Elsewhere interface {
-	// Serves says whether another server has a version, even if it cannot be reached.
-	Serves(gv schema.GroupVersion) bool
-	// OfKind finds the resource of a kind that another server has.
-	OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool)
-}
-
-// Meter measures how objects wait and how long the work for one takes.
-type Meter interface {
-	// Add says that objects wait.
-	Add(objects int)
-	// Work does something for the object that has waited longest, and says whether that is
-	// done. Several may work at once.
-	Work(do func() (done bool)) bool
-}
-
 // agent is the name under which the collector writes, and component that in its events, as stock
 // ones are.
 const (
-	agent     = "kube-controller-manager/rowlock/system:serviceaccount:kube-system:generic-garbage-collector"
+	agent     = reconcile.ManagerAgent + "generic-garbage-collector"
 	component = "garbage-collector-controller"
 )
 
 // Workers is how many objects are worked on at once unless somebody says otherwise.
 const Workers = 20
 
-// Collector is the garbage collector.
+// Collector is the garbage collector. Its Meter is that of the objects that are looked at.
 type Collector struct {
-	API       API
-	Cache     *cache.Cache
+	reconcile.Base
 	Catalogue *kinds.Catalogue
-	Elsewhere Elsewhere // nil: there are no other servers
-	Log       *slog.Logger
-	Clock     func() time.Time // nil: time.Now
-	// Moves says that somebody moves the clock: what it returns is closed by the next move. Nil:
-	// nobody does.
-	Moves func() <-chan struct{}
+	Elsewhere reconcile.Elsewhere // nil: there are no other servers
 
 	// Workers is how many objects are worked on at once. 0: Workers.
 	Workers int
-	// Settle is how long what others do is left alone before anything follows from it.
-	Settle time.Duration
-	// Meters of the objects that are looked at, of those whose dependents are to stay, and of
-	// the changes that come in; each may be nil.
-	Deletes, Orphans, Changes Meter
+	// Orphans and Changes are the meters of objects whose dependents are to stay, and of the changes that come in; each may be
+	// nil.
+	Orphans, Changes *reconcile.Meter
 }
+
+// The backoff of an object that could not be dealt with, at first and at most.
+const (
+	firstBackoff   = 10 * time.Millisecond
+	longestBackoff = 5 * time.Minute
+)
 
 // collection is one run of a Collector.
 type collection struct {
 	*Collector
 	bell    *bell
-	queue   *queue
+	queue   *reconcile.Queue[graph.Look, unique.Handle[string]]
 	sources sources
 	fed     fed
 	running sync.WaitGroup // workers
@@ -110,18 +84,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if c.Deletes == nil {
-		c.Deletes = unmeasured{}
-	}
-	if c.Orphans == nil {
-		c.Orphans = unmeasured{}
-	}
-	if c.Changes == nil {
-		c.Changes = unmeasured{}
-	}
 	r := &collection{Collector: c, bell: newBell(), graph: graph.New(), away: newElsewhere(), failed: ratelog.Line{Clock: c.Clock}}
 	r.events, r.looks = allowance{most: eventsAtFirst, perSecond: eventsPerSecond}, allowance{most: looksAtFirst, perSecond: looksPerSecond}
-	r.queue = newQueue(c.Clock, r.bell.signal, func() { c.Deletes.Add(1) })
+	r.queue = r.newQueue()
 	r.sources.byStorage = map[string]*source{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.running.Wait()
@@ -131,23 +96,31 @@ func (c *Collector) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// newQueue makes the queue of objects to look at, of which namespaces take turns.
+func (c *collection) newQueue() *reconcile.Queue[graph.Look, unique.Handle[string]] {
+	return &reconcile.Queue[graph.Look, unique.Handle[string]]{
+		Clock: c.Clock, Turn: func(what graph.Look) unique.Handle[string] { return what.Namespace }, First: firstBackoff, Longest: longestBackoff,
+		Wake: c.bell.signal, Meter: c.Meter,
+	}
+}
+
 // run follows the cache and starts workers until ctx ends.
 func (c *collection) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		var moved <-chan struct{}
-		if c.Moves != nil {
-			moved = c.Moves()
-		}
+		moved := c.Moves.Next()
 		c.follow(ctx)
 		c.feed(ctx, c.bell.answer())
 		c.catchUp(ctx)
 		c.unpark()
-		next, _ := c.queue.ripen()
-		for range c.queue.hire(c.Workers) {
-			c.running.Go(func() { c.work(ctx) })
-		}
+		_, next := c.queue.Promote()
+		c.queue.Work(&c.running, c.Workers, func(what graph.Look) (r reconcile.Result, err error) {
+			if ctx.Err() == nil && c.look(ctx, what.ID) {
+				err = reconcile.ErrRetry
+			}
+			return r, err
+		})
 		timer.Reset(c.idle(next))
 		select {
 		case <-ctx.Done():
@@ -158,39 +131,14 @@ func (c *collection) run(ctx context.Context) {
 	}
 }
 
-// idle is how long there is nothing to do unless somebody rings, if something is due at next.
-func (c *collection) idle(next time.Time) time.Duration {
+// idle is how long there is nothing to do unless somebody rings, if a key is due after next; 0: none is.
+func (c *collection) idle(next time.Duration) time.Duration {
 	idle := c.sources.nextLook(c.Clock())
-	for _, at := range []time.Time{next, c.sources.unpark} {
-		if !at.IsZero() {
-			idle = min(idle, at.Sub(c.Clock()))
-		}
+	if next > 0 {
+		idle = min(idle, next)
+	}
+	if at := c.sources.unpark; !at.IsZero() {
+		idle = min(idle, at.Sub(c.Clock()))
 	}
 	return max(idle, 0)
 }
-
-// work looks at objects until none is due.
-func (c *collection) work(ctx context.Context) {
-	for {
-		e, ok := c.queue.next()
-		if !ok {
-			return
-		}
-		if ctx.Err() != nil {
-			c.queue.done(e, false)
-			continue
-		}
-		c.Deletes.Work(func() bool {
-			again := c.look(ctx, e.id)
-			c.queue.done(e, again)
-			return !again
-		})
-	}
-}
-
-// unmeasured is the Meter of nobody.
-type unmeasured struct{}
-
-func (unmeasured) Add(int) {}
-
-func (unmeasured) Work(do func() bool) bool { return do() }

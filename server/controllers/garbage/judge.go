@@ -134,7 +134,7 @@ func (c *collection) screen(ctx context.Context, newest int64, items []*cache.It
 				continue
 			}
 			if o, err := c.judge(item, &r); o != solid || err != nil {
-				c.queue.add(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
+				c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
 				break
 			}
 			known = solidOwner{item.Namespace, r}

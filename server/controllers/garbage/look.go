@@ -266,7 +266,7 @@ func (c *collection) unpark() {
 	any := false
 	c.graph.Unpark(func(what graph.Look) {
 		any = true
-		c.queue.add(what, 0)
+		c.queue.Plan(what, 0)
 	})
 	if !any {
 		s.rest = 0

@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/controllers"
 	"github.com/rowlock/rowlock/server/controllers/garbage"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
@@ -38,7 +39,7 @@ func (o *controllerOptions) addTo(f *pflag.FlagSet) {
 		"), \"name\" adds one ("+strings.Join(named, ", ")+"), \"-name\" leaves one out")
 	f.IntVar(&o.ended, "terminated-pod-gc-threshold", 12500, "how many pods that have ended the controller podgc keeps, the newest; 0 or less: all")
 	f.DurationVar(&o.quota, "resource-quota-sync-period", 5*time.Minute, "how often the controller resourcequota counts again what all quotas limit; 0: only when something changes")
-	f.StringVar(&o.lease, standBackFlag, controllers.DefaultManagerLease,
+	f.StringVar(&o.lease, standBackFlag, reconcile.DefaultManagerLease,
 		"these controllers do nothing while this Lease, namespace/name, is renewed: by a kube-controller-manager; empty: they always work")
 	f.IntVar(&o.syncs, "concurrent-gc-syncs", garbage.Workers, "how many objects the garbage collector works on at once")
 	f.Int32Var(&o.namespaces, "concurrent-namespace-syncs", 10, "how many namespaces are emptied at once")
@@ -85,7 +86,7 @@ func (o *controllerOptions) build(dir *datadir.Dir, authority string, admitted p
 	}
 	return controllers.Config{
 		NamespaceWorkers: int(o.namespaces), GarbageWorkers: o.syncs, TerminatedPods: o.ended, QuotaInterval: every,
-		Runs: s.Runs, Named: s.Named, ManagerLease: o.lease, NeverBack: o.lease == "",
+		Runs: s.Runs, Named: s.Named, ManagerLease: o.lease, NeverStandby: o.lease == "",
 		Sign: func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error) {
 			return dir.Sign(r, usages, life, time.Now())
 		},

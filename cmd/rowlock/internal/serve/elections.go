@@ -5,12 +5,13 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/controllers/elections"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
 // electionOptions are the flags of the Lease of the server that chooses leaders for other
 // components.
-type electionOptions struct{ times controllers.LeaseTimes }
+type electionOptions struct{ times reconcile.LeaseTimes }
 
 // The names of these flags.
 const (
@@ -20,7 +21,7 @@ const (
 )
 
 func (o *electionOptions) addTo(f *pflag.FlagSet) {
-	standard := controllers.StandardLeaseTimes()
+	standard := reconcile.StandardLeaseTimes()
 	f.DurationVar(&o.times.Duration, leadDuration, standard.Duration,
 		"how long other servers wait for the one that chooses leaders by LeaseCandidates and no longer renews its Lease, before one of them does so")
 	f.DurationVar(&o.times.Deadline, leadDeadline, standard.Deadline, "how long that server goes on when it cannot renew its Lease")
@@ -28,11 +29,11 @@ func (o *electionOptions) addTo(f *pflag.FlagSet) {
 }
 
 // build makes what the flags say; nil where the feature is off.
-func (o *electionOptions) build(feature func(gate string) bool) (*controllers.ElectionConfig, error) {
+func (o *electionOptions) build(feature func(gate string) bool) (*elections.Config, error) {
 	if err := o.times.Validate("--"+leadDuration, "--"+leadDeadline, "--"+leadRetry); err != nil || !feature("CoordinatedLeaderElection") {
 		return nil, err
 	}
-	return &controllers.ElectionConfig{Times: o.times}, nil
+	return &elections.Config{Times: o.times}, nil
 }
 
 // elector is what a server is called that holds the Lease. It is the same after a restart,

@@ -1,0 +1,65 @@
+// Package accounts keeps what pods of each namespace authenticate with: the default service account, the tokens that
+// Secrets hold, and the authority that they trust.
+package accounts
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+const (
+	defaultAgent = "serviceaccount-controller" // field manager of what Default writes
+
+	// DefaultAccount is the service account of pods that name none.
+	DefaultAccount = "default"
+
+	// longestBackoff is that of a namespace whose account cannot be made.
+	longestBackoff = 15 * time.Second
+
+	// atOnce is how many namespaces are reconciled at once, whose writes share commits: those of a new server's thousands too.
+	atOnce = 16
+)
+
+// Default keeps the default service account of each namespace. Clients that may limit what a namespace holds can make
+// that fail; it is tried again, and no other namespace waits for it.
+type Default struct{ reconcile.Base }
+
+// Run works until ctx ends.
+func (a *Default) Run(ctx context.Context) error {
+	l := &reconcile.Loop{Base: a.Base, Reconcile: a.reconcile, Failure: "cannot create the default service account of a namespace", Workers: atOnce, Longest: longestBackoff}
+	l.Sources = []reconcile.Source{l.Namespaces(), {
+		Storage: "serviceaccounts", Scope: cache.Scope{Name: DefaultAccount},
+		Gone: func(item *cache.Item) { l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0) },
+	}}
+	return l.Run(ctx)
+}
+
+func (a *Default) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+	if a.Cache.Get("serviceaccounts", key.Namespace, DefaultAccount) != nil || !lasts(&a.Base, key.Namespace) {
+		return r, nil
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: DefaultAccount}}
+	return r, unlessTerminating(a.API.Call(ctx, defaultAgent, http.MethodPost, "/api/v1/namespaces/"+key.Namespace+"/serviceaccounts", reconcile.JSON, account, nil))
+}
+
+// lasts says whether a namespace is there and not being deleted.
+func lasts(b *reconcile.Base, namespace string) bool {
+	item := b.Cache.Get("namespaces", "", namespace)
+	return item != nil && !item.Meta().Deleting
+}
+
+// unlessTerminating is an error, but for that of a namespace that began to terminate meanwhile.
+func unlessTerminating(err error) error {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
+}

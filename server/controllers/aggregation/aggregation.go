@@ -1,0 +1,208 @@
+// Package aggregation fills the rules of ClusterRoles that aggregate others.
+package aggregation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+const (
+	rolesStorage = "clusterroles.rbac.authorization.k8s.io"
+	rolesPath    = "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
+	rolesAgent   = "clusterrole-aggregation-controller" // field manager of what Controller writes
+)
+
+// Controller fills the rules of ClusterRoles that have an aggregation rule with those of the ClusterRoles which that
+// selects.
+//
+// A role that was made, or whose rules or selectors somebody changed, is left alone until it has settled; what its
+// selected roles say later reaches it at once.
+type Controller struct {
+	reconcile.Base
+	// Skip are roles that stay as they are, besides; nil: none.
+	Skip func(role *rbacv1.ClusterRole) bool
+
+	roles    map[string]*rbacv1.ClusterRole
+	settling map[string]time.Time // until when roles are left alone
+	// imagined are the rules of roles that have none, because they are left alone: for roles that aggregate them, and for
+	// the authorizer, they have what they would aggregate.
+	imagined map[string][]rbacv1.PolicyRule
+}
+
+// OwnRole says whether a role is one that the server itself makes and keeps.
+func OwnRole(role *rbacv1.ClusterRole) bool {
+	return role.Labels["kubernetes.io/bootstrapping"] == "rbac-defaults" && role.Annotations[rbacv1.AutoUpdateAnnotationKey] == "true"
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	var all reconcile.Key // what all roles aggregate is compared together
+	l := &reconcile.Loop{Base: c.Base, Keys: []reconcile.Key{all}, Failure: "cannot fill the rules of a cluster role"}
+	l.Settle = 0 // which counts for some changes
+	l.Begin = func(context.Context) error {
+		c.roles, c.settling = map[string]*rbacv1.ClusterRole{}, map[string]time.Time{}
+		return nil
+	}
+	changed := func(set func(*cache.Item)) func(*cache.Item) {
+		return func(item *cache.Item) {
+			set(item)
+			l.Queue.Touch(all, 0)
+		}
+	}
+	l.Sources = []reconcile.Source{{Storage: rolesStorage, Seen: changed(c.set), Gone: changed(c.unset)}}
+	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+		if key != all {
+			return r, c.fill(ctx, c.roles[key.Name])
+		}
+		r.After = c.settle()
+		c.imagine()
+		for name, role := range c.roles {
+			if role.AggregationRule != nil && role.DeletionTimestamp == nil && !c.rests(role) {
+				l.Queue.Touch(reconcile.Key{Name: name}, 0)
+			}
+		}
+		return r, nil
+	}
+	return l.Run(ctx)
+}
+
+func (c *Controller) unset(item *cache.Item) { delete(c.roles, item.Name) }
+
+func (c *Controller) set(item *cache.Item) {
+	role, old := &rbacv1.ClusterRole{}, c.roles[item.Name]
+	if !reconcile.Decode(item, role) {
+		c.unset(item) // what cannot be read gives nothing
+		return
+	}
+	c.roles[item.Name] = role
+	if role.AggregationRule == nil || c.Settle == 0 || c.skips(role) || !c.settling[role.Name].IsZero() {
+		return
+	}
+	if old == nil || !equality.Semantic.DeepEqual(old.Rules, role.Rules) || !equality.Semantic.DeepEqual(old.AggregationRule, role.AggregationRule) {
+		c.settling[role.Name] = c.Now().Add(c.Settle)
+	}
+}
+
+// settle forgets roles that have settled, and says when the next one has; 0: none settles.
+func (c *Controller) settle() (next time.Duration) {
+	now := c.Now()
+	for name, until := range c.settling {
+		left := until.Sub(now)
+		if left <= 0 {
+			delete(c.settling, name)
+		} else if next == 0 || left < next {
+			next = left
+		}
+	}
+	return next
+}
+
+// fill writes the rules of a role if they are not what it aggregates. What is written comes back as a change, and so
+// reaches roles that aggregate this one.
+func (c *Controller) fill(ctx context.Context, role *rbacv1.ClusterRole) error {
+	if role == nil || role.AggregationRule == nil || c.rests(role) {
+		return nil
+	}
+	rules, err := c.gather(role)
+	if err != nil {
+		return fmt.Errorf("reading a selector: %w", err)
+	}
+	if equality.Semantic.DeepEqual(rules, role.Rules) {
+		return nil
+	}
+	// To apply to a role that is gone would make it again, for whoever is bound to its name.
+	body := map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
+		"metadata": map[string]any{"name": role.Name, "uid": role.UID}, "rules": rules,
+	}
+	path := rolesPath + url.PathEscape(role.Name) + "?force=true&fieldManager=" + rolesAgent
+	if err := c.API.Call(ctx, rolesAgent, http.MethodPatch, path, reconcile.Apply, body, nil); err != nil {
+		return err
+	}
+	role.Rules = rules // what comes back is no news
+	return nil
+}
+
+func (c *Controller) skips(role *rbacv1.ClusterRole) bool { return c.Skip != nil && c.Skip(role) }
+
+// rests says whether a role is left alone now.
+func (c *Controller) rests(role *rbacv1.ClusterRole) bool {
+	return !c.settling[role.Name].IsZero() || c.skips(role)
+}
+
+// imagine finds the rules of roles that are left alone and have none. Each pass takes them
+// one step further, and there are not more steps than such roles.
+func (c *Controller) imagine() {
+	c.imagined = map[string][]rbacv1.PolicyRule{}
+	var empty []*rbacv1.ClusterRole
+	for _, role := range c.roles {
+		if role.AggregationRule != nil && len(role.Rules) == 0 && c.rests(role) {
+			empty = append(empty, role)
+		}
+	}
+	for range empty {
+		changed := false
+		for _, role := range empty {
+			rules, err := c.gather(role)
+			if err == nil && len(rules) != len(c.imagined[role.Name]) { // they only ever become more
+				c.imagined[role.Name], changed = rules, true
+			}
+		}
+		if !changed {
+			return
+		}
+	}
+}
+
+// gather puts the rules of the selected roles together, selector by selector and
+// in order of names, each rule once.
+func (c *Controller) gather(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
+	rules := []rbacv1.PolicyRule{}
+	seen := map[string]bool{}
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.roles)) {
+			from := c.roles[name]
+			if name == role.Name || !selector.Matches(labels.Set(from.Labels)) {
+				continue
+			}
+			for _, rule := range append(from.Rules[:len(from.Rules):len(from.Rules)], c.imagined[name]...) {
+				text, err := ruleText(rule)
+				if err != nil {
+					return nil, err
+				}
+				if !seen[text] {
+					seen[text] = true
+					rules = append(rules, rule)
+				}
+			}
+		}
+	}
+	return rules, nil
+}
+
+// ruleText is the same for rules that mean the same: with no list and an empty one alike.
+func ruleText(rule rbacv1.PolicyRule) (string, error) {
+	if rule.Verbs == nil {
+		rule.Verbs = []string{}
+	}
+	text, err := json.Marshal(rule)
+	return string(text), err
+}

@@ -1,0 +1,114 @@
+// Package apiservices says which APIServices are available.
+package apiservices
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/server/aggregator"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds/apiregistration"
+)
+
+const agent = "kube-apiserver" // field manager of what Controller writes
+
+// Path is where the API has APIServices.
+const Path = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+// Controller writes down which APIServices are available: those that this server serves itself always are, of others
+// the server that runs the controller says what it found.
+type Controller struct {
+	reconcile.Base
+	Aggregator *aggregator.Aggregator
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	l := &reconcile.Loop{Base: c.Base, Failure: "cannot write whether an APIService is available", Signal: c.Aggregator.Changed}
+	l.Sources = []reconcile.Source{l.Objects(aggregator.Storage, nil)}
+	l.Signalled = func() { // of some of them something else is known now
+		for _, s := range c.Aggregator.Services().All() {
+			if wanted, known := c.wanted(s); known && !says(s, wanted) {
+				l.Queue.Touch(reconcile.Key{Name: s.Name}, 0)
+			}
+		}
+	}
+	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+		return r, c.reconcile(ctx, c.Cache.Get(aggregator.Storage, "", key.Name), false)
+	}
+	return l.Run(ctx)
+}
+
+// wanted is the condition that an APIService should have; known is false where nobody has
+// looked yet.
+func (c *Controller) wanted(s *apiregistrationv1.APIService) (_ apiregistrationv1.APIServiceCondition, known bool) {
+	now := metav1.NewTime(c.Now())
+	if s.Spec.Service == nil {
+		return apiregistration.LocalCondition(now), true
+	}
+	v, known := c.Aggregator.Verdict(s)
+	return apiregistrationv1.APIServiceCondition{
+		Type: apiregistrationv1.Available, Status: v.Status, Reason: v.Reason, Message: v.Message, LastTransitionTime: now,
+	}, known
+}
+
+// Restore writes down that a local APIService is available, where a write has left it without a word of that. It is done
+// before the client has its answer, so that what it sends next finds the condition, as clients of a stock server do:
+// the loop alone would have to be faster than the client. Failures it leaves to the loop, and changes as well that
+// another write has made of the object since. Of what this controller writes it hears as well, and leaves it alone:
+// admission may take the condition away each time.
+func (c *Controller) Restore(ctx context.Context, item *cache.Item) {
+	if ctx.Value(restored{}) != nil {
+		return
+	}
+	if err := c.reconcile(ctx, item, true); reconcile.Current(err) != nil && ctx.Err() == nil {
+		c.Log.Warn("cannot write whether an APIService is available", "name", item.Name, "error", err)
+	}
+}
+
+// restored marks the context of what this controller writes.
+type restored struct{}
+
+// reconcile writes the condition of an APIService if it is another one; of local ones alone, if that is all that is asked.
+func (c *Controller) reconcile(ctx context.Context, item *cache.Item, local bool) error {
+	s := &apiregistrationv1.APIService{}
+	if item == nil || item.Corrupt != nil {
+		return nil
+	}
+	if _, err := c.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err != nil || local && s.Spec.Service != nil {
+		return nil
+	}
+	condition, known := c.wanted(s)
+	if !known || says(s, condition) {
+		return nil
+	}
+	if i := available(s.Status.Conditions); i < 0 {
+		s.Status.Conditions = append(s.Status.Conditions, condition)
+	} else {
+		if s.Status.Conditions[i].Status == condition.Status {
+			condition.LastTransitionTime = s.Status.Conditions[i].LastTransitionTime
+		}
+		s.Status.Conditions[i] = condition
+	}
+	return c.API.Call(context.WithValue(ctx, restored{}, true), agent, http.MethodPut, Path+"/"+s.Name+"/status", reconcile.JSON, s, nil)
+}
+
+func available(list []apiregistrationv1.APIServiceCondition) int {
+	return slices.IndexFunc(list, func(c apiregistrationv1.APIServiceCondition) bool { return c.Type == apiregistrationv1.Available })
+}
+
+// says says whether an APIService has a condition already, whenever it got it.
+func says(s *apiregistrationv1.APIService, c apiregistrationv1.APIServiceCondition) bool {
+	i := available(s.Status.Conditions)
+	if i < 0 {
+		return false
+	}
+	have := s.Status.Conditions[i]
+	return have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
+}

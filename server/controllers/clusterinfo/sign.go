@@ -1,0 +1,96 @@
+package clusterinfo
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+const (
+	signerAgent = "bootstrap-signer" // field manager of what Signer writes
+
+	// clusterInfo is the ConfigMap that joining machines read before they trust anything.
+	clusterInfo     = "cluster-info"
+	mapsPath        = "/api/v1/namespaces/" + metav1.NamespacePublic + "/configmaps"
+	infoKey         = "kubeconfig"
+	signaturePrefix = "jws-kubeconfig-"
+)
+
+// Signer signs cluster-info with the bootstrap tokens that are for that.
+type Signer struct{ reconcile.Base }
+
+// Run works until ctx ends.
+func (s *Signer) Run(ctx context.Context) error {
+	var all reconcile.Key // all signatures are made together
+	l := &reconcile.Loop{Base: s.Base, Failure: "cannot sign cluster-info", Keys: []reconcile.Key{all}}
+	l.Reconcile = func(ctx context.Context, _ reconcile.Key) (reconcile.Result, error) {
+		tokens, next := s.signing()
+		return reconcile.Result{After: next}, s.sign(ctx, tokens)
+	}
+	l.Sources = []reconcile.Source{
+		{Storage: "secrets", Scope: cache.Scope{Namespace: metav1.NamespaceSystem}, Changed: func(d cache.Delivery) {
+			if isToken(d.Item()) {
+				l.Queue.Touch(all, 0)
+			}
+		}},
+		{Storage: "configmaps", Scope: cache.Scope{Namespace: metav1.NamespacePublic, Name: clusterInfo}, Changed: func(cache.Delivery) { l.Queue.Touch(all, 0) }},
+	}
+	return l.Run(ctx)
+}
+
+// sign brings the signatures in cluster-info in line with the tokens, secrets by id. Without the ConfigMap there is
+// nothing to do.
+func (s *Signer) sign(ctx context.Context, tokens map[string]string) error {
+	info := &corev1.ConfigMap{}
+	if !reconcile.Decode(s.Cache.Get("configmaps", metav1.NamespacePublic, clusterInfo), info) {
+		return nil
+	}
+	content, ok := info.Data[infoKey]
+	if !ok || info.DeletionTimestamp != nil {
+		return nil
+	}
+	want := maps.Clone(info.Data)
+	maps.DeleteFunc(want, func(key, _ string) bool { return strings.HasPrefix(key, signaturePrefix) })
+	for id, secret := range tokens {
+		signature, err := detached(content, id, id+"."+secret)
+		if err != nil {
+			return err
+		}
+		want[signaturePrefix+id] = signature
+	}
+	if maps.Equal(want, info.Data) {
+		return nil
+	}
+	info.Data = want
+	return s.API.Call(ctx, signerAgent, http.MethodPut, mapsPath+"/"+clusterInfo, reconcile.JSON, info, nil)
+}
+
+// detached signs content with a secret (HS256), and leaves the content out of the
+// signature. Clients compare the text with one that they compute,
+// so that the header is written in just this way. The secret is shorter than JOSE
+// libraries now demand of one.
+func detached(content, id, secret string) (string, error) {
+	header, err := json.Marshal(struct {
+		Alg string `json:"alg"`
+		ID  string `json:"kid"`
+	}{"HS256", id})
+	if err != nil {
+		return "", fmt.Errorf("signing cluster-info: %w", err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(encode(header) + "." + encode([]byte(content))))
+	return encode(header) + ".." + encode(mac.Sum(nil)), nil
+}

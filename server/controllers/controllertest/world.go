@@ -1,0 +1,294 @@
+// Package controllertest has what tests of controllers run against: a cache, and an API that writes to it. It is for
+// tests alone.
+//
+// Goroutines: a World may be called by several at once. During runs a controller in a goroutine that has ended when it
+// returns.
+package controllertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// World is a cache, and an API that writes to it and notes what it is asked.
+type World struct {
+	T         *testing.T
+	Catalogue *kinds.Catalogue
+	Cache     *cache.Cache
+
+	mu     sync.Mutex
+	last   int64
+	live   map[sqlstore.Key]sqlstore.Row
+	calls  []string
+	Refuse func(method, path string) error // nil: nothing is
+	Early  func(method, path string)       // runs before a write; nil: nothing does
+	Alter  func(text string) string        // changes what patches write, as webhooks may; nil: nothing does
+}
+
+func NewWorld(t *testing.T) *World {
+	catalogue := kinds.NewCatalogue(builtin.Resources())
+	return &World{T: t, Catalogue: catalogue, Cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
+}
+
+// Set writes an object as a client would; text is its JSON without what the key says, "":
+// it is deleted.
+func (w *World) Set(storage, namespace, name, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setLocked(storage, namespace, name, text)
+}
+
+func (w *World) setLocked(storage, namespace, name, text string) {
+	w.last++
+	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
+	old, was := w.live[key]
+	row := sqlstore.Row{Key: key, Revision: w.last, Value: old.Value, Deleted: text == ""}
+	if text == "" {
+		delete(w.live, key)
+	} else {
+		row.Value = w.whole(key, text)
+		w.live[key] = row
+	}
+	change := sqlstore.Change{Row: row}
+	if was {
+		change.PrevRevision, change.PrevValue = old.Revision, old.Value
+	}
+	w.Cache.Apply([]sqlstore.Change{change})
+}
+
+// Seal has an object be one that nobody can read.
+func (w *World) Seal(storage, namespace, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last++
+	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
+	old := w.live[key]
+	row := sqlstore.Row{Key: key, Revision: w.last, Unopened: errors.New("its key is away")}
+	w.live[key] = row
+	w.Cache.Apply([]sqlstore.Change{{Row: row, PrevRevision: old.Revision, PrevValue: old.Value}})
+}
+
+func (w *World) whole(key sqlstore.Key, text string) []byte {
+	tree := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		w.T.Fatal(err, text)
+	}
+	tree["apiVersion"], tree["kind"] = w.Catalogue.ByStorage(key.Resource).Storage.GVK.ToAPIVersionAndKind()
+	metadata, _ := tree["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	if metadata["name"] = key.Name; key.Namespace != "" {
+		metadata["namespace"] = key.Namespace
+	}
+	if metadata["uid"] == nil {
+		metadata["uid"] = "uid-" + key.Name
+	}
+	delete(metadata, "resourceVersion")
+	tree["metadata"] = metadata
+	data, err := json.Marshal(tree)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return data
+}
+
+// Read is an object as JSON; "": it is not there.
+func (w *World) Read(storage, namespace, name string) string {
+	if item := w.Cache.Get(storage, namespace, name); item != nil {
+		return string(item.JSON())
+	}
+	return ""
+}
+
+// Took are the calls since it was asked last.
+func (w *World) Took() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.calls
+	w.calls = nil
+	return list
+}
+
+// turn has what a test does before it lets time go by come before what controllers call then,
+// as time alone orders nothing for the race detector.
+var turn atomic.Int64
+
+// After orders a call of an API behind what the test did before it let time go by.
+func After() { turn.Load() }
+
+// Call understands the reads and writes of single objects, and makes what is not there.
+func (w *World) Call(_ context.Context, _, method, path, _ string, body, into any) error {
+	After()
+	u, err := url.Parse(path)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.calls = append(w.calls, method+" "+u.Path)
+	refuse, early := w.Refuse, w.Early
+	w.mu.Unlock()
+	if early != nil {
+		early(method, u.Path)
+	}
+	if refuse != nil {
+		if err := refuse(method, u.Path); err != nil {
+			return err
+		}
+	}
+	storage, namespace, name := parts(u.Path)
+	if method == http.MethodPost {
+		return w.post(u.Path, body)
+	}
+	w.mu.Lock() // what is changed is what is there, whoever else writes
+	defer w.mu.Unlock()
+	item := w.Cache.Get(storage, namespace, name)
+	if item == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: storage}, name)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: storage}, name, fmt.Errorf("it has changed"))
+	var said struct {
+		Metadata      metav1.ObjectMeta
+		Preconditions *metav1.Preconditions
+	}
+	if err := json.Unmarshal(data, &said); err != nil {
+		return err
+	}
+	for _, version := range []string{said.Metadata.ResourceVersion, preconditioned(said.Preconditions)} {
+		if version != "" && version != fmt.Sprint(item.Revision) {
+			return conflict
+		}
+	}
+	switch method {
+	case http.MethodDelete:
+		w.setLocked(storage, namespace, name, "")
+	case http.MethodPut:
+		w.setLocked(storage, namespace, name, string(data))
+	case http.MethodPatch:
+		merged, err := jsonpatch.MergePatch(item.JSON(), data)
+		if err != nil {
+			return err
+		}
+		if w.Alter != nil {
+			merged = []byte(w.Alter(string(merged)))
+		}
+		w.setLocked(storage, namespace, name, string(merged))
+		if into != nil {
+			if err := json.Unmarshal(w.Cache.Get(storage, namespace, name).JSON(), into); err != nil {
+				return err
+			}
+		}
+		if item := w.Cache.Get(storage, namespace, name); item.Meta().Deleting && len(reconcile.Finalizers(item)) == 0 {
+			w.setLocked(storage, namespace, name, "")
+		}
+	}
+	return nil
+}
+
+func (w *World) post(path string, body any) error {
+	data, err := json.Marshal(body)
+	var named metav1.PartialObjectMetadata
+	if err == nil {
+		err = json.Unmarshal(data, &named)
+	}
+	if err != nil {
+		return err
+	}
+	storage, namespace, name := parts(path + "/" + named.Name)
+	w.Set(storage, namespace, name, string(data))
+	return nil
+}
+
+func preconditioned(p *metav1.Preconditions) string {
+	if p == nil || p.ResourceVersion == nil {
+		return ""
+	}
+	return *p.ResourceVersion
+}
+
+// parts reads a path of an object or of its status.
+func parts(path string) (storage, namespace, name string) {
+	list := strings.Split(strings.Trim(strings.TrimSuffix(path, "/status"), "/"), "/")
+	group := ""
+	if list[0] == "apis" {
+		group = "." + list[1]
+	}
+	if i := slices.Index(list, "namespaces"); i > 0 && len(list) > i+2 {
+		namespace = list[i+1]
+	}
+	return list[len(list)-2] + group, namespace, list[len(list)-1]
+}
+
+// During runs a controller in a bubble of time, and does something meanwhile.
+func During(t *testing.T, do func(w *World), run func(w *World) func(context.Context) error) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- run(w)(ctx) }()
+		synctest.Wait()
+		do(w)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Pass lets time go by.
+func Pass(d time.Duration) {
+	turn.Add(1)
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Quiet is a log that nobody reads.
+var Quiet = slog.New(slog.DiscardHandler)
+
+// Ago is a time of the past as objects have it.
+func Ago(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
+
+// Names are the names of all objects.
+func (w *World) Names() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := map[string]bool{}
+	for key := range w.live {
+		list[key.Name] = true
+	}
+	return list
+}
+
+// Change changes an object that is there, while nobody else does.
+func (w *World) Change(storage, namespace, name string, change func(text string) string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setLocked(storage, namespace, name, change(w.Read(storage, namespace, name)))
+}

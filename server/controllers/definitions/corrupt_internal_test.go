@@ -1,0 +1,35 @@
+package definitions
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+// TestCorruptDefinitions: what cannot be read defines nothing, though its bytes decode,
+// as those of a definition of another name that is being deleted.
+func TestCorruptDefinitions(t *testing.T) {
+	const other = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",` +
+		`"metadata":{"name":"gadgets.example.com","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"group":"example.com"}}`
+	d := &Controller{Base: reconcile.Base{Cache: cache.New(nil), Log: slog.New(slog.DiscardHandler)}, known: map[string]*definition{}}
+	item := func(value string) *cache.Item {
+		key := sqlstore.Key{Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: "widgets.example.com"}
+		return cache.NewOwnItem(&sqlstore.Row{Key: key, Value: []byte(value)}, nil)
+	}
+	d.take(item(other))
+	if len(d.known) != 1 {
+		t.Fatal("a definition that can be read is not taken")
+	}
+	for _, value := range []string{other, "null"} {
+		corrupt := item(value)
+		corrupt.Corrupt = errors.New("another name")
+		d.take(corrupt)
+		if len(d.known) != 0 {
+			t.Errorf("%s defines %d", value, len(d.known))
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package definitions
+
+import (
+	"crypto/x509"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
+)
+
+// names are those that are taken in a group.
+type names struct{ resources, kinds map[string]bool }
+
+// taken collects the accepted names of all definitions of a list.
+func taken(list []*definition) names {
+	n := names{map[string]bool{}, map[string]bool{}}
+	for _, one := range list {
+		accepted := &one.crd.Status.AcceptedNames
+		n.resources[accepted.Plural], n.resources[accepted.Singular] = true, true
+		for _, short := range accepted.ShortNames {
+			n.resources[short] = true
+		}
+		n.kinds[accepted.Kind], n.kinds[accepted.ListKind] = true, true
+	}
+	return n
+}
+
+// claim says why a name cannot be had by whoever has the name held.
+func claim(name, held string, taken map[string]bool) error {
+	if name != held && taken[name] {
+		return fmt.Errorf("%q is already in use", name)
+	}
+	return nil
+}
+
+// acceptNames accepts the names that crd asks for, as far as no other definition of its
+// group has them, and establishes it once it has all. list is the whole group.
+func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definition) {
+	if equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) && apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) &&
+		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) {
+		return
+	}
+	all, asked, accepted := taken(list), &crd.Spec.Names, &crd.Status.AcceptedNames
+	condition := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
+	}
+	refuse := func(reason string, err error) bool {
+		if err != nil {
+			condition.Status, condition.Reason, condition.Message = apiextensionsv1.ConditionFalse, reason, err.Error()
+		}
+		return err != nil
+	}
+	for _, n := range []struct {
+		reason, asked string
+		accepted      *string
+		taken         map[string]bool
+	}{
+		{"PluralConflict", asked.Plural, &accepted.Plural, all.resources},
+		{"SingularConflict", asked.Singular, &accepted.Singular, all.resources},
+	} {
+		if !refuse(n.reason, claim(n.asked, *n.accepted, n.taken)) {
+			*n.accepted = n.asked
+		}
+	}
+	if !equality.Semantic.DeepEqual(asked.ShortNames, accepted.ShortNames) {
+		var errs []error
+		had := rules.In(accepted.ShortNames)
+		for _, short := range asked.ShortNames {
+			if had.Has(short) {
+				continue
+			}
+			if err := claim(short, "", all.resources); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		if !refuse("ShortNamesConflict", rules.Together(errs)) {
+			accepted.ShortNames = asked.ShortNames
+		}
+	}
+	if !refuse("KindConflict", claim(asked.Kind, accepted.Kind, all.kinds)) {
+		accepted.Kind = asked.Kind
+	}
+	if !refuse("ListKindConflict", claim(asked.ListKind, accepted.ListKind, all.kinds)) {
+		accepted.ListKind = asked.ListKind
+	}
+	accepted.Categories = asked.Categories
+	apihelpers.SetCRDCondition(crd, condition)
+	establish(crd, condition.Status == apiextensionsv1.ConditionTrue)
+}
+
+// refuseNames says that a definition wants what a built-in resource is called. It is not
+// established, even if it was once: nothing is stored by it, and so its end takes nothing
+// along.
+func refuseNames(crd *apiextensionsv1.CustomResourceDefinition) {
+	crd.Status.AcceptedNames = apiextensionsv1.CustomResourceDefinitionNames{}
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "PluralConflict",
+		Message: fmt.Sprintf("%q is already in use", crd.Spec.Names.Plural),
+	})
+	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+		Reason: "NotAccepted", Message: "not all names are accepted",
+	})
+}
+
+// establish says whether a definition is served. Once it is, it stays so, whatever
+// becomes of names that it asks for later.
+func establish(crd *apiextensionsv1.CustomResourceDefinition, accepted bool) {
+	old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established)
+	switch {
+	case old != nil && old.Status == apiextensionsv1.ConditionTrue:
+	case accepted && badBundle(crd):
+		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+			Reason: "InvalidCABundle", Message: "The conversion webhook CABundle is invalid",
+		})
+	case accepted:
+		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
+			Reason: "InitialNamesAccepted", Message: "the initial names have been accepted",
+		})
+	case old == nil:
+		apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+			Reason: "NotAccepted", Message: "not all names are accepted",
+		})
+	}
+}
+
+// badBundle tells definitions whose webhook could never be called, since the certificates
+// that it is to be known by are none.
+func badBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c := crd.Spec.Conversion
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || len(c.Webhook.ClientConfig.CABundle) == 0 {
+		return false
+	}
+	return !x509.NewCertPool().AppendCertsFromPEM(c.Webhook.ClientConfig.CABundle)
+}
+
+// approve says of definitions of the community's own groups whether it has approved
+// of them.
+func approve(crd *apiextensionsv1.CustomResourceDefinition) {
+	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
+		return
+	}
+	condition := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Status: apiextensionsv1.ConditionFalse,
+	}
+	var state apihelpers.APIApprovalState
+	switch state, condition.Message = apihelpers.GetAPIApprovalState(crd.Annotations); state {
+	case apihelpers.APIApproved:
+		condition.Status, condition.Reason = apiextensionsv1.ConditionTrue, "ApprovedAnnotation"
+	case apihelpers.APIApprovalBypassed:
+		condition.Reason = "UnapprovedAnnotation"
+	case apihelpers.APIApprovalMissing:
+		condition.Reason = "MissingAnnotation"
+	default:
+		condition.Reason = "InvalidAnnotation"
+	}
+	apihelpers.SetCRDCondition(crd, condition)
+}

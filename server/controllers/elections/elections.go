@@ -1,0 +1,203 @@
+// Package elections chooses the leaders of components that put themselves forward with LeaseCandidates; package election
+// says whom.
+package elections
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/election"
+	"github.com/rowlock/rowlock/server/ratelog"
+)
+
+const (
+	candidatesStorage = "leasecandidates.coordination.k8s.io"
+
+	// restShare is how many times as long as a look and its writes elections rest.
+	restShare = 4
+	// removeEvery is how often expired candidates are looked for, as in a stock server.
+	removeEvery = 30 * time.Minute
+	// longestBackoff is how long an election is left alone at most whose writes fail.
+	longestBackoff = 15 * time.Second
+)
+
+// Controller chooses the holders of Leases for which components put themselves forward with LeaseCandidates, and removes
+// candidates that have not renewed themselves for half an hour.
+//
+// What clients can cause: a look at all candidates of one Lease for each change of one of them or of the Lease, one Lease
+// at a time and namespaces in turn, and four times as long a rest as the look and its writes took. A write of the server
+// follows one of a client, as package election says.
+type Controller struct {
+	reconcile.Base
+	Wait time.Duration // how long candidates have to answer; 0: election.Wait
+
+	loop     *reconcile.Loop
+	contests map[reconcile.Key]*contest
+	entries  map[reconcile.Key]entry // by where the candidate is
+	problems ratelog.Line
+	chosen   ratelog.Line
+}
+
+// Config says how leaders are chosen.
+type Config struct {
+	Times    reconcile.LeaseTimes // of the Lease of the server that chooses
+	Wait     time.Duration        // how long candidates have to answer; 0: election.Wait
+	Identity string               // of this server in that Lease, the same after a restart
+}
+
+// Elector is the Lease of the server that chooses, as a stock server calls it.
+const Elector = "leader-election-controller"
+
+// Run is the work of each server, of which the holder of a Lease chooses leaders: operators and tests look there, as
+// they do with a stock server.
+func Run(base reconcile.Base, c Config) func(context.Context) error {
+	work := &Controller{Base: base, Wait: c.Wait}
+	return (&reconcile.LeaderElection{Base: base, Name: Elector, Identity: c.Identity, Times: c.Times, Work: work.Run}).Run
+}
+
+// entry is what a candidate is for.
+type entry struct {
+	lease reconcile.Key
+	going bool // it is being deleted, and waits for its finalizers
+}
+
+// contest is an election of one Lease that has candidates.
+type contest struct {
+	candidates map[string]*election.Candidate
+	problem    string // why nobody could be chosen the last time
+}
+
+// Run works until ctx ends.
+func (e *Controller) Run(ctx context.Context) error {
+	e.Wait = cmp.Or(e.Wait, election.Wait)
+	var removal reconcile.Key // others are Leases
+	e.loop = &reconcile.Loop{Base: e.Base, Keys: []reconcile.Key{removal}, Share: restShare, Longest: longestBackoff, Failure: "cannot choose a leader"}
+	e.loop.Begin = func(context.Context) error {
+		e.contests, e.entries = map[reconcile.Key]*contest{}, map[reconcile.Key]entry{}
+		return nil
+	}
+	mark := func(item *cache.Item) {
+		if key := reconcile.KeyOf(item); e.contests[key] != nil {
+			e.loop.Queue.Touch(key, 0)
+		}
+	}
+	e.loop.Sources = []reconcile.Source{{Storage: candidatesStorage, Seen: e.set, Gone: e.unset}, {Storage: reconcile.LeaseStorage, Changed: func(d cache.Delivery) { mark(d.Item()) }}}
+	e.loop.Reconcile = func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+		if key == removal {
+			return reconcile.Result{After: e.remove(ctx)}, nil
+		}
+		return e.decide(ctx, key)
+	}
+	return e.loop.Run(ctx)
+}
+
+// set takes over what a candidate says now.
+func (e *Controller) set(item *cache.Item) {
+	var stored struct {
+		Metadata struct {
+			CreationTimestamp metav1.Time
+			DeletionTimestamp *metav1.Time
+		}
+		Spec coordinationv1alpha2.LeaseCandidateSpec
+	}
+	if !reconcile.Decode(item, &stored) {
+		e.unset(item)
+		return
+	}
+	key, lease := reconcile.KeyOf(item), reconcile.Key{Namespace: item.Namespace, Name: stored.Spec.LeaseName}
+	if e.entries[key].lease != lease {
+		e.unset(item)
+	}
+	e.entries[key] = entry{lease, stored.Metadata.DeletionTimestamp != nil}
+	c := e.contests[lease]
+	if c == nil {
+		c = &contest{candidates: map[string]*election.Candidate{}}
+		e.contests[lease] = c
+	}
+	c.candidates[item.Name] = election.Read(item.Name, item.Revision, stored.Metadata.CreationTimestamp, &stored.Spec)
+	e.loop.Queue.Touch(lease, 0)
+}
+
+// unset forgets a candidate.
+func (e *Controller) unset(item *cache.Item) {
+	key := reconcile.KeyOf(item)
+	of, ok := e.entries[key]
+	if !ok {
+		return
+	}
+	delete(e.entries, key)
+	c := e.contests[of.lease]
+	if delete(c.candidates, item.Name); len(c.candidates) == 0 {
+		delete(e.contests, of.lease)
+	}
+	e.loop.Queue.Touch(of.lease, 0)
+}
+
+// decide takes the next step of an election.
+func (e *Controller) decide(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+	c := e.contests[key]
+	if c == nil || len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
+		return r, nil // nobody stands any more, or for a Lease that there cannot be
+	}
+	var have lease
+	if !have.read(e.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name)) {
+		return r, nil // what cannot be read says nothing until it is written again
+	}
+	all := make([]*election.Candidate, 0, len(c.candidates))
+	for _, one := range c.candidates {
+		all = append(all, one)
+	}
+	now := e.Now()
+	step, err := election.Decide(have.spec, all, now, e.Wait)
+	switch {
+	case len(step.Ask) > questionsAtOnce:
+		r.After = 1 // others have their turn
+	case !step.Due.IsZero():
+		r.After = max(step.Due.Sub(now), 1)
+	}
+	e.complain(ctx, c, key, err)
+	if err = e.ask(ctx, key, step.Ask, now); err == nil && step.Lease != nil {
+		err = e.write(ctx, key, &have, step.Lease)
+	}
+	return r, err
+}
+
+// complain says why nobody can be chosen, once.
+func (e *Controller) complain(ctx context.Context, c *contest, key reconcile.Key, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != c.problem {
+		e.problems.Log(ctx, e.Log, slog.LevelInfo, "nobody can be chosen to lead", "namespace", key.Namespace, "lease", key.Name, "reason", text)
+	}
+	c.problem = text
+}
+
+// lease is what counts of a Lease.
+type lease struct {
+	revision int64                     // 0: there is none
+	spec     *coordinationv1.LeaseSpec // nil: there is none
+}
+
+// read takes over a Lease, or that there is none, and says whether it can be read.
+func (l *lease) read(item *cache.Item) bool {
+	if item == nil {
+		return true
+	}
+	var stored struct{ Spec coordinationv1.LeaseSpec }
+	if !reconcile.Decode(item, &stored) {
+		return false
+	}
+	l.revision, l.spec = item.Revision, &stored.Spec
+	return true
+}

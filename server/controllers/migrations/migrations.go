@@ -1,0 +1,277 @@
+// Package migrations stores objects again that were stored in another form than they would be now.
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/storagemigration"
+	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/permits"
+	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const (
+	// Storage is where StorageVersionMigrations are.
+	Storage = "storageversionmigrations.storagemigration.k8s.io"
+	path    = "/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations"
+	// Switch is the name of this controller in --controllers, its agent, and the name of its queue.
+	Switch = "storage-version-migrator-controller"
+)
+
+// forMigrations: clients that may create a StorageVersionMigration ask for all objects of a resource to be stored again.
+// The objects mean the same afterwards, and nobody is shown any of them.
+var forMigrations = permits.OfServer("storage migrations")
+
+// Controller does what StorageVersionMigrations ask for: each object of a resource that lies in the table in another form
+// than it would be stored in now is stored again. It does one migration at a time and one object at a time, and rests as
+// long as it worked, so that others who write find the database free at least half of the time. What it has done stays
+// done when it ends: a server that goes on then finds it done.
+type Controller struct {
+	reconcile.Base
+	Catalogue *kinds.Catalogue
+	Follow    func() // has Catalogue know all definitions that Cache has; nil: it does
+	Objects   Restorer
+
+	loop *reconcile.Loop
+}
+
+// Restorer stores the objects of a resource again; objects.Store is one.
+type Restorer interface {
+	Restore(ctx context.Context, p permits.Permit, r *kinds.Resource, after sqlstore.Key) (objects.Restored, error)
+}
+
+const (
+	// migrationAwaits is how long a resource may come later than its migration: both may
+	// stand in one manifest.
+	migrationAwaits = time.Minute
+	// migrationPasses is how often a resource is looked through until nothing is to be
+	// written any more.
+	migrationPasses = 10
+	// migrationRests is how long a rest between two pages is at most.
+	migrationRests = time.Second
+	// resyncEvery is how often all migrations are looked at again.
+	resyncEvery = 10 * time.Minute
+	// migrationTries is after how long a rest, in Retry, an error is the end of a migration.
+	migrationTries = 64
+)
+
+// Run works until ctx ends.
+func (m *Controller) Run(ctx context.Context) error {
+	m.loop = &reconcile.Loop{Base: m.Base, Reconcile: m.reconcile, Resync: resyncEvery, Failure: "a storage migration is interrupted"}
+	m.loop.Sources = []reconcile.Source{m.loop.Objects(Storage, nil)}
+	return m.loop.Run(ctx)
+}
+
+// reconcile does a migration, as it is now.
+func (m *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+	var asked storagemigrationv1alpha1.StorageVersionMigration
+	if !reconcile.Decode(m.Cache.Get(Storage, "", key.Name), &asked) || asked.DeletionTimestamp != nil || finished(&asked) {
+		return r, nil
+	}
+	err = m.migrate(ctx, &asked)
+	var failure *migrationFailure
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, errMigrationGone):
+		return r, nil
+	case errors.As(err, &failure):
+	default:
+		if backoff, _ := m.loop.Queue.Backoff(key); passing(err) || backoff < min(migrationTries*m.loop.Retry, reconcile.LongestBackoff) {
+			return r, err
+		}
+		m.Log.Error("a storage migration has failed", "name", key.Name, "error", err)
+		failure = &migrationFailure{"migration encountered unhandled error"}
+	}
+	if failure.message == notThere && m.Now().Before(asked.CreationTimestamp.Add(migrationAwaits)) {
+		return r, reconcile.ErrRetry
+	}
+	return r, m.say(ctx, &asked, conditionOf(storagemigrationv1alpha1.MigrationFailed, "StorageVersionMigrationFailed", failure.message, m.Now()))
+}
+
+// migrationFailure is the end of a migration, in the words of a stock controller.
+type migrationFailure struct{ message string }
+
+func (e *migrationFailure) Error() string { return e.message }
+
+const notThere = "resource does not exist in discovery"
+
+// errMigrationGone: nobody asks for a migration any more.
+var errMigrationGone = errors.New("the migration is gone")
+
+func finished(m *storagemigrationv1alpha1.StorageVersionMigration) bool {
+	return storagemigration.Is(m, storagemigrationv1alpha1.MigrationSucceeded) || storagemigration.Is(m, storagemigrationv1alpha1.MigrationFailed)
+}
+
+// passing says whether an error tells of the database or of a key server, and not of an
+// object: it passes without anybody doing anything for the migration.
+func passing(err error) bool {
+	for _, e := range []error{sqlstore.ErrBusy, sqlstore.ErrUnavailable, sqlstore.ErrUncertain, sqlstore.ErrClosed, sqlstore.ErrKeyUnavailable} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// migrate does a migration that is not finished, from the beginning.
+func (m *Controller) migrate(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration) error {
+	home, err := m.home(asked)
+	if err != nil {
+		return err
+	}
+	if asked.Status.ResourceVersion == "" {
+		revision := strconv.FormatInt(m.Cache.Snapshot(home.Storage.Key).Revision, 10)
+		if err := m.say(ctx, asked, func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) { s.ResourceVersion = revision }); err != nil {
+			return err
+		}
+	}
+	began := conditionOf(storagemigrationv1alpha1.MigrationRunning, "StorageVersionMigrationInProgress", "", m.Now())
+	if err := m.say(ctx, asked, began); err != nil {
+		return err
+	}
+	for range migrationPasses {
+		written, err := m.pass(ctx, asked)
+		if err != nil {
+			return err
+		}
+		if written == 0 {
+			return m.say(ctx, asked, conditionOf(storagemigrationv1alpha1.MigrationSucceeded, "StorageVersionMigrationSucceeded", "", m.Now()))
+		}
+	}
+	return errors.New("objects are still written in an older form, as by a server with another configuration")
+}
+
+// home is the resource of the stored version of what is to be migrated, by its definition as it was when the
+// migration was asked for, or later: by an earlier one nothing might be left to do.
+func (m *Controller) home(asked *storagemigrationv1alpha1.StorageVersionMigration) (*kinds.Resource, error) {
+	if m.Follow != nil {
+		m.Follow()
+	}
+	of := asked.Spec.Resource
+	r := m.Catalogue.Lookup(of.Group, of.Version, of.Resource)
+	switch {
+	case r == nil || r.Off:
+		return nil, &migrationFailure{notThere}
+	case r.Storage == nil:
+		return nil, &migrationFailure{"resource not found"}
+	}
+	home := m.Catalogue.ByStorage(r.Storage.Key)
+	if home == nil { // its definition went just now
+		return nil, &migrationFailure{notThere}
+	}
+	return home, nil
+}
+
+// pass looks through a resource once. It tells how many objects were not in their newest form.
+func (m *Controller) pass(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration) (written int, err error) {
+	var after sqlstore.Key
+	for {
+		if m.gone(asked) {
+			return written, errMigrationGone
+		}
+		home, err := m.home(asked) // which may store another version meanwhile
+		if err != nil {
+			return written, err
+		}
+		began := time.Now()
+		page, err := m.Objects.Restore(ctx, forMigrations, home, after)
+		if err != nil {
+			return written, fmt.Errorf("behind %v: %w", after, err)
+		}
+		written += page.Written + page.Raced
+		if !page.More {
+			return written, nil
+		}
+		after = page.Last
+		if err := pause(ctx, min(time.Since(began), migrationRests)); err != nil {
+			return written, err
+		}
+	}
+}
+
+// gone says that a migration was deleted, or finished by somebody else.
+func (m *Controller) gone(asked *storagemigrationv1alpha1.StorageVersionMigration) bool {
+	item := m.Cache.Get(Storage, "", asked.Name)
+	var now storagemigrationv1alpha1.StorageVersionMigration
+	return item == nil || item.Corrupt == nil && (!reconcile.Decode(item, &now) || now.UID != asked.UID || now.DeletionTimestamp != nil || finished(&now))
+}
+
+// say changes the status of a migration, as often as somebody else is faster. Afterwards
+// asked is the migration as it is.
+func (m *Controller) say(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
+	path := path + "/" + url.PathEscape(asked.Name)
+	for tries := 1; ; tries++ {
+		change(&asked.Status)
+		var now storagemigrationv1alpha1.StorageVersionMigration
+		err := m.API.Call(ctx, Switch, http.MethodPut, path+"/status", reconcile.JSON, asked, &now)
+		if apierrors.IsConflict(err) && tries < migrationPasses {
+			if err = m.API.Call(ctx, Switch, http.MethodGet, path, "", nil, &now); err == nil {
+				if now.UID != asked.UID || finished(&now) {
+					return errMigrationGone
+				}
+				*asked = now
+				continue
+			}
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return errMigrationGone
+		case err != nil:
+			return err
+		}
+		*asked = now
+		return nil
+	}
+}
+
+// conditionOf puts a condition that is true into a status that lacks it. What is finished
+// runs no more.
+func conditionOf(t storagemigrationv1alpha1.MigrationConditionType, reason, message string, now time.Time) func(*storagemigrationv1alpha1.StorageVersionMigrationStatus) {
+	return func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) {
+		own := storagemigrationv1alpha1.MigrationCondition{
+			Type: t, Status: corev1.ConditionTrue, LastUpdateTime: metav1.NewTime(now), Reason: reason, Message: message,
+		}
+		known := false
+		for i := range s.Conditions {
+			switch c := &s.Conditions[i]; c.Type {
+			case t:
+				known = true
+				if c.Status != own.Status {
+					*c = own
+				}
+			case storagemigrationv1alpha1.MigrationRunning:
+				c.Status = corev1.ConditionFalse
+			}
+		}
+		if !known {
+			s.Conditions = append(s.Conditions, own)
+		}
+	}
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,113 @@
+package namespaces
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// A create that found its namespace may commit after the namespace began to terminate, and
+// even after it is gone: webhooks are asked in between, and another server may not have heard
+// yet. A pause before namespaces are emptied makes that rare. Here it is undone:
+//
+// Revisions are one sequence, and memory has them in order. When it has the one with which a
+// namespace went, it has each object that was made in it before: what is left of these is
+// deleted at once. What is made in it later, as long as there is no namespace of that name,
+// is found by looks after one second, two, four and so on up to 64: longer, all in all, than a
+// request may take. A name that is used again is safe: objects of the new namespace are
+// younger than the end of the old one.
+//
+// Only a namespace that was terminating leaves orphans. One that went otherwise was taken away
+// by an operator, with `store repair --delete`, because nobody could read it: what is in it is
+// as good as before, and waits for the namespace to be made again.
+//
+// A server that dies with a namespace just gone may leave such an object behind, and so may
+// one whose controller is on standby.
+
+// orphaned is a namespace that is gone, in which objects may be left.
+type orphaned struct {
+	name string
+	end  int64     // the revision with which it went
+	at   time.Time // the next look
+	wait time.Duration
+}
+
+const (
+	orphansLongest = 64 * time.Second
+	orphansMost    = 10_000 // namespaces that are looked at; then the oldest are no more
+)
+
+// ended says of a namespace's deletion that it is the end of its termination, by the last
+// state that it carries. What is corrupt says nothing of that kind.
+func ended(d cache.Delivery) bool {
+	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
+}
+
+// sweep looks at the namespaces that are due, and says when the next is; 0: none waits.
+func (n *Controller) sweep(ctx context.Context) (next time.Duration) {
+	now := n.Now()
+	n.orphans = slices.DeleteFunc(n.orphans, func(o *orphaned) bool {
+		if !o.at.After(now) {
+			if list := n.left(o); len(list) > 0 {
+				n.running.Go(func() { n.remove(ctx, list) })
+			}
+			o.wait = max(2*o.wait, time.Second)
+			o.at = now.Add(o.wait)
+		}
+		if left := o.at.Sub(now); next == 0 || left < next {
+			next = left
+		}
+		return o.wait > orphansLongest
+	})
+	return next
+}
+
+// orphan is an object whose namespace is gone.
+type orphan struct {
+	resource *kinds.Resource
+	*cache.Item
+}
+
+// left are the objects that a namespace left. Whether there is a namespace of that name is
+// looked at last: one that comes meanwhile has objects of its own.
+func (n *Controller) left(o *orphaned) (list []orphan) {
+	for _, r := range n.inside() {
+		n.Cache.Snapshot(r.Storage.Key).Ascend(o.name, "", "", func(it *cache.Item) bool {
+			list = append(list, orphan{r, it})
+			return true
+		})
+	}
+	if n.Homeless || n.Cache.Get("namespaces", "", o.name) != nil {
+		list = slices.DeleteFunc(list, func(it orphan) bool { return it.Created >= o.end })
+	}
+	return list
+}
+
+// remove deletes objects, whatever holds them: nobody can take a finalizer off in a namespace
+// that is not there. Another object that has come in the place of one stays.
+func (n *Controller) remove(ctx context.Context, list []orphan) {
+	for _, o := range list {
+		path, uid := collection(o.resource, o.Namespace)+"/"+url.PathEscape(o.Name), types.UID(o.Meta().UID)
+		options := metav1.DeleteOptions{
+			TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+			Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
+		}
+		err := n.API.Call(ctx, agent, http.MethodDelete, path, reconcile.JSON, &options, nil)
+		if err == nil && n.Cache.Get(o.resource.Storage.Key, o.Namespace, o.Name) != nil {
+			free := map[string]any{"metadata": map[string]any{"uid": uid, "finalizers": nil}}
+			err = n.API.Call(ctx, agent, http.MethodPatch, path, reconcile.MergePatch, free, nil)
+		}
+		if reconcile.Current(err) != nil && ctx.Err() == nil {
+			n.Log.Warn("an object is left of a namespace that is gone", "resource", o.resource.Plural, "namespace", o.Namespace, "name", o.Name, "error", err)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Package networks keeps ServiceCIDRs, and IPAddresses in step with Services.
+package networks
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds/core"
+)
+
+const (
+	addressesPath = "/apis/networking.k8s.io/v1beta1/ipaddresses"
+	cidrsPath     = "/apis/networking.k8s.io/v1beta1/servicecidrs"
+	// serverAgent, rangeAgent and addressAgent are the field managers of what Addresses writes: the default ServiceCIDR, its
+	// status, and IPAddresses.
+	serverAgent  = "kube-apiserver"
+	rangeAgent   = "kubernetes-service-cidr-controller"
+	addressAgent = "ipallocator-repair-controller"
+
+	// repairEvery is how often Services and IPAddresses are compared.
+	repairEvery = 3 * time.Minute
+	// addressGrace is how long an IPAddress may be without its Service: a client that asks for it before the Service is
+	// there needs some time.
+	addressGrace = time.Minute
+)
+
+// The keys of Addresses.
+var (
+	network   = reconcile.Key{Name: "the default ServiceCIDR"}
+	addresses = reconcile.Key{Name: "IPAddresses of Services"}
+)
+
+// Addresses keeps the default ServiceCIDR, and IPAddresses in step with Services: an address that was taken before there
+// were IPAddresses gets one, and one whose Service is gone, or has it no longer, is deleted. It looks through all
+// Services every few minutes: that is a reading of their bytes, and a write for each that is out of step, one at a time.
+type Addresses struct {
+	reconcile.Base
+	Networks []netip.Prefix // of the default ServiceCIDR
+}
+
+// Run works until ctx ends.
+func (s *Addresses) Run(ctx context.Context) error {
+	l := &reconcile.Loop{Base: s.Base, Keys: []reconcile.Key{network, addresses}, Resync: repairEvery, Failure: "cannot keep service networks or addresses"}
+	l.Sources = []reconcile.Source{{
+		Storage: core.ServiceCIDRStorage, Scope: cache.Scope{Name: core.DefaultServiceCIDR},
+		Changed: func(cache.Delivery) { l.Queue.Touch(network, 0) },
+	}}
+	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+		if key == network {
+			return r, s.network(ctx)
+		}
+		return r, s.addresses(ctx)
+	}
+	return l.Run(ctx)
+}
+
+// network makes sure that there is the default ServiceCIDR, and that it says that it is
+// ready where it says nothing.
+func (s *Addresses) network(ctx context.Context) error {
+	item := s.Cache.Get(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR)
+	if item == nil {
+		return CreateDefaultCIDR(ctx, s.API, s.Networks, s.Now())
+	}
+	var c networkingv1beta1.ServiceCIDR
+	if !reconcile.Decode(item, &c) || c.DeletionTimestamp != nil {
+		return nil
+	}
+	if !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
+		s.Log.Warn("the default ServiceCIDR has other networks than this server was started with", "has", c.Spec.CIDRs, "started", s.Networks)
+	}
+	return s.sayReady(ctx, &c)
+}
+
+// sayReady says that the default ServiceCIDR is ready, where nobody says whether it is and it
+// has the networks of this server.
+func (s *Addresses) sayReady(ctx context.Context, c *networkingv1beta1.ServiceCIDR) error {
+	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.ServiceCIDRConditionReady)
+	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
+		return nil
+	}
+	return applyReady(ctx, s.API, rangeAgent, c.Name, defaultReady(s.Now()))
+}
+
+func texts(networks []netip.Prefix) []string {
+	list := make([]string, len(networks))
+	for i, n := range networks {
+		list[i] = n.Masked().String()
+	}
+	return list
+}
+
+// CreateDefaultCIDR writes the ServiceCIDR of the networks that a server was started
+// with, if there is none.
+func CreateDefaultCIDR(ctx context.Context, api reconcile.API, networks []netip.Prefix, now time.Time) error {
+	c := networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: core.DefaultServiceCIDR}}
+	c.Spec.CIDRs = texts(networks)
+	if err := api.Call(ctx, serverAgent, http.MethodPost, cidrsPath, reconcile.JSON, &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return applyReady(ctx, api, rangeAgent, core.DefaultServiceCIDR, defaultReady(now))
+}
+
+func defaultReady(now time.Time) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes default Service CIDR is ready", LastTransitionTime: metav1.NewTime(now)}
+}
+
+// applyReady writes the condition Ready of a ServiceCIDR, whoever wrote it before.
+func applyReady(ctx context.Context, api reconcile.API, agent, name string, ready metav1.Condition) error {
+	condition := map[string]any{
+		"type": networkingv1beta1.ServiceCIDRConditionReady, "status": ready.Status, "message": ready.Message, "lastTransitionTime": ready.LastTransitionTime,
+	}
+	if ready.Reason != "" { // the agent owns no field that it does not set
+		condition["reason"] = ready.Reason
+	}
+	body := map[string]any{
+		"apiVersion": networkingv1beta1.SchemeGroupVersion.String(), "kind": "ServiceCIDR",
+		"metadata": map[string]any{"name": name}, "status": map[string]any{"conditions": []any{condition}},
+	}
+	path := cidrsPath + "/" + url.PathEscape(name) + "/status?force=true&fieldManager=" + agent
+	return api.Call(ctx, agent, http.MethodPatch, path, reconcile.Apply, body, nil)
+}
+
+// addresses compares Services and IPAddresses.
+func (s *Addresses) addresses(ctx context.Context) error {
+	// Services are looked at after the addresses: one that is written meanwhile writes its own.
+	there := s.Cache.Snapshot(core.IPAddressStorage)
+	held := map[netip.Addr]*networkingv1beta1.IPAddress{} // as it should be
+	unread := 0                                           // Services that hold addresses which nobody knows, such as those without their key
+	s.Cache.Snapshot("services").Ascend("", "", "", func(item *cache.Item) bool {
+		var service struct{ Spec corev1.ServiceSpec }
+		if !reconcile.Decode(item, &service) {
+			unread++
+		} else {
+			for _, ip := range service.Spec.ClusterIPs {
+				if addr, err := netip.ParseAddr(ip); err == nil {
+					held[addr] = core.ServiceAddress(addr, item.Namespace, item.Name)
+				}
+			}
+		}
+		return true
+	})
+	var stale []*cache.Item
+	there.Ascend("", "", "", func(item *cache.Item) bool {
+		var a networkingv1beta1.IPAddress
+		if !reconcile.Decode(item, &a) {
+			return true
+		}
+		addr, _ := netip.ParseAddr(a.Name)
+		want := held[addr]
+		delete(held, addr)
+		switch {
+		case want != nil && a.Spec.ParentRef != nil && *a.Spec.ParentRef == *want.Spec.ParentRef:
+		case a.Labels[core.LabelManagedBy] != core.ManagedByAllocator || unread > 0:
+		case s.Now().Sub(a.CreationTimestamp.Time) > addressGrace:
+			stale = append(stale, item)
+			if want != nil {
+				held[addr] = want
+			}
+		}
+		return true
+	})
+	for _, item := range stale {
+		if err := s.Delete(ctx, addressAgent, addressesPath+"/"+url.PathEscape(item.Name), item); reconcile.Current(err) != nil {
+			return err
+		}
+		s.Log.Info("an IPAddress that no Service holds is deleted", "address", item.Name)
+	}
+	for _, a := range held {
+		if err := s.API.Call(ctx, addressAgent, http.MethodPost, addressesPath, reconcile.JSON, a, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package networks
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds/core"
+)
+
+const (
+	// CIDRSwitch is the name of CIDRs in --controllers, and its field manager.
+	CIDRSwitch    = "service-cidr-controller"
+	cidrFinalizer = "networking.k8s.io/service-cidr-finalizer"
+
+	// cidrGrace is how long a ServiceCIDR that nobody needs waits until every server knows that it is being deleted.
+	cidrGrace = 10 * time.Second
+	// cidrsEvery is how often all are looked at again.
+	cidrsEvery = 10 * time.Minute
+)
+
+// CIDRs says which ServiceCIDRs are ready, and keeps one that is being deleted for as long as a Service has an address
+// of it that no other ServiceCIDR covers.
+//
+// Clients that may write ServiceCIDRs cause two writes for each, and while one waits, a look at all IPAddresses once a
+// second at most, and only while some of them are deleted.
+type CIDRs struct {
+	reconcile.Base
+
+	blocked map[string]bool         // by name: addresses keep it
+	known   map[string]knownNetwork // of all ServiceCIDRs, by name
+}
+
+type knownNetwork struct {
+	revision int64
+	networks []netip.Prefix
+}
+
+// Run works until ctx ends.
+func (s *CIDRs) Run(ctx context.Context) error {
+	s.blocked = map[string]bool{}
+	l := &reconcile.Loop{Base: s.Base, Reconcile: s.reconcile, Resync: cidrsEvery, Failure: "cannot keep a ServiceCIDR"}
+	unblock := func() { // soon, and together for all that changes until then
+		for name := range s.blocked {
+			l.Queue.Plan(reconcile.Key{Name: name}, l.Retry)
+		}
+	}
+	all := l.Objects(core.ServiceCIDRStorage, nil)
+	seen := all.Seen
+	all.Changed = func(d cache.Delivery) {
+		switch d.Type {
+		case cache.Added: // it may cover what keeps others
+			unblock()
+			fallthrough
+		case cache.Modified:
+			seen(d.Item())
+		}
+	}
+	l.Sources = []reconcile.Source{all, {Storage: core.IPAddressStorage, Gone: func(*cache.Item) { unblock() }}}
+	return l.Run(ctx)
+}
+
+func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+	delete(s.blocked, key.Name)
+	var c networkingv1beta1.ServiceCIDR
+	if !reconcile.Decode(s.Cache.Get(core.ServiceCIDRStorage, "", key.Name), &c) {
+		return r, nil
+	}
+	if c.DeletionTimestamp == nil {
+		if err := s.finalize(ctx, &c, true); err != nil {
+			return r, err
+		}
+		return r, s.say(ctx, &c, metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes Service CIDR is ready"})
+	}
+	if s.needed(&c) {
+		s.blocked[key.Name] = true
+		return r, s.say(ctx, &c, metav1.Condition{
+			Status: metav1.ConditionFalse, Reason: networkingv1beta1.ServiceCIDRReasonTerminating,
+			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
+		})
+	}
+	if left := c.DeletionTimestamp.Add(cidrGrace).Sub(s.Now()); left > 0 {
+		return reconcile.Result{After: left}, nil
+	}
+	return r, s.finalize(ctx, &c, false)
+}
+
+// say writes the condition Ready, if it says something else.
+func (s *CIDRs) say(ctx context.Context, c *networkingv1beta1.ServiceCIDR, ready metav1.Condition) error {
+	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.ServiceCIDRConditionReady)
+	if said != nil && said.Status == ready.Status && (ready.Status == metav1.ConditionTrue || said.Reason == ready.Reason && said.Message == ready.Message) {
+		return nil
+	}
+	ready.LastTransitionTime = metav1.NewTime(s.Now())
+	return reconcile.Current(applyReady(ctx, s.API, CIDRSwitch, c.Name, ready))
+}
+
+// finalize adds the finalizer that keeps a ServiceCIDR, or takes it away.
+func (s *CIDRs) finalize(ctx context.Context, c *networkingv1beta1.ServiceCIDR, keep bool) error {
+	if slices.Contains(c.Finalizers, cidrFinalizer) == keep {
+		return nil
+	}
+	member := "finalizers"
+	if !keep {
+		member = "$deleteFromPrimitiveList/finalizers"
+	}
+	body := map[string]any{"metadata": map[string]any{"uid": c.UID, member: []string{cidrFinalizer}}}
+	return reconcile.Current(s.API.Call(ctx, CIDRSwitch, http.MethodPatch, cidrsPath+"/"+url.PathEscape(c.Name), string(types.StrategicMergePatchType), body, nil))
+}
+
+// needed says whether a Service has an address of a ServiceCIDR that no other one covers.
+func (s *CIDRs) needed(c *networkingv1beta1.ServiceCIDR) (found bool) {
+	own, others := map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
+	var ownBits, otherBits [129]bool // the lengths of prefixes among them
+	now := make(map[string]knownNetwork, len(s.known))
+	s.Cache.Snapshot(core.ServiceCIDRStorage).Ascend("", "", "", func(item *cache.Item) bool {
+		known, ok := s.known[item.Name]
+		if !ok || known.revision != item.Revision {
+			known = knownNetwork{item.Revision, networksOf(item)}
+		}
+		now[item.Name] = known
+		for _, n := range known.networks {
+			if item.Name == c.Name {
+				own[n], ownBits[n.Bits()] = true, true
+			} else {
+				others[n], otherBits[n.Bits()] = true, true
+			}
+		}
+		return true
+	})
+	s.known = now
+	s.Cache.Snapshot(core.IPAddressStorage).Ascend("", "", "", func(item *cache.Item) bool {
+		addr, err := netip.ParseAddr(item.Name)
+		if err == nil && covered(addr, own, &ownBits) && item.Meta().Labels[core.LabelManagedBy] == core.ManagedByAllocator {
+			found = !covered(addr, others, &otherBits)
+		}
+		return !found
+	})
+	return found
+}
+
+func networksOf(item *cache.Item) (list []netip.Prefix) {
+	var c networkingv1beta1.ServiceCIDR
+	if !reconcile.Decode(item, &c) {
+		return nil
+	}
+	for _, text := range c.Spec.CIDRs {
+		if n, err := netip.ParsePrefix(text); err == nil {
+			list = append(list, n.Masked())
+		}
+	}
+	return list
+}
+
+// covered says whether one of networks, of the lengths bits, has an address.
+func covered(addr netip.Addr, networks map[netip.Prefix]bool, bits *[129]bool) bool {
+	for n, any := range bits[:addr.BitLen()+1] {
+		if any {
+			if prefix, err := addr.Prefix(n); err == nil && networks[prefix] {
+				return true
+			}
+		}
+	}
+	return false
+}

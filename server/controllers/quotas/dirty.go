@@ -1,0 +1,84 @@
+package quotas
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// dirtyFor is how long admission has to leave a quota alone until what was found counts, where that is less than was
+	// recorded.
+	dirtyFor = 500 * time.Millisecond
+	// longestDirty is when it counts though admission goes on recording.
+	longestDirty = 3 * time.Second
+)
+
+// dirtyQuotas are, by namespace and name, the quotas of which less was found than is recorded.
+// Admission records what a write uses before the object is there: who counts in between would
+// take that back, and the quota would allow one object too many. So a quota is dirty until what was found counts.
+type dirtyQuotas map[string]map[string]dirty
+
+type dirty struct {
+	revision int64     // of the quota
+	at       time.Time // since when it is at that
+	since    time.Time // since when less is found
+	held     bool      // what is recorded stays for now
+}
+
+// keep says when to count again because quotas are dirty; 0: none is. As long as one is, the statuses that are to be get what is recorded where less
+// was found, for all quotas of the namespace: they are counted together. But none waits longer than
+// longestDirty for others, which somebody may keep dirty.
+func (all dirtyQuotas) keep(namespace string, quotas []*corev1.ResourceQuota, revisions []int64, statuses []corev1.ResourceQuotaStatus, now time.Time) (next time.Duration) {
+	before, left := all[namespace], map[string]dirty{}
+	for i, one := range quotas {
+		if !lowered(one.Status.Used, statuses[i].Used) {
+			continue
+		}
+		d, ok := before[one.Name]
+		if !ok {
+			d.since = now
+		}
+		if d.revision != revisions[i] {
+			d.revision, d.at = revisions[i], now
+		}
+		d.held = false
+		left[one.Name] = d
+		wait := min(d.at.Add(dirtyFor).Sub(now), d.since.Add(longestDirty).Sub(now))
+		if wait > 0 && (next == 0 || wait < next) {
+			next = wait
+		}
+	}
+	if delete(all, namespace); len(left) > 0 {
+		all[namespace] = left // until it is written, which may have to be tried again
+	}
+	if next == 0 {
+		return 0
+	}
+	for i, one := range quotas {
+		d, ok := left[one.Name]
+		if d.held = ok && now.Sub(d.since) < longestDirty; !d.held {
+			continue // nothing is lowered, or that has waited long enough
+		}
+		left[one.Name] = d
+		used := maps.Clone(statuses[i].Used)
+		for name, amount := range used {
+			if was, ok := one.Status.Used[name]; ok && amount.Cmp(was) < 0 {
+				used[name] = was
+			}
+		}
+		statuses[i].Used = used
+	}
+	return next
+}
+
+// written says that a quota is not dirty any more, unless what was written is what it had recorded.
+func (all dirtyQuotas) written(namespace, name string) {
+	if all[namespace][name].held {
+		return
+	}
+	if delete(all[namespace], name); len(all[namespace]) == 0 {
+		delete(all, namespace)
+	}
+}

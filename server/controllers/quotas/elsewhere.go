@@ -1,0 +1,116 @@
+package quotas
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+// What counting objects of other servers may cost. Who makes a quota of them causes it.
+const (
+	awayTimeout = 5 * time.Second // for all of one resource in one namespace
+	awayPage    = 500             // objects that are listed at once
+	awayMost    = 20              // pages
+	awayRest    = 5 * time.Minute // a group that did not answer is not asked for so long
+	awayKept    = time.Minute     // what was counted is not counted anew for so long
+)
+
+// awayCounts counts objects that other servers have. Nobody tells when they go: they are
+// counted when the other quotas of their namespace are, and all over from time to time.
+type awayCounts struct {
+	// served are the resources that can be counted; nil: it is to be asked which.
+	served map[schema.GroupResource]*schema.GroupVersionResource
+	silent map[string]time.Time // groups that did not answer, and until when they are not asked
+	kept   map[awayKey]awayCount
+}
+
+type awayKey struct {
+	namespace string
+	resource  schema.GroupResource
+}
+
+type awayCount struct {
+	n     int
+	known bool
+	until time.Time
+}
+
+// elsewhere finds a resource of another server that can be counted.
+func (q *Controller) elsewhere(r schema.GroupResource) *schema.GroupVersionResource {
+	if q.Elsewhere == nil {
+		return nil
+	}
+	if q.away.served == nil {
+		q.away.served = map[schema.GroupResource]*schema.GroupVersionResource{}
+		list, _ := q.Elsewhere.Resources()
+		for i := range list {
+			one := &list[i]
+			if key := one.GroupResource(); one.Namespaced && q.away.served[key] == nil && slices.Contains(one.Verbs, "list") {
+				q.away.served[key] = &one.GroupVersionResource
+			}
+		}
+	}
+	return q.away.served[r]
+}
+
+// count is how many objects of a resource a namespace has, as far as another server tells.
+func (a *awayCounts) count(ctx context.Context, q *Controller, namespace string, r schema.GroupResource) (n int, known bool) {
+	now := q.Now()
+	one := q.elsewhere(r)
+	if one == nil || now.Before(a.silent[r.Group]) {
+		return 0, false
+	}
+	maps.DeleteFunc(a.kept, func(_ awayKey, c awayCount) bool { return !now.Before(c.until) })
+	maps.DeleteFunc(a.silent, func(_ string, until time.Time) bool { return !now.Before(until) })
+	key := awayKey{namespace, r}
+	if c, ok := a.kept[key]; ok {
+		return c.n, c.known
+	}
+	n, known, err := pages(ctx, q.API, one, namespace)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		q.Log.Info("cannot count the objects of another server", "resource", r, "namespace", namespace, "error", err)
+		if a.silent == nil {
+			a.silent = map[string]time.Time{}
+		}
+		a.silent[r.Group] = q.Now().Add(awayRest)
+	default:
+		if a.kept == nil {
+			a.kept = map[awayKey]awayCount{}
+		}
+		a.kept[key] = awayCount{n, known, now.Add(awayKept)}
+	}
+	return n, known
+}
+
+// pages counts objects page by page; known is false where there are too many.
+func pages(ctx context.Context, api reconcile.API, r *schema.GroupVersionResource, namespace string) (n int, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, awayTimeout)
+	defer cancel()
+	path := "/apis/" + r.Group + "/" + r.Version + "/namespaces/" + namespace + "/" + r.Resource + "?limit=" + strconv.Itoa(awayPage)
+	next := ""
+	for range awayMost {
+		var page struct {
+			metav1.ListMeta `json:"metadata"`
+			Items           []struct{} `json:"items"`
+		}
+		if err := api.Call(ctx, agent, http.MethodGet, path+next, "", nil, &page); err != nil {
+			return 0, false, err
+		}
+		if n += len(page.Items); page.Continue == "" {
+			return n, true, nil
+		}
+		next = "&continue=" + url.QueryEscape(page.Continue)
+	}
+	return 0, false, nil
+}

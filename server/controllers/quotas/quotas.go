@@ -1,0 +1,265 @@
+// Package quotas keeps the status of ResourceQuotas.
+package quotas
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/admission/quota"
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/claims"
+	"github.com/rowlock/rowlock/server/controllers/definitions"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+const (
+	quotasStorage = "resourcequotas"
+	agent         = reconcile.ManagerAgent + "resourcequota-controller" // field manager of what Controller writes
+)
+
+// Controller keeps the status of ResourceQuotas: it copies what they limit from their spec, and counts what there is of
+// that: when a quota is new or limits something else, when something goes that counts, and all over from time to time.
+// Admission adds to the count what comes.
+//
+// All quotas of a namespace are counted together, in one look through what they limit there: pods, services, claims of
+// volumes and of devices are decoded, others are only counted. Clients that may delete such objects cause that, no more
+// often than that it takes a sixth of the time; and clients that may create quotas a watch of each resource that one limits.
+type Controller struct {
+	reconcile.Base
+	Catalogue *kinds.Catalogue
+	Elsewhere reconcile.Elsewhere // nil: there are no other servers
+	Every     time.Duration       // how often all is counted; 0: 5 minutes; less: never
+	Priority  *reconcile.Meter    // of namespaces where quotas have not been counted yet; nil: not measured
+
+	loop   *reconcile.Loop
+	limits limits
+	away   awayCounts
+	dirty  dirtyQuotas
+}
+
+// tidying is the key of the look at which resources there are, everything that of the look at all quotas; others have a
+// namespace.
+var (
+	tidying    = reconcile.Key{Name: "resources"}
+	everything = reconcile.Key{Name: "quotas"}
+)
+
+const (
+	// tidyEvery is how often it is looked whether resources are there by now that quotas limit.
+	tidyEvery = 30 * time.Second
+	// recheck is when a namespace is counted again of which less was found than was recorded, or that had a limit of which
+	// admission did not know: what was admitted may not have been stored then.
+	recheck = 5 * time.Second
+	// contended is how long a quota rests that others have written meanwhile.
+	contended = 100 * time.Millisecond
+	// restShare is how many times as long as a count a namespace rests.
+	restShare = 5
+)
+
+// Run works until ctx ends.
+func (q *Controller) Run(ctx context.Context) error {
+	q.Every = cmp.Or(q.Every, 5*time.Minute)
+	l := &reconcile.Loop{Base: q.Base, Reconcile: q.reconcile, Failure: "cannot keep the status of ResourceQuotas", Queue: &reconcile.Queue[reconcile.Key, string]{Urgent: q.Priority}}
+	q.loop = l
+	l.Begin = func(context.Context) error {
+		if q.limits, q.dirty = newLimits(), (dirtyQuotas{}); q.Every > 0 {
+			l.Queue.Plan(everything, q.Every)
+		}
+		return nil
+	}
+	l.Sources = []reconcile.Source{
+		{Storage: quotasStorage, Seen: q.touch, Changed: func(d cache.Delivery) {
+			item, before := d.Item(), d.Event.Prev
+			switch {
+			case d.Type == cache.Deleted:
+				l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+			case before != nil && bytes.Equal(scan.Lookup(item.JSON(), "spec"), scan.Lookup(before.JSON(), "spec")):
+				// Admission has counted something, or this controller.
+			default:
+				q.touch(item)
+			}
+		}},
+		{Storage: definitions.Storage, Changed: func(cache.Delivery) {
+			if len(q.limits.unknown) > 0 {
+				l.Queue.Plan(tidying, time.Second) // the resource is served soon
+			}
+		}},
+	}
+	return l.Run(ctx)
+}
+
+// touch has a namespace counted, soon if a quota has not been.
+func (q *Controller) touch(item *cache.Item) {
+	key := reconcile.Key{Namespace: item.Namespace}
+	if obj := q.decode(item, q.Catalogue.ByStorage(quotasStorage)); obj != nil && quota.Unmeasured(obj.(*corev1.ResourceQuota)) {
+		q.loop.Queue.Urge(key)
+	} else {
+		q.loop.Queue.Touch(key, 0)
+	}
+}
+
+// decode reads an object; nil: that cannot be done.
+func (q *Controller) decode(item *cache.Item, r *kinds.Resource) kinds.Object {
+	if item.Corrupt != nil || r == nil {
+		return nil
+	}
+	obj := r.New()
+	if _, err := q.Cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
+		return nil
+	}
+	return obj
+}
+
+func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+	q.away.served = nil // once for each look: quotas have many names
+	switch key {
+	case tidying:
+		if q.tidy(); len(q.limits.unknown) > 0 {
+			r.After = tidyEvery
+		}
+		return r, nil
+	case everything:
+		q.Cache.Snapshot(quotasStorage).Ascend("", "", "", func(item *cache.Item) bool {
+			q.loop.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+			return ctx.Err() == nil
+		})
+		return reconcile.Result{After: q.Every}, nil
+	}
+	began := time.Now()
+	r.After, err = q.count(ctx, key.Namespace)
+	if took := time.Since(began); took > time.Millisecond {
+		r.Rest = restShare * took
+	}
+	return r, err
+}
+
+// tidy has namespaces counted that limit what is there by now.
+func (q *Controller) tidy() {
+	for namespace, list := range q.limits.unknown {
+		for _, r := range list {
+			if q.limits.resource(q.Catalogue, r) != nil || q.elsewhere(r) != nil {
+				q.loop.Queue.Urge(reconcile.Key{Namespace: namespace})
+				break
+			}
+		}
+	}
+}
+
+// count counts for the quotas of a namespace. It says when that is to be done again: 0:
+// when something changes.
+func (q *Controller) count(ctx context.Context, namespace string) (next time.Duration, err error) {
+	var quotas []*corev1.ResourceQuota
+	var revisions []int64
+	limited := corev1.ResourceList{}
+	q.Cache.Snapshot(quotasStorage).Ascend(namespace, "", "", func(item *cache.Item) bool {
+		if one, ok := q.decode(item, q.Catalogue.ByStorage(quotasStorage)).(*corev1.ResourceQuota); ok && one.DeletionTimestamp == nil {
+			quotas, revisions = append(quotas, one), append(revisions, item.Revision)
+			for name, amount := range one.Spec.Hard {
+				limited[name] = amount
+			}
+		}
+		return ctx.Err() == nil
+	})
+	q.follow(ctx, namespace, quota.Resources(limited))
+	counted := &objects{ctx: ctx, q: q, namespace: namespace}
+	statuses := quota.Recount(quotas, counted, q.Now())
+	next = q.dirty.keep(namespace, quotas, revisions, statuses, q.Now())
+	later := time.Duration(0)
+	for i, one := range quotas {
+		if ctx.Err() != nil {
+			return 0, nil
+		}
+		status := &statuses[i]
+		if quota.Same(&one.Status, status) {
+			continue
+		}
+		if lowered(one.Status.Used, status.Used) || quota.Unmeasured(one) {
+			later = recheck
+		}
+		one.Status = *status
+		path := "/api/v1/namespaces/" + namespace + "/resourcequotas/" + url.PathEscape(one.Name) + "/status"
+		switch e := q.API.Call(ctx, agent, http.MethodPut, path, reconcile.JSON, one, nil); {
+		case apierrors.IsConflict(e):
+			next = contended
+		case e == nil:
+			q.dirty.written(namespace, one.Name)
+		case e != nil && !apierrors.IsNotFound(e):
+			err = e
+		}
+	}
+	if next == 0 {
+		next = later
+	}
+	return next, err
+}
+
+// lowered says whether less is used of something than was recorded.
+func lowered(before, after corev1.ResourceList) bool {
+	for name, amount := range after {
+		if was, ok := before[name]; ok && amount.Cmp(was) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// follow has the loop watch the resources that a namespace limits: of what goes it is counted again.
+func (q *Controller) follow(ctx context.Context, namespace string, list []schema.GroupResource) {
+	came, left := q.limits.set(q.Catalogue, namespace, list, func(r schema.GroupResource) bool { return q.elsewhere(r) != nil })
+	if len(left) > 0 {
+		q.loop.Leave(func(storage string) bool { return left[storage] })
+	}
+	for _, storage := range came {
+		q.loop.Watch(ctx, reconcile.Source{
+			Storage: storage,
+			Changed: func(d cache.Delivery) {
+				if item := d.Item(); q.limits.has(storage, item.Namespace) && frees(storage, d) {
+					q.loop.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
+				}
+			},
+			// What is watched is served anew, or no more, or changes too fast.
+			Lost: func() {
+				for _, namespace := range q.limits.lost(storage) {
+					q.loop.Queue.Touch(reconcile.Key{Namespace: namespace}, 0)
+				}
+			},
+		})
+	}
+	if len(q.limits.unknown[namespace]) > 0 {
+		q.loop.Queue.Plan(tidying, tidyEvery)
+	}
+}
+
+// frees says whether a change may have freed something that a quota limits.
+func frees(storage string, d cache.Delivery) bool {
+	if d.Type == cache.Deleted {
+		return true
+	}
+	item, before := d.Item(), d.Event.Prev
+	if before == nil || before.Corrupt != nil || item.Corrupt != nil {
+		return d.Type == cache.Modified
+	}
+	differ := func(path ...string) bool {
+		return !bytes.Equal(scan.Lookup(item.JSON(), path...), scan.Lookup(before.JSON(), path...))
+	}
+	switch storage {
+	case "pods":
+		return differ("status", "phase") || differ("metadata", "deletionGracePeriodSeconds") || differ("spec", "containers")
+	case "services":
+		return differ("spec")
+	case claims.Storage:
+		return differ("spec") || differ("status", "allocatedResources") || differ("status", "capacity")
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+package reconcile
+
+import (
+	"net/url"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+)
+
+// LeaseStorage is where Leases are in the cache.
+const LeaseStorage = "leases.coordination.k8s.io"
+
+// LeasesPath is where the API has the Leases of a namespace.
+func LeasesPath(namespace string) string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + url.PathEscape(namespace) + "/leases"
+}
+
+// observed is a Lease as it was seen to change. Clocks of machines are never compared: a Lease that has a holder counts
+// until it has not changed for as long as it says, by the clock of the observer.
+type observed struct {
+	last string    // what distinguishes a version from others
+	at   time.Time // since when it is that; zero: it was not seen
+}
+
+// see takes over a version of the Lease.
+func (o *observed) see(version string, at time.Time) {
+	if o.at.IsZero() || o.last != version {
+		o.last, o.at = version, at
+	}
+}
+
+// left is for how long a Lease of this spec counts if it does not change, longest at most; 0 or less: it has nobody, or has ended.
+func (o *observed) left(spec *coordinationv1.LeaseSpec, longest time.Duration, now time.Time) time.Duration {
+	if ptr.Deref(spec.HolderIdentity, "") == "" {
+		return 0
+	}
+	return o.at.Add(min(seconds(spec), longest)).Sub(now)
+}
+
+func seconds(spec *coordinationv1.LeaseSpec) time.Duration {
+	return time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0)) * time.Second
+}
+
+// Expired says whether nobody has renewed a Lease for as long as it lasts, by the time that it says itself: for Leases
+// that nobody watches. One that does not say so was not written by a server.
+func Expired(spec *coordinationv1.LeaseSpec, now time.Time) bool {
+	return spec.RenewTime == nil || spec.LeaseDurationSeconds == nil || spec.RenewTime.Add(seconds(spec)).Before(now)
+}

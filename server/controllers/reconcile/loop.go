@@ -1,0 +1,334 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/ratelog"
+)
+
+// Source is a storage that a loop watches.
+type Source struct {
+	Storage string
+	Scope   cache.Scope
+	// Seen gets each object that there is when the watch begins, and each that is added or modified later; nil: none.
+	Seen func(item *cache.Item)
+	// Gone gets each object that is deleted; nil: none.
+	Gone func(item *cache.Item)
+	// Changed, if it is there, gets what changes in place of Seen and Gone.
+	Changed func(d cache.Delivery)
+	// Lost is called where the storage is watched no more, because it is not served as it was or changed too fast; nil: the
+	// loop lists all its sources again.
+	Lost func()
+}
+
+// Loop is a controller at work: it watches its sources, which put keys into its queue, and reconciles what is due.
+type Loop struct {
+	Base
+	Queue *Queue[Key, string] // there while Run works
+	// Reconcile does what there is to do for a key. An error has it done again after a backoff, and is logged; one that
+	// says that somebody else was faster is none.
+	Reconcile func(ctx context.Context, key Key) (Result, error)
+	// Failure is what the log says of a key that could not be reconciled.
+	Failure string
+	// Begin comes before the sources are listed, while no worker works: at the start, after each Resync, and where a watch
+	// was cut off. If it fails it is tried again after Retry. Nil: there is nothing to prepare.
+	Begin   func(ctx context.Context) error
+	Sources []Source
+	Keys    []Key // are planned at once then
+	// Resync is how often all is listed again. 0: never, but where a watch was cut off.
+	Resync time.Duration
+	// Poll is called whenever the loop looks for what is due, and says when to call it again at the latest; 0: nobody
+	// knows. Nil: there is nothing to poll.
+	Poll func() time.Duration
+	// Signal has a value where Signalled is to be called; nil: nobody signals.
+	Signal    func() <-chan struct{}
+	Signalled func()
+	Longest   time.Duration // the longest backoff; 0: LongestBackoff
+	// MostSettling is how many times its settling time a key that keeps changing waits at most. 0: 5.
+	MostSettling int
+	// Workers is how many keys are reconciled at once, by goroutines of their own. 0: one, by the goroutine of Run, which
+	// calls everything else too.
+	Workers int
+	// Share has a loop of one worker rest so many times as long as each reconciliation took, a second at most.
+	Share int
+
+	wakes    chan struct{}
+	paused   time.Time // nothing is reconciled before
+	failures ratelog.Line
+	watches  []watch
+	given    int                  // so many of them are of Sources, and come first
+	cases    []reflect.SelectCase // those of the watches are behind the first
+	batch    []cache.Delivery     // reused
+}
+
+type watch struct {
+	Source
+	*cache.Watcher
+}
+
+// The channels that a loop waits for; behind them those of its watches.
+const (
+	ends = iota
+	wakes
+	timed
+	clockMoved
+	signals
+	firstWatch
+)
+
+const (
+	// longestWait is how long a loop waits at most where something is due later: the clock may be set meanwhile.
+	longestWait = time.Minute
+	// longestPause is how long a pause is at most that Share makes.
+	longestPause = time.Second
+	// mostFailures are logged a minute; more are at the debug level.
+	mostFailures = 30
+)
+
+// Objects is a source that has each of its objects reconciled that counts; nil: all do.
+func (l *Loop) Objects(storage string, counts func(*cache.Item) bool) Source {
+	return Source{
+		Storage: storage,
+		Seen: func(item *cache.Item) {
+			if counts == nil || counts(item) {
+				l.Queue.Touch(KeyOf(item), item.Revision)
+			}
+		},
+		Gone: func(item *cache.Item) { l.Queue.Forget(KeyOf(item)) },
+	}
+}
+
+// Namespaces is a source that has each namespace reconciled, under a key without a name, when it is there or changes.
+func (l *Loop) Namespaces() Source {
+	return Source{Storage: "namespaces", Seen: func(item *cache.Item) { l.Queue.Touch(Key{Namespace: item.Name}, 0) }}
+}
+
+// Run works until ctx ends.
+func (l *Loop) Run(ctx context.Context) error {
+	if l.Clock == nil {
+		l.Clock = time.Now
+	}
+	l.Retry = cmp.Or(l.Retry, time.Second)
+	l.Longest, l.MostSettling = cmp.Or(l.Longest, LongestBackoff), cmp.Or(l.MostSettling, 5)
+	l.failures = ratelog.Line{Most: mostFailures}
+	l.wakes = make(chan struct{}, 1)
+	if l.Queue == nil {
+		l.Queue = &Queue[Key, string]{}
+	}
+	q := l.Queue
+	q.Clock, q.Turn, q.Settle, q.First, q.Longest, q.Meter = l.Clock, func(k Key) string { return k.Namespace }, l.Settle, l.Retry, l.Longest, l.Meter
+	q.Wake = func() {
+		select {
+		case l.wakes <- struct{}{}:
+		default:
+		}
+	}
+	q.MostSettling = l.MostSettling
+	defer q.Meter.Clear()
+	defer q.Urgent.Clear()
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for ctx.Err() == nil {
+		if err := l.begin(ctx, &workers); err != nil {
+			l.Failed(ctx, Key{}, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(l.Retry):
+			}
+			continue
+		}
+		l.run(ctx, &workers)
+	}
+	return nil
+}
+
+func (l *Loop) begin(ctx context.Context, workers *sync.WaitGroup) error {
+	if l.Begin == nil {
+		return nil
+	}
+	workers.Wait() // which may use what it prepares
+	return l.Begin(ctx)
+}
+
+// Failed logs that a key could not be reconciled.
+func (l *Loop) Failed(ctx context.Context, key Key, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	args := []any{"error", err}
+	if key.Name != "" {
+		args = append([]any{"name", key.Name}, args...)
+	}
+	if key.Namespace != "" {
+		args = append([]any{"namespace", key.Namespace}, args...)
+	}
+	l.failures.Log(ctx, l.Log, slog.LevelWarn, l.Failure, args...)
+}
+
+// Watch has the loop watch a source from now on, and shows it what there is.
+func (l *Loop) Watch(ctx context.Context, s Source) { l.list(ctx, s, l.watch(s)) }
+
+func (l *Loop) watch(s Source) *cache.Snapshot {
+	w, snapshot := l.Cache.WatchNow(s.Storage, s.Scope)
+	l.watches = append(l.watches, watch{s, w})
+	l.cases = append(l.cases, receive(w.Ready()))
+	return snapshot
+}
+
+func (l *Loop) list(ctx context.Context, s Source, there *cache.Snapshot) {
+	if s.Seen == nil {
+		return
+	}
+	there.Ascend("", "", "", func(item *cache.Item) bool {
+		s.Seen(item)
+		return ctx.Err() == nil
+	})
+}
+
+// Leave ends the watches that Watch began, of the storages for which gone is true.
+func (l *Loop) Leave(gone func(storage string) bool) {
+	for i := len(l.watches) - 1; i >= l.given; i-- {
+		if gone(l.watches[i].Storage) {
+			l.end(i)
+		}
+	}
+}
+
+func (l *Loop) end(i int) {
+	l.watches[i].Stop()
+	last := len(l.watches) - 1
+	l.watches[i], l.cases[firstWatch+i] = l.watches[last], l.cases[firstWatch+last]
+	l.watches, l.cases = l.watches[:last], l.cases[:firstWatch+last]
+}
+
+// run works until ctx ends, it is time to list all again, or a watch was cut off because changes came too fast.
+func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
+	timer := time.NewTimer(longestWait)
+	defer timer.Stop()
+	l.cases = []reflect.SelectCase{ends: receive(ctx.Done()), wakes: receive(l.wakes), timed: receive(timer.C), clockMoved: {}, signals: {Dir: reflect.SelectRecv}}
+	defer func() {
+		l.given = 0
+		l.Leave(func(string) bool { return true })
+	}()
+	listed := l.Clock()
+	there := make([]*cache.Snapshot, len(l.Sources))
+	for i, s := range l.Sources { // all are watched before anything is listed
+		there[i] = l.watch(s)
+	}
+	l.given = len(l.Sources)
+	for _, key := range l.Keys {
+		l.Queue.Plan(key, 0)
+	}
+	l.Queue.list(true)
+	for i, s := range l.Sources {
+		l.list(ctx, s, there[i])
+	}
+	l.Queue.list(false)
+	for ctx.Err() == nil {
+		l.cases[clockMoved] = receive(l.Moves.Next())
+		if l.Signal != nil {
+			l.cases[signals] = receive(l.Signal())
+		}
+		now, wait := l.Clock(), longestWait
+		if l.Resync > 0 {
+			left := listed.Add(l.Resync).Sub(now)
+			if left <= 0 {
+				return
+			}
+			wait = min(wait, left)
+		}
+		if l.Poll != nil {
+			if next := l.Poll(); next > 0 {
+				wait = min(wait, next)
+			}
+		}
+		due, next := l.Queue.Promote()
+		if next > 0 {
+			wait = min(wait, next)
+		}
+		cases := l.cases
+		pause := l.paused.Sub(now)
+		switch {
+		case due == 0:
+		case l.Workers > 0:
+			l.Queue.Work(workers, l.Workers, func(key Key) (Result, error) { return l.reconcile(ctx, key) })
+			due = 0
+		case pause > 0:
+			wait, due = min(wait, pause), 0
+		default: // it is only looked whether something has changed
+			cases = append(cases[:len(cases):len(cases)], reflect.SelectCase{Dir: reflect.SelectDefault})
+		}
+		timer.Reset(wait)
+		switch i, _, _ := reflect.Select(cases); {
+		case i == signals:
+			l.Signalled()
+		case i >= firstWatch && i < len(l.cases):
+			if !l.take(ctx, i-firstWatch) {
+				return
+			}
+		}
+		if due > 0 && ctx.Err() == nil {
+			began := l.Clock()
+			l.Queue.work(false, func(key Key) (Result, error) { return l.reconcile(ctx, key) })
+			if l.Share > 0 {
+				now := l.Clock()
+				l.paused = now.Add(min(time.Duration(l.Share)*now.Sub(began), longestPause))
+			}
+		}
+	}
+}
+
+// take hands on what has changed of a source, once whoever reads the cache finds it, and says whether the run goes on.
+func (l *Loop) take(ctx context.Context, i int) bool {
+	batch, _, err := l.watches[i].Take(ctx, l.batch)
+	s := l.watches[i].Source
+	switch {
+	case err == nil:
+	case s.Lost == nil:
+		return false
+	default:
+		l.end(i)
+		s.Lost()
+		return true
+	}
+	l.batch = batch
+	if n := len(batch); n > 0 && l.Cache.WaitFor(ctx, batch[n-1].Revision()) != nil {
+		return false // ctx has ended
+	}
+	for _, d := range batch {
+		switch {
+		case s.Changed != nil:
+			s.Changed(d)
+		case d.Type != cache.Deleted && s.Seen != nil:
+			s.Seen(d.Item())
+		case d.Type == cache.Deleted && s.Gone != nil:
+			s.Gone(d.Item())
+		}
+	}
+	return true
+}
+
+func (l *Loop) reconcile(ctx context.Context, key Key) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, nil
+	}
+	r, err := l.Reconcile(ctx, key)
+	switch {
+	case err == nil, ctx.Err() != nil, Superseded(err):
+		return r, nil // what others did comes as a change
+	case !errors.Is(err, ErrRetry):
+		l.Failed(ctx, key, err)
+	}
+	return r, err
+}
+
+func receive(channel any) reflect.SelectCase {
+	return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(channel)}
+}

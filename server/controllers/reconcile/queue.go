@@ -1,0 +1,339 @@
+package reconcile
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/server/fair"
+)
+
+// Queue holds the keys that a controller has to reconcile: those that are due, of which turns such as namespaces are
+// served one after the other, and those that are due later. An entry takes some 150 bytes.
+type Queue[K, T comparable] struct {
+	Clock          func() time.Time
+	Turn           func(K) T     // keys of one turn keep those of another waiting for one of them at most
+	Settle         time.Duration // how long a key is left alone after its last change
+	MostSettling   int           // how many times as long one that keeps changing waits at most
+	First, Longest time.Duration // the backoff after a first failure, and at most
+	Admit          func(K) bool  // whether a key that is due may be worked on now; nil: all may
+	Wake           func()        // is called when there is something new, now or later, and must not wait
+	Meter, Urgent  *Meter        // of keys, and of urgent ones
+
+	mu          sync.Mutex
+	start       time.Time
+	entries     map[K]*entry[K]
+	later       schedule[K]
+	due, urgent fair.Queue[T, *entry[K]]
+	workers     int
+	listing     bool
+}
+
+// Result says when a key is reconciled again though nothing changes, and how long it rests though something does.
+type Result struct {
+	After time.Duration // 0: when it changes
+	Rest  time.Duration
+}
+
+// moment is a time, as what has passed since the start of a queue. 0: never.
+type moment = time.Duration
+
+// entry is a key of a queue.
+type entry[K comparable] struct {
+	key      K
+	at       moment // when it is due, while it waits for that
+	changed  moment // when it changed first since it was reconciled
+	settled  moment // when it is due because it changed, unless floor is later
+	planned  moment // when it is due whatever happens
+	floor    moment // changes do not count before: it rests
+	backoff  time.Duration
+	revision int64  // of the object that was asked for last; 0: nobody said
+	ticket   uint64 // among those that are due
+	index    int    // among those that are due later
+	place    place
+	urgent   bool
+}
+
+// place is where an entry is.
+type place uint8
+
+const (
+	nowhere place = iota
+	waits         // until it is due
+	isDue
+	runs // a worker has it
+)
+
+func (q *Queue[K, T]) now() moment {
+	now := q.Clock()
+	if q.start.IsZero() {
+		q.start = now.Add(-1 << 60) // no moment is 0, even if the clock is set back
+	}
+	return now.Sub(q.start)
+}
+
+// in is the moment after a while, of at most some seventy years.
+func (q *Queue[K, T]) in(after time.Duration) moment { return q.now() + min(max(after, 0), 1<<61) }
+
+func earliest(a, b moment) moment {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func (q *Queue[K, T]) entry(key K) *entry[K] {
+	e := q.entries[key]
+	if e == nil {
+		if q.entries == nil {
+			q.entries = map[K]*entry[K]{}
+		}
+		e = &entry[K]{key: key}
+		q.entries[key] = e
+	}
+	return e
+}
+
+// Touch has a key reconciled once it has settled, or rested. A revision other than the one that failed does not wait
+// for the backoff of that; 0 says nothing of revisions.
+func (q *Queue[K, T]) Touch(key K, revision int64) { q.touch(key, revision, false) }
+
+// Urge is Touch for a key that goes before all others.
+func (q *Queue[K, T]) Urge(key K) { q.touch(key, 0, true) }
+
+func (q *Queue[K, T]) touch(key K, revision int64, urgent bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, now := q.entry(key), q.now()
+	if revision != 0 && revision != e.revision {
+		if e.revision = revision; e.backoff > 0 {
+			e.backoff, e.floor = 0, 0
+		}
+	}
+	if e.changed == 0 {
+		e.changed = now
+	}
+	if !q.listing || e.settled == 0 {
+		e.settled = min(now+q.Settle, e.changed+time.Duration(q.MostSettling)*q.Settle)
+	}
+	if urgent && !e.urgent {
+		if e.place == isDue {
+			q.leave(e)
+		}
+		e.urgent = true
+	}
+	q.put(e, now)
+}
+
+// list says whether keys are touched because they are listed: one that settles already has not changed.
+func (q *Queue[K, T]) list(listing bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.listing = listing
+}
+
+// Plan has a key reconciled after a while at the latest, whatever it rests for.
+func (q *Queue[K, T]) Plan(key K, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entry(key)
+	e.planned = earliest(e.planned, q.in(after))
+	q.put(e, q.now())
+}
+
+// Forget takes a key off that there is nothing to do for any more, unless a worker has it.
+func (q *Queue[K, T]) Forget(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[key]; e != nil && e.place == waits {
+		q.leave(e)
+		delete(q.entries, key)
+	}
+}
+
+// Fail has a key that no worker has wait for its backoff, as if it had been reconciled without success.
+func (q *Queue[K, T]) Fail(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.end(q.entry(key), Result{}, true)
+}
+
+// Backoff is for how long a key was left alone after it failed last, and whether it still is; 0: it did not fail.
+func (q *Queue[K, T]) Backoff(key K) (backoff time.Duration, waits bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil {
+		return 0, false
+	}
+	return e.backoff, e.floor > q.now()
+}
+
+// put puts an entry where it belongs. A worker that has it does so in the end.
+func (q *Queue[K, T]) put(e *entry[K], now moment) {
+	if e.place == runs || e.place == isDue {
+		return
+	}
+	at := e.planned
+	if e.settled != 0 {
+		at = earliest(at, max(e.settled, e.floor))
+	}
+	if at == 0 && e.floor > now {
+		at = e.floor // until then it is known that it rests
+	}
+	switch {
+	case at == 0 || at <= now:
+		if q.leave(e); at == 0 {
+			delete(q.entries, e.key)
+			return
+		}
+		q.enter(e)
+	case e.place == waits:
+		e.at = at
+		heap.Fix(&q.later, e.index)
+	default:
+		e.at, e.place = at, waits
+		heap.Push(&q.later, e)
+	}
+	if q.Wake != nil {
+		q.Wake()
+	}
+}
+
+// enter has an entry be due.
+func (q *Queue[K, T]) enter(e *entry[K]) {
+	line, meter := q.line(e)
+	e.place, e.ticket = isDue, line.Add(q.Turn(e.key), e)
+	meter.Add(1)
+}
+
+func (q *Queue[K, T]) line(e *entry[K]) (*fair.Queue[T, *entry[K]], *Meter) {
+	if e.urgent {
+		return &q.urgent, q.Urgent
+	}
+	return &q.due, q.Meter
+}
+
+// leave takes an entry away from where it waits.
+func (q *Queue[K, T]) leave(e *entry[K]) {
+	switch e.place {
+	case waits:
+		heap.Remove(&q.later, e.index)
+	case isDue:
+		line, _ := q.line(e)
+		line.Remove(q.Turn(e.key), e.ticket)
+	}
+	e.place = nowhere
+}
+
+// Promote has those be due whose time has come, and says how many are and how long it is until the next may be; 0: none waits.
+func (q *Queue[K, T]) Promote() (due int, next time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	for len(q.later) > 0 && q.later[0].at <= now {
+		q.put(q.later[0], now)
+	}
+	if len(q.later) > 0 {
+		next = q.later[0].at - now
+	}
+	return q.due.Len() + q.urgent.Len(), next
+}
+
+// Work starts workers for what is due, most of them at a time. Each ends when nothing is due that may be worked on.
+func (q *Queue[K, T]) Work(group *sync.WaitGroup, most int, do func(K) (Result, error)) {
+	q.mu.Lock()
+	more := max(0, min(q.due.Len()+q.urgent.Len(), most-q.workers))
+	q.workers += more
+	q.mu.Unlock()
+	for range more {
+		group.Go(func() {
+			for q.work(true, do) {
+			}
+		})
+	}
+}
+
+// work reconciles the key whose turn it is, if there is one.
+func (q *Queue[K, T]) work(worker bool, do func(K) (Result, error)) bool {
+	e, meter := q.take(worker)
+	if e == nil {
+		return false
+	}
+	meter.Work(func() bool {
+		r, err := do(e.key)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		e.place = nowhere
+		if q.end(e, r, err != nil); q.Admit != nil && q.Wake != nil {
+			q.Wake() // another may be worked on now
+		}
+		return err == nil
+	})
+	return true
+}
+
+// take takes out the key whose turn it is. A worker that gets none has ended.
+func (q *Queue[K, T]) take(worker bool) (*entry[K], *Meter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	may := func(_ T, e *entry[K]) bool { return q.Admit == nil || q.Admit(e.key) }
+	_, e, ok := q.urgent.Next(may)
+	if !ok {
+		_, e, ok = q.due.Next(may)
+	}
+	if !ok {
+		if worker {
+			q.workers--
+		}
+		return nil, nil
+	}
+	_, meter := q.line(e)
+	e.place, e.urgent, e.changed, e.settled, e.planned = runs, false, 0, 0, 0
+	return e, meter
+}
+
+// end says what became of a key.
+func (q *Queue[K, T]) end(e *entry[K], r Result, failed bool) {
+	now := q.now()
+	e.backoff, e.floor = min(max(2*e.backoff, q.First), q.Longest), 0
+	switch {
+	case failed:
+		e.floor = now + e.backoff
+		e.planned = earliest(e.planned, e.floor)
+	case r.Rest > 0:
+		e.backoff, e.floor = 0, now+r.Rest
+	default:
+		e.backoff = 0
+	}
+	if r.After > 0 {
+		e.planned = earliest(e.planned, max(q.in(r.After), e.floor))
+	}
+	q.put(e, now)
+}
+
+// schedule is a heap of entries by when they are due.
+type schedule[K comparable] []*entry[K]
+
+func (s schedule[K]) Len() int           { return len(s) }
+func (s schedule[K]) Less(i, j int) bool { return s[i].at < s[j].at }
+func (s schedule[K]) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (s *schedule[K]) Push(x any) {
+	e := x.(*entry[K])
+	e.index = len(*s)
+	*s = append(*s, e)
+}
+
+// Pop implements heap.Interface.
+func (s *schedule[K]) Pop() any {
+	last := len(*s) - 1
+	e := (*s)[last]
+	(*s)[last] = nil
+	*s = (*s)[:last]
+	return e
+}

@@ -1,0 +1,166 @@
+// Package reconcile is what the server's controllers are made of: a work queue, the loop that fills it from watches of
+// the cache and reconciles one key after another, the metrics of both, and the Lease that says who works.
+//
+// It promises: a key is in a queue once, however often it is asked for, and at most one worker has it at a time. A key
+// that changed is left alone until it has settled; one that failed is tried again after a backoff that doubles; one
+// whose reconciliation took long rests before the next. Keys of different namespaces take turns.
+//
+// Goroutines: Loop.Run works in that of its caller, unless it has several workers, which end before it returns. A
+// Queue and a Meter may be used by several at once.
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/aggregator/documents"
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// API is the server's own API, called in process; server.Server is one. body and into are encoded and decoded as JSON,
+// and may be nil.
+type API interface {
+	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
+}
+
+// The content types of bodies.
+const (
+	JSON       = "application/json"
+	MergePatch = string(types.MergePatchType)
+	Apply      = string(types.ApplyPatchType)
+)
+
+// ManagerAgent begins the user agent, and so the field manager, of controllers that a kube-controller-manager has in a
+// stock cluster; the name of their service account follows.
+const ManagerAgent = "kube-controller-manager/rowlock/system:serviceaccount:kube-system:"
+
+// LongestBackoff is how long a key that fails again and again is left alone at most, unless a loop says otherwise.
+const LongestBackoff = 5 * time.Minute
+
+// Base is what every controller works with.
+type Base struct {
+	API    API
+	Cache  *cache.Cache
+	Log    *slog.Logger
+	Clock  func() time.Time // nil: time.Now
+	Moves  Moves            // of the clock
+	Settle time.Duration    // how long what has changed is left alone at first
+	Retry  time.Duration    // the first backoff; 0: 1 second
+	Meter  *Meter           // nil: the work is not measured
+}
+
+// Now is the time by the clock.
+func (b *Base) Now() time.Time {
+	if b.Clock == nil {
+		return time.Now()
+	}
+	return b.Clock()
+}
+
+// Delete deletes an object if it still has the revision at which it was seen.
+func (b *Base) Delete(ctx context.Context, agent, path string, seen *cache.Item) error {
+	revision := strconv.FormatInt(seen.Revision, 10)
+	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &revision}}
+	return b.API.Call(ctx, agent, http.MethodDelete, path, JSON, options, nil)
+}
+
+// Key names what a controller reconciles: an object, all of some kind in a namespace, or a part of its own work.
+type Key struct{ Namespace, Name string }
+
+// KeyOf is the key of an object.
+func KeyOf(item *cache.Item) Key { return Key{item.Namespace, item.Name} }
+
+// Moves tells whoever waits for a moment of a clock that the clock is moved, as tests do: the channel is closed by the
+// next move. Nil: nobody moves the clock.
+type Moves func() <-chan struct{}
+
+// Next is the channel. It is to be asked for before the clock is read, so that no move is missed.
+func (m Moves) Next() <-chan struct{} {
+	if m == nil {
+		return nil
+	}
+	return m()
+}
+
+// ErrRetry says that a key is not done yet, which is no failure that the log has to name.
+var ErrRetry = errors.New("there is more to do")
+
+// Superseded says that somebody else changed, made or removed the object first. That comes as a change.
+func Superseded(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// Current is an error without those that say that the object was changed or removed by somebody else.
+func Current(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// Decode decodes an object, and says whether it is there and can be read.
+func Decode(item *cache.Item, into any) bool {
+	return item != nil && item.Corrupt == nil && json.Unmarshal(item.JSON(), into) == nil
+}
+
+// Finalizers reads the finalizers of an object.
+func Finalizers(item *cache.Item) (finalizers []string) {
+	lookup(item, &finalizers, "metadata", "finalizers")
+	return finalizers
+}
+
+// Text reads a string of an object, without decoding the rest; "": there is none.
+func Text(item *cache.Item, path ...string) (text string) {
+	lookup(item, &text, path...)
+	return text
+}
+
+func lookup[T any](item *cache.Item, into *T, path ...string) {
+	if item.Corrupt != nil {
+		return
+	}
+	if value := scan.Lookup(item.Peek(), path...); value == nil || json.Unmarshal(value, into) != nil {
+		*into = *new(T)
+	}
+}
+
+// Authority is the authority of the API as PEM, for controllers that publish it.
+type Authority struct {
+	Read  func() ([]byte, error)
+	Every time.Duration // how often it is read again; 0: a minute
+	PEM   []byte        // what was read last
+}
+
+// Begin reads the authority; it is that of a Loop.
+func (a *Authority) Begin(context.Context) (err error) {
+	if a.PEM, err = a.Read(); err != nil {
+		return fmt.Errorf("reading the authority of the API: %w", err)
+	}
+	return nil
+}
+
+// Resync is that of a Loop.
+func (a *Authority) Resync() time.Duration { return cmp.Or(a.Every, time.Minute) }
+
+// Elsewhere knows of resources that aggregated servers serve; documents.Documents is one.
+type Elsewhere interface {
+	// Resources lists them, and the versions of which nobody can tell what they hold.
+	Resources() (list []documents.Resource, unknown []schema.GroupVersion)
+	// Serves says whether another server has a version, even if it cannot be reached.
+	Serves(gv schema.GroupVersion) bool
+	// OfKind finds the resource of a kind that another server has.
+	OfKind(gvk schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool)
+}

@@ -1,0 +1,137 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// DefaultManagerLease is the Lease that a kube-controller-manager renews while it works.
+const DefaultManagerLease = "kube-system/kube-controller-manager"
+
+// mostLease is for how long a Lease is believed at most that is not renewed: who may write
+// it once cannot end the work of controllers for good by claiming years.
+const mostLease = 5 * time.Minute
+
+// mostHolder is how many bytes of the name of a holder the log has.
+const mostHolder = 256
+
+// Standby says whether a kube-controller-manager works on this cluster, by the Lease that it renews. Controllers that
+// it has too are on standby as long as it does.
+//
+// A Lease counts for as long as it says after its last change, five minutes at most. So after a start an old Lease
+// counts once for its time. One that was given up, or deleted, counts no more at once.
+//
+// Whoever may write that Lease can put these controllers on standby, as it can take the work from a
+// kube-controller-manager itself: administrators, those with `edit` in the namespace kube-system, and
+// system:kube-controller-manager.
+type Standby struct {
+	Base
+	Lease   string   // namespace/name
+	Metrics *Metrics // shows it; nil: none do
+
+	seen observed // by its spec: labels and the like are no renewal
+
+	mu      sync.Mutex
+	known   bool // it has been looked at
+	on      bool
+	changed chan struct{} // closed when one of these changes; nil: nobody waits
+}
+
+// Run follows the Lease until ctx ends.
+func (s *Standby) Run(ctx context.Context) error {
+	var key Key
+	key.Namespace, key.Name, _ = strings.Cut(s.Lease, "/")
+	l := &Loop{Base: s.Base, Keys: []Key{key}}
+	l.Sources = []Source{{
+		Storage: LeaseStorage, Scope: cache.Scope{Namespace: key.Namespace, Name: key.Name},
+		Changed: func(cache.Delivery) { l.Queue.Plan(key, 0) },
+	}}
+	l.Reconcile = func(context.Context, Key) (Result, error) {
+		return Result{After: s.look(s.Cache.Get(LeaseStorage, key.Namespace, key.Name), s.Now())}, nil
+	}
+	return l.Run(ctx)
+}
+
+// look judges the Lease as it is now, and says for how long it counts if it does not change.
+func (s *Standby) look(item *cache.Item, now time.Time) (left time.Duration) {
+	var lease struct{ Spec coordinationv1.LeaseSpec }
+	if !Decode(item, &lease) {
+		lease.Spec = coordinationv1.LeaseSpec{}
+	}
+	text, err := json.Marshal(&lease.Spec)
+	if err != nil {
+		s.Log.Warn("cannot read the Lease of a kube-controller-manager", "lease", s.Lease, "error", err)
+	}
+	s.seen.see(string(text), now)
+	left = s.seen.left(&lease.Spec, mostLease, now)
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	s.set(left > 0, holder)
+	return left
+}
+
+func (s *Standby) set(on bool, holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known && s.on == on {
+		return
+	}
+	if on {
+		s.Log.Info("a kube-controller-manager works on this cluster: controllers are on standby", "lease", s.Lease, "holder", holder[:min(len(holder), mostHolder)])
+	} else if s.known {
+		s.Log.Info("no kube-controller-manager works on this cluster any more: controllers take over", "lease", s.Lease)
+	}
+	s.known, s.on = true, on
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+	s.Metrics.standBy(on)
+}
+
+// state says whether controllers are on standby, which is so until the Lease has been looked at, and
+// has a channel that is closed when that changes.
+func (s *Standby) state() (on bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.on || !s.known, s.changed
+}
+
+// While works whenever it is not on standby, until ctx ends or the work does by itself. The context of the work ends
+// when standby begins, and the next work begins only after that one has ended.
+func (s *Standby) While(ctx context.Context, work func(context.Context) error) error {
+	for {
+		on, changed := s.state()
+		if on {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		working, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- work(working) }()
+		select {
+		case err := <-ended:
+			stop()
+			return err
+		case <-changed:
+			stop()
+			if err := <-ended; ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+}

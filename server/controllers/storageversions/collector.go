@@ -1,0 +1,88 @@
+package storageversions
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+const (
+	// CollectorSwitch is the name of Collector in --controllers.
+	CollectorSwitch = "storage-version-gc"
+	collectorAgent  = "kube-controller-manager" // a part of which this is in a stock cluster
+)
+
+// Collector takes away what servers said of the versions that they store once their identity Lease is gone, and objects
+// in which nobody says anything any more: else a server that was taken down would forbid a common version for ever.
+//
+// What clients can cause: a reading of each StorageVersion that they write, and of all of them when they delete a Lease
+// of kube-system that names a server, with a rest of four times as long as that took; a write for each that names a
+// server that is not there.
+type Collector struct{ reconcile.Base }
+
+// Run works until ctx ends.
+func (c *Collector) Run(ctx context.Context) error {
+	all := reconcile.Key{Namespace: metav1.NamespaceSystem} // others are names of objects
+	l := &reconcile.Loop{Base: c.Base, Resync: resyncEvery, Failure: "cannot remove what servers that are gone said from a StorageVersion"}
+	l.Sources = []reconcile.Source{l.Objects(versionsStorage, c.stale), {
+		Storage: reconcile.LeaseStorage, Scope: cache.Scope{Namespace: metav1.NamespaceSystem},
+		Changed: func(d cache.Delivery) {
+			if d.Type == cache.Deleted && isIdentity(d.Event.Prev) {
+				l.Queue.Plan(all, 0)
+			}
+		},
+	}}
+	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+		if key != all {
+			return r, c.collect(ctx, c.Cache.Get(versionsStorage, "", key.Name))
+		}
+		began := time.Now()
+		c.Cache.Snapshot(versionsStorage).Ascend("", "", "", func(item *cache.Item) bool {
+			if c.stale(item) {
+				l.Queue.Touch(reconcile.KeyOf(item), item.Revision)
+			}
+			return ctx.Err() == nil
+		})
+		return reconcile.Result{Rest: min(4*time.Since(began), time.Second)}, nil
+	}
+	return l.Run(ctx)
+}
+
+// without is an object without what servers said that are gone, and whether they said anything.
+func (c *Collector) without(item *cache.Item) (v *apiserverinternalv1alpha1.StorageVersion, stale bool) {
+	v = &apiserverinternalv1alpha1.StorageVersion{}
+	if !reconcile.Decode(item, v) {
+		return nil, false
+	}
+	said := len(v.Status.StorageVersions)
+	v.Status.StorageVersions = slices.DeleteFunc(v.Status.StorageVersions, func(s apiserverinternalv1alpha1.ServerStorageVersion) bool {
+		return !isIdentity(c.Cache.Get(reconcile.LeaseStorage, metav1.NamespaceSystem, s.APIServerID))
+	})
+	return v, len(v.Status.StorageVersions) < said
+}
+
+func (c *Collector) stale(item *cache.Item) bool {
+	_, stale := c.without(item)
+	return stale
+}
+
+func (c *Collector) collect(ctx context.Context, item *cache.Item) error {
+	v, stale := c.without(item)
+	if !stale {
+		return nil
+	}
+	path := versionsPath + "/" + url.PathEscape(v.Name)
+	if len(v.Status.StorageVersions) == 0 {
+		return c.Delete(ctx, collectorAgent, path, item)
+	}
+	agree(v, c.Now())
+	return c.API.Call(ctx, collectorAgent, http.MethodPut, path+"/status", reconcile.JSON, v, nil)
+}

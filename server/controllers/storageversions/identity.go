@@ -1,0 +1,149 @@
+// Package storageversions has servers that share a database know of one another: each keeps a Lease that names it, and
+// says in which versions it stores objects.
+package storageversions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+const (
+	identityLabel   = "apiserver.kubernetes.io/identity"
+	identityServer  = "kube-apiserver" // the value of the label, and the agent of what a server says of itself
+	identitySeconds = 3600             // for how long a Lease counts that nobody renews
+	identityJitter  = 0.04             // by how much a pause between two renewals may be longer
+	renewEvery      = 10 * time.Second
+	collectEvery    = time.Hour // between two looks at the Leases of others
+)
+
+// The keys of Identity.
+var (
+	renewal    = reconcile.Key{Name: "renewal"}
+	collection = reconcile.Key{Name: "collection"}
+)
+
+// Identity keeps the Lease in kube-system by which others know that there is a server on this host, and removes those of
+// servers that have been gone for an hour. It is called by the name of the host, as that of a stock server is: servers of
+// one host and one database share it, and one of them at a time renews it.
+//
+// What clients can cause: a write in ten seconds where the Lease is changed or deleted, and one for each other Lease with
+// the label of servers that has ended, once an hour, on the server that comes first.
+type Identity struct {
+	reconcile.Base
+	Host string // the name of the host
+}
+
+// ServerName is what servers of a host are called, by the rule of stock servers.
+func ServerName(host string) string {
+	var text []byte
+	for _, part := range []string{host, identityServer} {
+		text = binary.BigEndian.AppendUint16(text, uint16(len(part)))
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(text)
+	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// Run works until ctx ends. The Lease stays: a server that comes back goes on with it.
+func (l *Identity) Run(ctx context.Context) error {
+	first := true
+	loop := &reconcile.Loop{
+		Base: l.Base, Keys: []reconcile.Key{renewal, collection}, Longest: renewEvery, // what the store refuses it may refuse for long
+		Failure: "cannot keep the Lease that names this server",
+	}
+	loop.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+		switch key {
+		case collection:
+			l.Cache.Snapshot(reconcile.LeaseStorage).Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
+				if l.ended(item) {
+					loop.Queue.Plan(reconcile.KeyOf(item), 0)
+				}
+				return ctx.Err() == nil
+			})
+			return reconcile.Result{After: collectEvery}, nil
+		case renewal:
+			err = l.Renew(ctx, first)
+			if reconcile.Superseded(err) {
+				return reconcile.Result{After: loop.Retry}, nil
+			}
+			first = first && err != nil
+			return reconcile.Result{After: renewEvery + time.Duration(rand.Float64()*identityJitter*float64(renewEvery))}, err
+		}
+		if item := l.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name); l.ended(item) { // unless somebody writes it meanwhile
+			err = l.Delete(ctx, identityServer, reconcile.LeasesPath(key.Namespace)+"/"+url.PathEscape(key.Name), item)
+		}
+		return r, err
+	}
+	return loop.Run(ctx)
+}
+
+// Renew makes or renews the Lease. Where another server of the host has just done so it is
+// left alone, but on a server that has not written it since its start.
+func (l *Identity) Renew(ctx context.Context, first bool) error {
+	now := l.Now()
+	name := ServerName(l.Host)
+	labels := map[string]string{identityLabel: identityServer}
+	if len(validation.IsValidLabelValue(l.Host)) == 0 {
+		labels[corev1.LabelHostname] = l.Host
+	}
+	item := l.Cache.Get(reconcile.LeaseStorage, metav1.NamespaceSystem, name)
+	if item == nil {
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, Labels: labels},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity:       ptr.To(name + "_" + uuid.NewString()),
+				LeaseDurationSeconds: ptr.To[int32](identitySeconds), RenewTime: &metav1.MicroTime{Time: now},
+			},
+		}
+		return l.API.Call(ctx, identityServer, http.MethodPost, reconcile.LeasesPath(metav1.NamespaceSystem), reconcile.JSON, lease, nil)
+	}
+	if item.Corrupt != nil {
+		return item.Corrupt
+	}
+	var lease coordinationv1.Lease
+	if err := json.Unmarshal(item.JSON(), &lease); err != nil {
+		return err
+	}
+	whole := lease.Labels[identityLabel] == labels[identityLabel] && lease.Labels[corev1.LabelHostname] == labels[corev1.LabelHostname]
+	if renewed := lease.Spec.RenewTime; !first && whole && renewed != nil {
+		if age := now.Sub(renewed.Time); 0 <= age && age < renewEvery*9/10 {
+			return nil
+		}
+	}
+	if lease.Labels == nil {
+		lease.Labels = map[string]string{}
+	}
+	maps.Copy(lease.Labels, labels)
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+	return l.API.Call(ctx, identityServer, http.MethodPut, reconcile.LeasesPath(metav1.NamespaceSystem)+"/"+name, reconcile.JSON, &lease, nil)
+}
+
+// isIdentity says whether a Lease of kube-system names a server.
+func isIdentity(item *cache.Item) bool {
+	return item != nil && item.Corrupt == nil && item.Meta().Labels[identityLabel] == identityServer
+}
+
+// ended says whether an object is the Lease of a server that has not renewed it for as long as it lasts.
+func (l *Identity) ended(item *cache.Item) bool {
+	var lease coordinationv1.Lease
+	return isIdentity(item) && reconcile.Decode(item, &lease) && reconcile.Expired(&lease.Spec, l.Now())
+}

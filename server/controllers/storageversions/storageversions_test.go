@@ -1,0 +1,144 @@
+package storageversions_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
+
+	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/controllers/controllertest"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/controllers/storageversions"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestStorageVersionsOfServers: what a server said goes when its Lease does, and what one said
+// that is there stays.
+func TestStorageVersionsOfServers(t *testing.T) {
+	const objects = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions"
+	const object = objects + "/apps.deployments"
+	const identities = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	var catalogue *kinds.Catalogue
+	s := servertest.Start(t, servertest.Complete(t, "--runtime-config=api/all"), servertest.Idle, func(c *server.Config) { catalogue = c.Catalogue })
+	v := storageversions.Publisher{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet}, Catalogue: catalogue, Host: "own"}
+	own := storageversions.ServerName("own")
+	said := func() (ids []string, common string) {
+		t.Helper()
+		var got apiserverinternalv1alpha1.StorageVersion
+		if err := json.Unmarshal(s.Must("GET", object, ""), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range got.Status.StorageVersions {
+			ids = append(ids, entry.APIServerID)
+		}
+		if got.Status.CommonEncodingVersion != nil {
+			common = *got.Status.CommonEncodingVersion
+		}
+		return ids, common
+	}
+	update := func() {
+		t.Helper()
+		if err := v.Update(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if ids, common := said(); !slices.Equal(ids, []string{own}) || common != "apps/v1" {
+			t.Fatal(ids, common)
+		}
+	}
+	update()
+	s.Must("GET", identities+"/"+own, "")
+	// What a former release said under this server's name.
+	s.Must("PATCH", object+"/status", `[{"op":"replace","path":"/status/storageVersions/0","value":{"apiServerID":"`+own+`","encodingVersion":"apps/v1beta2","decodableVersions":["apps/v1beta2"]}},
+		{"op":"replace","path":"/status/commonEncodingVersion","value":"apps/v1beta2"}]`, "Content-Type", "application/json-patch+json")
+	update()
+	lease := func(name, label string) {
+		s.Must("POST", identities, `{"metadata":{"name":"`+name+`","labels":{"apiserver.kubernetes.io/identity":"`+label+`"}},"spec":{"leaseDurationSeconds":3600,"renewTime":"`+time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")+`"}}`)
+	}
+	lease("apiserver-there", "kube-apiserver")
+	lease("apiserver-other", "another-apiserver")
+	entry := func(id string) string {
+		return `{"apiServerID":"` + id + `","encodingVersion":"apps/v2","decodableVersions":["apps/v2"]}`
+	}
+	add := func(id string) string {
+		return `{"op":"add","path":"/status/storageVersions/-","value":` + entry(id) + `}`
+	}
+	s.Must("PATCH", object+"/status", "["+add("apiserver-there")+","+add("apiserver-other")+","+add("apiserver-gone")+`,{"op":"remove","path":"/status/commonEncodingVersion"}]`, "Content-Type", "application/json-patch+json")
+
+	// Those that nobody speaks for are found when the controller begins, and when one is written.
+	alone := func(name string) {
+		s.Must("POST", objects, `{"metadata":{"name":"`+name+`"},"spec":{}}`)
+		s.Must("PATCH", objects+"/"+name+"/status", `{"status":{"storageVersions":[`+entry("apiserver-gone")+`],"commonEncodingVersion":"apps/v2"}}`, "Content-Type", "application/merge-patch+json")
+	}
+	gone := func(name string) func() bool {
+		return func() bool { return s.Do("GET", objects+"/"+name, "").Code == http.StatusNotFound }
+	}
+	alone("example.before")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&storageversions.Collector{Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: controllertest.Quiet}}).Run(ctx)
+	}()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	becomes := func(common string, want ...string) {
+		t.Helper()
+		servertest.Eventually(t, func() bool { ids, c := said(); return slices.Equal(ids, want) && c == common })
+	}
+	servertest.Eventually(t, gone("example.before"))
+	becomes("", own, "apiserver-there")
+	alone("example.after")
+	servertest.Eventually(t, gone("example.after"))
+	s.Must("DELETE", identities+"/apiserver-other", "")
+	s.Must("DELETE", identities+"/apiserver-there", "")
+	becomes("apps/v1", own)
+	var last apiserverinternalv1alpha1.StorageVersion
+	if err := json.Unmarshal(s.Must("GET", object, ""), &last); err != nil {
+		t.Fatal(err)
+	}
+	if c := last.Status.Conditions; len(c) != 1 || c[0].Status != apiserverinternalv1alpha1.ConditionTrue {
+		t.Error(c)
+	}
+}
+
+// TestStorageVersionsRest: a controller that nobody asked for leaves a new StorageVersion alone
+// for a while, counted from its last change.
+func TestStorageVersionsRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const storage = "storageversions.internal.apiserver.k8s.io"
+		c := controllertest.NewCluster(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- (&storageversions.Collector{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Settle: 2 * time.Second}}).Run(ctx)
+		}()
+		write := func() {
+			c.Set(storage, "", "example.things", map[string]any{"status": map[string]any{"storageVersions": []any{map[string]any{"apiServerID": "gone", "encodingVersion": "v1"}}}})
+		}
+		write()
+		time.Sleep(1500 * time.Millisecond)
+		write()
+		time.Sleep(1500 * time.Millisecond)
+		if c.Cache.Get(storage, "", "example.things") == nil {
+			t.Error("it went at once")
+		}
+		time.Sleep(2 * time.Second)
+		if c.Cache.Get(storage, "", "example.things") != nil {
+			t.Error("it stays")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
