@@ -28,15 +28,15 @@ func (o *Flags) Config(prefix string) (c follow.Config, err error) {
 		flag, text string
 		to         *time.Duration
 	}{{"keep", o.keep, &c.Keep}, {"base-every", o.baseEvery, &c.BaseEvery}} {
-		if *v.to, err = daysOrLess(v.text); err != nil {
+		if *v.to, err = parseDuration(v.text); err != nil {
 			return c, fmt.Errorf("--%s%s %q: want a duration above 0, such as 36h or 7d", prefix, v.flag, v.text)
 		}
 	}
 	return c, nil
 }
 
-// daysOrLess reads a duration, which may be in days.
-func daysOrLess(text string) (d time.Duration, err error) {
+// parseDuration reads a duration, which may be in days.
+func parseDuration(text string) (d time.Duration, err error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, e := strconv.ParseInt(days, 10, 32)
 		d, err = time.Duration(n)*24*time.Hour, e

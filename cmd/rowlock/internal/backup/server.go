@@ -42,14 +42,14 @@ func (o *ServerFlags) Validate(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// backupLead is the name under which one server at a time backs up.
-const backupLead = "backup"
+// leadName is the name under which one server at a time backs up.
+const leadName = "backup"
 
-// lateBackup is from when on a backup that is behind is told of by health checks.
-const lateBackup = 15 * time.Second
+// lateAfter is from when on a backup that is behind is told of by health checks.
+const lateAfter = 15 * time.Second
 
-// AddBacking has the server back up. What fails is tried again, and does the server no harm.
-func (o *ServerFlags) AddBacking(cfg *server.Config, d sqlstore.Driver, log *slog.Logger) error {
+// Apply has the server back up. What fails is tried again, and does the server no harm.
+func (o *ServerFlags) Apply(cfg *server.Config, d sqlstore.Driver, log *slog.Logger) error {
 	if o.dir == "" {
 		return nil
 	}
@@ -60,8 +60,8 @@ func (o *ServerFlags) AddBacking(cfg *server.Config, d sqlstore.Driver, log *slo
 	c.Dir, c.Driver, c.Log = o.dir, d, log
 	f := follow.New(c)
 	store := cfg.Store
-	cfg.Loops = append(cfg.Loops, server.Loop{Name: backupLead, Run: func(ctx context.Context) error {
-		return store.Lead(ctx, backupLead, func(ctx context.Context) {
+	cfg.Loops = append(cfg.Loops, server.Loop{Name: leadName, Run: func(ctx context.Context) error {
+		return store.Lead(ctx, leadName, func(ctx context.Context) {
 			if err := f.Run(ctx); err != nil {
 				log.Error("the backup ended, and begins again", "error", err)
 			}
@@ -77,7 +77,7 @@ func backupHealth(s follow.Stats) error {
 	var err error
 	switch {
 	case !s.Active:
-	case s.Behind > lateBackup:
+	case s.Behind > lateAfter:
 		err = fmt.Errorf("the backup is %s behind: %s", s.Behind.Round(time.Second), s.LastError)
 	case s.BaseError != "":
 		err = errors.New("the backup has no new base: " + s.BaseError)

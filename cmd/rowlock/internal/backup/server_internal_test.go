@@ -25,8 +25,8 @@ func TestBackupHealth(t *testing.T) {
 	}{
 		"another server writes":     {follow.Stats{Behind: time.Hour, LastError: "x", BaseError: "y"}, ""},
 		"well":                      {follow.Stats{Active: true, Behind: time.Second}, ""},
-		"a failure that was mended": {follow.Stats{Active: true, Failures: 3, Behind: lateBackup}, ""},
-		"behind":                    {follow.Stats{Active: true, Behind: lateBackup + time.Second, LastError: "no space left"}, "16s behind: no space left"},
+		"a failure that was mended": {follow.Stats{Active: true, Failures: 3, Behind: lateAfter}, ""},
+		"behind":                    {follow.Stats{Active: true, Behind: lateAfter + time.Second, LastError: "no space left"}, "16s behind: no space left"},
 		"no base":                   {follow.Stats{Active: true, BaseError: "the disk is slow"}, "no new base: the disk is slow"},
 	} {
 		err := backupHealth(c.stats)
@@ -74,7 +74,7 @@ func TestBackupMetrics(t *testing.T) {
 	got := await(t, metrics, func(m map[string]float64) bool {
 		return m["rowlock_backup_bases_total"] == 1 && m["rowlock_backup_revision"] == 1
 	})
-	if got["rowlock_backup_active"] != 1 || got["rowlock_backup_lag_seconds"] > lateBackup.Seconds() || got["rowlock_backup_failures_total"]+got["rowlock_backup_gaps_total"] != 0 {
+	if got["rowlock_backup_active"] != 1 || got["rowlock_backup_lag_seconds"] > lateAfter.Seconds() || got["rowlock_backup_failures_total"]+got["rowlock_backup_gaps_total"] != 0 {
 		t.Errorf("while it follows it tells %v", got)
 	}
 	if now := float64(time.Now().Unix()); got["rowlock_backup_last_sync_timestamp_seconds"] > now+1 || got["rowlock_backup_last_sync_timestamp_seconds"] < now-60 || len(got) != 9 {

@@ -82,7 +82,7 @@ func (o *convertOptions) run(ctx context.Context, out io.Writer) error {
 	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
 	c.Warn = func(text string) { fmt.Fprintln(o.warn, "Warning: "+text) }
 	if o.kubeconfig != "" {
-		server, err := newDefinitionsOf(o.kubeconfig, o.context)
+		server, err := newDefinitions(o.kubeconfig, o.context)
 		if err != nil {
 			return err
 		}

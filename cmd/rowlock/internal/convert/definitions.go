@@ -25,26 +25,26 @@ import (
 	"github.com/rowlock/rowlock/server/convert"
 )
 
-// definitionsOf asks a server for definitions of custom resources. Webhooks that are
+// definitions asks a server for definitions of custom resources. Webhooks that are
 // Services are reached through its proxy, with the rights of the kubeconfig's user.
-type definitionsOf struct {
+type definitions struct {
 	server string
 	client *http.Client
 	known  map[schema.GroupKind]*convert.Definition
 }
 
-// mostAnswer is the largest answer that is read.
-const mostAnswer = 64 << 20
+// maxAnswer is the largest answer that is read.
+const maxAnswer = 64 << 20
 
-func newDefinitionsOf(kubeconfig, context string) (*definitionsOf, error) {
+func newDefinitions(kubeconfig, context string) (*definitions, error) {
 	server, client, err := remote.Dial("--kubeconfig", kubeconfig, context)
 	if err != nil {
 		return nil, err
 	}
-	return &definitionsOf{server: server, client: client}, nil
+	return &definitions{server: server, client: client}, nil
 }
 
-func (d *definitionsOf) find(ctx context.Context, group, kind string) (*convert.Definition, error) {
+func (d *definitions) find(ctx context.Context, group, kind string) (*convert.Definition, error) {
 	if d.known == nil {
 		if err := d.load(ctx); err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func (d *definitionsOf) find(ctx context.Context, group, kind string) (*convert.
 	return d.known[schema.GroupKind{Group: group, Kind: kind}], nil
 }
 
-func (d *definitionsOf) load(ctx context.Context) error {
+func (d *definitions) load(ctx context.Context) error {
 	known := map[schema.GroupKind]*convert.Definition{}
 	next := ""
 	for {
@@ -88,9 +88,9 @@ func (d *definitionsOf) load(ctx context.Context) error {
 }
 
 // webhook asks a conversion webhook, as a server would.
-func (d *definitionsOf) webhook(hook *apiextensionsv1.WebhookConversion) func(context.Context, []convert.Object, schema.GroupVersion) ([]convert.Object, error) {
+func (d *definitions) webhook(hook *apiextensionsv1.WebhookConversion) func(context.Context, []convert.Object, schema.GroupVersion) ([]convert.Object, error) {
 	return func(ctx context.Context, objs []convert.Object, to schema.GroupVersion) ([]convert.Object, error) {
-		client, address, err := d.reach(hook.ClientConfig)
+		client, address, err := d.address(hook.ClientConfig)
 		if err != nil {
 			return nil, err
 		}
@@ -131,8 +131,8 @@ func (d *definitionsOf) webhook(hook *apiextensionsv1.WebhookConversion) func(co
 	}
 }
 
-// reach finds how a webhook is asked: by its URL, or through the server's proxy.
-func (d *definitionsOf) reach(c *apiextensionsv1.WebhookClientConfig) (*http.Client, string, error) {
+// address finds how a webhook is asked: by its URL, or through the server's proxy.
+func (d *definitions) address(c *apiextensionsv1.WebhookClientConfig) (*http.Client, string, error) {
 	if s := c.Service; s != nil {
 		port, path := 443, ""
 		if s.Port != nil {
@@ -176,7 +176,7 @@ func call(ctx context.Context, client *http.Client, method, address string, body
 		return err
 	}
 	defer resp.Body.Close()
-	data, err = io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return database.Explain(ctx, err, "nothing was copied")
 	}
-	from.leaveUnknown(&o.opt)
+	from.reportUnknown(&o.opt)
 	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
 	o.opt.Convert = func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error) {
 		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})

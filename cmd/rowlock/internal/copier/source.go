@@ -23,9 +23,9 @@ type copySource struct {
 	leftOut []remote.LeftOut
 }
 
-// leaveUnknown names the words of --resources by which nothing was found: a singular, say,
+// reportUnknown names the words of --resources by which nothing was found: a singular, say,
 // must not look like a resource that has no objects.
-func (s *copySource) leaveUnknown(opt *copying.Options) {
+func (s *copySource) reportUnknown(opt *copying.Options) {
 	for _, word := range opt.Resources {
 		one := copying.Options{Resources: []string{word}}
 		named := func(r remote.Resource) bool { return one.Picks(r.String()) }
@@ -37,8 +37,8 @@ func (s *copySource) leaveUnknown(opt *copying.Options) {
 	}
 }
 
-// mostSpooled is how much of a database is copied.
-const mostSpooled = 1 << 40
+// maxSpooled is how much of a database is copied.
+const maxSpooled = 1 << 40
 
 // read brings all that may be copied into a file, before anything is written: of a
 // database at one revision, of a live cluster each resource at one version.
@@ -70,7 +70,7 @@ func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
 }
 
 func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
-	spool, err := remote.NewSpool("", mostSpooled, 0)
+	spool, err := remote.NewSpool("", maxSpooled, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
 			}
 			defer p.End()
 			r := &rowReader{spool: spool, picks: o.opt.Picks, open: func(row *sqlstore.Row) error { return database.Decrypt(ctx, keys, row) }, progress: p.Show}
-			err = r.all(ctx, d)
+			err = r.run(ctx, d)
 			s.objects = r.objects
 			return database.ExplainCompacted(err)
 		})
@@ -106,7 +106,7 @@ type rowReader struct {
 	objects  int64 // among them, that may be copied
 }
 
-func (r *rowReader) all(ctx context.Context, d sqlstore.Driver) error {
+func (r *rowReader) run(ctx context.Context, d sqlstore.Driver) error {
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
 		return err

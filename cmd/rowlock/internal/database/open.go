@@ -68,17 +68,17 @@ type flagError struct {
 	err  error
 }
 
-func badFlag(flag string, err error) error { return &flagError{flag, err} }
+func newFlagError(flag string, err error) error { return &flagError{flag, err} }
 
 func (e *flagError) Error() string { return "--" + e.flag + ": " + e.err.Error() }
 
 func (e *flagError) Unwrap() error { return e.err }
 
-// relaxable are the resources of --relaxed-durability.
-func (o *DriverFlags) relaxable() ([]string, error) {
+// relaxedResources are the resources of --relaxed-durability.
+func (o *DriverFlags) relaxedResources() ([]string, error) {
 	resources, err := sqlstore.ParseRelaxed(o.relaxed)
 	if err != nil {
-		return nil, badFlag("relaxed-durability", err)
+		return nil, newFlagError("relaxed-durability", err)
 	}
 	return resources, nil
 }
@@ -91,14 +91,14 @@ func (o *DriverFlags) postgres() (cfg postgres.Config, err error) {
 	case "poll":
 		cfg.Poll = true
 	default:
-		return cfg, badFlag("postgres-feed", fmt.Errorf("%q is neither notify nor poll", o.feed))
+		return cfg, newFlagError("postgres-feed", fmt.Errorf("%q is neither notify nor poll", o.feed))
 	}
 	if o.maxConns < 0 || o.maxConns == 1 {
-		return cfg, badFlag("postgres-max-connections", fmt.Errorf("%d: at least 2 are needed", o.maxConns))
+		return cfg, newFlagError("postgres-max-connections", fmt.Errorf("%d: at least 2 are needed", o.maxConns))
 	}
 	cfg.MaxConns, cfg.PollInterval, cfg.StatementTimeout, cfg.LockTimeout = o.maxConns, o.pollInterval, o.statementTimeout, o.lockTimeout
 	cfg.Reconnected, cfg.Log = o.Reconnected, o.Log
-	cfg.Relaxed, err = o.relaxable()
+	cfg.Relaxed, err = o.relaxedResources()
 	return cfg, err
 }
 
@@ -122,9 +122,9 @@ func openMemory(_ context.Context, _, rest string, how Mode, o DriverFlags) (sql
 	case how == AsIs:
 		return nil, errors.New("a database in memory is known to its server alone")
 	case o.maxMemory < 0:
-		return nil, badFlag("in-memory-max-bytes", fmt.Errorf("%d is negative", o.maxMemory))
+		return nil, newFlagError("in-memory-max-bytes", fmt.Errorf("%d is negative", o.maxMemory))
 	case len(o.relaxed) > 0:
-		return nil, badFlag("relaxed-durability", errors.New("a database in memory has no disk to wait for"))
+		return nil, newFlagError("relaxed-durability", errors.New("a database in memory has no disk to wait for"))
 	}
 	return memory.New(memory.Config{MaxBytes: o.maxMemory}).Open(), nil
 }
@@ -132,17 +132,17 @@ func openMemory(_ context.Context, _, rest string, how Mode, o DriverFlags) (sql
 func openSQLite(ctx context.Context, _, rest string, how Mode, o DriverFlags) (sqlstore.Driver, error) {
 	path := strings.TrimPrefix(rest, "//")
 	if o.maxBytes < 0 {
-		return nil, badFlag("sqlite-max-bytes", fmt.Errorf("%d is negative", o.maxBytes))
+		return nil, newFlagError("sqlite-max-bytes", fmt.Errorf("%d is negative", o.maxBytes))
 	}
 	if o.checkpoint != "" && o.checkpoint != "auto" && o.checkpoint != "off" {
-		return nil, badFlag("sqlite-checkpoint", fmt.Errorf("%q is neither auto nor off", o.checkpoint))
+		return nil, newFlagError("sqlite-checkpoint", fmt.Errorf("%q is neither auto nor off", o.checkpoint))
 	}
 	if how == AsIs {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("the database file %s does not exist", path)
 		}
 	}
-	relaxed, err := o.relaxable()
+	relaxed, err := o.relaxedResources()
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func PublicURL(text string) string {
 	case "sqlite", "memory":
 		return text
 	case "postgres", "postgresql":
-		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil && !misplaced(text) {
+		if seen, err := postgres.Describe(connection(text, rest)); ok && err == nil && !mayLeakPassword(text) {
 			return seen
 		}
 		return scheme + ":..."
@@ -218,9 +218,9 @@ func PublicURL(text string) string {
 	return "..."
 }
 
-// misplaced says that a URL may have parts of a password where others stand, because
+// mayLeakPassword says that a URL may have parts of a password where others stand, because
 // a character of it was not escaped.
-func misplaced(text string) bool {
+func mayLeakPassword(text string) bool {
 	_, rest, ok := strings.Cut(text, "://")
 	if !ok {
 		return false

@@ -54,11 +54,11 @@ exec "$(dirname "$0")/kube-apiserver" etcd "$@"
 
 // archiveAssets writes a compressed archive.
 func archiveAssets(to io.Writer) error {
-	self, err := own()
+	self, err := executable()
 	if err != nil {
 		return err
 	}
-	small, err := smallEtcd(self)
+	small, err := etcdProgram(self)
 	if err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func archiveAssets(to io.Writer) error {
 	if small == nil {
 		err = addFile(t, program.Etcd, self)
 	} else {
-		err = add(t, program.Etcd, int64(len(small)), bytes.NewReader(small))
+		err = addProgram(t, program.Etcd, int64(len(small)), bytes.NewReader(small))
 	}
 	if err != nil {
 		return err
 	}
-	if kubectl := foundKubectl(); kubectl != "" {
+	if kubectl := kubectlPath(); kubectl != "" {
 		if err := addFile(t, "kubectl", kubectl); err != nil {
 			return err
 		}
@@ -99,11 +99,11 @@ func addFile(t *tar.Writer, name, path string) error {
 	if err != nil {
 		return err
 	}
-	return add(t, name, info.Size(), f)
+	return addProgram(t, name, info.Size(), f)
 }
 
-// add writes a program under the path that such archives have.
-func add(t *tar.Writer, name string, size int64, content io.Reader) error {
+// addProgram writes a program under the path that such archives have.
+func addProgram(t *tar.Writer, name string, size int64, content io.Reader) error {
 	err := t.WriteHeader(&tar.Header{
 		Typeflag: tar.TypeReg, Name: "controller-tools/envtest/" + program.Exe(name), Mode: 0o755, Size: size, ModTime: time.Unix(0, 0),
 	})

@@ -56,7 +56,7 @@ Without DIR it is a folder of this version in the user's cache.`,
 			if err != nil {
 				return err
 			}
-			if err := layOut(dir); err != nil {
+			if err := setUp(dir); err != nil {
 				return err
 			}
 			if form == "env" {
@@ -89,15 +89,15 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// smallEtcd is the program of cmd/etcd: the one inside this binary, or a file beside it.
+// etcdProgram is the program of cmd/etcd: the one inside this binary, or a file beside it.
 // It is nil where there is neither.
-func smallEtcd(self string) ([]byte, error) {
+func etcdProgram(self string) ([]byte, error) {
 	text, err := embedded.ReadFile("embedded/etcd")
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
 	beside := filepath.Join(filepath.Dir(self), program.Exe(program.Etcd))
-	if same(beside, self) {
+	if sameFile(beside, self) {
 		return nil, nil
 	}
 	said, err := exec.Command(beside, "--version").Output()
@@ -107,7 +107,7 @@ func smallEtcd(self string) ([]byte, error) {
 	return os.ReadFile(beside)
 }
 
-func same(a, b string) bool {
+func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
 		return false
@@ -116,8 +116,8 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// own is the file of this binary.
-func own() (string, error) {
+// executable is the file of this binary.
+func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -125,10 +125,10 @@ func own() (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// layOut fills a folder. Files that are there are replaced as a whole, so that what runs
+// setUp fills a folder. Files that are there are replaced as a whole, so that what runs
 // from them goes on.
-func layOut(dir string) error {
-	self, err := own()
+func setUp(dir string) error {
+	self, err := executable()
 	if err != nil {
 		return err
 	}
@@ -136,14 +136,14 @@ func layOut(dir string) error {
 		return err
 	}
 	server := filepath.Join(dir, program.Exe(program.APIServer))
-	if err := place(server, func(at string) error { return linkOrCopy(self, at) }); err != nil {
+	if err := install(server, func(at string) error { return linkOrCopy(self, at) }); err != nil {
 		return err
 	}
-	small, err := smallEtcd(self)
+	small, err := etcdProgram(self)
 	if err != nil {
 		return err
 	}
-	if err := place(filepath.Join(dir, program.Exe(program.Etcd)), func(at string) error {
+	if err := install(filepath.Join(dir, program.Exe(program.Etcd)), func(at string) error {
 		if small == nil {
 			return linkOrCopy(server, at)
 		}
@@ -151,11 +151,11 @@ func layOut(dir string) error {
 	}); err != nil {
 		return err
 	}
-	kubectl, to := foundKubectl(), filepath.Join(dir, program.Exe("kubectl"))
-	if kubectl == "" || same(kubectl, to) {
+	kubectl, to := kubectlPath(), filepath.Join(dir, program.Exe("kubectl"))
+	if kubectl == "" || sameFile(kubectl, to) {
 		return nil
 	}
-	return place(to, func(at string) error {
+	return install(to, func(at string) error {
 		if os.Symlink(kubectl, at) == nil {
 			return nil
 		}
@@ -163,8 +163,8 @@ func layOut(dir string) error {
 	})
 }
 
-// foundKubectl is the kubectl of PATH, or "".
-func foundKubectl() string {
+// kubectlPath is the kubectl of PATH, or "".
+func kubectlPath() string {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
 		return ""
@@ -175,8 +175,8 @@ func foundKubectl() string {
 	return path
 }
 
-// place has a file made beside its place, and puts it there.
-func place(path string, build func(at string) error) error {
+// install has a file made beside its place, and puts it there.
+func install(path string, build func(at string) error) error {
 	part := path + ".new"
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was cut short
 		return err

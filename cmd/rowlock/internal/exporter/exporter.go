@@ -37,8 +37,8 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-// leaving says what an export to the store of another API server takes along.
-type leaving struct {
+// storeExport says what an export to the store of another API server takes along.
+type storeExport struct {
 	*database.Options
 	prefix      string
 	revision    int64
@@ -46,7 +46,7 @@ type leaving struct {
 	skipDamaged bool
 }
 
-func (l *leaving) addTo(cmd *cobra.Command) {
+func (l *storeExport) addTo(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.prefix, "prefix", transfer.DefaultPrefix, "where the other API server keeps its keys (its --etcd-prefix)")
 	f.Int64Var(&l.revision, "revision", 0, "everything as it was at this revision (default: now)")
@@ -55,7 +55,7 @@ func (l *leaving) addTo(cmd *cobra.Command) {
 }
 
 func exportEtcdCommand(o *database.Options) *cobra.Command {
-	l := &leaving{Options: o}
+	l := &storeExport{Options: o}
 	var overwrite cli.Overwrite
 	cmd := &cobra.Command{
 		Use:   "etcd-snapshot FILE",
@@ -82,7 +82,7 @@ go on above. Who watched here lists anew there. The values are not encrypted.`,
 }
 
 func exportKineCommand(o *database.Options) *cobra.Command {
-	l := &leaving{Options: o}
+	l := &storeExport{Options: o}
 	cmd := &cobra.Command{
 		Use:   "kine URL",
 		Short: "Write all objects to a database of kine, for k3s or a kube-apiserver beside kine",
@@ -104,8 +104,8 @@ lists anew there. The values are not encrypted.`,
 	return cmd
 }
 
-// leftAnswer tells of an export to the store of another API server.
-type leftAnswer struct {
+// storeAnswer tells of an export to the store of another API server.
+type storeAnswer struct {
 	Target      string                   `json:"target"`
 	DryRun      bool                     `json:"dryRun"`
 	Revision    int64                    `json:"revision"`
@@ -119,11 +119,11 @@ type leftAnswer struct {
 }
 
 // run writes the objects of the store into the sink that open makes.
-func (l *leaving) run(ctx context.Context, target string, open func(context.Context) (foreign.Sink, error)) error {
+func (l *storeExport) run(ctx context.Context, target string, open func(context.Context) (foreign.Sink, error)) error {
 	if l.revision < 0 {
 		return fmt.Errorf("--revision %d: want a revision above 0", l.revision)
 	}
-	a := &leftAnswer{Target: target, DryRun: l.dryRun, Problems: []transfer.Problem{}, counts: map[string]*database.ResourceCount{}}
+	a := &storeAnswer{Target: target, DryRun: l.dryRun, Problems: []transfer.Problem{}, counts: map[string]*database.ResourceCount{}}
 	err := database.WithKeys(ctx, l.Encryption, l.Log(), func(keys sqlstore.Sealer, _ bool) error {
 		return l.With(ctx, database.AsIs, "nothing was exported", func(d sqlstore.Driver) error {
 			sink, err := foreign.Sink(foreign.Nowhere{}), error(nil)
@@ -133,7 +133,7 @@ func (l *leaving) run(ctx context.Context, target string, open func(context.Cont
 			if err != nil {
 				return err
 			}
-			return errors.Join(l.fill(ctx, d, keys, sink, a), sink.Abort())
+			return errors.Join(l.write(ctx, d, keys, sink, a), sink.Abort())
 		})
 	})
 	if err != nil {
@@ -154,8 +154,8 @@ func (l *leaving) run(ctx context.Context, target string, open func(context.Cont
 	return nil
 }
 
-// fill reads everything and, unless something is damaged, commits.
-func (l *leaving) fill(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer, sink foreign.Sink, a *leftAnswer) error {
+// write reads everything and, unless something is damaged, commits.
+func (l *storeExport) write(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer, sink foreign.Sink, a *storeAnswer) error {
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (l *leaving) fill(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sea
 }
 
 // put translates one row, and counts it.
-func (a *leftAnswer) put(ctx context.Context, w *transfer.Writer, keys sqlstore.Sealer, sink foreign.Sink, row *sqlstore.Row) error {
+func (a *storeAnswer) put(ctx context.Context, w *transfer.Writer, keys sqlstore.Sealer, sink foreign.Sink, row *sqlstore.Row) error {
 	_, _, _, sealed := sqlstore.SealedBy(row.Value)
 	if sealed {
 		if err := database.Decrypt(ctx, keys, row); err != nil {
@@ -222,7 +222,7 @@ func (a *leftAnswer) put(ctx context.Context, w *transfer.Writer, keys sqlstore.
 	return nil
 }
 
-func (a *leftAnswer) table(w io.Writer) {
+func (a *storeAnswer) table(w io.Writer) {
 	verb := "EXPORTED TO"
 	if a.DryRun || a.Undecodable > 0 {
 		verb = "READ FOR"

@@ -66,8 +66,8 @@ func (s File) Kubeconfig() (*clientcmdapi.Cluster, error) {
 	return known.Clusters[context.Cluster], nil
 }
 
-// loose are the permissions that a file with a secret in it should give nobody but its owner.
-const loose = 0o066
+// loosePermissions are the permissions that a file with a secret in it should give nobody but its owner.
+const loosePermissions = 0o066
 
 // WarnLoose says which of the files with secrets others than their owner may read or
 // write. They are used all the same: whoever runs the server may have reasons.
@@ -77,7 +77,7 @@ func WarnLoose(log *slog.Logger, files ...File) {
 			continue
 		}
 		info, err := os.Stat(f.Path)
-		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&loose == 0 {
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&loosePermissions == 0 {
 			continue // what is not there is for those to tell who need it
 		}
 		log.Warn("a file with secrets in it can be read or written by others than its owner; it should have the mode 0600",

@@ -85,7 +85,7 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 		return err
 	}
 	said := m.Say(o.now)
-	fmt.Fprintf(cmd.ErrOrStderr(), "# %s, read only\n", seen(said, m, revision))
+	fmt.Fprintf(cmd.ErrOrStderr(), "# %s, read only\n", describe(said, m, revision))
 	w, err := window.Open(window.Config{Client: c, Revision: revision, Said: said})
 	if err != nil {
 		return err
@@ -108,8 +108,8 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 	return err
 }
 
-// seen says which revision is looked at, and how it was found.
-func seen(said string, m moments.Moment, revision int64) string {
+// describe says which revision is looked at, and how it was found.
+func describe(said string, m moments.Moment, revision int64) string {
 	if m.Revision > 0 {
 		return said
 	}
@@ -137,8 +137,8 @@ func (o *atOptions) child(cmd *cobra.Command, env []string, program string, args
 	return cli.ExitCode(exit.ExitCode())
 }
 
-// patience is how long a child has after this program was told to end.
-const patience = 10 * time.Second
+// childTimeout is how long a child has after this program was told to end.
+const childTimeout = 10 * time.Second
 
 func wait(ctx context.Context, process *os.Process, ended <-chan error) error {
 	select {
@@ -150,7 +150,7 @@ func wait(ctx context.Context, process *os.Process, ended <-chan error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(patience):
+	case <-time.After(childTimeout):
 		_ = process.Kill() // likewise
 		return <-ended
 	}

@@ -107,11 +107,11 @@ func (o *diffOptions) between(ctx context.Context, c *cluster.Client, t cluster.
 	if to == (moments.Moment{}) {
 		to = moments.Moment{Time: o.now}
 	}
-	old, err := before(ctx, c, t, from)
+	old, err := stateAt(ctx, c, t, from)
 	if err != nil {
 		return "", err
 	}
-	now, err := before(ctx, c, t, to)
+	now, err := stateAt(ctx, c, t, to)
 	if err != nil {
 		return "", err
 	}

@@ -103,9 +103,9 @@ func (o *options) targets(ctx context.Context, args []string) (c *cluster.Client
 	return c, all, targets, err
 }
 
-// before is what an object was at a moment; nil where it was not there, but the server
+// stateAt is what an object was at a moment; nil where it was not there, but the server
 // knows that. A server that does not keep as much is an error.
-func before(ctx context.Context, c *cluster.Client, t cluster.Target, m moments.Moment) (*revisions.Revision, error) {
+func stateAt(ctx context.Context, c *cluster.Client, t cluster.Target, m moments.Moment) (*revisions.Revision, error) {
 	r, err := revisions.Get(ctx, c, t, m)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

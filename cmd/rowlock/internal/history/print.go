@@ -85,8 +85,8 @@ type rowPrinter struct {
 	n int
 }
 
-// rowsTogether is how many rows are held to make their columns as wide as each other.
-const rowsTogether = 1000
+// rowsPerFlush is how many rows are held to make their columns as wide as each other.
+const rowsPerFlush = 1000
 
 func newTable(out io.Writer) *tabwriter.Writer {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
@@ -103,7 +103,7 @@ func (p *rowPrinter) add(r *revisions.Revision) error {
 	}
 	_, err := fmt.Fprintf(p.w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown.Safe(r.Object.Resource), shown.Safe(r.Object.Name), none(r.Revision),
 		r.WrittenAt.UTC().Format("2006-01-02T15:04:05Z"), none(r.Change), none(strings.Join(r.By(), ",")), none(r.User), none(r.Object.UID), none(r.SupersededBy), none(strings.Join(r.ChangedFields, ",")))
-	if p.n++; err == nil && p.n%rowsTogether == 0 {
+	if p.n++; err == nil && p.n%rowsPerFlush == 0 {
 		err = p.w.Flush()
 	}
 	return err

@@ -75,12 +75,12 @@ func (o *restoreOptions) run(ctx context.Context, args []string) error {
 	if r.At, err = revisions.At(ctx, c, m); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
-	fmt.Fprintf(o.out, "To %s.\n\n", seen(m.Say(o.now), m, r.At))
+	fmt.Fprintf(o.out, "To %s.\n\n", describe(m.Say(o.now), m, r.At))
 	p := plan.New()
 	if err := r.Plan(ctx, p); err != nil {
 		return err
 	}
-	return o.carryOut(ctx, c, p)
+	return o.execute(ctx, c, p)
 }
 
 func (o *restoreOptions) restore(c *cluster.Client, all *cluster.Resources, names cluster.Names) (*plan.Restore, error) {

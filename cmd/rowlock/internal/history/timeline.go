@@ -112,9 +112,9 @@ func (o *historyOptions) each(ctx context.Context, c *cluster.Client, t cluster.
 	return more, err
 }
 
-// mostDrawn is how much is held of the past of one object to draw it, in bytes: a line of time
+// maxDrawn is how much is held of the past of one object to draw it, in bytes: a line of time
 // begins with the oldest write, which comes last.
-const mostDrawn = 64 << 20
+const maxDrawn = 64 << 20
 
 // collect is the past of one object, newest first, as much of it as is held.
 func (o *historyOptions) collect(ctx context.Context, c *cluster.Client, t cluster.Target) (list []revisions.Revision, more bool, err error) {
@@ -122,7 +122,7 @@ func (o *historyOptions) collect(ctx context.Context, c *cluster.Client, t clust
 	more, err = o.each(ctx, c, t, func(r *revisions.Revision) (bool, error) {
 		list = append(list, *r)
 		held += r.Weight()
-		return held < mostDrawn, nil
+		return held < maxDrawn, nil
 	})
 	return list, more, err
 }

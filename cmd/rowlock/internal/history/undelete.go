@@ -33,8 +33,8 @@ func (o *planOptions) addTo(cmd *cobra.Command) {
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 }
 
-// carryOut tries a plan, shows it, asks, and does it. What did not go is an exit code of 1.
-func (o *planOptions) carryOut(ctx context.Context, c *cluster.Client, p *plan.Plan) error {
+// execute tries a plan, shows it, asks, and does it. What did not go is an exit code of 1.
+func (o *planOptions) execute(ctx context.Context, c *cluster.Client, p *plan.Plan) error {
 	s, err := o.screen(o.out)
 	if err != nil {
 		return err
@@ -130,5 +130,5 @@ func (o *undeleteOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return o.carryOut(ctx, c, p)
+	return o.execute(ctx, c, p)
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// fromCluster are the flags by which a live cluster is the source of an import.
-type fromCluster struct {
+// clusterFlags are the flags by which a live cluster is the source of an import.
+type clusterFlags struct {
 	remote.Flags
 	kubeconfig, context string
 	skipForbidden       bool
 }
 
-func (o *fromCluster) addTo(f *pflag.FlagSet) {
+func (o *clusterFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "from-cluster", "", "kubeconfig of a live cluster to read through its API, instead of SOURCE")
 	f.StringVar(&o.context, "from-context", "", "context of --from-cluster (default: the current one)")
 	f.BoolVar(&o.skipForbidden, "skip-forbidden", false, "leave out, and report, what the user of --from-cluster may not list")
 	o.AddTo(f)
 }
 
-// only refuses flags that say nothing about a live cluster.
-func (o *fromCluster) only(changed func(flag string) bool) error {
+// validate refuses flags that say nothing about a live cluster.
+func (o *clusterFlags) validate(changed func(flag string) bool) error {
 	if o.kubeconfig == "" {
 		for _, flag := range []string{"from-context", "skip-forbidden", "qps", "burst", "page-size", "max-wait"} {
 			if changed(flag) {
@@ -49,24 +49,24 @@ func (o *fromCluster) only(changed func(flag string) bool) error {
 	return nil
 }
 
-// liveSource is a live cluster as it was read, each resource at one version. It is a
+// clusterSource is a live cluster as it was read, each resource at one version. It is a
 // foreign.Source that has the key of each object in memory while entries are read.
-type liveSource struct {
+type clusterSource struct {
 	*remote.Collected
 	host string
 	keys *transfer.Writer
 }
 
-var _ foreign.Counter = (*liveSource)(nil)
+var _ foreign.Counter = (*clusterSource)(nil)
 
 // openCluster reads everything that a live cluster shows into a file that has no name.
-func (o *importOptions) openCluster(ctx context.Context) (*liveSource, error) {
+func (o *importOptions) openCluster(ctx context.Context) (*clusterSource, error) {
 	c, err := o.live.Client("--from-cluster", o.live.kubeconfig, o.live.context)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	s := &liveSource{host: c.Host(), keys: transfer.NewWriter("")}
+	s := &clusterSource{host: c.Host(), keys: transfer.NewWriter("")}
 	dir := ""
 	if o.spool != "" {
 		dir = filepath.Dir(o.spool)
@@ -84,7 +84,7 @@ func (o *importOptions) openCluster(ctx context.Context) (*liveSource, error) {
 }
 
 // Count is how many objects were collected.
-func (s *liveSource) Count(context.Context) (int64, error) {
+func (s *clusterSource) Count(context.Context) (int64, error) {
 	n := int64(0)
 	for _, section := range s.Sections() {
 		n += section.Listed.Objects
@@ -94,7 +94,7 @@ func (s *liveSource) Count(context.Context) (int64, error) {
 
 // refuse says why objects of a resource could not be rows here; "" if they can. A resource
 // with a definition comes with it, unless it would take the place of a built-in one.
-func (s *liveSource) refuse(r remote.Resource, defined bool) string {
+func (s *clusterSource) refuse(r remote.Resource, defined bool) string {
 	_, version, known := s.keys.Stored(r.Group, r.Name, r.Served)
 	switch {
 	case known && version == "":
@@ -105,19 +105,19 @@ func (s *liveSource) refuse(r remote.Resource, defined bool) string {
 	return ""
 }
 
-func (s *liveSource) version(r remote.Resource) string {
+func (s *clusterSource) version(r remote.Resource) string {
 	_, version, _ := s.keys.Stored(r.Group, r.Name, r.Served)
 	return version
 }
 
 // Describe names the cluster by its address.
-func (s *liveSource) Describe() string { return "live cluster " + s.host }
+func (s *clusterSource) Describe() string { return "live cluster " + s.host }
 
 // Revision is the highest resource version that was seen.
-func (s *liveSource) Revision() int64 { return s.Newest }
+func (s *clusterSource) Revision() int64 { return s.Newest }
 
 // Entries are the objects under the keys that a stock server would keep them at.
-func (s *liveSource) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
+func (s *clusterSource) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	return func(yield func(foreign.Entry, error) bool) {
 		for o, err := range s.Ordered(s.key) {
 			var e foreign.Entry
@@ -131,7 +131,7 @@ func (s *liveSource) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error
 	}
 }
 
-func (s *liveSource) key(o remote.Object) (string, error) {
+func (s *clusterSource) key(o remote.Object) (string, error) {
 	resource := o.Resource.String()
 	if stored, _, ok := s.keys.Stored(o.Resource.Group, o.Resource.Name, o.Resource.Served); ok {
 		resource = stored
@@ -139,7 +139,7 @@ func (s *liveSource) key(o remote.Object) (string, error) {
 	return s.keys.Key(sqlstore.Key{Resource: resource, Namespace: o.Namespace, Name: o.Name})
 }
 
-func (s *liveSource) entry(o remote.Object) (foreign.Entry, error) {
+func (s *clusterSource) entry(o remote.Object) (foreign.Entry, error) {
 	key, err := s.key(o)
 	if err != nil {
 		return foreign.Entry{}, err

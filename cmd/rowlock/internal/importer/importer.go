@@ -40,7 +40,7 @@ type importOptions struct {
 	accountKey     string
 	snapshot       etcd.SnapshotOptions
 	etcd           etcdOptions
-	live           fromCluster
+	live           clusterFlags
 }
 
 func Command() *cobra.Command {
@@ -73,7 +73,7 @@ command again does the rest, reading anew only what was not finished.`,
 			if (len(args) == 1) == (o.live.kubeconfig != "") {
 				return errors.New("want one source: SOURCE, or --from-cluster")
 			}
-			if err := o.live.only(cmd.Flags().Changed); err != nil {
+			if err := o.live.validate(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), strings.Join(args, ""))
@@ -97,7 +97,7 @@ command again does the rest, reading anew only what was not finished.`,
 }
 
 func (o *importOptions) run(ctx context.Context, name string) (err error) {
-	files, err := readAlong(o.takeAlong, o.accountKey)
+	files, err := readKeyFiles(o.takeAlong, o.accountKey)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 		return err
 	}
 	inUse := o.expectEmpty(ctx)
-	if inUse != nil && (!errors.Is(inUse, errInUse) || !o.dryRun && !o.mayBeDone()) {
+	if inUse != nil && (!errors.Is(inUse, errInUse) || !o.dryRun && !o.mayBeFinished()) {
 		return inUse
 	}
 	source, err := o.openSource(ctx, name)
@@ -122,21 +122,21 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 		defer func() { err = errors.Join(err, keys.Close()) }()
 		job.Options.Opener = keys
 	}
-	return o.sealed(ctx, job, func() error {
+	return o.withTargetKeys(ctx, job, func() error {
 		if inUse != nil && !o.dryRun {
-			return o.done(ctx, job, files)
+			return o.resume(ctx, job, files)
 		}
-		return o.move(ctx, job, files, inUse != nil)
+		return o.transfer(ctx, job, files, inUse != nil)
 	})
 }
 
-// sealed lends the job what encrypts values for the new database.
-func (o *importOptions) sealed(ctx context.Context, job *intake.Job, fn func() error) error {
+// withTargetKeys lends the job what encrypts values for the new database.
+func (o *importOptions) withTargetKeys(ctx context.Context, job *intake.Job, fn func() error) error {
 	var err error
-	if job.Mark, err = hashes(o.Encryption, o.target, o.live.kubeconfig); err != nil {
+	if job.Mark, err = hashFiles(o.Encryption, o.target, o.live.kubeconfig); err != nil {
 		return err
 	}
-	if live, ok := job.Source.(*liveSource); ok {
+	if live, ok := job.Source.(*clusterSource); ok {
 		job.Mark += fmt.Sprintf("%q %q", o.live.context, live.LeftOut) // another user may see less of the same revision
 	}
 	err = database.WithKeys(ctx, o.target, o.Log(), func(keys sqlstore.Sealer, _ bool) error {
@@ -146,8 +146,8 @@ func (o *importOptions) sealed(ctx context.Context, job *intake.Job, fn func() e
 	return err
 }
 
-// hashes stand for files by what is in them.
-func hashes(paths ...string) (text string, err error) {
+// hashFiles stand for files by what is in them.
+func hashFiles(paths ...string) (text string, err error) {
 	for _, path := range paths {
 		var content []byte
 		if path != "" {
@@ -161,8 +161,8 @@ func hashes(paths ...string) (text string, err error) {
 	return text, nil
 }
 
-// move reads, and unless it is a trial writes. A trial may find the database in use.
-func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, inUse bool) error {
+// transfer reads, and unless it is a trial writes. A trial may find the database in use.
+func (o *importOptions) transfer(ctx context.Context, job *intake.Job, files keyFiles, inUse bool) error {
 	began := time.Now()
 	if !o.dryRun {
 		if job.Spool = o.spoolPath(); o.spool == "" {
@@ -170,7 +170,7 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, 
 				return fmt.Errorf("--data-dir: %w", err)
 			}
 		}
-		if err := o.spoolIsOurs(); err != nil {
+		if err := o.checkSpoolFolder(); err != nil {
 			return err
 		}
 	}
@@ -189,9 +189,9 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, 
 	if err != nil && !errors.As(err, &undecodable) {
 		return database.Explain(ctx, err, "the database is as empty as before; run it again to begin anew")
 	}
-	a := o.about(job, spooled, files)
+	a := o.newAnswer(job, spooled, files)
 	a.InUse = inUse
-	if live, ok := job.Source.(*liveSource); ok {
+	if live, ok := job.Source.(*clusterSource); ok {
 		a.ResourcesLeft = live.LeftOut
 		a.Warnings = append(a.Warnings, live.Notes...)
 	}
@@ -201,17 +201,17 @@ func (o *importOptions) move(ctx context.Context, job *intake.Job, files along, 
 		err := fmt.Errorf("%w, and nothing was written: give the keys that they are encrypted with (--%s), or leave them out (--skip-undecodable)", undecodable, database.EncryptionFlag)
 		return errors.Join(o.Answer(o.Out, a, a.table), err)
 	case !o.dryRun:
-		if err := o.load(ctx, spooled, files); err != nil {
+		if err := o.write(ctx, spooled, files); err != nil {
 			return err
 		}
 	}
 	a.Seconds = time.Since(began).Seconds()
-	return o.finish(a, files)
+	return o.report(a, files)
 }
 
-// load puts the files, and then writes what was read: whoever finds the database filled
+// write puts the files, and then writes what was read: whoever finds the database filled
 // has the keys too, wherever this ended.
-func (o *importOptions) load(ctx context.Context, spooled *intake.Spooled, files along) error {
+func (o *importOptions) write(ctx context.Context, spooled *intake.Spooled, files keyFiles) error {
 	if err := files.put(o.DataDir); err != nil {
 		return err
 	}

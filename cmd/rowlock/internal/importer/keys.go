@@ -14,12 +14,12 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// maxAlong is how long a file of keys or certificates may be.
-const maxAlong = 1 << 20
+// maxKeyFile is how long a file of keys or certificates may be.
+const maxKeyFile = 1 << 20
 
-// alongNames are the files of k3s (server/tls) and of kubeadm (/etc/kubernetes/pki) that
+// keyFileNames are the files of k3s (server/tls) and of kubeadm (/etc/kubernetes/pki) that
 // are taken along, and what a data directory calls them. The first name that is there counts.
-var alongNames = []struct {
+var keyFileNames = []struct {
 	to   string
 	from []string
 }{
@@ -36,18 +36,18 @@ const (
 	accountKeyName = "service-account.key"
 )
 
-// along are files of the old cluster by the names that they will have.
-type along map[string]alongFile
+// keyFiles are files of the old cluster by the names that they will have.
+type keyFiles map[string]keyFile
 
-type alongFile struct {
+type keyFile struct {
 	from string
 	text []byte
 }
 
-// readAlong reads and checks what is to be taken along, from folders and files, and from
+// readKeyFiles reads and checks what is to be taken along, from folders and files, and from
 // the file of the key of service accounts. Errors name the file.
-func readAlong(places []string, accountKey string) (along, error) {
-	a := along{}
+func readKeyFiles(places []string, accountKey string) (keyFiles, error) {
+	a := keyFiles{}
 	for _, place := range places {
 		if err := a.place(place); err != nil {
 			return nil, fmt.Errorf("--take-along: %w", err)
@@ -65,13 +65,13 @@ func readAlong(places []string, accountKey string) (along, error) {
 }
 
 // place finds the files of a folder (of k3s, also that above tls), or one file.
-func (a along) place(place string) error {
+func (a keyFiles) place(place string) error {
 	info, err := os.Stat(place)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
-		for _, n := range alongNames {
+		for _, n := range keyFileNames {
 			if slices.Contains(n.from, filepath.Base(place)) {
 				return a.read(n.to, place)
 			}
@@ -86,9 +86,9 @@ func (a along) place(place string) error {
 	return nil
 }
 
-func (a along) folder(dir string) error {
+func (a keyFiles) folder(dir string) error {
 	found := 0
-	for _, n := range alongNames {
+	for _, n := range keyFileNames {
 		for _, name := range n.from {
 			err := a.read(n.to, filepath.Join(dir, name))
 			if err == nil {
@@ -106,13 +106,13 @@ func (a along) folder(dir string) error {
 	return nil
 }
 
-func (a along) read(to, path string) error {
+func (a keyFiles) read(to, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxAlong {
-		return fmt.Errorf("%s is not a file of at most %d bytes, as keys and certificates are", path, maxAlong)
+	if !info.Mode().IsRegular() || info.Size() > maxKeyFile {
+		return fmt.Errorf("%s is not a file of at most %d bytes, as keys and certificates are", path, maxKeyFile)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -121,13 +121,13 @@ func (a along) read(to, path string) error {
 	if other, twice := a[to]; twice && other.from != path {
 		return fmt.Errorf("%s and %s would both be %s", other.from, path, to)
 	}
-	a[to] = alongFile{path, text}
+	a[to] = keyFile{path, text}
 	return nil
 }
 
 // check refuses what a server could not use: half a pair, a certificate that is no
 // authority's, a key that is none.
-func (a along) check() error {
+func (a keyFiles) check() error {
 	for _, name := range []string{"ca", "front-proxy-ca"} {
 		cert, hasCert := a[name+".crt"]
 		key, hasKey := a[name+".key"]
@@ -157,7 +157,7 @@ func (a along) check() error {
 	return nil
 }
 
-func isAuthority(f alongFile) error {
+func isAuthority(f keyFile) error {
 	block, _ := pem.Decode(f.text)
 	if block == nil || block.Type != "CERTIFICATE" {
 		return fmt.Errorf("--take-along: %s holds no certificate (PEM)", f.from)
@@ -192,7 +192,7 @@ func isPrivateKey(text []byte) bool {
 }
 
 // conflicts refuses to lose what a data directory has.
-func (a along) conflicts(dir string) error {
+func (a keyFiles) conflicts(dir string) error {
 	for _, name := range a.names() {
 		have, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +209,7 @@ func (a along) conflicts(dir string) error {
 }
 
 // put writes the files into a data directory, for its owner alone.
-func (a along) put(dir string) error {
+func (a keyFiles) put(dir string) error {
 	if len(a) == 0 {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (a along) put(dir string) error {
 	return nil
 }
 
-func (a along) names() []string {
+func (a keyFiles) names() []string {
 	list := make([]string, 0, len(a))
 	for name := range a {
 		list = append(list, name)
@@ -234,7 +234,7 @@ func (a along) names() []string {
 }
 
 // hint is how a server is started with what was taken along and has no name of its own.
-func (a along) hint(dir string) string {
+func (a keyFiles) hint(dir string) string {
 	if _, ok := a[clientCAName]; ok {
 		return " --client-ca-file " + filepath.Join(dir, clientCAName)
 	}

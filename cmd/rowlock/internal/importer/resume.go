@@ -21,20 +21,20 @@ func (o *importOptions) spoolPath() string {
 	return filepath.Join(o.DataDir, "import")
 }
 
-func (o *importOptions) spoolIsOurs() error {
-	return notEverybodys("--spool", filepath.Dir(o.spoolPath()))
+func (o *importOptions) checkSpoolFolder() error {
+	return checkNotWorldWritable("--spool", filepath.Dir(o.spoolPath()))
 }
 
-// mayBeDone says whether a database that is in use may have been filled by a run that ended
+// mayBeFinished says whether a database that is in use may have been filled by a run that ended
 // before it took its spool away. A live cluster would have to be read anew to know that.
-func (o *importOptions) mayBeDone() bool {
+func (o *importOptions) mayBeFinished() bool {
 	return !o.dryRun && o.live.kubeconfig == "" && intake.MayBeFinished(o.spoolPath())
 }
 
-// done is the end of a run whose work an earlier one did, all but the last step. The
+// resume is the end of a run whose work an earlier one did, all but the last step. The
 // database is in use where it holds anything else than what that run read for the same job.
-func (o *importOptions) done(ctx context.Context, job *intake.Job, files along) error {
-	if err := o.spoolIsOurs(); err != nil {
+func (o *importOptions) resume(ctx context.Context, job *intake.Job, files keyFiles) error {
+	if err := o.checkSpoolFolder(); err != nil {
 		return err
 	}
 	job.Spool = o.spoolPath()
@@ -59,21 +59,21 @@ func (o *importOptions) done(ctx context.Context, job *intake.Job, files along) 
 	if err := spooled.Remove(); err != nil {
 		return err
 	}
-	a := o.about(job, spooled, files)
+	a := o.newAnswer(job, spooled, files)
 	a.Done = true
-	return o.finish(a, files)
+	return o.report(a, files)
 }
 
-// about is the answer of a run, as far as it is known by what was read.
-func (o *importOptions) about(job *intake.Job, s *intake.Spooled, files along) *importAnswer {
+// newAnswer is the answer of a run, as far as it is known by what was read.
+func (o *importOptions) newAnswer(job *intake.Job, s *intake.Spooled, files keyFiles) *importAnswer {
 	return &importAnswer{
 		Source: job.Source.Describe(), Store: database.PublicURL(o.URL()), DryRun: o.dryRun, SourceRevision: s.SourceRevision, Revision: s.Head, Reused: s.Reused,
 		Report: s.Report, ResourcesLeft: []remote.LeftOut{}, TakenAlong: files.names(),
 	}
 }
 
-// finish answers, and says what comes next.
-func (o *importOptions) finish(a *importAnswer, files along) error {
+// report answers, and says what comes next.
+func (o *importOptions) report(a *importAnswer, files keyFiles) error {
 	if err := o.Answer(o.Out, a, a.table); err != nil {
 		return err
 	}
@@ -83,9 +83,9 @@ func (o *importOptions) finish(a *importAnswer, files along) error {
 	return nil
 }
 
-// notEverybodys refuses a folder that everybody may write to, sticky or not: what somebody
+// checkNotWorldWritable refuses a folder that everybody may write to, sticky or not: what somebody
 // put there beforehand, by a name that is expected, would be taken for our own.
-func notEverybodys(flag, dir string) error {
+func checkNotWorldWritable(flag, dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil // who writes to it says so

@@ -23,7 +23,7 @@ func TestImportSpoolIsOurs(t *testing.T) {
 		{Options: &database.Options{DataDir: t.TempDir()}, spool: filepath.Join(dir, "import")},
 		{Options: &database.Options{DataDir: dir}},
 	} {
-		if err := o.move(t.Context(), &intake.Job{}, nil, false); err == nil || !strings.Contains(err.Error(), "--spool: everybody may write to the folder "+dir) {
+		if err := o.transfer(t.Context(), &intake.Job{}, nil, false); err == nil || !strings.Contains(err.Error(), "--spool: everybody may write to the folder "+dir) {
 			t.Errorf("a folder of everybody: %v", err)
 		}
 	}
@@ -31,7 +31,7 @@ func TestImportSpoolIsOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fine := range []string{dir, filepath.Join(dir, "none")} {
-		if err := notEverybodys("--spool", fine); err != nil {
+		if err := checkNotWorldWritable("--spool", fine); err != nil {
 			t.Errorf("a folder of our own: %v", err)
 		}
 	}

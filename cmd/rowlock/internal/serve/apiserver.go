@@ -42,8 +42,8 @@ type apiserverOptions struct {
 // APIServerCommand is serve with the command line of kube-apiserver: no subcommand, its
 // defaults where they differ, and no controllers, which are another program's work.
 func APIServerCommand() *cobra.Command {
-	o, own := &serveOptions{}, &apiserverOptions{}
-	cmd := serveCommandOf(o)
+	o, own := &options{}, &apiserverOptions{}
+	cmd := newCommand(o)
 	cmd.Use, cmd.Short = program.APIServer, "Run the API server, by the command line of kube-apiserver"
 	cmd.Long = `Run the API server until it is told to stop (SIGINT, SIGTERM).
 
@@ -58,7 +58,7 @@ It keeps its objects where the etcd that comes with rowlock says, whose address
 	f := cmd.Flags()
 	own.addTo(f)
 	o.controllers.list = nil
-	o.older = true // test suites are written for several releases
+	o.olderGates = true // test suites are written for several releases
 	o.deletesApart = deletesApart
 	f.Lookup("controllers").DefValue = "[]"
 	for flag, value := range map[string]string{
@@ -112,7 +112,7 @@ func (own *apiserverOptions) showVersion(out io.Writer) (shown bool, err error) 
 }
 
 // prepare finds the database and the folder of keys, and makes the serving certificate.
-func (own *apiserverOptions) prepare(ctx context.Context, o *serveOptions, n *network, log *slog.Logger) error {
+func (own *apiserverOptions) prepare(ctx context.Context, o *options, n *network, log *slog.Logger) error {
 	switch {
 	case o.store != "" && len(own.servers) > 0:
 		log.Warn("a flag has no effect", "flag", "--etcd-servers", "reason", compat.NoEtcd)
@@ -127,12 +127,12 @@ func (own *apiserverOptions) prepare(ctx context.Context, o *serveOptions, n *ne
 		if err != nil {
 			return fmt.Errorf("--etcd-servers: %w", err)
 		}
-		o.store, o.database.Unsynced, o.quick = "sqlite:"+place.Database, place.Unsynced, place.Unsynced
+		o.store, o.database.Unsynced, o.ephemeral = "sqlite:"+place.Database, place.Unsynced, place.Unsynced
 		if !o.flags.Changed("data-dir") {
 			o.dataDir = place.Keys
 		}
 	}
-	if o.inFolder() && (o.dataDir == "" || o.dataDir == program.DefaultDataDir && !o.flags.Changed("data-dir")) {
+	if o.onDisk() && (o.dataDir == "" || o.dataDir == program.DefaultDataDir && !o.flags.Changed("data-dir")) {
 		return errors.New("--data-dir must be specified together with --store: a folder for keys and certificates")
 	}
 	if own.certDir == "" || o.serving.Cert != "" || o.serving.Key != "" {
@@ -141,7 +141,7 @@ func (own *apiserverOptions) prepare(ctx context.Context, o *serveOptions, n *ne
 	o.serving.Cert, o.serving.Key = filepath.Join(own.certDir, "apiserver.crt"), filepath.Join(own.certDir, "apiserver.key")
 	names, ips := cli.SplitHosts(o.serving.Names)
 	err := datadir.Serving(o.serving.Cert, o.serving.Key, datadir.Options{
-		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), Now: time.Now(), Quick: o.quick,
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), Now: time.Now(), Quick: o.ephemeral,
 	})
 	if err != nil {
 		return fmt.Errorf("--cert-dir: %w", err)

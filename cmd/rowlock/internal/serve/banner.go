@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// greet prints what a person needs next.
-func (o *serveOptions) greet(out io.Writer, n *network, dir *datadir.Dir, url string) {
+// printBanner prints what a person needs next.
+func (o *options) printBanner(out io.Writer, n *network, dir *datadir.Dir, url string) {
 	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", program.Version, program.Release, n.local)
 	if database.IsInMemory(url) {
 		fmt.Fprintln(out, "store: memory; nothing is kept when the server ends")

@@ -48,8 +48,8 @@ func (o *controllerOptions) addTo(f *pflag.FlagSet) {
 // build makes what the flags say; authority is the file that namespaces are told of.
 // Without the admission plugin that gives pods a service account, none is made by default
 // either.
-// unknown adds to an error of Select which names there are, and which one may be meant.
-func (o *controllerOptions) unknown(err error) error {
+// unknownError adds to an error of Select which names there are, and which one may be meant.
+func (o *controllerOptions) unknownError(err error) error {
 	byDefault, named := controllers.Switches()
 	valid := slices.Concat(byDefault, named)
 	hint := ""
@@ -65,7 +65,7 @@ func (o *controllerOptions) unknown(err error) error {
 func (o *controllerOptions) build(dir *datadir.Dir, authority string, admitted plugins.Config) (controllers.Config, error) {
 	s, err := controllers.Select(o.list)
 	if err != nil {
-		return controllers.Config{}, o.unknown(err)
+		return controllers.Config{}, o.unknownError(err)
 	}
 	if slices.Contains(admitted.Disable, "ServiceAccount") {
 		s = s.Without("serviceaccount")

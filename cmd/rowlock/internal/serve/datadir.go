@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// remember lets --in-memory stand for a store.
-func (o *serveOptions) remember() error {
+// useMemory lets --in-memory stand for a store.
+func (o *options) useMemory() error {
 	switch {
 	case !o.inMemory:
 	case o.store != "" && !database.IsInMemory(o.store):
@@ -22,29 +22,29 @@ func (o *serveOptions) remember() error {
 	return nil
 }
 
-// inFolder says whether keys and certificates are kept in a folder.
-func (o *serveOptions) inFolder() bool {
+// onDisk says whether keys and certificates are kept in a folder.
+func (o *options) onDisk() bool {
 	return !o.inMemory || o.flags != nil && o.flags.Changed("data-dir")
 }
 
-// folder is where keys and certificates are.
-func (o *serveOptions) folder(opt datadir.Options) (*datadir.Dir, error) {
-	if o.inFolder() {
+// openDataDir is where keys and certificates are.
+func (o *options) openDataDir(opt datadir.Options) (*datadir.Dir, error) {
+	if o.onDisk() {
 		return datadir.Open(o.dataDir, opt)
 	}
 	return datadir.InMemory(opt)
 }
 
-// keysIn says where they are to people.
-func (o *serveOptions) keysIn(dir *datadir.Dir) string {
-	if o.inFolder() {
+// keysLocation says where they are to people.
+func (o *options) keysLocation(dir *datadir.Dir) string {
+	if o.onDisk() {
 		return dir.Path
 	}
 	return "in memory too"
 }
 
-// authority is the file with what serving certificates are checked with.
-func (o *serveOptions) authority(dir *datadir.Dir) string {
+// servingAuthority is the file with what serving certificates are checked with.
+func (o *options) servingAuthority(dir *datadir.Dir) string {
 	if o.serving.Cert != "" {
 		return o.serving.Cert
 	}

@@ -36,9 +36,9 @@ func (o *electionOptions) build(feature func(gate string) bool) (*elections.Conf
 	return &elections.Config{Times: o.times}, nil
 }
 
-// elector is what a server is called that holds the Lease. It is the same after a restart,
+// electionIdentity is what a server is called that holds the Lease. It is the same after a restart,
 // so that the server goes on at once.
-func elector(address string) (string, error) {
+func electionIdentity(address string) (string, error) {
 	host, err := os.Hostname()
 	return host + "_" + address, err
 }

@@ -16,8 +16,8 @@ func TestEmptyLists(t *testing.T) {
 		"--disable-admission-plugins=": "",
 		"--enable-admission-plugins=,": `plugin "" is unknown`,
 	} {
-		o := &serveOptions{}
-		cmd := serveCommandOf(o)
+		o := &options{}
+		cmd := newCommand(o)
 		cmd.SetErr(io.Discard)
 		if err := cmd.ParseFlags(strings.Fields(flags)); err != nil {
 			t.Fatalf("%s: %v", flags, err)

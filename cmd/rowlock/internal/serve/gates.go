@@ -66,9 +66,9 @@ func enablementError(all []*kinds.Resource, pairs []string, err error) error {
 	return fmt.Errorf("--runtime-config: %w%s; want KEY=true or KEY=false, with KEY one of api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE", err, hint)
 }
 
-// tellLibrary turns off in the libraries of expressions what is off here. They read their own
+// setLibraryGates turns off in the libraries of expressions what is off here. They read their own
 // gates when the first expression is compiled.
-func tellLibrary(g *gates.Gates) error {
+func setLibraryGates(g *gates.Gates) error {
 	if g.Enabled("AuthorizeWithSelectors") {
 		return nil
 	}
@@ -77,8 +77,8 @@ func tellLibrary(g *gates.Gates) error {
 	})
 }
 
-// showGates shows the gates as metrics.
-func showGates(g *gates.Gates) prometheus.Collector {
+// gatesCollector shows the gates as metrics.
+func gatesCollector(g *gates.Gates) prometheus.Collector {
 	return metrics.Features(func(show func(name, stage string, on bool)) {
 		g.All(func(gate gates.Gate, on bool) { show(gate.Name, string(gate.Stage), on) })
 	})

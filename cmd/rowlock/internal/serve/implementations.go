@@ -11,29 +11,29 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 )
 
-// waysOptions choose between quick code of our own and the libraries that it does the same
+// implementationOptions choose between quick code of our own and the libraries that it does the same
 // as.
-type waysOptions struct{ ownership, json string }
+type implementationOptions struct{ ownership, json string }
 
-func (o *waysOptions) addTo(f *pflag.FlagSet) {
+func (o *implementationOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.ownership, "apply-ownership", ownership.Planned, "how to compute who owns the fields of an object after a write, and to merge an apply of the same fields as before: planned, by comparing objects in memory where that is possible, or standard, always with the library, for the case that the first is suspected of being wrong")
 	f.StringVar(&o.json, "json-codec", json.Own.String(), "how to read and write objects as JSON: own, several times as fast, or standard, always with the packages that are its measure, for the case that the first is suspected of being wrong")
 }
 
 // apply gives a server what the flags say.
-func (o *waysOptions) apply(cfg *server.Config) (err error) {
-	cfg.StandardOwnership, err = standard("apply-ownership", o.ownership, ownership.Planned, ownership.Standard)
+func (o *implementationOptions) apply(cfg *server.Config) (err error) {
+	cfg.StandardOwnership, err = isStandard("apply-ownership", o.ownership, ownership.Planned, ownership.Standard)
 	return err
 }
 
 // codec reads and writes JSON as the flag says.
-func (o *waysOptions) codec(log *slog.Logger) (json.Codec, error) {
-	only, err := standard("json-codec", o.json, json.Own.String(), json.Standard.String())
+func (o *implementationOptions) codec(log *slog.Logger) (json.Codec, error) {
+	only, err := isStandard("json-codec", o.json, json.Own.String(), json.Standard.String())
 	return json.New(json.Settings{Standard: only, Log: log}), err
 }
 
-// standard says whether a flag chooses the standard one of two ways.
-func standard(flag, value, own, standard string) (bool, error) {
+// isStandard says whether a flag chooses the standard one of two ways.
+func isStandard(flag, value, own, standard string) (bool, error) {
 	if value != own && value != standard {
 		return false, fmt.Errorf("--%s %q: use %s or %s", flag, value, own, standard)
 	}

@@ -22,7 +22,7 @@ func TestWays(t *testing.T) {
 		{[]string{"--json-codec=fast"}, false, false, `--json-codec "fast": use own or standard`},
 		{[]string{"--apply-ownership="}, false, false, `--apply-ownership "": use planned or standard`},
 	} {
-		var o waysOptions
+		var o implementationOptions
 		f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		o.addTo(f)
 		if err := f.Parse(tc.args); err != nil {

@@ -37,7 +37,7 @@ func serviceNetworks(text string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-func (o *serveOptions) network() (*network, error) {
+func (o *options) network() (*network, error) {
 	n := &network{}
 	if o.securePort < 1 || o.securePort > 65535 {
 		return nil, fmt.Errorf("--secure-port %d: not a port: want 1 to 65535", o.securePort)
@@ -67,7 +67,7 @@ func (o *serveOptions) network() (*network, error) {
 	}
 	n.advertise = bind
 	if bind.IsUnspecified() || bind.IsLoopback() {
-		n.advertise = outgoing()
+		n.advertise = outgoingIP()
 	}
 	return n, nil
 }
@@ -82,9 +82,9 @@ func (n *network) bootstrap(port int) server.Bootstrap {
 	return b
 }
 
-// outgoing is the first address of this machine that others may reach; the
+// outgoingIP is the first address of this machine that others may reach; the
 // loopback address where it has none.
-func outgoing() net.IP {
+func outgoingIP() net.IP {
 	addrs, err := net.InterfaceAddrs()
 	if err == nil {
 		for _, a := range addrs {

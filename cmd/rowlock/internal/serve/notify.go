@@ -10,18 +10,18 @@ import (
 // What a service manager is told, at the socket that NOTIFY_SOCKET names; see
 // sd_notify(3). Without that variable nothing is told.
 const (
-	ready    = daemon.SdNotifyReady
-	stopping = daemon.SdNotifyStopping
+	notifyReady    = daemon.SdNotifyReady
+	notifyStopping = daemon.SdNotifyStopping
 )
 
-func tell(log *slog.Logger, state string) {
+func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("the service manager could not be told", "state", state, "error", err)
 	}
 }
 
-// tellManager tells the service manager when ctx ends that the server stops, which may
+// notifyWhenDone tells the service manager when ctx ends that the server stops, which may
 // take as long as requests do. The result ends that.
-func tellManager(ctx context.Context, log *slog.Logger) func() bool {
-	return context.AfterFunc(ctx, func() { tell(log, stopping) })
+func notifyWhenDone(ctx context.Context, log *slog.Logger) func() bool {
+	return context.AfterFunc(ctx, func() { notify(log, notifyStopping) })
 }

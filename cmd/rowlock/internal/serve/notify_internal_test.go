@@ -11,7 +11,7 @@ import (
 func TestTellManager(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
-	tell(log, ready)
+	notify(log, notifyReady)
 	path := filepath.Join(t.TempDir(), "socket")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -19,7 +19,7 @@ func TestTellManager(t *testing.T) {
 	}
 	defer manager.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
-	tell(log, ready)
+	notify(log, notifyReady)
 	buf := make([]byte, 32)
 	if n, err := manager.Read(buf); err != nil || string(buf[:n]) != "READY=1" {
 		t.Errorf("%q %v", buf[:n], err)

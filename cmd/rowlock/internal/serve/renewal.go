@@ -14,13 +14,13 @@ import (
 // renewEvery is how often the certificates of the data directory are looked at.
 const renewEvery = time.Hour
 
-// lateWarning is how long before the end of a certificate that nobody renews the log
+// expiryWarning is how long before the end of a certificate that nobody renews the log
 // says so, at each look.
-const lateWarning = 30 * 24 * time.Hour
+const expiryWarning = 30 * 24 * time.Hour
 
-// renewing is the loop that renews certificates of the data directory while the server
+// renewalLoop is the loop that renews certificates of the data directory while the server
 // runs. What uses them looks at the files.
-func renewing(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
+func renewalLoop(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
 	look := func(now time.Time) {
 		changed, err := dir.Renew(now, alone)
 		if err != nil {
@@ -29,7 +29,7 @@ func renewing(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
 			log.Info("certificates of the data directory are renewed", "files", changed)
 		}
 		for name, end := range dir.Ends() {
-			if left := end.Sub(now); left < lateWarning {
+			if left := end.Sub(now); left < expiryWarning {
 				log.Warn("a certificate comes to its end; see `rowlock init --renew-authority`", "file", name, "left", left.Round(time.Hour))
 			}
 		}
@@ -54,7 +54,7 @@ type certificateEnds struct {
 	desc *prometheus.Desc
 }
 
-func showEnds(dir *datadir.Dir) prometheus.Collector {
+func newCertificateEnds(dir *datadir.Dir) prometheus.Collector {
 	return &certificateEnds{dir, prometheus.NewDesc("rowlock_certificate_end_timestamp_seconds",
 		"When a certificate of the data directory ends, in seconds since 1970.", []string{"file"}, nil)}
 }

@@ -28,9 +28,9 @@ func (r *retention) Set(text string) error {
 // Type implements pflag.Value.
 func (r *retention) Type() string { return "retention" }
 
-// strange says which resources are named that are not built in. They may be custom ones, which a
+// warnUnknown says which resources are named that are not built in. They may be custom ones, which a
 // server does not know when it starts.
-func (r *retention) strange(built []*kinds.Resource, log *slog.Logger) {
+func (r *retention) warnUnknown(built []*kinds.Resource, log *slog.Logger) {
 	known := make(map[string]bool)
 	for _, b := range built {
 		if b.Storage != nil { // else nothing of it is stored

@@ -32,11 +32,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
+func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) error {
 	if err := o.serving.Validate(); err != nil {
 		return err
 	}
-	if err := o.backing.Validate(o.flags); err != nil {
+	if err := o.backup.Validate(o.flags); err != nil {
 		return err
 	}
 	if err := emulated(o.emulated); err != nil {
@@ -45,7 +45,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.eventTTL <= 0 {
 		return errors.New("--event-ttl must be longer than 0")
 	}
-	if err := o.remember(); err != nil {
+	if err := o.useMemory(); err != nil {
 		return err
 	}
 	n, err := o.network()
@@ -58,14 +58,14 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		}
 	}
 	parse := gates.Parse
-	if o.older {
+	if o.olderGates {
 		parse = gates.ParseOlder
 	}
 	features, err := parse(release.Default, o.featureGates)
 	if err != nil {
 		return gatesError(release.Default, o.featureGates, err)
 	}
-	if err := tellLibrary(features); err != nil {
+	if err := setLibraryGates(features); err != nil {
 		return err
 	}
 	for _, remark := range features.Remarks() {
@@ -102,8 +102,8 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		}
 	}
 	names, ips := cli.SplitHosts(o.serving.Names)
-	dir, err := o.folder(datadir.Options{
-		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.Cert, Now: time.Now(), Quick: o.quick, Serves: true,
+	dir, err := o.openDataDir(datadir.Options{
+		Hosts: names, IPs: append(ips, n.advertise, n.serviceIP, net.ParseIP(o.bindAddress)), ServerURL: "https://" + n.local, ServerCA: o.serving.Cert, Now: time.Now(), Quick: o.ephemeral, Serves: true,
 	})
 	if err != nil {
 		return err
@@ -118,9 +118,9 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		host = n.advertise.String()
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
-	o.retention.strange(resources, log)
+	o.retention.warnUnknown(resources, log)
 	catalogue := kinds.NewCatalogue(resources)
-	codec, err := o.ways.codec(log)
+	codec, err := o.implementations.codec(log)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		return err
 	}
 	defer access.Close()
-	built, err := o.controllers.build(dir, o.authority(dir), admitted)
+	built, err := o.controllers.build(dir, o.servingAuthority(dir), admitted)
 	if err != nil {
 		return err
 	}
@@ -204,11 +204,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	built.Authentication, built.IssueForSecret, built.Elections = access.Published, access.IssueForSecret, elections
 	if elections != nil {
-		if elections.Identity, err = elector(address); err != nil {
+		if elections.Identity, err = electionIdentity(address); err != nil {
 			return err
 		}
 	}
-	if o.joins(built.Runs) {
+	if o.joinsByToken(built.Runs) {
 		built.JoinAt = "https://" + address
 	}
 	built.PodsFirst = features.Enabled("OrderedNamespaceDeletion")
@@ -222,7 +222,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 		Admission: admitted, Aggregation: aggregation,
 		Kubelet: &kubelet, Tokens: &access.Tokens, Routes: access.Routes,
 		Loops: access.Loops, Controllers: built,
-		Collectors:        append([]prometheus.Collector{measured, showGates(features), showEnds(dir)}, access.Collectors...),
+		Collectors:        append([]prometheus.Collector{measured, gatesCollector(features), newCertificateEnds(dir)}, access.Collectors...),
 		Metrics:           shown,
 		ClientAuthorities: access.Authorities,
 		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: program.Kubernetes(), Address: address,
@@ -230,12 +230,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	}
 	cfg.Usual(n.services)
 	// Servers on one database share their authority, which none of them may replace alone.
-	cfg.Loops = append(cfg.Loops, renewing(dir, isFile || database.IsInMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
+	cfg.Loops = append(cfg.Loops, renewalLoop(dir, isFile || database.IsInMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
 	measured.Behind = cfg.Store.Behind
-	if err := o.backing.AddBacking(&cfg, driver, log); err != nil {
+	if err := o.backup.Apply(&cfg, driver, log); err != nil {
 		return err
 	}
-	if err := o.ways.apply(&cfg); err != nil {
+	if err := o.implementations.apply(&cfg); err != nil {
 		return err
 	}
 	o.fairness.Apply(&cfg)
@@ -246,7 +246,7 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if o.serving.Profiling {
 		maps.Copy(cfg.Paths, telemetry.Profiles())
 	}
-	cfg.Started = func() { tell(log, ready) }
+	cfg.Started = func() { notify(log, notifyReady) }
 	authz.AddTo(&cfg)
 	auditing.AddTo(&cfg)
 	addEncryption(keys, &cfg)
@@ -255,18 +255,18 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	o.greet(out, n, dir, url)
+	o.printBanner(out, n, dir, url)
 	if database.IsInMemory(url) {
-		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysIn(dir))
+		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysLocation(dir))
 	}
-	stopTelling := tellManager(ctx, log)
+	stopTelling := notifyWhenDone(ctx, log)
 	defer stopTelling()
 	return s.Run(ctx)
 }
 
 // resources are all that the server knows, with those turned off that are not to be
 // served.
-func (o *serveOptions) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
+func (o *options) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
 	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	if o.historyAPI {
 		all = append(all, history.Resources()...)
@@ -278,9 +278,9 @@ func (o *serveOptions) resources(n *network, feature func(gate string) bool, log
 	return all, enablementError(all, o.runtimeConfig, err)
 }
 
-// joins says whether machines are to join by bootstrap tokens: where these are asked for, and
+// joinsByToken says whether machines are to join by bootstrap tokens: where these are asked for, and
 // not only accepted, or what they sign is signed.
-func (o *serveOptions) joins(runs func(controller string) bool) bool {
+func (o *options) joinsByToken(runs func(controller string) bool) bool {
 	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
 	return o.auth.Bootstrap && (asked || runs("bootstrapsigner"))
 }

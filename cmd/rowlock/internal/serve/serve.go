@@ -23,8 +23,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// serveOptions are the flags of serve, with the names that kube-apiserver has for them.
-type serveOptions struct {
+// options are the flags of serve, with the names that kube-apiserver has for them.
+type options struct {
 	dataDir, store                string
 	initialize, inMemory          bool
 	bindAddress, advertiseAddress string
@@ -39,13 +39,13 @@ type serveOptions struct {
 	database                      database.DriverFlags
 	audit                         telemetry.AuditFlags
 	metrics                       telemetry.MetricsFlags
-	ways                          waysOptions
+	implementations               implementationOptions
 	controllers                   controllerOptions
 	encryption                    encryptionOptions
 	aggregation                   aggregationOptions
 	tracing                       telemetry.TracingFlags
 	egress                        egressOptions
-	backing                       backup.ServerFlags
+	backup                        backup.ServerFlags
 	cacheFile                     cacheFileOptions
 	serviceRange, nodePortRange   string
 	retention                     retention
@@ -67,15 +67,15 @@ type serveOptions struct {
 
 	// prepare fills in what a command line says otherwise; nil: nothing.
 	prepare      func(context.Context, *network, *slog.Logger) error
-	older        bool          // gates may be switched that only older releases let be
+	olderGates   bool          // gates may be switched that only older releases let be
 	deletesApart time.Duration // of kube-apiserver by its name
-	quick        bool          // keys and certificates need to last no longer than the machine runs
+	ephemeral    bool          // keys and certificates need to last no longer than the machine runs
 }
 
-func Command() *cobra.Command { return serveCommandOf(&serveOptions{}) }
+func Command() *cobra.Command { return newCommand(&options{}) }
 
-// serveCommandOf is the command that fills in options.
-func serveCommandOf(o *serveOptions) *cobra.Command {
+// newCommand is the command that fills in options.
+func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the API server",
@@ -109,7 +109,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	})
 	s.Put("etcd", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "cert-dir") // of kube-apiserver by its name
 	s.Add("history", f, o.addHistory)
-	s.Add("backup", f, o.backing.AddTo)
+	s.Add("backup", f, o.backup.AddTo)
 	s.Add("secure serving", f, o.serving.AddTo)
 	s.Add("limits", f, func(f *pflag.FlagSet) {
 		o.serving.AddLimits(f)
@@ -135,7 +135,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	})
 	s.Add("debugging", f, func(f *pflag.FlagSet) {
 		o.serving.AddProfiling(f)
-		o.ways.addTo(f)
+		o.implementations.addTo(f)
 	})
 	compat.AddIgnored(f)
 	compat.AddRemoved(f)
@@ -153,7 +153,7 @@ var MostUsedFlags = []string{
 	"history-retention", "backup-dir", database.EncryptionFlag, "authorization-mode", "audit-policy-file", "audit-log-path", "controllers",
 }
 
-func (o *serveOptions) addGeneric(f *pflag.FlagSet) {
+func (o *options) addGeneric(f *pflag.FlagSet) {
 	f.StringVar(&o.dataDir, "data-dir", program.DefaultDataDir, "folder of keys, certificates and the embedded database")
 	f.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "address to listen on")
 	f.IntVar(&o.securePort, "secure-port", 6443, "port to listen on")
@@ -166,7 +166,7 @@ func (o *serveOptions) addGeneric(f *pflag.FlagSet) {
 	f.BoolVar(&o.sharePort, "permit-port-sharing", false, "let several processes listen on the port (SO_REUSEPORT)")
 }
 
-func (o *serveOptions) addStore(f *pflag.FlagSet) {
+func (o *options) addStore(f *pflag.FlagSet) {
 	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
 	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
@@ -174,7 +174,7 @@ func (o *serveOptions) addStore(f *pflag.FlagSet) {
 	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
 }
 
-func (o *serveOptions) addHistory(f *pflag.FlagSet) {
+func (o *options) addHistory(f *pflag.FlagSet) {
 	o.retention.Rest = 5 * time.Minute
 	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
 	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "delete at once what a --history-retention that was lowered does not cover, and not after a day")
@@ -182,7 +182,7 @@ func (o *serveOptions) addHistory(f *pflag.FlagSet) {
 	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
 }
 
-func (o *serveOptions) addEnablement(f *pflag.FlagSet) {
+func (o *options) addEnablement(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(release.Default), "\n"))
 	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+program.Release+", or kube="+program.Release)
 	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")

@@ -104,7 +104,7 @@ is deleted. See also serve --backup-dir.`,
 
 func restoreCommand(o *database.Options) *cobra.Command {
 	var check, latest bool
-	var r folderOptions
+	var r folderFlags
 	cmd := &cobra.Command{
 		Use:   "restore (FILE | DIR)",
 		Short: "Fill an empty database from a backup, or from a folder of backups as of a time",

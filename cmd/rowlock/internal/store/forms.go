@@ -20,17 +20,17 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// forms make values as a server would write them now: those of custom resources by the
+// encoder make values as a server would write them now: those of custom resources by the
 // definitions that are stored.
-type forms struct {
-	catalogue *kinds.Catalogue
-	objects   *objects.Store
-	unread    []string // definitions that cannot be read, and why
+type encoder struct {
+	catalogue  *kinds.Catalogue
+	objects    *objects.Store
+	unreadable []string // definitions that cannot be read, and why
 }
 
-// currentForms reads the definitions of a store.
-func currentForms(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*forms, error) {
-	f, all := &forms{}, builtin.Resources()
+// newEncoder reads the definitions of a store.
+func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*encoder, error) {
+	f, all := &encoder{}, builtin.Resources()
 	req := sqlstore.ScanRequest{Resource: definitions.Storage, Limit: 100}
 	for {
 		rows, err := d.Scan(ctx, req)
@@ -38,9 +38,9 @@ func currentForms(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) 
 			return nil, err
 		}
 		for i := range rows {
-			resources, err := defined(ctx, keys, &rows[i])
+			resources, err := resourcesOf(ctx, keys, &rows[i])
 			if err != nil {
-				f.unread = append(f.unread, fmt.Sprintf("%s: %v", rows[i].Key.Name, err))
+				f.unreadable = append(f.unreadable, fmt.Sprintf("%s: %v", rows[i].Key.Name, err))
 			}
 			all = append(all, resources...)
 		}
@@ -54,8 +54,8 @@ func currentForms(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) 
 	return f, nil
 }
 
-// defined are the resources of a definition, none of one that is not established.
-func defined(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*kinds.Resource, error) {
+// resourcesOf are the resources of a definition, none of one that is not established.
+func resourcesOf(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*kinds.Resource, error) {
 	if row.Damaged != nil {
 		return nil, row.Damaged
 	}
@@ -72,7 +72,7 @@ func defined(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*k
 	}
 	var converter custom.Converter
 	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
-		converter = nobody{}
+		converter = unavailableWebhook{}
 	}
 	definition, err := custom.New(crd, math.MaxInt64, converter)
 	if err != nil {
@@ -81,17 +81,17 @@ func defined(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*k
 	return definition.Resources, nil
 }
 
-// nobody converts what only a server can have converted.
-type nobody struct{}
+// unavailableWebhook converts what only a server can have converted.
+type unavailableWebhook struct{}
 
 // Convert implements custom.Converter.
-func (nobody) Convert(_ context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (unavailableWebhook) Convert(_ context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("it is of %s, and a webhook converts it to %s: create a StorageVersionMigration on a running server", objs[0].GetAPIVersion(), to)
 }
 
-// form is the value of a decrypted row as a server would write it now. Objects of no known
+// encode is the value of a decrypted row as a server would write it now. Objects of no known
 // resource keep their version.
-func (f *forms) form(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
+func (f *encoder) encode(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
 	r := f.catalogue.ByStorage(row.Key.Resource)
 	if r == nil {
 		return integrity.Read(f.objects.Codec(), nil, row)

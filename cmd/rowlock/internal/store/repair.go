@@ -34,7 +34,7 @@ type repairAnswer struct {
 }
 
 type repairOptions struct {
-	list          bool
+	listOnly      bool
 	remove, back  string
 	dryRun, force bool
 }
@@ -71,17 +71,17 @@ standard error.`,
 					asked++
 				}
 			}
-			if asked != 1 || cmd.Flags().Changed("list") && !r.list {
+			if asked != 1 || cmd.Flags().Changed("list") && !r.listOnly {
 				return errors.New("want one of --list, --delete KEY and --rollback KEY")
 			}
-			if r.list {
-				return decrypting(cmd.Context(), o, func(decode decoder) error { return r.listed(cmd.Context(), o, decode) })
+			if r.listOnly {
+				return decrypting(cmd.Context(), o, func(decode decoder) error { return r.list(cmd.Context(), o, decode) })
 			}
 			return decrypting(cmd.Context(), o, func(decode decoder) error { return r.repair(cmd.Context(), o, decode) })
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&r.list, "list", false, "name the objects that cannot be read")
+	f.BoolVar(&r.listOnly, "list", false, "name the objects that cannot be read")
 	f.StringVar(&r.remove, "delete", "", "delete the object of this key")
 	f.StringVar(&r.back, "rollback", "", "put the last good revision of this key's object in its place")
 	f.BoolVar(&r.dryRun, "dry-run", false, "say what would be done, and do nothing")
@@ -89,7 +89,7 @@ standard error.`,
 	return cmd
 }
 
-func (r *repairOptions) listed(ctx context.Context, o *database.Options, decode decoder) error {
+func (r *repairOptions) list(ctx context.Context, o *database.Options, decode decoder) error {
 	return o.With(ctx, database.AsIs, "nothing was changed", func(d sqlstore.Driver) error {
 		p, err := o.Rows(ctx, d, "looking", false)
 		if err != nil {
@@ -102,7 +102,7 @@ func (r *repairOptions) listed(ctx context.Context, o *database.Options, decode 
 		}
 		list := make([]damageAnswer, len(found))
 		for i := range found {
-			list[i] = damage(&found[i])
+			list[i] = newDamageAnswer(&found[i])
 		}
 		return o.Answer(o.Out, list, func(w io.Writer) {
 			if len(list) == 0 {
@@ -121,7 +121,7 @@ func (r *repairOptions) listed(ctx context.Context, o *database.Options, decode 
 	})
 }
 
-func damage(d *upkeep.Damage) damageAnswer {
+func newDamageAnswer(d *upkeep.Damage) damageAnswer {
 	a := damageAnswer{Key: d.Row.Key.String(), Revision: d.Row.Revision}
 	if d.Reason != nil {
 		a.Reason = d.Reason.Error()
@@ -142,7 +142,7 @@ func (r *repairOptions) repair(ctx context.Context, o *database.Options, decode 
 		if err != nil {
 			return err
 		}
-		a.damageAnswer = damage(found)
+		a.damageAnswer = newDamageAnswer(found)
 		switch {
 		case found.Reason == nil && !r.force:
 			return fmt.Errorf("%s can be read at revision %d: use the API, or give --force", a.Key, a.Revision)
@@ -159,7 +159,7 @@ func (r *repairOptions) repair(ctx context.Context, o *database.Options, decode 
 		}
 		if !r.dryRun {
 			slog.New(slog.NewTextHandler(o.ErrOut, nil)).Warn("the store was repaired by hand", "action", a.Action, "key", a.Key,
-				"was", a.Revision, "reason", a.Reason, "goodRevision", a.GoodRevision, "writtenRevision", a.WrittenRevision, "by", whoami())
+				"was", a.Revision, "reason", a.Reason, "goodRevision", a.GoodRevision, "writtenRevision", a.WrittenRevision, "by", userName())
 		}
 		return o.Answer(o.Out, a, func(w io.Writer) { a.print(w) })
 	})
@@ -209,8 +209,8 @@ func (a *repairAnswer) print(w io.Writer) {
 	fmt.Fprintf(w, "it was %s, by revision %d\n", what, a.WrittenRevision)
 }
 
-// whoami is who runs the command, for the log.
-func whoami() string {
+// userName is who runs the command, for the log.
+func userName() string {
 	u, err := user.Current()
 	if err != nil {
 		return "unknown"

@@ -17,15 +17,15 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// folderOptions are the flags of restore that folders have a use for.
-type folderOptions struct {
+// folderFlags are the flags of restore that folders have a use for.
+type folderFlags struct {
 	to      string
 	skip    int64
 	scratch string
 }
 
 // target reads --to.
-func (r *folderOptions) target() (t follow.Target, err error) {
+func (r *folderFlags) target() (t follow.Target, err error) {
 	if r.to == "" {
 		return t, nil
 	}
@@ -40,7 +40,7 @@ func (r *folderOptions) target() (t follow.Target, err error) {
 }
 
 // restoreFolder is `store restore DIR`.
-func restoreFolder(ctx context.Context, o *database.Options, dir string, r *folderOptions) error {
+func restoreFolder(ctx context.Context, o *database.Options, dir string, r *folderFlags) error {
 	target, err := r.target()
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func restoreFolder(ctx context.Context, o *database.Options, dir string, r *fold
 	if r.skip < 0 {
 		return fmt.Errorf("--skip-revisions %d: want 0 or more", r.skip)
 	}
-	plan, err := planFor(dir, target)
+	plan, err := restorePlan(dir, target)
 	if err != nil {
 		return err
 	}
@@ -65,19 +65,19 @@ func restoreFolder(ctx context.Context, o *database.Options, dir string, r *fold
 		if err := o.Answer(o.Out, done, func(w io.Writer) { restoredTable(w, dir, &done) }); err != nil {
 			return err
 		}
-		return short(dir, r.to, &done)
+		return incompleteError(dir, r.to, &done)
 	})
 }
 
-// short says that the newest state was asked for, and is not what was restored.
-func short(dir, to string, r *follow.Restored) error {
+// incompleteError says that the newest state was asked for, and is not what was restored.
+func incompleteError(dir, to string, r *follow.Restored) error {
 	if to != "" || r.Newest {
 		return nil
 	}
 	return fmt.Errorf("%s: revision %d was restored, and more is in the folder that cannot be: `rowlock store backup list %s` says why. If the older state is what you want, ask for it by --to %d", dir, r.Revision, dir, r.Revision)
 }
 
-func planFor(dir string, target follow.Target) (*follow.Plan, error) {
+func restorePlan(dir string, target follow.Target) (*follow.Plan, error) {
 	l, err := follow.List(dir)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ type latestAnswer struct {
 }
 
 // verifyLatest is `store restore --verify-latest`. compare says that --store was given.
-func verifyLatest(ctx context.Context, o *database.Options, dir string, r *folderOptions, compare bool) (err error) {
+func verifyLatest(ctx context.Context, o *database.Options, dir string, r *folderFlags, compare bool) (err error) {
 	if r.to != "" || r.skip != 0 {
 		return errors.New("--verify-latest: restores the newest state, and nothing stays of it: leave out --to and --skip-revisions")
 	}
@@ -146,7 +146,7 @@ func verifyLatest(ctx context.Context, o *database.Options, dir string, r *folde
 		return database.Explain(ctx, fmt.Errorf("restoring %s: %w", dir, err), "nothing was changed")
 	}
 	err = decrypting(ctx, o, func(decode decoder) error {
-		a.Verified, err = verified(ctx, o, d, decode)
+		a.Verified, err = verify(ctx, o, d, decode)
 		return err
 	})
 	if err != nil {

@@ -67,11 +67,11 @@ Those that cannot be read are named, and stay.`,
 func (r *rewriteOptions) run(ctx context.Context, o *database.Options) error {
 	return database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, given bool) error {
 		return o.With(ctx, database.AsIs, "what was written stays; run it again for the rest", func(d sqlstore.Driver) error {
-			forms, err := currentForms(ctx, d, keys)
+			forms, err := newEncoder(ctx, d, keys)
 			if err != nil {
 				return err
 			}
-			for _, problem := range forms.unread {
+			for _, problem := range forms.unreadable {
 				fmt.Fprintf(o.ErrOut, "the objects of a definition that cannot be read stay in their version: %s\n", problem)
 			}
 			p, err := o.Rows(ctx, d, "rewriting", true)
@@ -79,7 +79,7 @@ func (r *rewriteOptions) run(ctx context.Context, o *database.Options) error {
 				return err
 			}
 			began := time.Now()
-			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: func(row *sqlstore.Row) ([]byte, error) { return forms.form(ctx, row) }, Progress: func(done upkeep.Rewritten) {
+			job := upkeep.Rewrite{Resources: r.resources, Keys: keys, Rate: r.rate, Form: func(row *sqlstore.Row) ([]byte, error) { return forms.encode(ctx, row) }, Progress: func(done upkeep.Rewritten) {
 				p.What(fmt.Sprintf("rewriting: %d written (%.0f/s), looked at", done.Written+done.PastWritten, float64(done.Written+done.PastWritten)/max(time.Since(began).Seconds(), 0.001)))
 				p.Show(done.Objects + done.Past)
 			}}

@@ -35,8 +35,8 @@ servers refuse to use is accepted again after it.`,
 			var count int64
 			if len(args) > 0 {
 				var err error
-				if count, err = strconv.ParseInt(args[0], 10, 64); err != nil || count <= 0 || count > mostSkipped {
-					return fmt.Errorf("COUNT %q: want a number from 1 to %d", args[0], int64(mostSkipped))
+				if count, err = strconv.ParseInt(args[0], 10, 64); err != nil || count <= 0 || count > maxSkipped {
+					return fmt.Errorf("COUNT %q: want a number from 1 to %d", args[0], int64(maxSkipped))
 				}
 			}
 			return o.With(cmd.Context(), database.AsIs, "no revision was left out", func(d sqlstore.Driver) error {
@@ -53,5 +53,5 @@ servers refuse to use is accepted again after it.`,
 	}
 }
 
-// mostSkipped leaves room: clients may keep revisions as numbers of 53 bits.
-const mostSkipped = 1 << 50
+// maxSkipped leaves room: clients may keep revisions as numbers of 53 bits.
+const maxSkipped = 1 << 50

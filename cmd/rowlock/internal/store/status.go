@@ -77,7 +77,7 @@ the kubeconfig names is asked for its metrics.`,
 					kubeconfig = filepath.Join(o.DataDir, "admin.kubeconfig")
 				}
 				a := newStatusAnswer(database.PublicURL(o.URL()), s)
-				a.Feed = askFeed(cmd.Context(), kubeconfig, s.Bounds.Head)
+				a.Feed = readFeed(cmd.Context(), kubeconfig, s.Bounds.Head)
 				return o.Answer(o.Out, a, a.table)
 			})
 		},
@@ -146,9 +146,9 @@ func (a *statusAnswer) past() string {
 	return strings.Join(names, ",")
 }
 
-// askFeed asks the server of a kubeconfig which revision its readers see, against
+// readFeed asks the server of a kubeconfig which revision its readers see, against
 // the head that was read before.
-func askFeed(ctx context.Context, kubeconfig string, head int64) feedAnswer {
+func readFeed(ctx context.Context, kubeconfig string, head int64) feedAnswer {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return feedAnswer{Reason: fmt.Sprintf("%s names no server; each server tells it at /metrics (rowlock_store_lag_revisions)", kubeconfig)}

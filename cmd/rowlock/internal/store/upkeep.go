@@ -32,7 +32,7 @@ starts; this command is for those who want it done before, or by another role.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			a := migrateAnswer{Store: database.PublicURL(o.URL())}
-			current, err := isCurrent(ctx, o.URL(), &a)
+			current, err := schemaIsCurrent(ctx, o.URL(), &a)
 			if err != nil {
 				return err
 			}
@@ -56,9 +56,9 @@ starts; this command is for those who want it done before, or by another role.`,
 	}
 }
 
-// isCurrent looks whether there is nothing to do; else it notes what there is. Any
+// schemaIsCurrent looks whether there is nothing to do; else it notes what there is. Any
 // other trouble the migration itself meets again.
-func isCurrent(ctx context.Context, url string, a *migrateAnswer) (bool, error) {
+func schemaIsCurrent(ctx context.Context, url string, a *migrateAnswer) (bool, error) {
 	d, err := database.Open(ctx, url, database.AsIs)
 	if err == nil {
 		return true, d.Close()
@@ -170,7 +170,7 @@ then restarts the servers.
 							return err
 						}
 					}
-					if a.Report, err = verified(cmd.Context(), o, d, decode); err != nil {
+					if a.Report, err = verify(cmd.Context(), o, d, decode); err != nil {
 						return err
 					}
 					if a.Problems == nil {
@@ -212,8 +212,8 @@ func rebuildCache(ctx context.Context, d sqlstore.Driver, url string) (*rebuiltC
 	return done, nil
 }
 
-// verified checks a store, and shows how far that is.
-func verified(ctx context.Context, o *database.Options, d sqlstore.Driver, decode decoder) (*upkeep.Report, error) {
+// verify checks a store, and shows how far that is.
+func verify(ctx context.Context, o *database.Options, d sqlstore.Driver, decode decoder) (*upkeep.Report, error) {
 	p, err := o.Rows(ctx, d, "verifying", true)
 	if err != nil {
 		return nil, err

@@ -46,8 +46,8 @@ func (o *accountOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest life of a token; a longer one asked for is cut")
 }
 
-// abstract is the name of a unix socket that is no file.
-var abstract = regexp.MustCompile(`^@([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+$`)
+// abstractSocket is the name of a unix socket that is no file.
+var abstractSocket = regexp.MustCompile(`^@([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+$`)
 
 func (o *accountOptions) validate(gate func(string) bool) error {
 	for i, issuer := range o.issuers {
@@ -72,7 +72,7 @@ func (o *accountOptions) validate(gate func(string) bool) error {
 			return errors.New("can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)")
 		case !gate("ExternalServiceAccountTokenSigner"):
 			return errors.New("setting `--service-account-signing-endpoint` requires enabling ExternalServiceAccountTokenSigner feature gate")
-		case !filepath.IsAbs(o.endpoint) && !abstract.MatchString(o.endpoint):
+		case !filepath.IsAbs(o.endpoint) && !abstractSocket.MatchString(o.endpoint):
 			return fmt.Errorf("invalid value %q passed for `--service-account-signing-endpoint`, should be a valid location on the filesystem or must be prefixed with @ to name UDS in abstract namespace", o.endpoint)
 		}
 	}
@@ -85,9 +85,9 @@ func (o *accountOptions) validate(gate func(string) bool) error {
 	return nil
 }
 
-// load reads what issues and judges tokens, and makes the documents about the keys.
+// build reads what issues and judges tokens, and makes the documents about the keys.
 // What judges tokens is made by the function that it returns.
-func (o *accountOptions) load(ctx context.Context, c Config, a *Authentication) (func(apiaccess.Host) authx.TokenAuthenticator, error) {
+func (o *accountOptions) build(ctx context.Context, c Config, a *Authentication) (func(apiaccess.Host) authx.TokenAuthenticator, error) {
 	if len(o.issuers) == 0 {
 		o.issuers = []string{defaultIssuer}
 	}

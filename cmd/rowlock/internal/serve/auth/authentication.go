@@ -237,7 +237,7 @@ func (o *AuthenticationFlags) published(c Config) func() (map[string]string, err
 // tokens reads what all ways to judge a bearer token need. The function that it returns
 // makes them, in their order.
 func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentication) (func(apiaccess.Host) authx.TokenChain, error) {
-	accounts, err := o.accounts.load(ctx, c, a)
+	accounts, err := o.accounts.build(ctx, c, a)
 	if err != nil {
 		return nil, err
 	}
@@ -269,18 +269,18 @@ func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentic
 		if o.Bootstrap {
 			chain = append(chain, agnostic(&bootstrap.Authenticator{
 				Secrets: apiaccess.NewLookup(h), Clock: time.Now,
-				Gate: authx.NewGate(authx.GateConfig{What: "bootstrap tokens", All: maxLookups, Each: maxLookups / 16, Source: asker}),
+				Gate: authx.NewGate(authx.GateConfig{What: "bootstrap tokens", All: maxTokenLookups, Each: maxTokenLookups / 16, Source: connectionOf}),
 			}))
 		}
 		return append(append(chain, accounts(h)), others...)
 	}, nil
 }
 
-// maxLookups is how many bootstrap tokens are looked up at once, whoever sends them.
-const maxLookups = 256
+// maxTokenLookups is how many bootstrap tokens are looked up at once, whoever sends them.
+const maxTokenLookups = 256
 
-// asker is the connection that a credential came by; nil where there is none.
-func asker(ctx context.Context) any {
+// connectionOf is the connection that a credential came by; nil where there is none.
+func connectionOf(ctx context.Context) any {
 	if c := wire.From(ctx); c != nil {
 		return c
 	}

@@ -96,7 +96,7 @@ func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configu
 		if err := o.validate(); err != nil {
 			return nil, nil, err
 		}
-		return o.amount(), nil, nil
+		return o.fromFlags(), nil, nil
 	}
 	for _, name := range []string{"authorization-mode", "authorization-webhook-config-file", "authorization-webhook-version", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl"} {
 		if o.flags.Changed(name) {
@@ -115,8 +115,8 @@ func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configu
 	return c, text, file.Wrap(err)
 }
 
-// amount is the configuration that the flags stand for.
-func (o *AuthorizationFlags) amount() *authzconfig.Configuration {
+// fromFlags is the configuration that the flags stand for.
+func (o *AuthorizationFlags) fromFlags() *authzconfig.Configuration {
 	c := &authzconfig.Configuration{}
 	for _, m := range o.modes {
 		a := authzconfig.Authorizer{Type: m, Name: authzconfig.NameOf(m)}
@@ -168,9 +168,9 @@ func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(
 		z.authorizer = authx.Unselected{Next: chain}
 	}
 	if o.file != "" {
-		reloaded, figures := reloads("authorization", id)
+		reloaded, figures := reloadMetrics("authorization", id)
 		chain.Using = func(cfg *authzconfig.Configuration) { o.reportKubeconfigs(cfg, log) }
-		chain.Reloaded, z.reload, z.collectors = sayOpen(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
+		chain.Reloaded, z.reload, z.collectors = logAllowAll(chain, reloaded, log), chain.Run, append(z.collectors, figures...)
 	}
 	z.plugins = []admission.Plugin{usual.Guard(z.authorizer)}
 	return z, nil
@@ -191,8 +191,8 @@ func (o *AuthorizationFlags) reportKubeconfigs(cfg *authzconfig.Configuration, l
 	}
 }
 
-// sayOpen says when a changed file lets everybody do everything, and when one ends that.
-func sayOpen(chain *authzconfig.Chain, next func(bool, time.Time), log *slog.Logger) func(bool, time.Time) {
+// logAllowAll says when a changed file lets everybody do everything, and when one ends that.
+func logAllowAll(chain *authzconfig.Chain, next func(bool, time.Time), log *slog.Logger) func(bool, time.Time) {
 	open := chain.AllowsAll()
 	return func(ok bool, at time.Time) {
 		if now := chain.AllowsAll(); now != open {

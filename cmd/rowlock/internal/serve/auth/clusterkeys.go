@@ -49,8 +49,8 @@ func fingerprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// differs says what clients of servers with other keys would be refused for; "" for nothing.
-func (k *ClusterKeys) differs(from *ClusterKeys) string {
+// difference says what clients of servers with other keys would be refused for; "" for nothing.
+func (k *ClusterKeys) difference(from *ClusterKeys) string {
 	common := func(a []string, b ...string) bool {
 		return slices.ContainsFunc(b, func(s string) bool { return slices.Contains(a, s) })
 	}
@@ -97,7 +97,7 @@ func (k *ClusterKeys) Agree(ctx context.Context, d sqlstore.Driver, dir string, 
 				log.Warn("the row note:keys of kv_meta cannot be read: the fingerprints of this server's keys take its place", "error", err)
 			}
 		}
-		if differs := k.differs(&known); differs != "" {
+		if differs := k.difference(&known); differs != "" {
 			if !replace {
 				return &keysError{differs, dir}
 			}

@@ -154,7 +154,7 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 	}
 	var chain []authx.TokenAuthenticator
 	if len(cfg.JWT) > 0 || o.file != "" {
-		reloaded, figures := reloads("authentication", a.id)
+		reloaded, figures := reloadMetrics("authentication", a.id)
 		a.Collectors = append(a.Collectors, figures...)
 		p := &authnconfig.Providers{Audiences: a.Tokens.Audiences, Taken: taken, Path: o.file, Log: c.Log, Reloaded: reloaded}
 		if err := p.Start(cfg, text); err != nil {
@@ -188,7 +188,7 @@ func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAu
 	w, err := tokenwebhook.New(tokenwebhook.Config{
 		Kubeconfig: o.webhook, Version: o.webhookVersion, CacheTTL: o.webhookTTL, Audiences: a.Tokens.Audiences, Dial: c.Dial,
 		Gate: authx.NewGate(authx.GateConfig{
-			What: "the token webhook", All: o.webhookPlaces, Each: max(1, o.webhookPlaces/16), Source: asker, Refused: refused.Inc,
+			What: "the token webhook", All: o.webhookPlaces, Each: max(1, o.webhookPlaces/16), Source: connectionOf, Refused: refused.Inc,
 		}),
 		Failed: func(err error) {
 			c.Log.Error("the token webhook does not answer as it should, and the tokens that only it can judge are refused", "flag", file.Flag, "file", file.Path, "error", err)
@@ -197,9 +197,9 @@ func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAu
 	return w, file.Wrap(err)
 }
 
-// reloads counts how often a configuration file was taken over, as a stock server
+// reloadMetrics counts how often a configuration file was taken over, as a stock server
 // does. what is "authentication" or "authorization"; id stands for this server.
-func reloads(what, id string) (func(ok bool, at time.Time), []prometheus.Collector) {
+func reloadMetrics(what, id string) (func(ok bool, at time.Time), []prometheus.Collector) {
 	labels := []string{"apiserver_id_hash", "status"}
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "apiserver_" + what + "_config_controller_automatic_reloads_total",

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 )
 
-// choices are the flags of serve that take certain words only.
-func choices() map[string][]string {
+// validWords are the flags of serve that take certain words only.
+func validWords() map[string][]string {
 	plugs, _ := plugins.Names()
 	var suites []string
 	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
@@ -46,8 +46,8 @@ func choices() map[string][]string {
 	}
 }
 
-// smallest are the flags of serve that take numbers and durations from one on.
-var smallest = map[string]int64{
+// minimums are the flags of serve that take numbers and durations from one on.
+var minimums = map[string]int64{
 	"history-log-retention": 0, "in-memory-max-bytes": 0, "sqlite-max-bytes": 0, "cache-plain-bytes": -1, "resource-quota-sync-period": 0,
 	"postgres-poll-interval": 0, "postgres-statement-timeout": 1, "postgres-lock-timeout": 1, "postgres-max-connections": 0,
 	"default-not-ready-toleration-seconds": 0, "default-unreachable-toleration-seconds": 0, "min-request-timeout": 0,
@@ -56,7 +56,7 @@ var smallest = map[string]int64{
 // CheckValues finds values of flags that no server can start with. It passes empty values, which the code that
 // reads the flag judges.
 func CheckValues(f *pflag.FlagSet) error {
-	words := choices()
+	words := validWords()
 	var err error
 	f.Visit(func(flag *pflag.Flag) {
 		if err != nil {
@@ -65,7 +65,7 @@ func CheckValues(f *pflag.FlagSet) error {
 		if valid, ok := words[flag.Name]; ok {
 			err = checkWords(flag, valid)
 		}
-		if least, ok := smallest[flag.Name]; ok {
+		if least, ok := minimums[flag.Name]; ok {
 			err = checkNumber(flag, least)
 		}
 	})

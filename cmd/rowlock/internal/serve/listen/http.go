@@ -153,7 +153,7 @@ func (o *Flags) Apply(cfg *server.Config) error {
 	}
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second
-	cfg.MaxInFlight, cfg.MaxMutatingInFlight = orNone(o.maxRead), orNone(o.maxWrite)
+	cfg.MaxInFlight, cfg.MaxMutatingInFlight = limitOrNone(o.maxRead), limitOrNone(o.maxWrite)
 	cfg.Limits = o.limits
 	if o.contention {
 		runtime.SetBlockProfileRate(1)
@@ -202,7 +202,7 @@ func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			for _, n := range named {
-				if n.serves(hello.ServerName) {
+				if n.matches(hello.ServerName) {
 					return n.cert.Get(), nil
 				}
 			}
@@ -235,8 +235,8 @@ type namedCertificate struct {
 	names []string // patterns; none: the names in the certificate
 }
 
-// serves says whether the certificate is for a name that a client asks for.
-func (n *namedCertificate) serves(name string) bool {
+// matches says whether the certificate is for a name that a client asks for.
+func (n *namedCertificate) matches(name string) bool {
 	if name == "" {
 		return false
 	}
@@ -300,8 +300,8 @@ func cipherSuites(names []string) ([]uint16, error) {
 	return ids, nil
 }
 
-// orNone is a limit as the server knows it, which takes 0 for its default.
-func orNone(limit int) int {
+// limitOrNone is a limit as the server knows it, which takes 0 for its default.
+func limitOrNone(limit int) int {
 	if limit <= 0 {
 		return -1
 	}

@@ -48,7 +48,7 @@ func TestServingFlags(t *testing.T) {
 func TestNamedCertificates(t *testing.T) {
 	n := &namedCertificate{names: []string{"api.example.com", "*.internal"}}
 	for name, want := range map[string]bool{"api.example.com": true, "API.example.com": true, "a.internal": true, "a.b.internal": false, "internal": false, "": false} {
-		if n.serves(name) != want {
+		if n.matches(name) != want {
 			t.Errorf("%q: want %t", name, want)
 		}
 	}

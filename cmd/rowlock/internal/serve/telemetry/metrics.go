@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/metrics"
 )
 
-// lastRelease is the one before this, whose hidden metrics could be asked for.
-const lastRelease = "1.31"
+// previousRelease is the one before this, whose hidden metrics could be asked for.
+const previousRelease = "1.31"
 
 // MetricsFlags are the flags that say which metrics are shown.
 type MetricsFlags struct {
@@ -26,14 +26,14 @@ func (o *MetricsFlags) AddTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not shown")
 	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are shown; all others are shown as \"unexpected\"")
 	f.StringVar(&o.manifest, "allow-metric-labels-manifest", "", "YAML file of \"METRIC,LABEL\": VALUE,VALUE, in place of --allow-metric-labels")
-	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+lastRelease+")")
+	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+previousRelease+")")
 }
 
 // Build makes the selection that the flags ask for.
 func (o *MetricsFlags) Build() (metrics.Selection, error) {
 	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}, Hidden: o.showHidden != ""}
-	if o.showHidden != "" && o.showHidden != lastRelease {
-		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", lastRelease)
+	if o.showHidden != "" && o.showHidden != previousRelease {
+		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", previousRelease)
 	}
 	labels := o.labels
 	if len(labels) == 0 && o.manifest != "" {

@@ -45,7 +45,7 @@ func ZPages(enabled func(gate string) bool, flags *pflag.FlagSet, started time.T
 // page is a page for people, as plain text and nothing else.
 func page(title string, write func(line func(name, value string))) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !takesText(r.Header.Get("Accept")) {
+		if !acceptsText(r.Header.Get("Accept")) {
 			http.Error(w, "media type not acceptable, must be: text/plain", http.StatusNotAcceptable)
 			return
 		}
@@ -55,8 +55,8 @@ func page(title string, write func(line func(name, value string))) http.Handler 
 	})
 }
 
-// takesText says whether a client takes plain text in UTF-8.
-func takesText(accept string) bool {
+// acceptsText says whether a client takes plain text in UTF-8.
+func acceptsText(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(part)
 		if err != nil || media != "text/plain" && media != "text/*" && media != "*/*" {
