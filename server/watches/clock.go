@@ -10,20 +10,19 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// The clock is exact to a step, and late by that at most. Its dial goes round in a while in
-// which nearly everything that it is asked for happens; what comes later stays for another.
+// The clock is late by one step at most. Nearly all alarms are due within one round of its dial; later ones stay for
+// another round.
 const (
 	clockStep  = 100 * time.Millisecond
 	clockSteps = 1024
-	ringStep   = 128 // watches after which other goroutines have their turn
+	ringStep   = 128 // watches after which the clock yields to other goroutines
 )
 
-// clock rings watches whose handlers have returned: one timer for all. Its zero value is
-// ready, and it runs only while there are watches. Its goroutine ends with each round, in
-// which it waits for nothing.
+// clock rings watches whose handlers have returned, with one timer for all. Its zero value is ready, and its timer runs only
+// while there are watches. The timer's goroutine never waits.
 type clock struct {
 	mu    sync.Mutex
-	began time.Time // nothing was asked of it before
+	began time.Time // of the first alarm that was set
 	seen  int64     // the step up to which it has rung
 	count int
 	timer *time.Timer
@@ -36,7 +35,7 @@ type alarm struct {
 	prev, next *stream
 }
 
-// set has a watch rung at a time, once.
+// set makes the clock ring a watch once, at a time.
 func (c *clock) set(w *stream, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +77,7 @@ func (c *clock) unlink(w *stream) {
 	}
 }
 
-// arm sets the timer to the next step at which there is something. The caller holds c.mu.
+// arm sets the timer to the next step that has an alarm. The caller holds c.mu.
 func (c *clock) arm() {
 	if c.count == 0 {
 		return
@@ -95,8 +94,8 @@ func (c *clock) arm() {
 	}
 }
 
-// ring rings what is due. Watches of one connection come one after the other, as what they
-// send goes out together.
+// ring rings the watches that are due. Those of one connection come one after the other, so that their bookmarks go out
+// together.
 func (c *clock) ring() {
 	due := c.take()
 	slices.SortFunc(due, func(a, b *stream) int { return cmp.Compare(a.order(), b.order()) })
@@ -108,7 +107,7 @@ func (c *clock) ring() {
 	}
 }
 
-// take takes what is due off the dial.
+// take removes the watches that are due from the dial.
 func (c *clock) take() (due []*stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +127,7 @@ func (c *clock) take() (due []*stream) {
 	return due
 }
 
-// ringTogether rings the first watch, and those that follow of its connection. It returns how
-// many they were.
+// ringTogether rings the first watch and those of the same connection that follow it. It returns their number.
 func ringTogether(due []*stream) (n int) {
 	conn := due[0].conn
 	if conn != nil {
@@ -162,12 +160,12 @@ func (w *stream) nextAlarm(now time.Time) time.Time {
 	return together(w.conn, now, at)
 }
 
-// together is the last time before another one at which bookmarks of a connection go out, or
-// that itself where there is none, or it would be soon.
+// together returns the last time before at at which the bookmarks of a connection go out; at itself if there is none, or if
+// it would come too soon.
 func together(conn wire.Conn, now, at time.Time) time.Time {
 	const (
-		spread = 0x9e3779b97f4a7c15 // so that connections that follow one another do not meet
-		every  = bookmarkEvery / 2  // as far as a watch can stand from the others without it
+		spread = 0x9e3779b97f4a7c15 // spreads connections with consecutive IDs
+		every  = bookmarkEvery / 2  // the most by which a bookmark comes early
 	)
 	phase := time.Duration(conn.ID() * spread % uint64(every))
 	last := at.Add(-((time.Duration(at.UnixNano()) - phase) % every))

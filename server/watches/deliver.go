@@ -3,16 +3,17 @@ package watches
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
+	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 )
 
 // errUp: the watch has lasted for its time.
 var errUp = errors.New("the time of the watch is up")
 
-// drain sends what waits, and the bookmark that is due. What comes meanwhile wakes the
-// handler again.
+// drain sends the deliveries that wait, and the bookmark that is due. Later ones wake the handler again.
 func (w *stream) drain(ctx context.Context, out output) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +46,7 @@ func (w *stream) drain(ctx context.Context, out output) error {
 			if !w.due {
 				return nil
 			}
-			// The revision was taken after the time came, with nothing left to send before it.
+			// The revision was read after the bookmark was due, and everything up to it has been sent.
 			w.due = false
 			return w.bookmark(out, revision, false)
 		}
@@ -55,15 +56,15 @@ func (w *stream) drain(ctx context.Context, out output) error {
 	}
 }
 
-// take asks for the next deliveries, once all before have been sent.
+// take takes the next deliveries; all earlier ones have been sent.
 func (w *stream) take(ctx context.Context) (revision int64, err error) {
 	w.batch, revision, err = w.watcher.Take(ctx, w.batch)
 	w.rest = w.batch
 	return revision, err
 }
 
-// push sends what waits, as far as that needs no waiting, from a goroutine of the cache.
-// If something is left to be done it returns false, and the handler goes on.
+// push sends as many of the waiting deliveries as the client reads without delay, from a goroutine of the cache. If
+// something is left to do, it returns false.
 func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	if !w.mu.TryLock() {
 		return false
@@ -71,7 +72,7 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	defer w.mu.Unlock()
 	defer func() {
 		if p := recover(); p != nil {
-			w.panicked, done = p, false // it costs this request, not those of others
+			w.panicked, done = p, false // the panic ends this watch alone
 		}
 	}()
 	if w.over {
@@ -87,7 +88,7 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	out.noWait = true
 	w.failed = w.deliver(out)
 	if w.failed == nil && w.due && len(w.rest) == 0 && !out.blocked() {
-		// The revision was taken after the time came, and all before it has been sent.
+		// The revision was read after the bookmark was due, and everything up to it has been sent.
 		w.due = false
 		w.failed = w.bookmark(out, revision, false)
 	}
@@ -95,7 +96,7 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 	return w.failed == nil && !out.blocked()
 }
 
-// heard looks whether the clock has rung, and what for. The caller holds w.mu.
+// heard checks whether the clock has rung, for a bookmark or for the end. The caller holds w.mu.
 func (w *stream) heard() {
 	if !w.rang.Swap(false) || w.up {
 		return
@@ -108,7 +109,7 @@ func (w *stream) heard() {
 	w.server.clock.set(w, w.nextAlarm(now))
 }
 
-// deliver sends the rest of the batch, or what the client takes of it without delay.
+// deliver sends the rest of the batch; with a direct output that does not wait, as much as the client reads at once.
 func (w *stream) deliver(out output) error {
 	for len(w.rest) > 0 && !out.blocked() {
 		d := w.rest[0]
@@ -144,9 +145,195 @@ func (w *stream) deliver(out output) error {
 	return out.flush()
 }
 
-// settle decides what the watcher sees of an event that needs a closer look.
+// frame is one event in the wire form of the watch.
+func (w *stream) frame(t cache.EventType, it *cache.Item) ([]byte, error) {
+	return w.view.Event(t.String(), it, !w.begun)
+}
+
+// settle decides what the watcher sees of an event of an object that is stored in another version.
 func (w *stream) settle(d cache.Delivery) (cache.Delivery, bool, error) {
 	return d.Settle(func(it *cache.Item) (bool, error) {
 		return w.server.Objects.Selects(w.request.Context(), w.request.Resource, w.filter, it)
 	})
+}
+
+// Until a client has read the initial events, their objects stay in memory even if they are replaced. So the client has a
+// minute, as for a list, and more in proportion to the bytes that it has read.
+const (
+	initialFor  = time.Minute
+	initialRate = 256 << 10 // bytes a second
+)
+
+// tooSlow says whether a client that has read so many bytes since a time is too slow.
+func tooSlow(since time.Time, taken int) bool {
+	return time.Since(since) > initialFor+time.Duration(taken)*time.Second/initialRate
+}
+
+// initial sends the current objects, and the bookmark that ends them if the client wants one.
+func (w *stream) initial(ctx context.Context, out output) (err error) {
+	began, taken := time.Now(), 0
+	pace := w.server.Answers.Pace(w.request)
+	defer pace.End()
+	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
+		var frame []byte
+		if frame, err = w.frame(cache.Added, it); err == nil {
+			w.begun = true
+			w.sent(len(frame))
+			if err = pace.Next(len(frame)); err == nil {
+				err = w.waiting(func() error { return out.send(frame) })
+			}
+			if taken += len(frame); err == nil && taken/answers.Chunk != (taken-len(frame))/answers.Chunk && tooSlow(began, taken) {
+				err = cache.ErrSlow
+			}
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	return w.waiting(func() error {
+		if w.options.InitialEvents() && w.options.AllowWatchBookmarks {
+			return w.bookmark(out, w.there.Revision, true)
+		}
+		return out.flush()
+	})
+}
+
+// waiting calls write, which may wait for the client: meanwhile the watch gives up its seat.
+func (w *stream) waiting(write func() error) error {
+	seat := w.request.Scope.Seat
+	if seat == nil {
+		return write()
+	}
+	seat.Sending()
+	err := write()
+	if late := seat.Sent(); err == nil {
+		err = late
+	}
+	return err
+}
+
+// bookmark sends a bookmark at a revision. end says that it ends the initial events.
+func (w *stream) bookmark(out output, revision int64, end bool) error {
+	frame, err := w.view.Bookmark(revision, end, !w.begun)
+	if err != nil {
+		return err
+	}
+	w.begun = true
+	w.sent(len(frame))
+	if err := out.send(frame); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// States of a watch whose handler has returned.
+const (
+	rests uint32 = iota // no goroutine works for it
+	works               // a goroutine does what there is to do
+	again               // and will check again
+)
+
+// outlive lets the watch go on after its handler and the filters around it have returned. From then on it has a goroutine
+// only for work that would make the goroutines of the cache or of the clock wait.
+func (w *stream) outlive(ctx context.Context, out *directOutput) {
+	w.outlives, w.ctx, w.out = true, ctx, out
+	w.request.Scope.Outlive(w.goOn)
+}
+
+// goOn continues the watch once the handler and all filters have returned.
+func (w *stream) goOn(panicked any) {
+	w.complete = false
+	w.state.Store(works)
+	if panicked != nil {
+		w.endAs(panicked)
+		return
+	}
+	w.slim()
+	w.asks = w.request.Resource.LoadAsks()           // the goroutines of the cache must not wait for a webhook
+	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake) // work notices an end that came before
+	w.server.clock.set(w, w.nextAlarm(time.Now()))
+	w.watcher.SetHooks(w)
+	w.work()
+}
+
+// slim drops what only the beginning of a watch needs. The request and its headers would be most of the memory of an idle
+// watch.
+func (w *stream) slim() {
+	_ = w.request.Context() // made of the request, and kept
+	w.request.R, w.request.W, w.request.Scope.Info.Query = nil, nil, nil
+	w.filter, w.options = w.options.Filter, nil
+	w.out.counter = counterOf(w.out.w)
+	w.out.w = nil
+}
+
+// Notify implements cache.Hooks.
+func (w *stream) Notify() {
+	if w.asks || !w.push(w.ctx, w.out) {
+		w.Wake()
+	}
+}
+
+// Wake implements cache.Hooks: it starts work, unless that runs. The connection waits for the end of work, as for that of
+// the answer.
+func (w *stream) Wake() {
+	for {
+		switch {
+		case w.state.CompareAndSwap(rests, works):
+			go w.work()
+			return
+		case w.state.CompareAndSwap(works, again), w.state.Load() == again:
+			return
+		}
+	}
+}
+
+// work does all that there is to do, and ends.
+func (w *stream) work() {
+	for {
+		if over, panicked := w.turn(); over {
+			w.endAs(panicked)
+			return // the state stays works, so Wake starts no other
+		}
+		if w.state.CompareAndSwap(works, rests) {
+			return
+		}
+		w.state.Store(works)
+	}
+}
+
+// turn sends what there is to send now, and says whether the watch is over.
+func (w *stream) turn() (over bool, panicked any) {
+	defer func() {
+		if p := recover(); p != nil {
+			over, panicked = true, p
+		}
+	}()
+	err := w.drain(w.ctx, w.out)
+	if err == nil && w.ctx.Err() == nil {
+		return false, nil
+	}
+	if !errors.Is(err, errUp) {
+		w.conclude(w.ctx, w.out, err)
+	}
+	w.complete = true
+	return true, nil
+}
+
+// endAs ends the watch, and then its request. panicked is the value of the panic that ends it, or nil.
+func (w *stream) endAs(panicked any) {
+	if w.unlink != nil {
+		w.unlink()
+	}
+	w.finish(w.out)
+	w.server.clock.forget(w) // only now: until finish, push may have set it
+	w.watcher.Stop()
+	rest := w.request.Scope.Ended(panicked)
+	w.out.stream.Over()
+	if err, ok := rest.(error); rest != nil && !(ok && errors.Is(err, http.ErrAbortHandler)) {
+		w.server.log().Error("the end of a watch has panicked", "audit-id", w.request.Scope.ID, "panic", rest)
+	}
 }

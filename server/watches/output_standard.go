@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// standardOutput writes to the writer of the request. Frames that come together go out
-// together.
+// standardOutput writes to the request's http.ResponseWriter. Frames that come together go out together.
 type standardOutput struct {
 	w           http.ResponseWriter
 	control     *http.ResponseController
 	chunk       *[]byte   // collected frames; nil: none
-	single      []byte    // a frame that may be all there is, and so is not copied
+	single      []byte    // a single frame, which needs no copy
 	deadlineSet time.Time // when the write deadline was
 	stalls      *stallTimer
 }
@@ -55,7 +54,7 @@ func (o *standardOutput) flush() error                { return o.write(false) }
 func (o *standardOutput) blocked() bool               { return false }
 func (o *standardOutput) postpones(frame []byte) bool { return false }
 
-// write writes what was collected. more says that the chunk is still needed.
+// write writes the collected frames. more says that the chunk is still needed.
 func (o *standardOutput) write(more bool) error {
 	data := o.single
 	if data == nil && o.chunk != nil {
@@ -92,7 +91,7 @@ func (o *standardOutput) beginWrite() {
 	if o.stalls != nil {
 		o.stalls.writeBegins(now)
 	} else if now.Sub(o.deadlineSet) > writeTimeout/4 {
-		_ = o.control.SetWriteDeadline(now.Add(writeTimeout)) // writers that know no deadlines are those of tests
+		_ = o.control.SetWriteDeadline(now.Add(writeTimeout)) // only writers of tests have no deadlines
 		o.deadlineSet = now
 	}
 }
@@ -103,9 +102,8 @@ func (o *standardOutput) close(bool) {
 	}
 }
 
-// stallTimer ends a stream of HTTP/2 whose client takes nothing. Its deadlines will not
-// do: they end streams that have nothing to write as well, and setting one for each
-// write costs more than the write.
+// stallTimer ends a stream of HTTP/2 whose client reads nothing. Write deadlines would not do: they also end streams that
+// have nothing to write, and setting one for each write costs more than the write.
 type stallTimer struct {
 	control *http.ResponseController
 
@@ -147,7 +145,7 @@ func (t *stallTimer) check() {
 		t.timer.Reset(left)
 		return
 	}
-	_ = t.control.SetWriteDeadline(time.Unix(1, 0)) // it has passed: the stream ends
+	_ = t.control.SetWriteDeadline(time.Unix(1, 0)) // a time in the past ends the stream
 }
 
 func (t *stallTimer) stop() {

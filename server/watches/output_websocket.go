@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 )
 
-// isWebSocket says whether a client asks for a WebSocket.
+// isWebSocket says whether the client wants a WebSocket.
 func isWebSocket(r *http.Request) bool {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
@@ -57,7 +57,7 @@ func (w *stream) serveWebSocket() error {
 type websocketOutput struct {
 	ws     *websocket.Conn
 	text   bool
-	framed bool // frames carry their length, which a message has by itself
+	framed bool // frames begin with their length, which a message does not need
 }
 
 func (m *websocketOutput) send(frame []byte) error {
@@ -80,7 +80,7 @@ func (m *websocketOutput) flush() error                { return nil }
 func (m *websocketOutput) blocked() bool               { return false }
 func (m *websocketOutput) postpones(frame []byte) bool { return false }
 
-// message is a frame as it is: those of events are shared, and not copied for a client.
+// message is a frame without a copy: all watches share the frames of events.
 type message struct {
 	payload []byte
 	kind    byte

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
+	"unique"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/answers"
@@ -16,37 +22,38 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/wire"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Objects is what watches use of what is stored; objects.Store implements it.
+// Objects is what watches need of the stored objects; objects.Store implements it.
 type Objects interface {
 	// Watch starts a watcher of the changes after a revision.
 	Watch(p permits.Permit, at objects.Place, scope cache.Scope, after int64) (*cache.Watcher, error)
-	// WatchNow starts a watcher of the changes after what there is now, which it returns too.
+	// WatchNow starts a watcher of the changes after the current objects, and returns these too.
 	WatchNow(p permits.Permit, at objects.Place, scope cache.Scope) (*cache.Watcher, *objects.Collection, error)
-	// Reach waits until memory has a revision, and CatchUp for the newest that is stored.
+	// Reach waits until memory has a revision; CatchUp waits for the newest revision of the store.
 	Reach(ctx context.Context, revision int64) error
 	CatchUp(ctx context.Context) error
-	// Each calls fn with what a filter selects of a collection.
+	// Each calls fn with the items of a collection that a filter selects.
 	Each(ctx context.Context, r *kinds.Resource, from *objects.Collection, f *cache.Filter, at cache.Position, fn func(*cache.Item) bool) error
 	// Selects says whether a filter selects an item.
 	Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter, it *cache.Item) (bool, error)
 }
 
-// Answers makes the frames of a watch, and has the beginnings of many take turns;
-// answers.Answers implements it.
+// Answers encodes the frames of a watch, and makes the initial events of many watches take turns; answers.Answers
+// implements it.
 type Answers interface {
 	View(q *answers.Request, as codecs.Form) (*answers.View, error)
 	Pace(q *answers.Request) answers.Pace
 }
 
-// Measure is told what watches do.
+// Measure counts and measures watches.
 type Measure interface {
-	// Watch is told of a watch; what it returns, of the bytes of each event sent.
+	// Watch counts a watch; the function that it returns takes the size of each event that was sent.
 	Watch(r *kinds.Resource) (sent func(bytes int))
-	// InitialEvents takes the time until a watch had sent what there was.
+	// InitialEvents takes the time in which a watch sent its initial events.
 	InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration)
-	// Terminated is told of each watch that was cut off because its client was too slow.
+	// Terminated counts a watch that ended because its client was too slow.
 	Terminated(r *kinds.Resource)
 }
 
@@ -54,8 +61,8 @@ type Measure interface {
 type Server struct {
 	Objects Objects
 	Answers Answers
-	Sent    func(http2, detached bool) // is told of each watch that begins; nil: nobody
-	Measure Measure                    // nil: nobody measures
+	Sent    func(http2, detached bool) // is called as a watch begins; may be nil
+	Measure Measure                    // may be nil
 	Log     *slog.Logger               // nil: slog.Default
 	For     time.Duration              // a watch without timeoutSeconds lasts this to twice this; 0: half an hour
 
@@ -70,21 +77,57 @@ const (
 	// Bookmarks come this often, and this long before the end.
 	bookmarkEvery  = time.Minute
 	bookmarkBefore = 2 * time.Second
-
-	// A client that takes nothing for this long has gone.
-	writeTimeout = 30 * time.Second
 )
 
-// nobody is told of what is sent.
-func nobody(int) {}
-
-// Watch is one watch that can be served.
+// Watch is a watch that can be served.
 type Watch struct{ stream *stream }
 
-// New finds where a watch begins, by the options of a request, in a form that was
-// negotiated. Serve must be called.
+// stream is one watch. Its handler holds mu, except while it waits: then goroutines of the cache may send what is new
+// (push), so that the handler need not wake up.
+type stream struct {
+	mu       sync.Mutex
+	over     bool // nothing may be sent any more
+	complete bool // nothing is missing from the answer
+	outlives bool // it goes on although the handler has returned
+	up       bool // its time is up
+	asks     bool // its events may need a webhook
+	panicked any  // what push ended with
+
+	server  *Server
+	request *answers.Request
+	options *objects.ListOptions
+	view    *answers.View
+
+	watcher   *cache.Watcher
+	there     *objects.Collection // the objects at the beginning; nil for a watch from a revision
+	failed    error               // why the watch ends
+	begun     bool                // a frame has been sent
+	due       bool                // a bookmark is to be sent
+	bookmarks bool
+	end       time.Time
+	timer     *time.Timer
+	alarms    atomic.Uint32
+	conn      wire.Conn // of HTTP/2; else nil
+	filter    *cache.Filter
+	batch     []cache.Delivery
+	rest      []cache.Delivery                                   // of batch: not sent yet
+	first     any                                                // key of the first event's frame
+	later     any                                                // key of all other frames
+	make      func(cache.EventType, *cache.Item) ([]byte, error) // w.frame
+	sent      func(bytes int)                                    // counts each event
+
+	// Of a watch whose handler has returned:
+	ctx    context.Context
+	out    *directOutput
+	unlink func() bool // stops watching ctx
+	state  atomic.Uint32
+	rang   atomic.Bool // the clock has rung, and heard was not called since
+	alarm  alarm
+}
+
+// New finds where a watch begins, by the options of a request, in a form that was negotiated. The caller must call Serve.
 func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form) (Watch, error) {
-	w := &stream{server: s, request: q, options: o, filter: o.Filter, bookmarks: o.AllowWatchBookmarks, sent: nobody}
+	w := &stream{server: s, request: q, options: o, filter: o.Filter, bookmarks: o.AllowWatchBookmarks, sent: func(int) {}}
 	if s.Measure != nil {
 		w.sent = s.Measure.Watch(q.Resource)
 	}
@@ -92,15 +135,54 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 	if w.view, err = s.Answers.View(q, as); err != nil {
 		return Watch{}, err
 	}
-	w.prepare()
+	// Handles are compared faster than the keys that they stand for, and need no memory.
+	w.first, w.later = unique.Make(w.view.Key(true)), unique.Make(w.view.Key(false))
+	w.make = w.frame
 	return Watch{w}, w.start(q.R.Context())
 }
 
-// Serve sends the events, or has them sent when all have returned. It stands on the stack of every watch whose handler stays, as do those it
-// calls: each takes little of it, and what New needs is free by then.
-func (w Watch) Serve() error { return w.stream.serve() }
+// start finds where the watch begins. A valid request for a revision that is gone, or does not come in time, begins a watch
+// that fails.
+func (w *stream) start(ctx context.Context) error {
+	o, store, permit := w.options, w.server.Objects, w.request.Scope.Permit
+	revision, err := o.Revision(false)
+	if err != nil {
+		return err
+	}
+	at := objects.Place{Resource: w.request.Resource, Namespace: o.Namespace, Name: o.Name}
+	scope := cache.Scope{Filter: o.Filter}
+	if conn := wire.From(ctx); conn != nil && w.request.R.ProtoMajor == 2 {
+		scope.Group, w.conn = conn, conn
+	}
+	if revision > 0 && !o.InitialEvents() {
+		w.watcher, err = store.Watch(permit, at, scope, revision)
+		var gone *sqlstore.CompactedError
+		if errors.As(err, &gone) {
+			w.failed, err = err, nil
+		}
+		return err
+	}
+	switch {
+	case revision > 0:
+		if err = store.Reach(ctx, revision); apierrors.IsTimeout(err) {
+			w.failed, err = err, nil
+			return nil
+		}
+	case o.ResourceVersion == "":
+		err = store.CatchUp(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	w.watcher, w.there, err = store.WatchNow(permit, at, scope)
+	return err
+}
 
-func (w *stream) serve() error {
+// Serve sends the events, or has them sent once the handler and the filters around it have returned. Serve stands on the
+// stack of every watch whose handler stays, as do the functions that it calls: each takes little of it, and what New needs
+// is free by then.
+func (v Watch) Serve() error {
+	w := v.stream
 	defer w.returned()
 	if isWebSocket(w.request.R) {
 		return w.serveWebSocket()
@@ -131,8 +213,7 @@ func (w *stream) leave(out closer) {
 	}
 }
 
-// begin starts the answer; from here on errors are events. It is nil if the client has
-// gone.
+// begin starts the answer; from here on errors are events. It returns nil if the client has gone.
 func (w *stream) begin() closer {
 	rw, r := w.request.W, w.request.R
 	rw.Header().Set("Content-Type", w.view.Negotiated().StreamType())
@@ -145,7 +226,7 @@ func (w *stream) begin() closer {
 	var detached wire.Stream
 	ok := false
 	if w.request.Scope.Outlivable() {
-		_ = w.waiting(func() error { // without a seat again its context has ended, which is seen soon enough
+		_ = w.waiting(func() error { // if it gets no seat again its context has ended, which run notices
 			detached, ok = wire.Detach(rw)
 			return nil
 		})
@@ -160,7 +241,7 @@ func (w *stream) begin() closer {
 	return &directOutput{stream: detached, w: rw}
 }
 
-// finish ends the answer. From here on nobody writes it.
+// finish ends the answer: nothing is written from here on.
 func (w *stream) finish(out closer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,18 +255,18 @@ func (w *stream) run(ctx context.Context, out output) {
 	if err == nil {
 		err = w.events(ctx, out)
 	}
-	w.request.Scope.Begun() // it may be an error with which it begins, and ends
+	w.request.Scope.Begun() // the first event may be the error that ends the watch
 	w.conclude(ctx, out, err)
 }
 
-// conclude says what has ended a watch, if that is an error that the client can be told of.
+// conclude sends the error that has ended the watch, if the client can read it.
 func (w *stream) conclude(ctx context.Context, out output, err error) {
 	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, answers.ErrNoList) && !errors.Is(err, cache.ErrEnded) && ctx.Err() == nil {
 		w.fail(out, err)
 	}
 }
 
-// fail ends the watch with an ERROR event; one whose client is too slow, without.
+// fail ends the watch with an ERROR event, or without one if the client is too slow.
 func (w *stream) fail(out output, err error) {
 	r, path, id := w.request.Resource, w.request.Scope.Info.Path, w.request.Scope.ID
 	if errors.Is(err, cache.ErrSlow) {
@@ -209,4 +290,79 @@ func (s *Server) log() *slog.Logger {
 		return slog.Default()
 	}
 	return s.Log
+}
+
+// duration is how long the watch lasts.
+func (w *stream) duration() time.Duration {
+	if seconds := w.options.TimeoutSeconds; seconds != nil && *seconds != 0 {
+		return time.Duration(max(0, min(*seconds, 1<<31))) * time.Second
+	}
+	usual := w.server.For
+	if usual <= 0 {
+		usual = usualDuration
+	}
+	return time.Duration(float64(usual) * (1 + rand.Float64()))
+}
+
+// events sends the initial events, then changes and bookmarks until the time is up.
+func (w *stream) events(ctx context.Context, out output) error {
+	w.end = time.Now().Add(w.duration())
+	if w.there != nil && w.options.SyntheticEvents() {
+		if err := w.initial(ctx, out); err != nil {
+			return err
+		}
+		if m := w.server.Measure; m != nil && w.options.InitialEvents() {
+			m.InitialEvents(w.request.Resource, w.request.Scope.Info, time.Since(w.request.Scope.Received))
+		}
+	}
+	w.there = nil
+	w.request.Scope.Begun()
+	if direct, ok := out.(*directOutput); ok {
+		w.outlive(ctx, direct)
+		return nil
+	}
+	return w.ownLoop(ctx, out)
+}
+
+// What wakes ownLoop besides changes.
+const (
+	timerFired uint32 = 1 << iota
+	contextEnded
+)
+
+// ownLoop sends changes and bookmarks from the handler alone. It waits for a single channel, because a select over several
+// makes each event dearer.
+func (w *stream) ownLoop(ctx context.Context, out output) error {
+	w.timer = time.AfterFunc(w.untilBookmark(), func() { w.happens(timerFired) })
+	defer w.timer.Stop()
+	defer context.AfterFunc(ctx, func() { w.happens(contextEnded) })()
+	for {
+		if err := w.drain(ctx, out); err != nil {
+			return err
+		}
+		<-w.watcher.Ready()
+		if w.alarms.Load() == 0 {
+			continue
+		}
+		if w.alarms.Swap(0)&contextEnded != 0 || !time.Now().Before(w.end) {
+			return nil
+		}
+		w.due = w.bookmarks
+		w.timer.Reset(w.untilBookmark())
+	}
+}
+
+// happens wakes ownLoop.
+func (w *stream) happens(what uint32) {
+	w.alarms.Or(what)
+	w.watcher.Wake()
+}
+
+// untilBookmark is the time until a bookmark is due, or the end.
+func (w *stream) untilBookmark() time.Duration {
+	left := time.Until(w.end)
+	if !w.bookmarks || left <= bookmarkBefore {
+		return left
+	}
+	return min(bookmarkEvery, left-bookmarkBefore)
 }
