@@ -7,7 +7,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers"
+	"github.com/rowlock/rowlock/server/tracing"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Loop is a loop that runs while the server does.
@@ -102,4 +105,65 @@ func (s *Server) lead(ctx context.Context, l Loop) error {
 			s.cfg.Log.Warn("a controller ended and is started again", "name", l.Name, "error", err)
 		}
 	})
+}
+
+// sink is where the feed of the store leads.
+func (s *Server) sink() sqlstore.Sink {
+	if s.cfg.Tracer == nil {
+		return s.Cache
+	}
+	return tracedFeed{s.Cache, s.cfg.Tracer}
+}
+
+// tracedFeed is the cache, with a span for pages that traced writes are in.
+type tracedFeed struct {
+	*cache.Cache
+	tracer *tracing.Tracer
+}
+
+// Apply implements sqlstore.Sink. The span is that of the whole page: when it ends, readers
+// see its changes, and watches have them in their queues.
+func (f tracedFeed) Apply(changes []sqlstore.Change) {
+	var commits []*tracing.Span
+	own := 0
+	for i := range changes {
+		if changes[i].Aux != nil {
+			own++
+		}
+		if p, ok := changes[i].Aux.(*cache.Pending); ok && p.Commit != nil {
+			commits = append(commits, p.Commit)
+		}
+	}
+	span := f.tracer.Page(commits)
+	f.Cache.Apply(changes)
+	if span.On() {
+		span.Number("rows", len(changes))
+		span.Number("own", own)
+		span.Number("revision", int(changes[len(changes)-1].Revision))
+		span.End()
+	}
+}
+
+// rowsShare is the share of one processor that comparing the table with what should be in it may take.
+const rowsShare = 0.1
+
+// checkRows compares the table with its indexes once, beside everything else: the start has compared no more than how many
+// rows the two have. Where objects came from the cache file, the checksums of their rows come first, which the start did
+// not look at. What differs is a corrupt object from then on.
+func (s *Server) checkRows(ctx context.Context) error {
+	loaded, began := s.cacheFile.loaded.Load(), time.Now()
+	values := loaded != nil && loaded.FromFile > 0
+	damaged, err := s.Cache.CheckRows(ctx, s.cfg.Store, values, rowsShare)
+	for _, c := range damaged[:min(len(damaged), mostLogged)] {
+		s.cfg.Log.Error("an object in the store cannot be read", "key", c.Key, "revision", c.Revision, "error", c.Reason)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.own.unchecked.Store(&err)
+		s.cfg.Log.Error("the table could not be compared with its indexes; run `rowlock store verify`", "error", err)
+	default:
+		s.cfg.Log.Debug("compared the table with its indexes", "objects that differ", len(damaged), "took", time.Since(began).Round(time.Millisecond))
+	}
+	return nil
 }
