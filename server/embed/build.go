@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime"
 	"sync"
 	"time"
 
@@ -53,12 +52,16 @@ func (c *ControlPlane) build() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	features, err := gates.Parse(release.Default, o.FeatureGates)
+	chosen, err := o.release()
+	if err != nil {
+		return err
+	}
+	features, err := gates.Parse(chosen.Version, o.FeatureGates)
 	if err != nil {
 		return fmt.Errorf("FeatureGates: %w", err)
 	}
-	resources := builtin.Config{ServiceCIDRs: o.ServiceNetworks, EventTTL: o.EventTTL, Feature: features.Enabled}.Resources()
-	remarks, err := kinds.Enable(release.Default, resources, kinds.Asked(o.RuntimeConfig), true, features.Enabled)
+	resources := builtin.Config{Release: chosen.Version, ServiceCIDRs: o.ServiceNetworks, EventTTL: o.EventTTL, Feature: features.Enabled}.Resources()
+	remarks, err := kinds.Enable(chosen.Version, resources, kinds.Asked(o.RuntimeConfig), true, features.Enabled)
 	if err != nil {
 		return fmt.Errorf("RuntimeConfig: %w", err)
 	}
@@ -78,7 +81,7 @@ func (c *ControlPlane) build() error {
 		Catalogue: catalogue, Cache: server.NewCache(catalogue, json.New(json.Settings{Log: o.Log}), o.Log),
 		Listener: o.Listener, TLS: o.TLS, Address: address, Feature: features.Enabled,
 		Admission:   plugins.Config{Enable: o.EnableAdmission, Disable: o.DisableAdmission},
-		Controllers: run, ShutdownGrace: o.Grace, Log: o.Log, Version: o.version(), Clock: time.Now,
+		Controllers: run, ShutdownGrace: o.Grace, Log: o.Log, Release: chosen.Version, Version: o.version(chosen), Clock: time.Now,
 	}
 	cfg.Usual(o.services())
 	storing := sqlstore.Config{Retention: o.Retention, Log: o.Log}
@@ -127,15 +130,28 @@ func (o *Options) address() string {
 	return localHost
 }
 
-func (o *Options) version() version.Info {
+// release is the release that the server is to be.
+func (o *Options) release() (release.Chosen, error) {
+	var emulated, minCompatibility []string
+	if o.Release != "" {
+		emulated = []string{o.Release}
+	}
+	if o.MinCompatibility != "" {
+		minCompatibility = []string{o.MinCompatibility}
+	}
+	chosen, err := release.Choose(emulated, minCompatibility)
+	if err != nil {
+		return chosen, fmt.Errorf("Release and MinCompatibility: %w", err)
+	}
+	return chosen, nil
+}
+
+func (o *Options) version(chosen release.Chosen) version.Info {
 	named := o.Version
 	if named == "" {
 		named = "rowlock.embedded"
 	}
-	return version.Info{
-		Major: "1", Minor: "32", GitVersion: "v1.32.13+" + named, GitTreeState: "clean", BuildDate: "1970-01-01T00:00:00Z",
-		GoVersion: runtime.Version(), Compiler: "gc", Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
+	return chosen.Info(named)
 }
 
 // authorize adds who decides on requests, and what follows from that.

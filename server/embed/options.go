@@ -71,12 +71,17 @@ type Options struct {
 	// that is not nil: those alone that have no name there.
 	Controllers []string
 
+	// Release is the Kubernetes release that the server behaves as, "1.33"; default "1.32".
+	// MinCompatibility is the oldest that other servers on the store may be, as with
+	// --min-compatibility-version.
+	Release, MinCompatibility string
+
 	// FeatureGates, RuntimeConfig are as the flags of these names: NAME=true, KEY=false.
 	FeatureGates, RuntimeConfig []string
 	// ServiceNetworks are where addresses of services come from; none: 10.96.0.0/16.
 	ServiceNetworks []netip.Prefix
 
-	// Version is what the API says that it is, behind v1.32.13+; default "rowlock.embedded".
+	// Version is what the API says that it is, behind v1.32.13+ or v1.36.2+; default "rowlock.embedded".
 	Version string
 	// Grace is how long requests under way may take to finish at the end; default a minute.
 	Grace time.Duration

@@ -18,6 +18,17 @@ func Build(v version.Info) prometheus.Collector {
 	return g
 }
 
+// Compatibility shows the release that a server of a release was told to behave as, and the oldest that it is
+// compatible with.
+func Compatibility(component, binary, emulation, minCompatibility string) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "version_info", Help: "The release that this server behaves as, and the oldest that it is compatible with; always 1.",
+		ConstLabels: prometheus.Labels{"component": component, "binary": binary, "emulation": emulation, "min_compat": minCompatibility},
+	})
+	g.Set(1)
+	return g
+}
+
 // Features shows which feature gates are on. each calls its argument for every gate.
 func Features(each func(show func(name, stage string, on bool))) prometheus.Collector {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -46,6 +46,9 @@ func Controllers(names ...string) Option {
 	return func(o *options) { o.embed.Controllers = append(o.embed.Controllers, names...) }
 }
 
+// Release has the server behave as a Kubernetes release, "1.33"; without this option it is 1.32.
+func Release(version string) Option { return func(o *options) { o.embed.Release = version } }
+
 // FeatureGates and RuntimeConfig are as the flags of these names.
 func FeatureGates(pairs ...string) Option {
 	return func(o *options) { o.embed.FeatureGates = append(o.embed.FeatureGates, pairs...) }
@@ -112,7 +115,7 @@ func (o *options) bare() bool {
 
 // gates names what the objects depend on that each cluster has.
 func (o *options) gates() string {
-	return strings.Join(o.embed.FeatureGates, ",") + ";" + strings.Join(o.embed.RuntimeConfig, ",")
+	return o.embed.Release + ";" + strings.Join(o.embed.FeatureGates, ",") + ";" + strings.Join(o.embed.RuntimeConfig, ",")
 }
 
 // snapshots are what servers begin with, by what that depends on. They never change, so all

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func VersionCommand() *cobra.Command {
@@ -15,7 +16,7 @@ func VersionCommand() *cobra.Command {
 		Short: "Print the version of this binary and of the protocol it serves",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rowlock %s (Kubernetes %s, %s %s/%s)\n", program.Version, program.Release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rowlock %s (Kubernetes %s, %s %s/%s)\n", program.Version, release.Default, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
@@ -26,7 +27,7 @@ func envtestArchiveCommand() *cobra.Command {
 		Long: `Write the archive of kube-apiserver, etcd and, where one is in PATH, kubectl that
 setup-envtest takes, to FILE or to the standard output:
 
-  rowlock envtest archive | setup-envtest sideload ` + program.Release + `.13`,
+  rowlock envtest archive | setup-envtest sideload ` + release.Default.Patch(),
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			out := cmd.OutOrStdout()

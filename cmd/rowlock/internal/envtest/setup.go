@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // embedded may hold the program of cmd/etcd.
@@ -78,7 +79,7 @@ func assetsDir(args []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("no folder for caches, so name a DIR: %w", err)
 	}
-	return filepath.Join(cache, "rowlock", "envtest-"+program.Release+"-"+program.Version), nil
+	return filepath.Join(cache, "rowlock", "envtest-"+release.Default.String()+"-"+program.Version), nil
 }
 
 // quote makes one word of a shell of a text.

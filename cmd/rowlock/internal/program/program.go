@@ -1,4 +1,4 @@
-// Package program knows what this program is: its version, the release that it serves, and the names by which it
+// Package program knows what this program is: its version, and the names by which it
 // may be called.
 package program
 
@@ -6,15 +6,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
 // Version is set by the linker for releases.
 var Version = "v0.1.0"
-
-// Release is the Kubernetes release whose protocol is served.
-const Release = "1.32"
 
 // Names by which test environments and scripts look for a control plane's programs. This
 // binary is each of them where its file is called so.
@@ -50,12 +45,8 @@ func Exe(name string) string {
 	return name
 }
 
-func Kubernetes() apiversion.Info {
-	return apiversion.Info{
-		Major: "1", Minor: "32", GitVersion: "v1.32.13+rowlock." + Version, GitTreeState: "clean", BuildDate: "1970-01-01T00:00:00Z",
-		GoVersion: runtime.Version(), Compiler: "gc", Platform: runtime.GOOS + "/" + runtime.GOARCH,
-	}
-}
+// Build is what this program adds to the version that a server says it is.
+func Build() string { return "rowlock." + Version }
 
 // DefaultDataDir is --data-dir of serve and init.
 const DefaultDataDir = "./rowlock-data"

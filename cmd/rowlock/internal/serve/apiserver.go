@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/serve/compat"
 	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore/standin"
 )
 
@@ -97,7 +98,7 @@ func (own *apiserverOptions) addTo(f *pflag.FlagSet) {
 
 // showVersion prints the version where it is asked for, as kube-apiserver does.
 func (own *apiserverOptions) showVersion(out io.Writer) (shown bool, err error) {
-	info := program.Kubernetes()
+	info := release.Unasked().Info(program.Build())
 	switch own.version {
 	case "false":
 		return false, nil

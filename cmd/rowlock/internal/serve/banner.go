@@ -7,11 +7,12 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // printBanner prints what a person needs next.
-func (o *options) printBanner(out io.Writer, n *network, dir *datadir.Dir, url string) {
-	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", program.Version, program.Release, n.local)
+func (o *options) printBanner(out io.Writer, v release.Version, n *network, dir *datadir.Dir, url string) {
+	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", program.Version, v, n.local)
 	if database.IsInMemory(url) {
 		fmt.Fprintln(out, "store: memory; nothing is kept when the server ends")
 	} else {

@@ -28,6 +28,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/history"
+	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -39,7 +40,8 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err := o.backup.Validate(o.flags); err != nil {
 		return err
 	}
-	if err := emulated(o.emulated); err != nil {
+	chosen, err := release.Choose(o.emulated, o.minCompatibility)
+	if err != nil {
 		return err
 	}
 	if o.eventTTL <= 0 {
@@ -61,9 +63,9 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if o.olderGates {
 		parse = gates.ParseOlder
 	}
-	features, err := parse(release.Default, o.featureGates)
+	features, err := parse(chosen.Version, o.featureGates)
 	if err != nil {
-		return gatesError(release.Default, o.featureGates, err)
+		return gatesError(chosen.Version, o.featureGates, err)
 	}
 	if err := setLibraryGates(features); err != nil {
 		return err
@@ -79,7 +81,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	resources, err := o.resources(n, features.Enabled, log)
+	resources, err := o.resources(chosen.Version, n, features.Enabled, log)
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	control := ways.To(egress.ControlPlane)
 	memory := server.NewCache(catalogue, codec, log)
 	memory.BoundPlain(o.cachePlainBytes)
-	authz, err := o.authz.Build(memory, release.Default, features.Enabled, program.ServerID(address), remote.Dial(control), log)
+	authz, err := o.authz.Build(memory, chosen.Version, features.Enabled, program.ServerID(address), remote.Dial(control), log)
 	if err != nil {
 		return err
 	}
@@ -225,8 +227,11 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 		Collectors:        append([]prometheus.Collector{measured, gatesCollector(features), newCertificateEnds(dir)}, access.Collectors...),
 		Metrics:           shown,
 		ClientAuthorities: access.Authorities,
-		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Version: program.Kubernetes(), Address: address,
+		TLS:               tlsConfig, Listener: listener, Feature: features.Enabled, Release: chosen.Version, Version: chosen.Info(program.Build()), Address: address,
 		Bootstrap: n.bootstrap(o.securePort), Log: log,
+	}
+	if chosen.Emulated() {
+		cfg.Collectors = append(cfg.Collectors, metrics.Compatibility("kube", chosen.Patch(), chosen.String(), chosen.MinCompatibility.String()))
 	}
 	cfg.Usual(n.services)
 	// Servers on one database share their authority, which none of them may replace alone.
@@ -242,7 +247,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err := o.serving.Apply(&cfg); err != nil {
 		return err
 	}
-	cfg.Paths = telemetry.ZPages(features.Enabled, o.flags, time.Now())
+	cfg.Paths = telemetry.ZPages(chosen, features.Enabled, o.flags, time.Now())
 	if o.serving.Profiling {
 		maps.Copy(cfg.Paths, telemetry.Profiles())
 	}
@@ -255,7 +260,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	o.printBanner(out, n, dir, url)
+	o.printBanner(out, chosen.Version, n, dir, url)
 	if database.IsInMemory(url) {
 		log.Warn("objects are kept in memory alone: nothing is left of them when the server ends", "keys and certificates", o.keysLocation(dir))
 	}
@@ -266,12 +271,12 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 
 // resources are all that the server knows, with those turned off that are not to be
 // served.
-func (o *options) resources(n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
-	all := builtin.Config{ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
+func (o *options) resources(v release.Version, n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
+	all := builtin.Config{Release: v, ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	if o.historyAPI {
 		all = append(all, history.Resources()...)
 	}
-	remarks, err := kinds.Enable(release.Default, all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
+	remarks, err := kinds.Enable(v, all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}

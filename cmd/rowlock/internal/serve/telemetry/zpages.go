@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
-	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // ZPages are the pages behind the gates ComponentStatusz and ComponentFlagz: how
 // long the process runs, and with which flags.
-func ZPages(enabled func(gate string) bool, flags *pflag.FlagSet, started time.Time) map[string]http.Handler {
+func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.FlagSet, started time.Time) map[string]http.Handler {
 	pages := map[string]http.Handler{}
 	if enabled("ComponentStatusz") {
 		pages["/statusz"] = page("statusz", func(line func(name, value string)) {
@@ -24,8 +24,8 @@ func ZPages(enabled func(gate string) bool, flags *pflag.FlagSet, started time.T
 			line("Started", started.Format(time.UnixDate))
 			line("Up", fmt.Sprintf("%d hr %02d min %02d sec", up/3600, up/60%60, up%60))
 			line("Go version", runtime.Version())
-			line("Binary version", program.Release+".0")
-			line("Emulation version", program.Release)
+			line("Binary version", chosen.Binary().String()+".0")
+			line("Emulation version", chosen.String())
 		})
 	}
 	if enabled("ComponentFlagz") {

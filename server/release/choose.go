@@ -1,0 +1,100 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// offered is the newest release that may be chosen: what newer ones serve is not whole yet.
+const offered = V132
+
+// Chosen is the release that a server is told to be, and the oldest that the other servers of its
+// cluster may be: what it stores they must be able to read. The zero value is nobody's choice.
+type Chosen struct {
+	Version
+	MinCompatibility Version
+}
+
+// Unasked is what a server is that is told nothing.
+func Unasked() Chosen { return Chosen{Default, Default.MinCompatibility()} }
+
+// kube is the component whose release is chosen.
+const kube = "kube"
+
+// Choose reads the values of --emulated-version and --min-compatibility-version: VERSION or
+// kube=VERSION. The errors are those of a stock server.
+func Choose(emulated, minCompatibility []string) (Chosen, error) {
+	c := Unasked()
+	v, set, err := single(emulated)
+	if err != nil {
+		return c, fmt.Errorf("--emulated-version: %w", err)
+	}
+	if set {
+		c = Chosen{v, v.MinCompatibility()}
+	}
+	v, set, err = single(minCompatibility)
+	if err != nil {
+		return c, fmt.Errorf("--min-compatibility-version: %w", err)
+	}
+	if set {
+		c.MinCompatibility = v
+	}
+	var errs []error
+	switch {
+	case !c.Known():
+		errs = append(errs, fmt.Errorf("emulation version %s is not between [%s, %s.0]", c.Version, Oldest, Newest))
+	case c.Version > offered:
+		return c, fmt.Errorf("--emulated-version %s: this server is release %s and emulates no other", c.Version, offered)
+	}
+	if oldest := min(Oldest, c.Version.MinCompatibility()); c.MinCompatibility > c.Version || c.MinCompatibility < oldest {
+		errs = append(errs, fmt.Errorf("minCompatibilityVersion version %s is not between [%s, %s]", c.MinCompatibility, oldest, c.Version))
+	}
+	return c, utilerrors.NewAggregate(errs)
+}
+
+// single reads the values of a flag; false: there is none.
+func single(values []string) (v Version, set bool, err error) {
+	for _, text := range values {
+		component, text, named := strings.Cut(text, "=")
+		if !named {
+			component, text = kube, component
+		}
+		component = strings.TrimSpace(component)
+		parsed, err := utilversion.Parse(strings.TrimSpace(text))
+		switch {
+		case err != nil:
+			return v, set, err
+		case parsed.Patch() != 0:
+			return v, set, fmt.Errorf("patch version not allowed, got: %s=%s", component, parsed)
+		case component != kube:
+			return v, set, errors.New("component not registered: " + component)
+		case set:
+			return v, set, fmt.Errorf("duplicate version flag, %s=%s and %s=%s", kube, v, kube, parsed)
+		case parsed.Major() != major || parsed.Minor() > 1000:
+			return v, set, fmt.Errorf("release %s: want one of %s", parsed, Names())
+		}
+		v, set = Of(int(parsed.Minor())), true
+	}
+	return v, set, nil
+}
+
+// patches are the releases whose binaries a server may say it is.
+var patches = map[Version]string{V132: "1.32.13", V136: "1.36.2"}
+
+// Patch is the binary that a server of the release says it is, as "1.32.13".
+func (v Version) Patch() string { return patches[v.Binary()] }
+
+// Info is what a server says it is; build names this program.
+func (c Chosen) Info(build string) version.Info {
+	binary := c.Version.Binary()
+	return version.Info{
+		Major: fmt.Sprint(binary.Major()), Minor: fmt.Sprint(binary.Minor()), GitVersion: "v" + c.Patch() + "+" + build, GitTreeState: "clean",
+		BuildDate: "1970-01-01T00:00:00Z", GoVersion: runtime.Version(), Compiler: "gc", Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
