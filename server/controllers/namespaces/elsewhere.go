@@ -13,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/aggregator/documents"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
@@ -27,96 +26,91 @@ const (
 	elsewhereQuote   = 1024 // bytes of what a server said, in a condition
 )
 
-// emptied is what emptying a namespace at other servers came to.
-type emptied struct {
-	unknown  []schema.GroupVersion // versions of which nobody can tell what they hold
-	failures []error
-	left     leftovers
-}
-
-// away are the namespaces that are being emptied at other servers. A server that stalls
-// keeps a goroutine, and not the namespaces that have nothing there.
-type away struct {
-	mu      sync.Mutex
-	results map[string]*emptied // by UID; nil while it is under way
+// elsewhere empties namespaces at other servers. A server that stalls keeps a goroutine, and not the namespaces that have
+// nothing there.
+type elsewhere struct {
+	reconcile.Base
+	servers reconcile.Elsewhere     // nil: there are none
+	done    func(key reconcile.Key) // is called when there is a result
 	places  chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	results map[reconcile.Key]*found // nil while it is under way
 }
 
-// emptyElsewhere is what came of emptying a namespace at other servers since it was asked
-// for last, or nil: that has begun, or is under way.
-func (n *Controller) emptyElsewhere(ctx context.Context, key reconcile.Key) *emptied {
-	if n.Elsewhere == nil {
-		return &emptied{}
+// start begins anew.
+func (e *elsewhere) start(base reconcile.Base, servers reconcile.Elsewhere, done func(key reconcile.Key)) {
+	e.Base, e.servers, e.done = base, servers, done
+	e.places, e.results = make(chan struct{}, elsewhereAtOnce), map[reconcile.Key]*found{}
+}
+
+// empty is what came of emptying a namespace at other servers since it was asked for last, or nil: that has begun, or is
+// under way.
+func (e *elsewhere) empty(ctx context.Context, key reconcile.Key) *found {
+	if e.servers == nil {
+		return &found{}
 	}
-	list, unknown := n.Elsewhere.Resources()
+	list, unknown := e.servers.Resources()
 	list = slices.DeleteFunc(list, func(r documents.Resource) bool {
 		return !r.Namespaced || !slices.Contains(r.Verbs, "delete")
 	})
-	a := &n.away
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	result, begun := a.results[key.Name]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	result, begun := e.results[key]
 	switch {
 	case begun && result == nil:
 		return nil
 	case begun:
-		delete(a.results, key.Name)
+		delete(e.results, key)
 		result.unknown = unknown
 		return result
 	case len(list) == 0:
-		return &emptied{unknown: unknown}
+		return &found{unknown: unknown}
 	}
-	a.results[key.Name] = nil
-	n.running.Go(func() {
-		result := &emptied{failures: []error{ctx.Err()}}
+	e.results[key] = nil
+	e.running.Go(func() {
+		result := &found{failures: []error{ctx.Err()}}
 		select {
-		case a.places <- struct{}{}:
-			result = n.emptyAll(ctx, key.Namespace, list)
-			<-a.places
+		case e.places <- struct{}{}:
+			result = e.all(ctx, key.Namespace, list)
+			<-e.places
 		case <-ctx.Done():
 		}
-		a.mu.Lock()
-		a.results[key.Name] = result
-		a.mu.Unlock()
-		n.mu.Lock()
-		if n.going[key] == nil {
-			a.forget(key.Name)
-		}
-		n.mu.Unlock()
-		n.loop.Queue.Plan(key, 0)
+		e.mu.Lock()
+		e.results[key] = result
+		e.mu.Unlock()
+		e.done(key)
 	})
 	return nil
 }
 
 // forget drops the result of a namespace that is gone.
-func (a *away) forget(uid string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.results[uid] != nil {
-		delete(a.results, uid)
+func (e *elsewhere) forget(key reconcile.Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.results[key] != nil {
+		delete(e.results, key)
 	}
 }
 
-// emptyAll deletes what other servers hold in a namespace. Of a group that does not answer
-// in time nothing more is asked.
-func (n *Controller) emptyAll(ctx context.Context, namespace string, list []documents.Resource) *emptied {
-	out, held, late := &emptied{}, map[string]int{}, map[string]bool{}
+// all deletes what other servers hold in a namespace. Of a group that does not answer in time nothing more is asked.
+func (e *elsewhere) all(ctx context.Context, namespace string, list []documents.Resource) *found {
+	f, late := &found{}, map[string]bool{}
 	for i := range list {
 		r := &list[i]
 		if late[r.Group] {
 			continue
 		}
-		count, err := n.emptyOne(ctx, namespace, r, held)
+		held := map[string]int{}
+		count, err := e.one(ctx, namespace, r, held)
 		if err != nil {
 			late[r.Group] = errors.Is(err, context.DeadlineExceeded)
-			out.failures = append(out.failures, err)
+			f.failures = append(f.failures, err)
 		}
-		if count > 0 {
-			out.left.resources = append(out.left.resources, fmt.Sprintf("%s.%s has %d resource instances", r.Resource, r.Group, count))
-		}
+		f.left(r.Resource, r.Group, count, held)
 	}
-	out.left.hold(held)
-	return out
+	return f
 }
 
 // page is what is read of a list.
@@ -130,13 +124,13 @@ type page struct {
 	} `json:"items"`
 }
 
-// emptyOne deletes the objects of one resource, and says how many are left.
-func (n *Controller) emptyOne(ctx context.Context, namespace string, r *documents.Resource, held map[string]int) (int, error) {
+// one deletes the objects of one resource, and says how many are left.
+func (e *elsewhere) one(ctx context.Context, namespace string, r *documents.Resource, held map[string]int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTimeout)
 	defer cancel()
 	path := "/apis/" + r.Group + "/" + r.Version + "/namespaces/" + namespace + "/" + url.PathEscape(r.Resource)
 	call := func(method, path string, into any) error {
-		return n.elsewhereError(ctx, r, n.API.Call(ctx, agent, method, path, "", nil, into))
+		return e.quoted(ctx, r, e.API.Call(ctx, agent, method, path, "", nil, into))
 	}
 	list := func() (p page, err error) {
 		if slices.Contains(r.Verbs, "list") {
@@ -172,9 +166,9 @@ func (n *Controller) emptyOne(ctx context.Context, namespace string, r *document
 	return count, err
 }
 
-// elsewhereError is an error of another server, of which as much is kept as a condition can
+// quoted is an error of another server, of which as much is kept as a condition can
 // hold. What is gone is no error.
-func (n *Controller) elsewhereError(ctx context.Context, r *documents.Resource, err error) error {
+func (e *elsewhere) quoted(ctx context.Context, r *documents.Resource, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
 		return nil
@@ -183,14 +177,4 @@ func (n *Controller) elsewhereError(ctx context.Context, r *documents.Resource, 
 	}
 	text := strings.ToValidUTF8(err.Error(), "")
 	return fmt.Errorf("%s.%s: %s", r.Resource, r.Group, strings.ToValidUTF8(text[:min(len(text), elsewhereQuote)], ""))
-}
-
-// undiscovered says which groups cannot be emptied, as a stock controller does.
-func undiscovered(unknown []schema.GroupVersion) string {
-	var list []string
-	for _, gv := range unknown {
-		list = append(list, fmt.Sprintf("%s: stale GroupVersion discovery: %s", gv, gv))
-	}
-	slices.Sort(list)
-	return fmt.Sprintf("Discovery failed for some groups, %d failing: unable to retrieve the complete list of server APIs: %s", len(list), strings.Join(list, ", "))
 }

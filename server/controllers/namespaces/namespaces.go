@@ -4,19 +4,19 @@ package namespaces
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/controllers/accounts"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
 )
-
-const agent = "namespace-controller" // field manager of what Controller writes
 
 // Controller empties and finalizes namespaces that are being deleted.
 //
@@ -24,7 +24,7 @@ const agent = "namespace-controller" // field manager of what Controller writes
 // a backoff of up to 15 seconds, or when another server has answered. What has many objects takes half of the workers at
 // most, so that it keeps no others waiting.
 //
-// No object stays behind in a namespace that is gone; see orphans. Base.Settle is for how long a namespace is left alone
+// No object stays behind in a namespace that is gone; see orphaned. Base.Settle is for how long a namespace is left alone
 // after a client made something in it, and one that somebody else seems to be emptying. One that is empty, or whose
 // objects are older, is left alone for a tenth of a second at most.
 type Controller struct {
@@ -38,15 +38,16 @@ type Controller struct {
 	// Elsewhere knows of the resources of other servers; nil: there are none.
 	Elsewhere reconcile.Elsewhere
 
-	loop    *reconcile.Loop
-	orphans []*orphaned
-	removed map[string]int64 // by storage: when an object of it went last
-	polled  time.Time        // when that was looked at
-	running sync.WaitGroup   // all but the workers
-	away    away
+	loop      *reconcile.Loop
+	here      emptier
+	elsewhere elsewhere
+	sweeper   sweeper
+	removed   map[string]int64 // by storage: when an object of it went last
+	polled    time.Time        // when that was looked at
 
-	mu    sync.Mutex
+	mu    sync.Mutex // is taken by those that hold the queue's
 	going map[reconcile.Key]*going
+	gone  map[reconcile.Key]*orphaned
 	heavy int // how many of those that are worked on have much in them
 }
 
@@ -62,8 +63,6 @@ const (
 	// emptyRest is for how long an empty or settled namespace is left alone, so that the client that deleted it can see that
 	// it is terminating.
 	emptyRest = 100 * time.Millisecond
-	// youngestOf is among how many objects the youngest is looked for.
-	youngestOf = 1000
 	// heavyFrom is from how many objects a namespace has much in it.
 	heavyFrom = 2000
 	// removalTick is how often it is looked whether objects went, while namespaces wait for that: a look at one number for
@@ -76,35 +75,40 @@ const (
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context) error {
 	n.Workers = cmp.Or(n.Workers, 10)
-	n.going, n.heavy, n.removed, n.orphans = map[reconcile.Key]*going{}, 0, map[string]int64{}, nil
-	n.away.results, n.away.places = map[string]*emptied{}, make(chan struct{}, elsewhereAtOnce)
-	n.loop = &reconcile.Loop{
-		Base: n.Base, Reconcile: n.reconcile, Workers: n.Workers, Poll: n.poll(ctx), Longest: longestBackoff,
+	n.going, n.gone, n.heavy, n.removed = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}, 0, map[string]int64{}
+	l := &reconcile.Loop{
+		Base: n.Base, Reconcile: n.reconcile, Workers: n.Workers, Poll: n.poll, Longest: longestBackoff,
 		Failure: "cannot empty a namespace", Queue: &reconcile.Queue[reconcile.Key, string]{Admit: n.admit},
 	}
-	n.loop.Settle = 0 // see reconcile
-	n.loop.Begin = func(context.Context) error {
+	l.Settle = 0 // see reconcile
+	n.loop = l
+	all := contents{cache: n.Cache, catalogue: n.Catalogue, follow: n.Follow}
+	n.here, n.sweeper = emptier{Base: n.Base, contents: all, podsFirst: n.Ordered}, sweeper{Base: n.Base, contents: all, homeless: n.Homeless}
+	n.elsewhere.start(n.Base, n.Elsewhere, func(key reconcile.Key) {
+		if n.state(key) == nil {
+			n.elsewhere.forget(key)
+		}
+		l.Queue.Plan(key, 0)
+	})
+	l.Begin = func(context.Context) error {
 		for key := range n.going { // which may have gone unseen
-			n.loop.Queue.Touch(key, 0)
+			l.Queue.Touch(key, 0)
 		}
 		return nil
 	}
-	n.loop.Sources = []reconcile.Source{{Storage: "namespaces", Seen: n.see, Changed: func(d cache.Delivery) {
-		if d.Type != cache.Deleted {
-			n.see(d.Item())
-			return
+	l.Sources = []reconcile.Source{{Storage: "namespaces", Seen: n.seen, Changed: func(d cache.Delivery) {
+		if d.Type == cache.Deleted {
+			n.went(d)
+		} else {
+			n.seen(d.Item())
 		}
-		if ended(d) {
-			n.orphans = append(n.orphans[max(0, len(n.orphans)+1-orphansMost):], &orphaned{name: d.Item().Name, end: d.Revision(), at: n.Now()})
-		}
-		n.gone(d.Item())
 	}}}
-	defer n.running.Wait()
-	return n.loop.Run(ctx)
+	defer n.elsewhere.running.Wait()
+	return l.Run(ctx)
 }
 
-// see is shown a namespace as it is now. One that waits for something is not hurried by what clients write into it.
-func (n *Controller) see(it *cache.Item) {
+// seen is shown a namespace as it is now. One that waits for something is not hurried by what clients write into it.
+func (n *Controller) seen(it *cache.Item) {
 	if it.Corrupt != nil || !it.Meta().Deleting {
 		return
 	}
@@ -117,26 +121,42 @@ func (n *Controller) see(it *cache.Item) {
 	n.loop.Queue.Touch(key, 0)
 }
 
-// gone is shown the last state of a namespace. One that cannot be read is known by its name.
-func (n *Controller) gone(it *cache.Item) {
+// went is shown the last state of a namespace. One that cannot be read is known by its name.
+func (n *Controller) went(d cache.Delivery) {
+	it := d.Item()
+	key := reconcile.Key{Namespace: it.Name, Name: it.Meta().UID}
+	if ended(d) {
+		defer n.loop.Queue.Plan(key, 0) // when n.mu is free
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for key := range n.going {
-		if key.Name == it.Meta().UID || it.Corrupt != nil && key.Namespace == it.Name {
-			n.forget(key)
+	forget := func(key reconcile.Key) {
+		delete(n.going, key)
+		n.elsewhere.forget(key)
+	}
+	forget(key)
+	if it.Corrupt != nil {
+		for key := range n.going {
+			if key.Namespace == it.Name {
+				forget(key)
+			}
 		}
+	}
+	if ended(d) && len(n.gone) < orphansMost {
+		n.gone[key] = &orphaned{name: it.Name, end: d.Revision()}
 	}
 }
 
-// forget drops what is known of a namespace that is gone. n.mu is held.
-func (n *Controller) forget(key reconcile.Key) {
-	delete(n.going, key)
-	n.away.forget(key.Name)
+// state is what is known of a namespace that is being deleted; nil: it is not.
+func (n *Controller) state(key reconcile.Key) *going {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.going[key]
 }
 
 // admit says whether a namespace may be worked on now, and notes that it is.
 func (n *Controller) admit(key reconcile.Key) bool {
-	heavy := n.count(key.Namespace) >= heavyFrom
+	heavy := n.here.count(key.Namespace) >= heavyFrom
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if heavy && n.heavy >= max(1, n.Workers/2) {
@@ -149,18 +169,26 @@ func (n *Controller) admit(key reconcile.Key) bool {
 	return true
 }
 
-// reconcile does what can be done for a namespace now.
+// reconcile does what can be done now for a namespace that is being deleted, or for what one that is gone has left.
 func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	n.mu.Lock()
-	g := n.going[key]
-	rested := g != nil && g.rested
-	if g != nil {
-		g.left, g.rested = 0, true
-	}
+	g, o := n.going[key], n.gone[key]
 	n.mu.Unlock()
-	if g == nil {
+	switch {
+	case o != nil:
+		if r.After = n.sweeper.sweep(ctx, o); r.After == 0 {
+			n.mu.Lock()
+			delete(n.gone, key)
+			n.mu.Unlock()
+		}
+		return r, nil
+	case g == nil:
 		return r, nil
 	}
+	n.mu.Lock()
+	rested := g.rested
+	g.left, g.rested = 0, true
+	n.mu.Unlock()
 	defer func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -174,7 +202,7 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 			return reconcile.Result{After: rest, Rest: rest}, nil
 		}
 	}
-	return n.work(ctx, key)
+	return n.empty(ctx, key, g)
 }
 
 // rest is for how long a namespace is left alone at first.
@@ -187,7 +215,7 @@ func (n *Controller) rest(it *cache.Item) time.Duration {
 	if len(ns.Status.Conditions) > 0 {
 		return n.Settle
 	}
-	youngest, known := n.youngest(it.Name)
+	youngest, known := n.here.youngest(it.Name)
 	if !known {
 		return n.Settle
 	}
@@ -196,101 +224,71 @@ func (n *Controller) rest(it *cache.Item) time.Duration {
 	return max(min(n.Settle, emptyRest), min(n.Settle, settled))
 }
 
-// youngest is when a client made the youngest object in a namespace, zero where none did.
-// It is not known of a namespace with more objects than are looked at.
-func (n *Controller) youngest(namespace string) (at time.Time, known bool) {
-	left := youngestOf
-	for _, r := range n.inside() {
-		n.Cache.Snapshot(r.Storage.Key).Ascend(namespace, "", "", func(it *cache.Item) bool {
-			if r.Storage.Key == "serviceaccounts" && it.Name == accounts.DefaultAccount || r.Storage.Key == "configmaps" && it.Name == accounts.RootCAMap {
-				return true
-			}
-			left--
-			if made, err := time.Parse(time.RFC3339, it.Meta().CreationTimestamp); err == nil && made.After(at) {
-				at = made
-			}
-			return left >= 0
-		})
-		if left < 0 {
-			return at, false
-		}
+// empty empties a namespace, and finalizes it or says in its status why it is still there.
+func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r reconcile.Result, err error) {
+	path := "/api/v1/namespaces/" + key.Namespace
+	var ns corev1.Namespace
+	if err := n.API.Call(ctx, agent, http.MethodGet, path, "", nil, &ns); err != nil {
+		return r, err
 	}
-	return at, true
-}
-
-// poll is what is to be done again and again: it looks for objects that namespaces left, and whether objects went from
-// those that wait for that.
-func (n *Controller) poll(ctx context.Context) func() time.Duration {
-	return func() (next time.Duration) {
-		next = n.sweep(ctx)
-		if !n.waiting() {
-			return next
-		}
-		now := n.Now()
-		if passed := now.Sub(n.polled); passed >= 0 && passed < removalTick {
-			return removalTick - passed
-		}
-		n.polled = now
-		n.wake()
-		return removalTick
+	if string(ns.UID) != key.Name || ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		return r, nil // others have to finish it
 	}
-}
-
-// waiting says whether a namespace waits for objects to go.
-func (n *Controller) waiting() bool {
+	found := n.here.empty(ctx, &ns)
+	if !found.podsLeft {
+		others := n.elsewhere.empty(ctx, key)
+		if others == nil { // it is looked at again when that is done
+			return reconcile.Result{After: time.Minute}, nil
+		}
+		found.add(others)
+	} else if n.Elsewhere != nil {
+		_, found.unknown = n.Elsewhere.Resources()
+	}
+	if found.none() {
+		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		if err = n.API.Call(ctx, agent, http.MethodPut, path+"/finalize", reconcile.JSON, &ns, nil); apierrors.IsConflict(err) {
+			r.After = conflictRest
+		}
+		return r, err
+	}
+	left := n.here.count(key.Namespace)
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, g := range n.going {
-		if g.left > 0 {
-			return true
-		}
+	g.left = left
+	n.mu.Unlock()
+	if merge(&ns.Status, found.conditions(), metav1.Time{Time: n.Now().UTC().Truncate(time.Second)}) {
+		err = n.API.Call(ctx, agent, http.MethodPut, path+"/status", reconcile.JSON, &ns, nil)
 	}
-	return false
+	return r, cmp.Or(reconcile.Current(err), reconcile.ErrRetry)
 }
 
-// wake has namespaces worked on that have fewer objects than before.
-func (n *Controller) wake() {
+// poll looks whether objects went from namespaces that wait for that, and says when to look again; 0: none waits.
+func (n *Controller) poll() time.Duration {
+	waiting := map[reconcile.Key]int{}
+	n.mu.Lock()
+	for key, g := range n.going {
+		if g.left > 0 {
+			waiting[key] = g.left
+		}
+	}
+	n.mu.Unlock()
+	now := n.Now()
+	if passed := now.Sub(n.polled); len(waiting) == 0 {
+		return 0
+	} else if passed >= 0 && passed < removalTick {
+		return removalTick - passed
+	}
+	n.polled = now
 	newest := int64(0)
-	for _, r := range n.inside() {
+	for _, r := range n.here.inside() {
 		if _, removed := n.Cache.Moved(r.Storage.Key); removed != n.removed[r.Storage.Key] {
 			n.removed[r.Storage.Key] = removed
 			newest = max(newest, removed)
 		}
 	}
-	if newest == 0 {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for key, g := range n.going {
-		if g.left > 0 && n.count(key.Namespace) < g.left {
-			g.left = 0
+	for key, left := range waiting {
+		if newest > 0 && n.here.count(key.Namespace) < left {
 			n.loop.Queue.Touch(key, newest) // it waits no longer for the backoff of what was tried before
 		}
 	}
-}
-
-// inside lists one resource for each storage that lives in namespaces, also where the definition came a
-// moment ago: another server may have taken objects of it already.
-func (n *Controller) inside() []*kinds.Resource {
-	if n.Follow != nil {
-		n.Follow()
-	}
-	var out []*kinds.Resource
-	seen := make(map[string]bool)
-	for _, r := range n.Catalogue.Known() {
-		if r.Namespaced && r.Storage != nil && !seen[r.Storage.Key] && slices.Contains(r.Verbs, "delete") {
-			seen[r.Storage.Key] = true
-			out = append(out, n.Catalogue.ByStorage(r.Storage.Key))
-		}
-	}
-	return out
-}
-
-// count is how many objects are in a namespace.
-func (n *Controller) count(namespace string) (count int) {
-	for _, r := range n.inside() {
-		count += n.Cache.Snapshot(r.Storage.Key).Count(namespace, cache.Position{})
-	}
-	return count
+	return removalTick
 }

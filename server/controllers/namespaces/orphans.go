@@ -36,8 +36,7 @@ import (
 // orphaned is a namespace that is gone, in which objects may be left.
 type orphaned struct {
 	name string
-	end  int64     // the revision with which it went
-	at   time.Time // the next look
+	end  int64 // the revision with which it went
 	wait time.Duration
 }
 
@@ -52,23 +51,20 @@ func ended(d cache.Delivery) bool {
 	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
 }
 
-// sweep looks at the namespaces that are due, and says when the next is; 0: none waits.
-func (n *Controller) sweep(ctx context.Context) (next time.Duration) {
-	now := n.Now()
-	n.orphans = slices.DeleteFunc(n.orphans, func(o *orphaned) bool {
-		if !o.at.After(now) {
-			if list := n.left(o); len(list) > 0 {
-				n.running.Go(func() { n.remove(ctx, list) })
-			}
-			o.wait = max(2*o.wait, time.Second)
-			o.at = now.Add(o.wait)
-		}
-		if left := o.at.Sub(now); next == 0 || left < next {
-			next = left
-		}
-		return o.wait > orphansLongest
-	})
-	return next
+// sweeper deletes what namespaces left.
+type sweeper struct {
+	reconcile.Base
+	contents
+	homeless bool // objects may be made in namespaces that are not there
+}
+
+// sweep looks for what a namespace left, and says when to look again; 0: never.
+func (s *sweeper) sweep(ctx context.Context, o *orphaned) time.Duration {
+	s.remove(ctx, s.left(o))
+	if o.wait = max(2*o.wait, time.Second); o.wait > orphansLongest {
+		return 0
+	}
+	return o.wait
 }
 
 // orphan is an object whose namespace is gone.
@@ -79,14 +75,14 @@ type orphan struct {
 
 // left are the objects that a namespace left. Whether there is a namespace of that name is
 // looked at last: one that comes meanwhile has objects of its own.
-func (n *Controller) left(o *orphaned) (list []orphan) {
-	for _, r := range n.inside() {
-		n.Cache.Snapshot(r.Storage.Key).Ascend(o.name, "", "", func(it *cache.Item) bool {
+func (s *sweeper) left(o *orphaned) (list []orphan) {
+	for _, r := range s.inside() {
+		s.Cache.Snapshot(r.Storage.Key).Ascend(o.name, "", "", func(it *cache.Item) bool {
 			list = append(list, orphan{r, it})
 			return true
 		})
 	}
-	if n.Homeless || n.Cache.Get("namespaces", "", o.name) != nil {
+	if s.homeless || s.Cache.Get("namespaces", "", o.name) != nil {
 		list = slices.DeleteFunc(list, func(it orphan) bool { return it.Created >= o.end })
 	}
 	return list
@@ -94,20 +90,20 @@ func (n *Controller) left(o *orphaned) (list []orphan) {
 
 // remove deletes objects, whatever holds them: nobody can take a finalizer off in a namespace
 // that is not there. Another object that has come in the place of one stays.
-func (n *Controller) remove(ctx context.Context, list []orphan) {
+func (s *sweeper) remove(ctx context.Context, list []orphan) {
 	for _, o := range list {
 		path, uid := collection(o.resource, o.Namespace)+"/"+url.PathEscape(o.Name), types.UID(o.Meta().UID)
 		options := metav1.DeleteOptions{
 			TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 			Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
 		}
-		err := n.API.Call(ctx, agent, http.MethodDelete, path, reconcile.JSON, &options, nil)
-		if err == nil && n.Cache.Get(o.resource.Storage.Key, o.Namespace, o.Name) != nil {
+		err := s.API.Call(ctx, agent, http.MethodDelete, path, reconcile.JSON, &options, nil)
+		if err == nil && s.Cache.Get(o.resource.Storage.Key, o.Namespace, o.Name) != nil {
 			free := map[string]any{"metadata": map[string]any{"uid": uid, "finalizers": nil}}
-			err = n.API.Call(ctx, agent, http.MethodPatch, path, reconcile.MergePatch, free, nil)
+			err = s.API.Call(ctx, agent, http.MethodPatch, path, reconcile.MergePatch, free, nil)
 		}
 		if reconcile.Current(err) != nil && ctx.Err() == nil {
-			n.Log.Warn("an object is left of a namespace that is gone", "resource", o.resource.Plural, "namespace", o.Namespace, "name", o.Name, "error", err)
+			s.Log.Warn("an object is left of a namespace that is gone", "resource", o.resource.Plural, "namespace", o.Namespace, "name", o.Name, "error", err)
 		}
 	}
 }

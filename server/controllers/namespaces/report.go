@@ -1,50 +1,62 @@
 package namespaces
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// leftovers count what is still in a namespace.
-type leftovers struct {
-	resources  []string // "pods. has 1 resource instances"
-	finalizers []string // "x/y in 1 resource instances"
+// found is what emptying a namespace came to.
+type found struct {
+	failures   []error
+	resources  []string              // "pods. has 1 resource instances"
+	finalizers map[string]int        // how many objects each holds
+	unknown    []schema.GroupVersion // versions of other servers of which nobody can tell what they hold
+	podsLeft   bool                  // Pods go first, and some are there still: nothing else was touched
 }
 
-func (l *leftovers) none() bool { return len(l.resources) == 0 }
+// none says that nothing is left.
+func (f *found) none() bool {
+	return len(f.failures) == 0 && len(f.unknown) == 0 && len(f.resources) == 0
+}
 
-// hold notes how many objects each finalizer holds.
-func (l *leftovers) hold(held map[string]int) {
-	for f, count := range held {
-		l.finalizers = append(l.finalizers, fmt.Sprintf("%s in %d resource instances", f, count))
+// left notes how many objects of a resource are left, and which finalizers hold them.
+func (f *found) left(plural, group string, count int, held map[string]int) {
+	if count > 0 {
+		f.resources = append(f.resources, fmt.Sprintf("%s.%s has %d resource instances", plural, group, count))
 	}
-	slices.Sort(l.finalizers)
-}
-
-// add adds what is left elsewhere.
-func (l *leftovers) add(other *leftovers) {
-	l.resources, l.finalizers = append(l.resources, other.resources...), append(l.finalizers, other.finalizers...)
-	slices.Sort(l.resources)
-	slices.Sort(l.finalizers)
-}
-
-// report tells in the namespace's status why it is still there. While Pods go first nothing
-// is said of what is left, as nothing is by a stock controller.
-func (n *Controller) report(ctx context.Context, ns *corev1.Namespace, found *emptying, unknown []schema.GroupVersion) error {
-	l := found.left
-	if found.podsLeft {
-		l = &leftovers{}
+	for name, n := range held {
+		f.hold(name, n)
 	}
+}
+
+func (f *found) hold(finalizer string, n int) {
+	if f.finalizers == nil {
+		f.finalizers = map[string]int{}
+	}
+	f.finalizers[finalizer] += n
+}
+
+// add adds what was found elsewhere.
+func (f *found) add(other *found) {
+	f.failures, f.resources, f.unknown = append(f.failures, other.failures...), append(f.resources, other.resources...), append(f.unknown, other.unknown...)
+	for name, n := range other.finalizers {
+		f.hold(name, n)
+	}
+}
+
+// conditions say in the namespace's status why it is still there. While Pods go first nothing is said of what is left, as
+// nothing is by a stock controller.
+func (f *found) conditions() []corev1.NamespaceCondition {
+	var held []string
+	for name, n := range f.finalizers {
+		held = append(held, fmt.Sprintf("%s in %d resource instances", name, n))
+	}
+	slices.Sort(held)
 	yes, no := corev1.ConditionTrue, corev1.ConditionFalse
 	list := []corev1.NamespaceCondition{
 		{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: no, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
@@ -53,26 +65,22 @@ func (n *Controller) report(ctx context.Context, ns *corev1.Namespace, found *em
 		{Type: corev1.NamespaceContentRemaining, Status: no, Reason: "ContentRemoved", Message: "All content successfully removed"},
 		{Type: corev1.NamespaceFinalizersRemaining, Status: no, Reason: "ContentHasNoFinalizers", Message: "All content-preserving finalizers finished"},
 	}
-	if len(unknown) > 0 {
-		list[0].Status, list[0].Reason, list[0].Message = yes, "DiscoveryFailed", undiscovered(unknown)
+	if len(f.unknown) > 0 {
+		list[0].Status, list[0].Reason, list[0].Message = yes, "DiscoveryFailed", undiscovered(f.unknown)
 	}
-	if failed := len(found.failures); failed > 0 {
+	if failed := len(f.failures); failed > 0 {
 		list[2].Status, list[2].Reason = yes, "ContentDeletionFailed"
-		list[2].Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", failed, joined(found.failures))
+		list[2].Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", failed, joined(f.failures))
 	}
-	if len(l.resources) > 0 {
+	if len(f.resources) > 0 && !f.podsLeft {
 		list[3].Status, list[3].Reason = yes, "SomeResourcesRemain"
-		list[3].Message = "Some resources are remaining: " + strings.Join(l.resources, ", ")
+		list[3].Message = "Some resources are remaining: " + strings.Join(slices.Sorted(slices.Values(f.resources)), ", ")
 	}
-	if len(l.finalizers) > 0 {
+	if len(held) > 0 && !f.podsLeft {
 		list[4].Status, list[4].Reason = yes, "SomeFinalizersRemain"
-		list[4].Message = "Some content in the namespace has finalizers remaining: " + strings.Join(l.finalizers, ", ")
+		list[4].Message = "Some content in the namespace has finalizers remaining: " + strings.Join(held, ", ")
 	}
-	if !merge(&ns.Status, list, metav1.Time{Time: n.Now().UTC().Truncate(time.Second)}) {
-		return nil
-	}
-	path := "/api/v1/namespaces/" + ns.Name + "/status"
-	return reconcile.Current(n.API.Call(ctx, agent, http.MethodPut, path, reconcile.JSON, ns, nil))
+	return list
 }
 
 // joined are the texts of errors, in one order.
@@ -106,4 +114,14 @@ func merge(st *corev1.NamespaceStatus, list []corev1.NamespaceCondition, now met
 		changed = true
 	}
 	return changed
+}
+
+// undiscovered says which groups cannot be emptied, as a stock controller does.
+func undiscovered(unknown []schema.GroupVersion) string {
+	var list []string
+	for _, gv := range unknown {
+		list = append(list, fmt.Sprintf("%s: stale GroupVersion discovery: %s", gv, gv))
+	}
+	slices.Sort(list)
+	return fmt.Sprintf("Discovery failed for some groups, %d failing: unable to retrieve the complete list of server APIs: %s", len(list), strings.Join(list, ", "))
 }
