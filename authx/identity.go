@@ -7,6 +7,7 @@
 package authx
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -34,12 +35,7 @@ const (
 
 // InGroup says whether the identity is a member of group.
 func (i *Identity) InGroup(group string) bool {
-	for _, g := range i.Groups {
-		if g == group {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(i.Groups, group)
 }
 
 // SplitServiceAccount takes the name of a user apart that is a service account. A name

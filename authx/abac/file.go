@@ -3,6 +3,7 @@ package abac
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -151,11 +152,7 @@ func parseLegacy(line []byte) (PolicySpec, error) {
 	if s.Resource == "" && s.Namespace == "" {
 		s.NonResourcePath = all
 	}
-	if s.Resource == "" {
-		s.Resource = all
-	}
-	if s.Namespace == "" {
-		s.Namespace = all
-	}
+	s.Resource = cmp.Or(s.Resource, all)
+	s.Namespace = cmp.Or(s.Namespace, all)
 	return s, nil
 }

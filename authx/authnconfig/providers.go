@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,10 +170,5 @@ func (p *Providers) replace(ctx context.Context, text []byte) error {
 }
 
 func (g *generation) ready() bool {
-	for _, a := range g.chain {
-		if !a.Ready() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(g.chain, func(a *oidc.Authenticator) bool { return !a.Ready() })
 }

@@ -1,6 +1,7 @@
 package authzconfig
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,9 +147,7 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 func (c *Chain) Run(ctx context.Context) error {
 	c.tell(true)
 	every := c.Every
-	if every == 0 {
-		every = pollEvery
-	}
+	every = cmp.Or(every, pollEvery)
 	file := &freshfile.Follower{
 		Path: c.Path, Seen: c.seen, Every: every, Again: c.Again,
 		Take: func(_ context.Context, text []byte) error { return c.replace(text) }, Took: c.took,

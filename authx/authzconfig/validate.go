@@ -1,6 +1,7 @@
 package authzconfig
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,12 +26,8 @@ const (
 func (c *Configuration) setDefaults() {
 	for _, a := range c.Authorizers {
 		if w := a.Webhook; w != nil {
-			if w.AuthorizedTTL.Duration == 0 {
-				w.AuthorizedTTL.Duration = defaultAuthorizedTTL
-			}
-			if w.UnauthorizedTTL.Duration == 0 {
-				w.UnauthorizedTTL.Duration = defaultUnauthorizedTTL
-			}
+			w.AuthorizedTTL.Duration = cmp.Or(w.AuthorizedTTL.Duration, defaultAuthorizedTTL)
+			w.UnauthorizedTTL.Duration = cmp.Or(w.UnauthorizedTTL.Duration, defaultUnauthorizedTTL)
 		}
 	}
 }

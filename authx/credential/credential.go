@@ -9,6 +9,7 @@ package credential
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,9 +64,7 @@ func Connect(cfg *rest.Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if client.Timeout == 0 {
-		client.Timeout = 30 * time.Second
-	}
+	client.Timeout = cmp.Or(client.Timeout, 30*time.Second)
 	url := strings.TrimSuffix(cfg.Host, "/")
 	if !strings.Contains(url, "://") {
 		url = "https://" + url

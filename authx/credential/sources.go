@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -77,9 +78,7 @@ func (n Node) Fetch(ctx context.Context, s *Server) (*Credential, error) {
 		return nil, fmt.Errorf("asking for a certificate of node %s: %w", n.Name, err)
 	}
 	wait := n.Wait
-	if wait == 0 {
-		wait = 500 * time.Millisecond
-	}
+	wait = cmp.Or(wait, 500*time.Millisecond)
 	for {
 		if c, err := outcome(csr, key); c != nil || err != nil {
 			return c, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -188,12 +189,7 @@ func within(t *cel.Type, left *int) bool {
 	if *left--; *left < 0 {
 		return false
 	}
-	for _, of := range t.Parameters() {
-		if !within(of, left) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.Parameters(), func(of *types.Type) bool { return !within(of, left) })
 }
 
 // maxTold is how many bytes are told of what is wrong with an expression: each of a hundred

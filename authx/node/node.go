@@ -9,6 +9,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -273,10 +274,5 @@ func csiNode(node string, a *authx.Attributes) answer {
 }
 
 func oneOf(v string, list ...string) bool {
-	for _, other := range list {
-		if v == other {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, v)
 }

@@ -8,6 +8,7 @@
 package rbac
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -206,9 +207,7 @@ func subjectOf(s *rbacv1.Subject, namespace string) (who subject, shown string, 
 		return subject{group: true, name: s.Name}, fmt.Sprintf("Group %q", s.Name), true
 	case rbacv1.ServiceAccountKind:
 		ns := s.Namespace
-		if ns == "" {
-			ns = namespace
-		}
+		ns = cmp.Or(ns, namespace)
 		if ns == "" {
 			return subject{}, "", false
 		}

@@ -9,6 +9,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,7 @@ func New(kubeconfig string, timeout time.Duration, dial Dial) (*Service, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: server: %w", kubeconfig, err)
 	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
+	u.Path = cmp.Or(u.Path, "/")
 	u.RawQuery = parameters(file)
 	client, err := Client(cfg, dial)
 	if err != nil {
@@ -227,9 +226,7 @@ func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &head); err != nil {
 		return fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 	}
-	if head.Kind == "" {
-		head.Kind = want.Kind
-	}
+	head.Kind = cmp.Or(head.Kind, want.Kind)
 	if head.APIVersion == "" {
 		head.APIVersion = want.GroupVersion().String()
 	}

@@ -8,6 +8,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -95,13 +96,9 @@ func (a *Attributes) Forbid(err error) error {
 		if name == "" {
 			name = m.GetGenerateName()
 		}
-		if name == "" {
-			name = a.Name
-		}
+		name = cmp.Or(name, a.Name)
 	}
-	if name == "" {
-		name = "Unknown"
-	}
+	name = cmp.Or(name, "Unknown")
 	return apierrors.NewForbidden(a.Resource.GroupResource(), name, err)
 }
 

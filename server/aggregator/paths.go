@@ -3,6 +3,7 @@ package aggregator
 import (
 	"encoding/hex"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/request"
@@ -23,12 +24,7 @@ func strays(method, path string) bool {
 	again := decoded(path)
 	asked := meaning(method, path).plain()
 	slashes := strings.NewReplacer(`\`, "/")
-	for _, read := range []string{path, slashes.Replace(path), again, slashes.Replace(again)} {
-		if leadsElsewhere(read) || meaning(method, merged(read)).plain() != asked {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{path, slashes.Replace(path), again, slashes.Replace(again)}, func(read string) bool { return leadsElsewhere(read) || meaning(method, merged(read)).plain() != asked })
 }
 
 func leadsElsewhere(path string) bool {

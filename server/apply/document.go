@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,9 +58,7 @@ func (p *Patch) decode(kind schema.GroupVersionKind, document []byte, into runti
 	if _, custom := into.(*unstructured.Unstructured); custom {
 		return p.JSON.Decode(document, into, p.Strictness)
 	}
-	if got.Kind == "" {
-		got.Kind = kind.Kind
-	}
+	got.Kind = cmp.Or(got.Kind, kind.Kind)
 	if got.Kind == kind.Kind && got.GroupVersion().Empty() {
 		// Without a version nothing in the document has a meaning.
 		return p.undecodable(document)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -114,9 +115,7 @@ func (r *Record) refer(m metav1.Object) {
 	}{
 		{&ref.Namespace, m.GetNamespace()}, {&ref.Name, m.GetName()}, {&ref.UID, string(m.GetUID())}, {&ref.ResourceVersion, m.GetResourceVersion()},
 	} {
-		if *f.to == "" {
-			*f.to = f.from
-		}
+		*f.to = cmp.Or(*f.to, f.from)
 	}
 }
 

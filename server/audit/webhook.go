@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,9 +28,7 @@ func (w *Webhook) Send(ctx context.Context, events [][]byte) error {
 	body.Write(bytes.Join(events, []byte(",")))
 	body.WriteString("]}\n")
 	tries, wait := w.Tries, w.Backoff
-	if tries == 0 {
-		tries = 5
-	}
+	tries = cmp.Or(tries, 5)
 	for try := 1; ; try++ {
 		again, err := w.post(ctx, body.Bytes())
 		if err == nil || !again || try >= tries {

@@ -29,6 +29,7 @@
 package transfer
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,9 +66,7 @@ type layout struct {
 }
 
 func newLayout(prefix string) *layout {
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
+	prefix = cmp.Or(prefix, DefaultPrefix)
 	l := &layout{prefix: "/" + strings.Trim(prefix, "/"), catalogue: kinds.NewCatalogue(builtin.Resources()), places: map[string]*kinds.Resource{}}
 	l.objects = objects.New(l.catalogue, nil, cache.New(l.catalogue))
 	l.json = l.objects.Codec()

@@ -17,6 +17,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -105,9 +106,7 @@ type question struct {
 // Open connects, and waits until the signer has named its keys and the longest life of its
 // tokens, or Timeout is over.
 func Open(ctx context.Context, cfg Config) (*Signer, error) {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = time.Minute
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	s := &Signer{cfg: cfg, metrics: newMetrics(), places: make(chan struct{}, maxCalls), asks: make(chan struct{}, maxAsking)}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.known.Store(&known{})

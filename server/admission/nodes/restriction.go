@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,9 +228,7 @@ func (p Restriction) eviction(ctx context.Context, name string, a *admission.Att
 		return unexpected(a.Object)
 	}
 	podName := a.Name
-	if podName == "" {
-		podName = eviction.Name
-	}
+	podName = cmp.Or(podName, eviction.Name)
 	if podName == "" {
 		return errors.New("could not determine pod from request data")
 	}

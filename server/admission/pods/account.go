@@ -3,6 +3,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -57,9 +58,7 @@ func (p ServiceAccount) Admit(ctx context.Context, a *admission.Attributes) erro
 	if _, isMirror := pod.Annotations[mirror]; isMirror {
 		return mirrorPod(a, pod)
 	}
-	if pod.Spec.ServiceAccountName == "" {
-		pod.Spec.ServiceAccountName = defaultAccount
-	}
+	pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, defaultAccount)
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
 	account, err := p.accountOf(ctx, a, pod)
 	if err != nil {

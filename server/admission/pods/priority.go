@@ -2,6 +2,7 @@ package pods
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -41,12 +42,8 @@ func (p Priority) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Operation == admission.Update {
 		// Priority cannot change; a client that leaves it out means what is there.
 		if old, ok := a.Old.(*corev1.Pod); ok {
-			if pod.Spec.Priority == nil {
-				pod.Spec.Priority = old.Spec.Priority
-			}
-			if pod.Spec.PreemptionPolicy == nil {
-				pod.Spec.PreemptionPolicy = old.Spec.PreemptionPolicy
-			}
+			pod.Spec.Priority = cmp.Or(pod.Spec.Priority, old.Spec.Priority)
+			pod.Spec.PreemptionPolicy = cmp.Or(pod.Spec.PreemptionPolicy, old.Spec.PreemptionPolicy)
 		}
 		return nil
 	}

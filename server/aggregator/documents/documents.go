@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -65,9 +66,7 @@ func New(cfg Config) *Documents {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	if cfg.Interval == 0 {
-		cfg.Interval = interval
-	}
+	cfg.Interval = cmp.Or(cfg.Interval, interval)
 	return &Documents{cfg: cfg, servers: map[origin]*server{}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -34,12 +35,7 @@ func (o *descriptions) covers(services []*apiregistrationv1.APIService) bool {
 	for _, s := range o.about {
 		have[s.Spec.Group+"/"+s.Spec.Version] = true
 	}
-	for _, s := range services {
-		if !have[s.Spec.Group+"/"+s.Spec.Version] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(services, func(s *apiregistrationv1.APIService) bool { return !have[s.Spec.Group+"/"+s.Spec.Version] })
 }
 
 // describe asks a server for its OpenAPI documents: the list of those of version 3, and the
@@ -237,11 +233,6 @@ func readSwagger(body []byte, services []*apiregistrationv1.APIService) (*schema
 		prefixes = append(prefixes, "/apis/"+s.Spec.Group+"/"+s.Spec.Version+"/")
 	}
 	return schema.ReadSwagger(body, schema.SwaggerLimits{Values: maxValues, Paths: maxPaths}, func(path string) bool {
-		for _, prefix := range prefixes {
-			if strings.HasPrefix(path+"/", prefix) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(path+"/", prefix) })
 	})
 }

@@ -22,6 +22,7 @@
 package ownership
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"reflect"
@@ -147,9 +148,7 @@ func (m *FieldManager) AfterUpdate(r *kinds.Resource, sub string, old, obj kinds
 
 // after is AfterUpdate.
 func (m *FieldManager) after(w write) error {
-	if w.manager == "" {
-		w.manager = "unknown"
-	}
+	w.manager = cmp.Or(w.manager, "unknown")
 	obj := w.new
 	w.entries, w.fromOld = recordFor(w.subresource, w.old, obj)
 	if len(w.entries) == 0 && w.old.GetUID() != "" {

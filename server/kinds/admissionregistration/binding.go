@@ -103,6 +103,5 @@ func validateActions(list []admissionv1.ValidationAction, p *field.Path) field.E
 	if slices.Contains(list, admissionv1.Deny) && slices.Contains(list, admissionv1.Warn) {
 		errs = append(errs, field.Invalid(p, rules.Shown(list), "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
 	}
-	errs = rules.RequiredIf(errs, len(list) == 0, p, "at least one validation action is required")
-	return errs
+	return rules.RequiredIf(errs, len(list) == 0, p, "at least one validation action is required")
 }

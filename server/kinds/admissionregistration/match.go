@@ -61,8 +61,7 @@ func validateList(list []string, p *field.Path, noun string) field.ErrorList {
 
 // validateResources checks "pods", "pods/status" and their wildcards.
 func validateResources(list []string, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(list) == 0, p, "")
+	errs := rules.RequiredIf(nil, len(list) == 0, p, "")
 	anySub, anyResource := map[string]bool{}, map[string]bool{}
 	everything, star, plain := false, false, false
 	for i, v := range list {
@@ -87,8 +86,7 @@ func validateResources(list []string, p *field.Path) field.ErrorList {
 		anyResource[sub] = anyResource[sub] || resource == all
 	}
 	errs = rules.InvalidIf(errs, len(list) > 1 && everything, p, list, "if '*/*' is present, must not specify other resources")
-	errs = rules.InvalidIf(errs, star && plain, p, list, "if '*' is present, must not specify other resources without subresources")
-	return errs
+	return rules.InvalidIf(errs, star && plain, p, list, "if '*' is present, must not specify other resources without subresources")
 }
 
 func validateNamedRules(list []admissionv1.NamedRuleWithOperations, p *field.Path) field.ErrorList {
@@ -218,8 +216,7 @@ func validatePath(path string, p *field.Path) field.ErrorList {
 	if path == "//" {
 		return field.ErrorList{field.Invalid(p, path, "segment[0] may not be empty")}
 	}
-	var errs field.ErrorList
-	errs = rules.InvalidIf(errs, !strings.HasPrefix(path, "/"), p, path, "must start with a '/'")
+	errs := rules.InvalidIf(nil, !strings.HasPrefix(path, "/"), p, path, "must start with a '/'")
 	for i, step := range strings.Split(strings.TrimSuffix(path[1:], "/"), "/") {
 		if step == "" {
 			errs = append(errs, field.Invalid(p, path, fmt.Sprintf("segment[%d] may not be empty", i)))

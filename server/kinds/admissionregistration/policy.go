@@ -154,8 +154,7 @@ func validateConstraints(m *admissionv1.MatchResources, p *field.Path) field.Err
 		return field.ErrorList{field.Required(p, "")}
 	}
 	errs := validateMatchResources(m, p)
-	errs = rules.RequiredIf(errs, len(m.ResourceRules) == 0, p.Child("resourceRules"), "")
-	return errs
+	return rules.RequiredIf(errs, len(m.ResourceRules) == 0, p.Child("resourceRules"), "")
 }
 
 func textsOf(old *admissionv1.ValidatingAdmissionPolicy) (s storedTexts) {

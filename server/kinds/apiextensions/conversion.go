@@ -29,8 +29,7 @@ func validateConversion(c *apiext.CustomResourceConversion, t tolerance, p *fiel
 	if c.Strategy != apiext.WebhookConverter {
 		const unasked = "should not be set when strategy is not set to Webhook"
 		errs = rules.ForbiddenIf(errs, c.WebhookClientConfig != nil, client, unasked)
-		errs = rules.ForbiddenIf(errs, len(c.ConversionReviewVersions) > 0, reviews, unasked)
-		return errs
+		return rules.ForbiddenIf(errs, len(c.ConversionReviewVersions) > 0, reviews, unasked)
 	}
 	if c.WebhookClientConfig == nil {
 		errs = append(errs, field.Required(client, "required when strategy is set to Webhook"))

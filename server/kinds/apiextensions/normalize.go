@@ -1,6 +1,8 @@
 package apiextensions
 
 import (
+	"slices"
+
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -62,12 +64,9 @@ func plain(raw []byte) bool {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return false
 	}
-	for _, c := range raw[1 : len(raw)-1] {
-		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(raw[1:len(raw)-1], func(c byte) bool {
+		return c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&'
+	})
 }
 
 // rewriteValues writes the JSON values in a schema anew, and takes out those that say nothing.

@@ -134,8 +134,7 @@ func validateTarget(s *apiregistrationv1.APIServiceSpec, p *field.Path) field.Er
 		if len(s.CABundle) > 0 {
 			errs = append(errs, field.Invalid(p.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle"))
 		}
-		errs = rules.InvalidIf(errs, s.InsecureSkipTLSVerify, insecure, true, "local APIServices may not have insecureSkipTLSVerify")
-		return errs
+		return rules.InvalidIf(errs, s.InsecureSkipTLSVerify, insecure, true, "local APIServices may not have insecureSkipTLSVerify")
 	}
 	service := p.Child("service")
 	errs = rules.RequiredIf(errs, s.Service.Namespace == "", service.Child("namespace"), "")
@@ -143,8 +142,7 @@ func validateTarget(s *apiregistrationv1.APIServiceSpec, p *field.Path) field.Er
 	if port := rules.Value(s.Service.Port); len(validation.IsValidPortNum(int(port))) > 0 {
 		errs = append(errs, field.Invalid(service.Child("port"), port, "port is not valid: "+strings.Join(validation.IsValidPortNum(int(port)), ", ")))
 	}
-	errs = rules.InvalidIf(errs, s.InsecureSkipTLSVerify && len(s.CABundle) > 0, insecure, true, "may not be true if caBundle is present")
-	return errs
+	return rules.InvalidIf(errs, s.InsecureSkipTLSVerify && len(s.CABundle) > 0, insecure, true, "may not be true if caBundle is present")
 }
 
 func validateConditions(list []apiregistrationv1.APIServiceCondition, p *field.Path) field.ErrorList {

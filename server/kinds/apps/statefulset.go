@@ -120,8 +120,7 @@ func validateStatefulSetUpdate(s, old *appsv1.StatefulSet, o podspec.Options) fi
 	rest.MinReadySeconds = old.Spec.MinReadySeconds
 	rest.Ordinals = old.Spec.Ordinals
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	errs = rules.ForbiddenIf(errs, !rules.Same(rest, old.Spec), specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
-	return errs
+	return rules.ForbiddenIf(errs, !rules.Same(rest, old.Spec), specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 }
 
 func validateStatefulSetSpec(s *appsv1.StatefulSetSpec, o podspec.Options) field.ErrorList {

@@ -68,8 +68,7 @@ func validateRules(r *autoscalingv2.HPAScalingRules, p *field.Path) field.ErrorL
 			autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect)...)
 	}
 	errs = rules.RequiredIf(errs, len(r.Policies) == 0, p.Child("policies"), "must specify at least one Policy")
-	errs = append(errs, rules.EachPtr(r.Policies, p.Child("policies"), validatePolicy)...)
-	return errs
+	return append(errs, rules.EachPtr(r.Policies, p.Child("policies"), validatePolicy)...)
 }
 
 func validatePolicy(s *autoscalingv2.HPAScalingPolicy, p *field.Path) field.ErrorList {
@@ -90,8 +89,7 @@ func validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.
 		t := metrics[i].Type
 		outside = outside || t == autoscalingv2.ObjectMetricSourceType || t == autoscalingv2.ExternalMetricSourceType
 	}
-	errs = rules.ForbiddenIf(errs, least != nil && *least == 0 && !outside, p, "must specify at least one Object or External metric to support scaling to zero replicas")
-	return errs
+	return rules.ForbiddenIf(errs, least != nil && *least == 0 && !outside, p, "must specify at least one Object or External metric to support scaling to zero replicas")
 }
 
 // source is one of the ways to give a metric.
@@ -119,8 +117,7 @@ var metricTypes = []autoscalingv2.MetricSourceType{
 
 // validateMetric checks that the source a metric's type names is there, and alone.
 func validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, m.Type == "", p.Child("type"), "must specify a metric source type")
+	errs := rules.RequiredIf(nil, m.Type == "", p.Child("type"), "must specify a metric source type")
 	errs = append(errs, rules.OneOf(m.Type, p.Child("type"), metricTypes...)...)
 	list := sources(m)
 	present := 0
@@ -158,8 +155,7 @@ func validateIdentifier(m autoscalingv2.MetricIdentifier, p *field.Path) field.E
 }
 
 func validateTarget(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, t.Type == "", p.Child("type"), "must specify a metric target type")
+	errs := rules.RequiredIf(nil, t.Type == "", p.Child("type"), "must specify a metric target type")
 	switch t.Type {
 	case autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType:
 	default:
@@ -171,36 +167,31 @@ func validateTarget(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorLis
 	if t.AverageValue != nil && t.AverageValue.Sign() != 1 {
 		errs = append(errs, field.Invalid(p.Child("averageValue"), rules.Shown(t.AverageValue), "must be positive"))
 	}
-	errs = rules.InvalidIf(errs, t.AverageUtilization != nil && *t.AverageUtilization < 1, p.Child("averageUtilization"), t.AverageUtilization, "must be greater than 0")
-	return errs
+	return rules.InvalidIf(errs, t.AverageUtilization != nil && *t.AverageUtilization < 1, p.Child("averageUtilization"), t.AverageUtilization, "must be greater than 0")
 }
 
 func validateObject(s *autoscalingv2.ObjectMetricSource, p *field.Path) field.ErrorList {
 	errs := validateReference(s.DescribedObject, p.Child("describedObject"))
 	errs = append(errs, validateIdentifier(s.Metric, p)...)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
-	errs = rules.RequiredIf(errs, s.Target.Value == nil && s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must set either a target value or averageValue")
-	return errs
+	return rules.RequiredIf(errs, s.Target.Value == nil && s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must set either a target value or averageValue")
 }
 
 func validateExternal(s *autoscalingv2.ExternalMetricSource, p *field.Path) field.ErrorList {
 	errs := validateIdentifier(s.Metric, p)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
 	errs = rules.RequiredIf(errs, s.Target.Value == nil && s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target")
-	errs = rules.ForbiddenIf(errs, s.Target.Value != nil && s.Target.AverageValue != nil, p.Child("target", "value"), "may not set both a target value for metric and a per-pod target")
-	return errs
+	return rules.ForbiddenIf(errs, s.Target.Value != nil && s.Target.AverageValue != nil, p.Child("target", "value"), "may not set both a target value for metric and a per-pod target")
 }
 
 func validatePods(s *autoscalingv2.PodsMetricSource, p *field.Path) field.ErrorList {
 	errs := validateIdentifier(s.Metric, p)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
-	errs = rules.RequiredIf(errs, s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must specify a positive target averageValue")
-	return errs
+	return rules.RequiredIf(errs, s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must specify a positive target averageValue")
 }
 
 func validateResource(s *autoscalingv2.ResourceMetricSource, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, s.Name == "", p.Child("name"), "must specify a resource name")
+	errs := rules.RequiredIf(nil, s.Name == "", p.Child("name"), "must specify a resource name")
 	return append(errs, validateUsage(&s.Target, p.Child("target"))...)
 }
 
@@ -222,8 +213,7 @@ func validateContainer(s *autoscalingv2.ContainerResourceMetricSource, p *field.
 func validateUsage(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorList {
 	errs := validateTarget(t, p)
 	errs = rules.RequiredIf(errs, t.AverageUtilization == nil && t.AverageValue == nil, p.Child("averageUtilization"), "must set either a target raw value or a target utilization")
-	errs = rules.ForbiddenIf(errs, t.AverageUtilization != nil && t.AverageValue != nil, p.Child("averageValue"), "may not set both a target raw value and a target utilization")
-	return errs
+	return rules.ForbiddenIf(errs, t.AverageUtilization != nil && t.AverageValue != nil, p.Child("averageValue"), "may not set both a target raw value and a target utilization")
 }
 
 // validateResourceName checks a resource that containers can use.

@@ -93,8 +93,7 @@ func (r jobRules) prepareCronJobUpdate(c, old *batchv1.CronJob) {
 func (r jobRules) validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	o := r.pods.TemplateOptions(&c.Spec.JobTemplate.Spec.Template, nil)
 	errs := validateCronJobSpec(&c.Spec, nil, o)
-	errs = rules.InvalidIf(errs, len(c.Name) > maxCronJobName, field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters")
-	return errs
+	return rules.InvalidIf(errs, len(c.Name) > maxCronJobName, field.NewPath("metadata", "name"), c.Name, "must be no more than 52 characters")
 }
 
 func (r jobRules) validateCronJobUpdate(c, old *batchv1.CronJob) field.ErrorList {
@@ -166,8 +165,7 @@ func validateZone(zone *string, path *field.Path) field.ErrorList {
 			return field.ErrorList{field.Invalid(path, zone, "unknown time zone "+*zone)}
 		}
 	}
-	var errs field.ErrorList
-	errs = rules.InvalidIf(errs, strings.EqualFold(*zone, "Local"), path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
+	errs := rules.InvalidIf(nil, strings.EqualFold(*zone, "Local"), path, zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
 	if _, err := time.LoadLocation(*zone); err != nil {
 		errs = append(errs, field.Invalid(path, zone, err.Error()))
 	}

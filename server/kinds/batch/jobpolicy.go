@@ -99,8 +99,7 @@ func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, path *
 		errs = rules.DuplicateIf(errs, seen[v], values.Index(i), v)
 		seen[v] = true
 	}
-	errs = rules.InvalidIf(errs, !slices.IsSorted(r.Values), values, r.Values, "must be ordered")
-	return errs
+	return rules.InvalidIf(errs, !slices.IsSorted(r.Values), values, r.Values, "must be ordered")
 }
 
 func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
@@ -119,8 +118,7 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 }
 
 func validateSuccessRule(completions int32, r *batchv1.SuccessPolicyRule, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, r.SucceededCount == nil && r.SucceededIndexes == nil, path, "at least one of succeededCount or succeededIndexes must be specified")
+	errs := rules.RequiredIf(nil, r.SucceededCount == nil && r.SucceededIndexes == nil, path, "at least one of succeededCount or succeededIndexes must be specified")
 	var total int32
 	if text := r.SucceededIndexes; text != nil {
 		at := path.Child("succeededIndexes")

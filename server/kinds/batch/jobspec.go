@@ -170,8 +170,7 @@ func validateGeneratedSelector(j *batchv1.Job, o options) field.ErrorList {
 	if rules.Value(j.Spec.ManualSelector) || j.Spec.Selector == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, j.UID == "", field.NewPath("metadata", "uid"), "")
+	errs := rules.RequiredIf(nil, j.UID == "", field.NewPath("metadata", "uid"), "")
 	expected := labels.Set{legacyUIDLabel: string(j.UID), legacyNameLabel: j.Name}
 	order := []string{legacyUIDLabel, legacyNameLabel}
 	if !o.plainLabelsOK {
@@ -260,8 +259,7 @@ func validateCompletionMode(s *batchv1.JobSpec, path *field.Path) field.ErrorLis
 }
 
 func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, s.Completions == nil, path.Child("completions"), "when completion mode is Indexed")
+	errs := rules.RequiredIf(nil, s.Completions == nil, path.Child("completions"), "when completion mode is Indexed")
 	if rules.Value(s.Parallelism) > maxParallelism {
 		errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", maxParallelism)))
 	}
@@ -280,8 +278,7 @@ func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	}
 	narrow := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", highParallelism, highCompletions)
 	errs = rules.InvalidIf(errs, rules.Value(s.Parallelism) > highParallelism, path.Child("parallelism"), s.Parallelism, narrow)
-	errs = rules.InvalidIf(errs, rules.Value(s.MaxFailedIndexes) > highParallelism, failed, s.MaxFailedIndexes, narrow)
-	return errs
+	return rules.InvalidIf(errs, rules.Value(s.MaxFailedIndexes) > highParallelism, failed, s.MaxFailedIndexes, narrow)
 }
 
 func validateReplacement(s *batchv1.JobSpec, path *field.Path) field.ErrorList {

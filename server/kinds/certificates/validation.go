@@ -147,8 +147,7 @@ func validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) fiel
 }
 
 func validateUsages(list []certificatesv1.KeyUsage, p *field.Path, l leniency) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(list) == 0, p, "")
+	errs := rules.RequiredIf(nil, len(list) == 0, p, "")
 	if !l.anyUsage {
 		for i, u := range list {
 			errs = append(errs, rules.OneOf(u, p.Index(i), usages...)...)

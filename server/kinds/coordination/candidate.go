@@ -43,8 +43,7 @@ var LeaseCandidateColumns = columns.Of(
 
 func validateCandidate(s *coordinationv1alpha2.LeaseCandidateSpec) field.ErrorList {
 	p := field.NewPath("spec")
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, s.LeaseName == "", p.Child("leaseName"), "")
+	errs := rules.RequiredIf(nil, s.LeaseName == "", p.Child("leaseName"), "")
 	version := func(name, text string) (v semver.Version) {
 		if text == "" {
 			return v

@@ -59,8 +59,7 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	}
 	errs = append(errs, rules.NotNegativePtr(s.LeaseTransitions, p.Child("leaseTransitions"))...)
 	errs = append(errs, rules.Optional(s.Strategy, p.Child("strategy"), validateStrategy)...)
-	errs = rules.ForbiddenIf(errs, rules.Value(s.Strategy) == "" && rules.Value(s.PreferredHolder) != "", p.Child("preferredHolder"), "may only be specified if `strategy` is defined")
-	return errs
+	return rules.ForbiddenIf(errs, rules.Value(s.Strategy) == "" && rules.Value(s.PreferredHolder) != "", p.Child("preferredHolder"), "may only be specified if `strategy` is defined")
 }
 
 // validateStrategy allows the strategy that the server knows, and names with a domain for

@@ -127,8 +127,7 @@ func validateEndpointPort(p *corev1.EndpointPort, named bool, path *field.Path) 
 	}
 	errs = append(errs, rules.Messages(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
 	errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
-	errs = append(errs, rules.Optional(p.AppProtocol, path.Child("appProtocol"), rules.QualifiedName)...)
-	return errs
+	return append(errs, rules.Optional(p.AppProtocol, path.Child("appProtocol"), rules.QualifiedName)...)
 }
 
 func validateProtocol(p corev1.Protocol, path *field.Path) field.ErrorList {

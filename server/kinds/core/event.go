@@ -185,8 +185,7 @@ func validateEventSeries(e *corev1.Event) field.ErrorList {
 	var errs field.ErrorList
 	series := field.NewPath("series")
 	errs = rules.InvalidIf(errs, e.Series.Count < 2, series.Child("count"), "", "should be at least 2")
-	errs = rules.RequiredIf(errs, e.Series.LastObservedTime.IsZero(), series.Child("lastObservedTime"), "")
-	return errs
+	return rules.RequiredIf(errs, e.Series.LastObservedTime.IsZero(), series.Child("lastObservedTime"), "")
 }
 
 // validateAnyEvent holds the rules under either name: one without a time of its

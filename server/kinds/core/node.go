@@ -201,8 +201,7 @@ func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	errs = rules.ForbiddenIf(errs, len(old.Spec.PodCIDRs) > 0 && !slices.Equal(old.Spec.PodCIDRs, n.Spec.PodCIDRs), specPath.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid")
 	errs = rules.ForbiddenIf(errs, old.Spec.ProviderID != "" && old.Spec.ProviderID != n.Spec.ProviderID, specPath.Child("providerID"), "node updates may not change providerID except from \"\" to valid")
 	errs = append(errs, validateTaints(n.Spec.Taints, metaPath.Child("taints"))...)
-	errs = rules.ForbiddenIf(errs, n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID, specPath.Child("externalID"), "may not be updated")
-	return errs
+	return rules.ForbiddenIf(errs, n.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID, specPath.Child("externalID"), "may not be updated")
 }
 
 func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {

@@ -146,8 +146,7 @@ func (r volumeRules) validateVolume(v, old *corev1.PersistentVolume) field.Error
 
 func (r volumeRules) validateVolumeSpec(v, old *corev1.PersistentVolume) field.ErrorList {
 	s := &v.Spec
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(s.AccessModes) == 0, specPath.Child("accessModes"), "")
+	errs := rules.RequiredIf(nil, len(s.AccessModes) == 0, specPath.Child("accessModes"), "")
 	errs = append(errs, podspec.ValidateAccessModes(s.AccessModes, specPath)...)
 	errs = append(errs, validateVolumeCapacity(s.Capacity, specPath.Child("capacity"))...)
 	if s.PersistentVolumeReclaimPolicy != "" {
@@ -180,13 +179,11 @@ func validateAttributes(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	} else {
 		errs = append(errs, rules.Subdomain(*s.VolumeAttributesClassName, p)...)
 	}
-	errs = rules.RequiredIf(errs, s.CSI == nil, specPath.Child("csi"), "has to be specified when using volumeAttributesClassName")
-	return errs
+	return rules.RequiredIf(errs, s.CSI == nil, specPath.Child("csi"), "has to be specified when using volumeAttributesClassName")
 }
 
 func validateVolumeCapacity(capacity corev1.ResourceList, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(capacity) == 0, path, "")
+	errs := rules.RequiredIf(nil, len(capacity) == 0, path, "")
 	if _, ok := capacity[corev1.ResourceStorage]; !ok || len(capacity) > 1 {
 		errs = append(errs, field.NotSupported(path, rules.Shown(capacity), []corev1.ResourceName{corev1.ResourceStorage}))
 	}

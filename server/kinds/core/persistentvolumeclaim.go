@@ -177,8 +177,7 @@ func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) fi
 	errs = append(errs, rules.Immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 	class, was := c.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName
 	errs = append(errs, attributesUpdate(class, was, r.attributes)...)
-	errs = rules.ForbiddenIf(errs, r.attributes && was != nil && class != nil && *was != "" && *class == "", specPath.Child("volumeAttributesClassName"), "update from non-nil value to an empty string is forbidden")
-	return errs
+	return rules.ForbiddenIf(errs, r.attributes && was != nil && class != nil && *was != "" && *class == "", specPath.Child("volumeAttributesClassName"), "update from non-nil value to an empty string is forbidden")
 }
 
 // attributesUpdate lets a class of attributes change where they are served, and not go.
@@ -220,8 +219,7 @@ var resizeStatuses = []corev1.ClaimResourceStatus{
 }
 
 func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(c.Spec.AccessModes) == 0, field.NewPath("Spec", "accessModes"), "")
+	errs := rules.RequiredIf(nil, len(c.Spec.AccessModes) == 0, field.NewPath("Spec", "accessModes"), "")
 	for _, name := range sorted(c.Status.Capacity) {
 		errs = append(errs, validSize(c.Status.Capacity[name], statusPath.Child("capacity").Key(string(name)))...)
 	}

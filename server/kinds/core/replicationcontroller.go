@@ -124,12 +124,10 @@ func (r controllerRules) validateControllerTemplate(c *corev1.ReplicationControl
 	if t == nil {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	var errs field.ErrorList
-	errs = rules.InvalidIf(errs, len(c.Spec.Selector) > 0 && !labels.SelectorFromSet(c.Spec.Selector).Matches(labels.Set(t.Labels)), path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`")
+	errs := rules.InvalidIf(nil, len(c.Spec.Selector) > 0 && !labels.SelectorFromSet(c.Spec.Selector).Matches(labels.Set(t.Labels)), path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`")
 	errs = append(errs, podspec.ValidateTemplate(t, path, r.pods.TemplateOptions(t, before))...)
 	errs = append(errs, rules.OneOf(t.Spec.RestartPolicy, path.Child("spec", "restartPolicy"), corev1.RestartPolicyAlways)...)
-	errs = rules.ForbiddenIf(errs, t.Spec.ActiveDeadlineSeconds != nil, path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported")
-	return errs
+	return rules.ForbiddenIf(errs, t.Spec.ActiveDeadlineSeconds != nil, path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported")
 }
 
 // validateControllerUpdate checks everything twice: clients see each cause twice,

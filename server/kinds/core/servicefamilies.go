@@ -128,8 +128,7 @@ func validateAddressChange(s, old *corev1.Service) field.ErrorList {
 	}
 	errs = rules.InvalidIf(errs, len(ips) == 0, addressesPath.Index(0), ips, "primary clusterIP can not be unset")
 	errs = rules.InvalidIf(errs, len(ips) > 0 && len(had) > 0 && ips[0] != had[0], addressesPath.Index(0), ips, onceSet)
-	errs = rules.InvalidIf(errs, len(ips) < len(had) && len(ips) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack, policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP")
-	return errs
+	return rules.InvalidIf(errs, len(ips) < len(had) && len(ips) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack, policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP")
 }
 
 func validateFamilyChange(s, old *corev1.Service) field.ErrorList {
@@ -151,6 +150,5 @@ func validateFamilyChange(s, old *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Invalid(first, rules.Shown(families), "primary ipFamily can not be unset"))
 	}
 	errs = rules.InvalidIf(errs, len(families) > 0 && len(had) > 0 && families[0] != had[0], first, s.Spec.ClusterIPs, onceSet)
-	errs = rules.InvalidIf(errs, len(families) < len(had) && len(families) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack, policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary ipFamily")
-	return errs
+	return rules.InvalidIf(errs, len(families) < len(had) && len(families) == 1 && valueOr(s.Spec.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack, policyPath, s.Spec.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary ipFamily")
 }

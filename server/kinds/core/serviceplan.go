@@ -125,8 +125,7 @@ func (a *ServiceAllocator) inferFamilies(spec *corev1.ServiceSpec) field.ErrorLi
 
 // checkFamilies checks that the cluster has what a service asks for.
 func (a *ServiceAllocator) checkFamilies(spec *corev1.ServiceSpec) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.InvalidIf(errs, *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2, policyPath, spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
+	errs := rules.InvalidIf(nil, *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2, policyPath, spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
 	for i, f := range spec.IPFamilies {
 		errs = rules.InvalidIf(errs, !slices.Contains(a.families, f), familiesPath.Index(i), f, "not configured on this cluster")
 	}

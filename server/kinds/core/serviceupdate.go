@@ -63,12 +63,7 @@ func sameAddresses(s, old *corev1.Service) bool {
 // noNewNodePorts reports whether the client added no node port.
 func noNewNodePorts(s, old *corev1.Service) bool {
 	had := rules.In(nodePorts(old))
-	for _, port := range nodePorts(s) {
-		if !had.Has(port) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nodePorts(s), func(port int32) bool { return !had.Has(port) })
 }
 
 // nodePorts are the ports of a service on nodes, as often as they are named.

@@ -45,8 +45,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = rules.ForbiddenIf(errs, spec.AllocateLoadBalancerNodePorts != nil && !isBalanced(s), specPath.Child("allocateLoadBalancerNodePorts"), onlyBalanced)
 	errs = rules.RequiredIf(errs, spec.AllocateLoadBalancerNodePorts == nil && isBalanced(s), field.NewPath("allocateLoadBalancerNodePorts"), "")
 	errs = append(errs, validateBalancerClass(s)...)
-	errs = append(errs, validateTraffic(s)...)
-	return errs
+	return append(errs, validateTraffic(s)...)
 }
 
 func validateTopologyMode(s *corev1.Service) field.ErrorList {
@@ -62,8 +61,7 @@ func validateTopologyMode(s *corev1.Service) field.ErrorList {
 // validateServiceType checks what a type demands and rules out.
 func validateServiceType(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName, specPath.Child("ports"), "")
+	errs := rules.RequiredIf(nil, len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName, specPath.Child("ports"), "")
 	if needsNodePorts(s) && isHeadless(s) {
 		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
 			fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))

@@ -189,8 +189,7 @@ func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *fie
 	}
 	errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, topology)...)
 	errs = append(errs, rules.Optional(e.Hostname, p.Child("hostname"), rules.Label)...)
-	errs = append(errs, rules.OptionalPtr(e.Hints, p.Child("hints", "forZones"), validateHints)...)
-	return errs
+	return append(errs, rules.OptionalPtr(e.Hints, p.Child("hints", "forZones"), validateHints)...)
 }
 
 // validateEndpointIP refuses addresses that say nothing about where to send.

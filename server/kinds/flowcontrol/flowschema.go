@@ -134,18 +134,15 @@ func validateFlowSchemaSpec(name string, s *flowcontrolv1.FlowSchemaSpec, p *fie
 	} else {
 		errs = append(errs, rules.Subdomain(s.PriorityLevelConfiguration.Name, level)...)
 	}
-	errs = append(errs, rules.EachPtr(s.Rules, p.Child("rules"), validatePolicyRules)...)
-	return errs
+	return append(errs, rules.EachPtr(s.Rules, p.Child("rules"), validatePolicyRules)...)
 }
 
 func validatePolicyRules(r *flowcontrolv1.PolicyRulesWithSubjects, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(r.Subjects) == 0, p.Child("subjects"), "subjects must contain at least one value")
+	errs := rules.RequiredIf(nil, len(r.Subjects) == 0, p.Child("subjects"), "subjects must contain at least one value")
 	errs = append(errs, rules.EachPtr(r.Subjects, p.Child("subjects"), validateSubject)...)
 	errs = rules.RequiredIf(errs, len(r.ResourceRules) == 0 && len(r.NonResourceRules) == 0, p, "at least one of resourceRules and nonResourceRules has to be non-empty")
 	errs = append(errs, rules.EachPtr(r.ResourceRules, p.Child("resourceRules"), validateResourceRule)...)
-	errs = append(errs, rules.EachPtr(r.NonResourceRules, p.Child("nonResourceRules"), validateURLRule)...)
-	return errs
+	return append(errs, rules.EachPtr(r.NonResourceRules, p.Child("nonResourceRules"), validateURLRule)...)
 }
 
 func validateSubject(s *flowcontrolv1.Subject, p *field.Path) field.ErrorList {

@@ -174,8 +174,7 @@ func validateResponse(r *flowcontrolv1.LimitResponse, p *field.Path) field.Error
 
 func validateQueuing(q *flowcontrolv1.QueuingConfiguration, p *field.Path) field.ErrorList {
 	const positive = "must be positive"
-	var errs field.ErrorList
-	errs = rules.InvalidIf(errs, q.QueueLengthLimit <= 0, p.Child("queueLengthLimit"), q.QueueLengthLimit, positive)
+	errs := rules.InvalidIf(nil, q.QueueLengthLimit <= 0, p.Child("queueLengthLimit"), q.QueueLengthLimit, positive)
 	switch queues := p.Child("queues"); {
 	case q.Queues <= 0:
 		errs = append(errs, field.Invalid(queues, q.Queues, positive))

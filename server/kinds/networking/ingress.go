@@ -146,8 +146,7 @@ func validateHost(host string, p *field.Path) field.ErrorList {
 }
 
 func validateTLS(t *networkingv1.IngressTLS, p *field.Path, l leniency) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, rules.Each(t.Hosts, p.Child("hosts"), validateHost)...)
+	errs := rules.Each(t.Hosts, p.Child("hosts"), validateHost)
 	if !l.secretName {
 		errs = append(errs, rules.Messages(p.Child("secretName"), t.SecretName, secretNameFaults(t.SecretName))...)
 	}
@@ -182,8 +181,7 @@ func validateHTTP(h *networkingv1.HTTPIngressRuleValue, p *field.Path) field.Err
 		return field.ErrorList{field.Required(p, "")}
 	}
 	var errs field.ErrorList
-	errs = append(errs, rules.EachPtr(h.Paths, p, validateHTTPPath)...)
-	return errs
+	return append(errs, rules.EachPtr(h.Paths, p, validateHTTPPath)...)
 }
 
 func validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.ErrorList {
@@ -244,8 +242,7 @@ func validateBackend(b *networkingv1.IngressBackend, p *field.Path) field.ErrorL
 }
 
 func validateReference(r *corev1.TypedLocalObjectReference, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, rules.Optional(r.APIGroup, p.Child("apiGroup"), rules.Subdomain)...)
+	errs := rules.Optional(r.APIGroup, p.Child("apiGroup"), rules.Subdomain)
 	errs = append(errs, validateSegment(r.Kind, "kind", p)...)
 	return append(errs, validateSegment(r.Name, "name", p)...)
 }

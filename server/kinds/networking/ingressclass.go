@@ -67,8 +67,7 @@ func validateIngressClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 		errs = append(errs, field.TooLong(p.Child("controller"), "", maxController))
 	}
 	errs = append(errs, validation.IsDomainPrefixedPath(p.Child("controller"), s.Controller)...)
-	errs = append(errs, rules.OptionalPtr(s.Parameters, p.Child("parameters"), validateParameters)...)
-	return errs
+	return append(errs, rules.OptionalPtr(s.Parameters, p.Child("parameters"), validateParameters)...)
 }
 
 func validateParameters(r *networkingv1.IngressClassParametersReference, p *field.Path) field.ErrorList {
@@ -84,8 +83,7 @@ func validateParameters(r *networkingv1.IngressClassParametersReference, p *fiel
 		}
 		return append(errs, rules.Messages(namespace, *r.Namespace, apivalidation.ValidateNamespaceName(*r.Namespace, false))...)
 	case scopeCluster:
-		errs = rules.ForbiddenIf(errs, r.Namespace != nil, namespace, "`parameters.scope` is set to 'Cluster'")
-		return errs
+		return rules.ForbiddenIf(errs, r.Namespace != nil, namespace, "`parameters.scope` is set to 'Cluster'")
 	default:
 		return append(errs, field.NotSupported(p.Child("scope"), *r.Scope, []string{scopeCluster, scopeNamespace}))
 	}

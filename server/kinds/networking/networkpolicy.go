@@ -102,8 +102,7 @@ func validateNetworkPolicy(s *networkingv1.NetworkPolicySpec, keepInvalid bool) 
 
 func validatePorts(ports []networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, rules.EachPtr(ports, p, validatePort)...)
-	return errs
+	return append(errs, rules.EachPtr(ports, p, validatePort)...)
 }
 
 func validatePort(n *networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorList {

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,12 +115,7 @@ var (
 )
 
 func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }
 
 // subscript splits metadata.labels['key'] into path and key.

@@ -86,8 +86,7 @@ func ValidateResourceName(n corev1.ResourceName, p *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(p, n, m))
 		}
 	}
-	errs = rules.InvalidIf(errs, len(errs) == 0 && !strings.Contains(string(n), "/") && !IsStandardResource(n), p, n, "must be a standard resource type or fully qualified")
-	return errs
+	return rules.InvalidIf(errs, len(errs) == 0 && !strings.Contains(string(n), "/") && !IsStandardResource(n), p, n, "must be a standard resource type or fully qualified")
 }
 
 // ValidateContainerResourceName checks the name of a resource that containers have.
@@ -108,8 +107,7 @@ func ValidateResourceQuantity(n corev1.ResourceName, q resource.Quantity, p *fie
 	if q.Sign() < 0 {
 		errs = append(errs, field.Invalid(p, q.String(), validation.IsNegativeErrorMsg))
 	}
-	errs = rules.InvalidIf(errs, IsIntegerResource(n) && q.MilliValue()%1000 != 0, p, q, "must be an integer")
-	return errs
+	return rules.InvalidIf(errs, IsIntegerResource(n) && q.MilliValue()%1000 != 0, p, q, "must be an integer")
 }
 
 // okAmount passes the usual resources without building a path.

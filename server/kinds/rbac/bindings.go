@@ -136,8 +136,7 @@ func validateBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bo
 }
 
 func validateSubject(s *rbacv1.Subject, namespaced bool, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, s.Name == "", p.Child("name"), "")
+	errs := rules.RequiredIf(nil, s.Name == "", p.Child("name"), "")
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		if s.Name != "" {

@@ -88,17 +88,14 @@ func validateRules(list []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 }
 
 func validateRule(r *rbacv1.PolicyRule, namespaced bool, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, len(r.Verbs) == 0, p.Child("verbs"), "verbs must contain at least one value")
+	errs := rules.RequiredIf(nil, len(r.Verbs) == 0, p.Child("verbs"), "verbs must contain at least one value")
 	if len(r.NonResourceURLs) > 0 {
 		urls := p.Child("nonResourceURLs")
 		errs = rules.InvalidIf(errs, namespaced, urls, r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs")
-		errs = rules.InvalidIf(errs, len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0, urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs")
-		return errs
+		return rules.InvalidIf(errs, len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0, urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs")
 	}
 	errs = rules.RequiredIf(errs, len(r.APIGroups) == 0, p.Child("apiGroups"), "resource rules must supply at least one api group")
-	errs = rules.RequiredIf(errs, len(r.Resources) == 0, p.Child("resources"), "resource rules must supply at least one resource")
-	return errs
+	return rules.RequiredIf(errs, len(r.Resources) == 0, p.Child("resources"), "resource rules must supply at least one resource")
 }
 
 // validateName holds the start of a generated name to the rules of whole names.

@@ -183,8 +183,7 @@ func poolName(name string, p *field.Path) field.ErrorList {
 
 // each checks all of a list, and how long it is where most is not negative.
 func each[T any](list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, rules.EachPtr(list, p, check)...)
+	errs := rules.EachPtr(list, p, check)
 	if most >= 0 && len(list) > most {
 		errs = append(errs, field.TooMany(p, len(list), most))
 	}

@@ -184,8 +184,7 @@ func constraint(v *resourcev1beta1.DeviceConstraint, names map[string]bool, p *f
 		return append(errs, field.Required(at, ""))
 	}
 	errs = append(errs, qualifiedName(string(*v.MatchAttribute), at)...)
-	errs = rules.InvalidIf(errs, *v.MatchAttribute != "" && !strings.Contains(string(*v.MatchAttribute), "/"), at, v.MatchAttribute, "must include a domain")
-	return errs
+	return rules.InvalidIf(errs, *v.MatchAttribute != "" && !strings.Contains(string(*v.MatchAttribute), "/"), at, v.MatchAttribute, "must include a domain")
 }
 
 func requestNames(d *resourcev1beta1.DeviceClaim) map[string]bool {
@@ -206,6 +205,5 @@ func requestRefs(list []string, names map[string]bool, p *field.Path) field.Erro
 
 func requestRef(name string, names map[string]bool, p *field.Path) field.ErrorList {
 	errs := rules.Label(name, p)
-	errs = rules.InvalidIf(errs, !names[name], p, name, "must be the name of a request in the claim")
-	return errs
+	return rules.InvalidIf(errs, !names[name], p, name, "must be the name of a request in the claim")
 }

@@ -117,8 +117,7 @@ func validateAllocation(a *resourcev1beta1.AllocationResult, names map[string]bo
 	errs = append(errs, each(a.Devices.Config, 2*resourcev1beta1.DeviceConfigMaxSize, devices.Child("config"), func(c *resourcev1beta1.DeviceAllocationConfiguration, p *field.Path) field.ErrorList {
 		return validateAllocatedConfig(c, names, p)
 	})...)
-	errs = append(errs, rules.OptionalPtr(a.NodeSelector, p.Child("nodeSelector"), podspec.ValidateNodeSelector)...)
-	return errs
+	return append(errs, rules.OptionalPtr(a.NodeSelector, p.Child("nodeSelector"), podspec.ValidateNodeSelector)...)
 }
 
 func validateAllocatedConfig(c *resourcev1beta1.DeviceAllocationConfiguration, names map[string]bool, p *field.Path) field.ErrorList {
@@ -149,8 +148,7 @@ func validateDeviceStatus(s *resourcev1beta1.AllocatedDeviceStatus, devices map[
 	if data := dataOf(s); len(data.Raw) > 0 {
 		errs = append(errs, jsonObject(data, p.Child("data"), false)...)
 	}
-	errs = append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), validateNetwork)...)
-	return errs
+	return append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), validateNetwork)...)
 }
 
 // dataOf is what a driver says of a device: a struct, or in newer releases of k8s.io/api a pointer to it.

@@ -161,8 +161,7 @@ const maxDriverName = 63
 // DriverName checks the name of a driver of storage or devices, which is a subdomain in
 // whatever case.
 func DriverName(v string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = RequiredIf(errs, v == "", path, "")
+	errs := RequiredIf(nil, v == "", path, "")
 	if len(v) > maxDriverName {
 		errs = append(errs, field.TooLong(path, "", maxDriverName))
 	}

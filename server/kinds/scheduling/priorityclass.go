@@ -115,7 +115,6 @@ func systemFault(c *schedulingv1.PriorityClass) string {
 }
 
 func validatePriorityClassUpdate(c, old *schedulingv1.PriorityClass) field.ErrorList {
-	var errs field.ErrorList
-	errs = rules.ForbiddenIf(errs, c.Value != old.Value, field.NewPath("value"), "may not be changed in an update.")
+	errs := rules.ForbiddenIf(nil, c.Value != old.Value, field.NewPath("value"), "may not be changed in an update.")
 	return append(errs, rules.Immutable(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 }

@@ -67,8 +67,7 @@ func defaultAttachment(obj *storagev1.VolumeAttachment) {
 
 func validateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	p := field.NewPath("spec")
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, a.Spec.Attacher == "", p.Child("attacher"), "")
+	errs := rules.RequiredIf(nil, a.Spec.Attacher == "", p.Child("attacher"), "")
 	errs = append(errs, validateSource(&a.Spec.Source, p.Child("source"))...)
 	errs = append(errs, rules.Subdomain(a.Spec.NodeName, p.Child("nodeName"))...)
 	return append(errs, validateAttachmentStatus(&a.Status, field.NewPath("status"))...)

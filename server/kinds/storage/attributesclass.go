@@ -45,8 +45,7 @@ func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.Erro
 	errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
 	p := field.NewPath("parameters")
 	errs = append(errs, validateParameters(c.Parameters, p)...)
-	errs = rules.RequiredIf(errs, len(c.Parameters) == 0, p, "must contain at least one key/value pair")
-	return errs
+	return rules.RequiredIf(errs, len(c.Parameters) == 0, p, "must contain at least one key/value pair")
 }
 
 func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
@@ -54,8 +53,7 @@ func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass)
 	whole := validateAttributesClass(c)
 	errs := append(whole, whole...)
 	errs = rules.ForbiddenIf(errs, c.DriverName != old.DriverName, field.NewPath("driverName"), "updates to driverName are forbidden.")
-	errs = rules.ForbiddenIf(errs, !maps.Equal(c.Parameters, old.Parameters), field.NewPath("parameters"), "updates to parameters are forbidden.")
-	return errs
+	return rules.ForbiddenIf(errs, !maps.Equal(c.Parameters, old.Parameters), field.NewPath("parameters"), "updates to parameters are forbidden.")
 }
 
 // AttributesClassToStorage makes the stored version of a VolumeAttributesClass of v1alpha1.

@@ -51,10 +51,8 @@ var MigrationColumns = columns.Of(
 
 func validateMigration(m *storagemigrationv1alpha1.StorageVersionMigration) field.ErrorList {
 	p := field.NewPath("spec", "resource")
-	var errs field.ErrorList
-	errs = rules.RequiredIf(errs, m.Spec.Resource.Resource == "", p.Child("resource"), "resource is required")
-	errs = rules.RequiredIf(errs, m.Spec.Resource.Version == "", p.Child("version"), "version is required")
-	return errs
+	errs := rules.RequiredIf(nil, m.Spec.Resource.Resource == "", p.Child("resource"), "resource is required")
+	return rules.RequiredIf(errs, m.Spec.Resource.Version == "", p.Child("version"), "version is required")
 }
 
 func validateMigrationUpdate(m, old *storagemigrationv1alpha1.StorageVersionMigration) field.ErrorList {

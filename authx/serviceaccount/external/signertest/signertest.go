@@ -5,6 +5,7 @@
 package signertest
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -126,9 +127,7 @@ type answers struct{ s *Signer }
 
 func (a answers) Metadata(context.Context, *v1alpha1.MetadataRequest) (*v1alpha1.MetadataResponse, error) {
 	m, err := a.s.called("Metadata")
-	if m.Longest == 0 {
-		m.Longest = 24 * 3600
-	}
+	m.Longest = cmp.Or(m.Longest, 24*3600)
 	return &v1alpha1.MetadataResponse{MaxTokenExpirationSeconds: m.Longest}, err
 }
 
@@ -144,9 +143,7 @@ func (a answers) FetchKeys(ctx context.Context, _ *v1alpha1.FetchKeysRequest) (*
 			return nil, ctx.Err()
 		}
 	}
-	if m.Hint == 0 {
-		m.Hint = 3600
-	}
+	m.Hint = cmp.Or(m.Hint, 3600)
 	said := &v1alpha1.FetchKeysResponse{DataTimestamp: timestamppb.Now(), RefreshHintSeconds: m.Hint}
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
