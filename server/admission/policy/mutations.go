@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/jsonpatch"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/expr"
-	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
+	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -46,7 +47,7 @@ func compileMutations(s *admissionregistrationv1alpha1.MutatingAdmissionPolicySp
 		composer.Declare(v.Name, expr.Source{Text: v.Expression, Offer: offer, Stored: true})
 	}
 	if len(s.MatchConditions) > 0 {
-		c.conditions = conditions.Compile(composer, offer, admissionregistration.AlphaConditions(s.MatchConditions), ignores)
+		c.conditions = conditions.Compile(composer, offer, kinds.ConvertValue[[]admissionregistrationv1.MatchCondition](s.MatchConditions), ignores)
 	}
 	offer.Mutation = true
 	for _, m := range s.Mutations {

@@ -12,7 +12,6 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -52,7 +51,7 @@ func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
 	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
 		return p.binding(ctx, a, validatingStorage, obj.Spec.PolicyName, obj.Spec.ParamRef)
 	case *admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding:
-		return p.binding(ctx, a, mutatingStorage, obj.Spec.PolicyName, admissionregistration.AlphaParamRef(obj.Spec.ParamRef))
+		return p.binding(ctx, a, mutatingStorage, obj.Spec.PolicyName, kinds.ConvertValue[*admissionregistrationv1.ParamRef](obj.Spec.ParamRef))
 	}
 	return nil
 }

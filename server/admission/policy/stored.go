@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // Where policies are stored.
@@ -61,7 +61,7 @@ func mutatingPolicies(m *conditions.Metrics) stored {
 				return nil
 			}
 			s := &obj.Spec
-			return newBinding(obj.Name, s.PolicyName, admissionregistration.AlphaParamRef(s.ParamRef), admissionregistration.AlphaMatch(s.MatchResources), nil)
+			return newBinding(obj.Name, s.PolicyName, kinds.ConvertValue[*admissionregistrationv1.ParamRef](s.ParamRef), kinds.ConvertValue[*admissionregistrationv1.MatchResources](s.MatchResources), nil)
 		},
 	}
 }
@@ -72,7 +72,7 @@ func readMutating(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metrics
 		return nil
 	}
 	s := &obj.Spec
-	p := newPolicy((*admissionregistrationv1.ParamKind)(s.ParamKind), admissionregistration.AlphaMatch(s.MatchConstraints), (*admissionregistrationv1.FailurePolicyType)(s.FailurePolicy))
+	p := newPolicy((*admissionregistrationv1.ParamKind)(s.ParamKind), kinds.ConvertValue[*admissionregistrationv1.MatchResources](s.MatchConstraints), (*admissionregistrationv1.FailurePolicyType)(s.FailurePolicy))
 	p.again = s.ReinvocationPolicy == admissionregistrationv1alpha1.IfNeededReinvocationPolicy
 	p.mutation = sync.OnceValue(func() *mutations {
 		c := compileMutations(s, p.ignores)

@@ -65,7 +65,7 @@ var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmi
 // MutatingAdmissionPolicyBindingColumns is their Table form.
 var MutatingAdmissionPolicyBindingColumns = columns.Of(
 	func(b *admissionv1alpha1.MutatingAdmissionPolicyBinding, now time.Time) []any {
-		return []any{b.Name, b.Spec.PolicyName, paramRefCell(AlphaParamRef(b.Spec.ParamRef)), columns.Since(b.CreationTimestamp, now)}
+		return []any{b.Name, b.Spec.PolicyName, paramRefCell(kinds.ConvertValue[*admissionv1.ParamRef](b.Spec.ParamRef)), columns.Since(b.CreationTimestamp, now)}
 	},
 	columns.Name(),
 	columns.Text("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to"),
@@ -78,14 +78,9 @@ func defaultAlphaMatch(m *admissionv1alpha1.MatchResources) {
 	if m == nil {
 		return
 	}
-	filled := AlphaMatch(m)
+	filled := kinds.ConvertValue[*admissionv1.MatchResources](m)
 	defaultMatch(filled)
-	m.MatchPolicy = (*admissionv1alpha1.MatchPolicyType)(filled.MatchPolicy)
-	m.NamespaceSelector, m.ObjectSelector = filled.NamespaceSelector, filled.ObjectSelector
-	rule := func(r admissionv1.NamedRuleWithOperations) admissionv1alpha1.NamedRuleWithOperations {
-		return admissionv1alpha1.NamedRuleWithOperations(r)
-	}
-	m.ResourceRules, m.ExcludeResourceRules = each(filled.ResourceRules, rule), each(filled.ExcludeResourceRules, rule)
+	*m = *kinds.ConvertValue[*admissionv1alpha1.MatchResources](filled)
 }
 
 // mutating is a mutating policy under validation, with the one it replaces.
@@ -131,16 +126,16 @@ func (v *mutating) validate() field.ErrorList {
 	if s.ParamKind != nil {
 		errs = append(errs, validateParamKind((*admissionv1.ParamKind)(s.ParamKind), p.Child("paramKind"))...)
 	}
-	errs = append(errs, validateConstraints(AlphaMatch(s.MatchConstraints), p.Child("matchConstraints"))...)
+	errs = append(errs, validateConstraints(kinds.ConvertValue[*admissionv1.MatchResources](s.MatchConstraints), p.Child("matchConstraints"))...)
 	errs = append(errs, mutableOperations(s.MatchConstraints, p.Child("matchConstraints", "resourceRules", "operations"))...)
 	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.MatchConditions) {
 		var stored map[string]bool
 		if v.old != nil {
-			stored = texts(nil, AlphaConditions(v.old.MatchConditions))
+			stored = texts(nil, kinds.ConvertValue[[]admissionv1.MatchCondition](v.old.MatchConditions))
 		}
-		errs = append(errs, validateMatchConditions(AlphaConditions(s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
+		errs = append(errs, validateMatchConditions(kinds.ConvertValue[[]admissionv1.MatchCondition](s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
 	}
-	errs = append(errs, validateVariables(AlphaVariables(s.Variables), v.compiler, v.variable, p.Child("variables"))...)
+	errs = append(errs, validateVariables(kinds.ConvertValue[[]admissionv1.Variable](s.Variables), v.compiler, v.variable, p.Child("variables"))...)
 	errs = rules.RequiredIf(errs, len(s.Mutations) == 0, p.Child("mutations"), "mutations must contain at least one item")
 	errs = append(errs, rules.EachPtr(s.Mutations, p.Child("mutations"), v.mutation)...)
 	if s.ReinvocationPolicy == "" {
@@ -216,6 +211,6 @@ func (v *mutating) expression(text string, gives []*cel.Type, p *field.Path) fie
 
 func validateMutatingBinding(s *admissionv1alpha1.MutatingAdmissionPolicyBindingSpec) field.ErrorList {
 	p := field.NewPath("spec")
-	errs := validateBound(s.PolicyName, AlphaParamRef(s.ParamRef), AlphaMatch(s.MatchResources), p)
+	errs := validateBound(s.PolicyName, kinds.ConvertValue[*admissionv1.ParamRef](s.ParamRef), kinds.ConvertValue[*admissionv1.MatchResources](s.MatchResources), p)
 	return append(errs, mutableOperations(s.MatchResources, p.Child("matchResources", "resourceRules", "operations"))...)
 }

@@ -46,21 +46,24 @@ func admissionregistrationV1(policies, bindings *kinds.Storage) []*kinds.Resourc
 }
 
 func admissionregistrationV1beta1(policies, bindings *kinds.Storage) []*kinds.Resource {
-	return rows("admissionregistration.k8s.io", "v1beta1",
+	resources := rows("admissionregistration.k8s.io", "v1beta1",
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1beta1.ValidatingAdmissionPolicy](), NewList: list[admissionregistrationv1beta1.ValidatingAdmissionPolicyList](),
-			Storage: policies, ToStorage: admissionregistration.PolicyToV1, FromStorage: admissionregistration.PolicyToV1beta1,
-			Columns:      admissionregistration.ValidatingAdmissionPolicyColumns,
+			Storage: policies, Columns: admissionregistration.ValidatingAdmissionPolicyColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1beta1.ValidatingAdmissionPolicyBinding](), NewList: list[admissionregistrationv1beta1.ValidatingAdmissionPolicyBindingList](),
-			Storage: bindings, ToStorage: admissionregistration.BindingToV1, FromStorage: admissionregistration.BindingToV1beta1,
-			Columns: admissionregistration.ValidatingAdmissionPolicyBindingColumns,
+			Storage: bindings, Columns: admissionregistration.ValidatingAdmissionPolicyBindingColumns,
 		},
 	)
+	stored := []func() kinds.Object{object[admissionregistrationv1.ValidatingAdmissionPolicy](), object[admissionregistrationv1.ValidatingAdmissionPolicyBinding]()}
+	for i, r := range resources {
+		r.ToStorage, r.FromStorage = kinds.Conversion(r.New, stored[i], nil)
+	}
+	return resources
 }
 
 func admissionregistrationV1alpha1() []*kinds.Resource {

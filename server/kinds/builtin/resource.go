@@ -49,7 +49,7 @@ func (c Config) resourceV1beta1V1alpha3() []*kinds.Resource {
 		{object[resourcev1alpha3.ResourceSlice](), list[resourcev1alpha3.ResourceSliceList]()},
 	})
 	for i, r := range v1alpha3 {
-		r.ToStorage, r.FromStorage = resource.Conversion(r.New, v1beta1[i].New)
+		r.ToStorage, r.FromStorage = kinds.Conversion(r.New, v1beta1[i].New, resource.Capacity)
 	}
 	return append(v1beta1, v1alpha3...)
 }
