@@ -62,7 +62,6 @@ var switches = []string{
 	"TopologyAwareHints",
 	"UserNamespacesPodSecurityStandards",
 	"UserNamespacesSupport",
-	"ValidatingAdmissionPolicy",
 	"VolumeAttributesClass",
 	"WatchList",
 }

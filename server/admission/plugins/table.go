@@ -180,7 +180,7 @@ var all = []entry{
 		cfg, err := s.webhookConfig(config)
 		return webhook.NewMutating(cfg), err
 	}},
-	{name: policy.Name, on: true, gate: "ValidatingAdmissionPolicy", build: plain(func(s *shared) admission.Plugin {
+	{name: policy.Name, on: true, build: plain(func(s *shared) admission.Plugin {
 		return policy.New(s.policyConfig())
 	})},
 	{name: webhook.ValidatingName, on: true, build: func(s *shared, config []byte) (admission.Plugin, error) {
