@@ -36,7 +36,7 @@ type Reader interface {
 
 	// ReadAll hands out every row of the snapshot at a revision once, in any order, in pieces; of each row the key, the
 	// revisions it was written and created at, and the value. take may be called by several goroutines at once, each time
-	// with at least one row, and must not keep the slice. An error of take ends the reading.
+	// with at least one row, and must not keep the slice, but may keep the values. An error of take ends the reading.
 	// Errors: CompactedError, FutureError, those of take, and ErrIndexMismatch when all that the table has was handed out.
 	ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) error
 

@@ -10,27 +10,25 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// body is the bytes of an item, as they are or packed, with what was made of them. An item
-// that is packed, or unpacked, gets another body: what a reader has of the former one stays
-// as it was.
+// body is the bytes of an item, plain or packed, with the forms made of them. Packing or unpacking an item gives it another
+// body: readers of the former one may go on.
 //
-// There is one for each object: it has 64 bytes, which is a size that memory is given in. What
-// most do not have lies apart.
+// There is one for each object, so it has 64 bytes, a size class of the allocator, and what most bodies lack is in made.
 type body struct {
 	data   []byte          // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
-	with   *shape          // what it is packed with; nil: it is plain
-	common *packing.Common // labels and owners, where it is packed
+	with   *shape          // what it is packed with; nil if plain
+	common *packing.Common // labels and owners, if packed
 	made   atomic.Pointer[made]
-	size   int32         // of JSON, where it is packed; noNewline
-	split  int32         // where the metadata ends in data
-	hard   atomic.Uint32 // number of the shape that a plain body was found not to be worth packing with
-	sized  atomic.Int32  // bytes of the Protobuf form, and one; 0 where nobody knows
+	size   int32         // of JSON, if packed; noNewline
+	split  int32         // where the packed metadata ends in data
+	hard   atomic.Uint32 // number of the shape with which a plain body does not become smaller
+	sized  atomic.Int32  // bytes of the Protobuf form, plus one; 0 if unknown
 }
 
-// made is what was made of a body.
+// made is what was made of a body's bytes.
 type made struct {
-	message *message                      // the packed Protobuf form; nil if there is none. It never changes
-	meta    atomic.Pointer[metadata.Meta] // of what is plain
+	message *message                      // the packed Protobuf form, or nil; never changes
+	meta    atomic.Pointer[metadata.Meta] // of a plain body
 	forms   atomic.Pointer[form[FormKey]]
 }
 
@@ -44,7 +42,7 @@ func (b *body) packed() bool { return b.with != nil }
 
 func (b *body) bare() bool { return b.size == noNewline }
 
-// keep is where to put what is made of the body.
+// keep returns the body's made, and makes it if necessary.
 func (b *body) keep() *made {
 	if m := b.made.Load(); m != nil {
 		return m
@@ -61,7 +59,7 @@ func (b *body) message() *message {
 	return nil
 }
 
-// forms is the first of the forms that were made, or nil.
+// forms is the first of the forms, or nil.
 func (b *body) forms() *form[FormKey] {
 	if m := b.made.Load(); m != nil {
 		return m.forms.Load()
@@ -69,7 +67,7 @@ func (b *body) forms() *form[FormKey] {
 	return nil
 }
 
-// scanned is the metadata of a plain body, or nil where it was not read yet.
+// scanned is the metadata of a plain body, or nil if it was not scanned yet.
 func (b *body) scanned() *metadata.Meta {
 	if m := b.made.Load(); m != nil {
 		return m.meta.Load()
@@ -77,7 +75,7 @@ func (b *body) scanned() *metadata.Meta {
 	return nil
 }
 
-// like takes the forms, and the Protobuf form, of another body of the same bytes, before others see it.
+// like takes the forms of another body of the same bytes. No other goroutine may have b yet.
 func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 	b.sized.Store(other.sized.Load())
 	if message != nil || forms != nil {
@@ -117,19 +115,18 @@ type FormKey struct {
 	For  any
 }
 
-// form is an element of a linked list, as an item has few forms or none. The first caller
-// that needs a form makes its value.
+// form is an element of a linked list: an item has few forms. The first caller that needs a form makes its value.
 type form[K comparable] struct {
 	key   K
 	once  sync.Once
-	done  atomic.Bool // value and err are there
+	done  atomic.Bool // value and err are set
 	value any
 	err   error
 	next  *form[K]
 }
 
-// again says that the form can be made at any time, from the item alone: not so where a webhook was
-// asked, and where who made it did not say.
+// again says that the form can be made again at any time, from the item alone. Conversion webhooks may fail, and of other
+// forms the cache does not know.
 func (k FormKey) again() bool {
 	if k.Form == FormJSON {
 		r, ok := k.For.(*kinds.Resource)
@@ -148,7 +145,7 @@ func find[K comparable](list *form[K], key K) *form[K] {
 	return nil
 }
 
-// keep finds the entry of a key in a list that only grows at its head, or adds it.
+// keep finds the entry of a key in a list, or adds it at the head.
 func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
 	var fresh *form[K]
 	for {
@@ -168,8 +165,7 @@ func keep[K comparable](list *atomic.Pointer[form[K]], key K) *form[K] {
 	}
 }
 
-// droppable says whether all forms can be made again from the bytes alone, and finds the one
-// to pack instead.
+// droppable says whether all forms can be made again, and returns the Protobuf form, which is packed and not dropped.
 func (b *body) droppable() (message *form[FormKey], ok bool) {
 	for f := b.forms(); f != nil; f = f.next {
 		if !f.done.Load() || !f.key.again() {
@@ -182,10 +178,10 @@ func (b *body) droppable() (message *form[FormKey], ok bool) {
 	return message, true
 }
 
-// otherForm is about what a form that is no bytes takes.
+// otherForm is about the size of a form that is not bytes.
 const otherForm = 512
 
-// plainSize is how many bytes the body takes besides what is packed.
+// plainSize is the size of the parts of the body that are not packed.
 func (b *body) plainSize() (n int) {
 	if !b.packed() {
 		n = len(b.data)
@@ -198,7 +194,7 @@ func (b *body) plainSize() (n int) {
 	return n
 }
 
-// size is about what a form takes that is done.
+// size is about the size of a form that is done.
 func (f *form[K]) size() int {
 	if raw, ok := f.value.([]byte); ok {
 		return len(raw)
@@ -206,14 +202,14 @@ func (f *form[K]) size() int {
 	return otherForm
 }
 
-// shape is what the packed objects of a storage are packed with.
+// shape is what objects of a storage are packed with.
 type shape struct {
 	number  uint32         // of the storage's shapes, from 1
-	storage *kinds.Storage // whose fields lie in the metadata
+	storage *kinds.Storage // whose fields are in the metadata
 	objects *packing.Codec
 }
 
-// message is a Protobuf form that is packed.
+// message is a packed Protobuf form.
 type message struct {
 	key  FormKey
 	with *packing.Codec
@@ -225,7 +221,7 @@ func (m *message) is(key FormKey) bool { return m != nil && m.key == key }
 
 func (m *message) unpack() []byte { return m.with.MustUnpack(make([]byte, 0, m.size), m.data) }
 
-// weight is what a packed message takes.
+// weight is the size of a packed message in memory.
 func (m *message) weight() int {
 	if m == nil {
 		return 0

@@ -13,24 +13,22 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Config bounds what the cache keeps besides the live objects. Zero values take
-// the defaults named.
+// Config bounds what the cache keeps besides the live objects. Zero values mean the defaults.
 type Config struct {
 	RingEvents int           // most recent events of a storage; default 8192
 	RingBytes  int           // their size; default 24 MiB
 	RingAge    time.Duration // default 5m
-	// PlainBytes is what objects and what was made of them may take as they are. What was
-	// not read of late and does not fit lies packed. Default 64 MiB; negative: no bound.
+	// PlainBytes bounds the objects and forms that are not packed. Default 64 MiB; negative: no bound.
 	PlainBytes int64
 	Clock      func() time.Time
-	// JSON checks and reads what is stored, for the cache and for those who decode its items.
+	// JSON checks and reads stored values, for the cache and for callers that decode its items.
 	JSON json.Codec
-	// Corrupt is told of each object among the changes that cannot be read. It must return
-	// at once. May be nil. Objects that Load could not read are listed by Corrupt.
+	// Corrupt is called for each object among the changes that cannot be read. It must return at once, and may be nil. It is
+	// not called for those that Load cannot read, which Cache.Corrupt lists.
 	Corrupt func(key sqlstore.Key, item *Item)
 }
 
-// Source is what Load reads from; sqlstore.Store is one.
+// Source is the database as Load and CheckRows need it; sqlstore.Store implements it.
 type Source interface {
 	Head(ctx context.Context) (int64, error)
 	ReadAll(ctx context.Context, revision int64, take func(rows []sqlstore.Row) error) error
@@ -44,7 +42,7 @@ type CorruptItem struct {
 	Reason   error
 }
 
-// Cache is the memory of one server. It implements sqlstore.Sink.
+// Cache is the live objects of one server in memory. It implements sqlstore.Sink.
 type Cache struct {
 	core
 
@@ -68,7 +66,7 @@ func New(catalogue *kinds.Catalogue) *Cache {
 	return NewWith(catalogue, Config{JSON: json.New(json.Settings{})})
 }
 
-// NewWith makes an empty cache with other bounds.
+// NewWith makes an empty cache with a Config.
 func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	if cfg.RingEvents == 0 {
 		cfg.RingEvents = 8192
@@ -93,10 +91,10 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	return c
 }
 
-// JSON reads the cache's items.
+// JSON is the codec of the cache's items.
 func (c *Cache) JSON() json.Codec { return c.json }
 
-// resource finds a storage's resource, or makes it.
+// resource finds the resource of a storage, or makes it.
 func (c *Cache) resource(key string) *resource {
 	if s, ok := c.resources.Load(key); ok {
 		return s.(*resource)
@@ -111,7 +109,7 @@ func (c *Cache) resource(key string) *resource {
 	return s
 }
 
-// fresh is resource, in step with the catalogue.
+// fresh is resource, with the fields that the catalogue has now.
 func (c *Cache) fresh(key string) *resource {
 	s := c.resource(key)
 	s.refresh(c.storageOf(key))
@@ -171,7 +169,7 @@ func (c *Cache) applyMany(batch []sqlstore.Change, now int64) {
 	}
 }
 
-// publish makes a revision known, after everything up to it is in its place.
+// publish announces a revision, once all changes up to it are applied.
 func (c *Cache) publish(revision int64) {
 	c.revision.Store(revision)
 	if c.waiting.Load() == 0 {
@@ -194,7 +192,7 @@ func (c *Cache) publish(revision int64) {
 // Revision is the newest revision applied.
 func (c *Cache) Revision() int64 { return c.revision.Load() }
 
-// WaitFor returns once revision is applied, or with ctx's error.
+// WaitFor returns once a revision is applied, or with the error of ctx.
 func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	if c.revision.Load() >= revision {
 		return nil
@@ -220,22 +218,22 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	return ctx.Err()
 }
 
-// Get finds a live item by storage key, or nil. It does not wait for anything.
+// Get finds a live item, or nil. It does not wait for a revision.
 func (c *Cache) Get(storage, namespace, name string) *Item {
 	return c.resource(storage).get(namespace, name)
 }
 
-// Snapshot takes the newest snapshot of a storage.
+// Snapshot returns the newest snapshot of a storage.
 func (c *Cache) Snapshot(storage string) *Snapshot { return c.snapshot(c.fresh(storage)) }
 
 func (c *Cache) snapshot(s *resource) *Snapshot {
-	// The revision is read first: all changes up to it are then in what is loaded.
+	// The revision is read first, so the state has all changes up to it.
 	revision := c.revision.Load()
 	v := s.state()
 	return &Snapshot{Revision: max(revision, v.changed), v: v}
 }
 
-// At finds the snapshot of a storage at a revision, if memory still has it, or nil.
+// At returns the snapshot of a storage at a revision, or nil if memory does not have it.
 func (c *Cache) At(storage string, revision int64) *Snapshot {
 	s := c.fresh(storage)
 	applied := c.revision.Load()
@@ -259,14 +257,14 @@ func (c *Cache) Count(storage string) int {
 	return items
 }
 
-// Moved tells at which revision a storage changed last, and at which an object of it went
-// last: what was found out of its objects before is still so if these are the same.
+// Moved returns the revision of a storage's last change and that of its last delete. A result that was computed from its
+// objects is valid as long as these two do not change.
 func (c *Cache) Moved(storage string) (changed, removed int64) {
 	_, changed, removed = c.resource(storage).extent()
 	return changed, removed
 }
 
-// Storages lists the storage keys that memory knows, in order.
+// Storages lists the keys of all storages, in order.
 func (c *Cache) Storages() []string {
 	var keys []string
 	c.resources.Range(func(k, _ any) bool {
@@ -285,9 +283,8 @@ func (c *Cache) Watchers(storage string) int {
 	return s.watchers.count()
 }
 
-// Interested is the number of watchers of a storage that are told of each change of an object,
-// as far as a namespace and a name say, which may be "". Those that are chosen by other
-// fields are not among them: most are told of few changes.
+// Interested is the number of watchers of a storage that see each change of an object with this namespace and name, both of
+// which may be "". It leaves out watchers that select by other fields, most of which see few changes.
 func (c *Cache) Interested(storage, namespace, name string) (n int) {
 	s := c.resource(storage)
 	s.mu.Lock()
@@ -305,8 +302,7 @@ func (c *Cache) Interested(storage, namespace, name string) (n int) {
 	return n
 }
 
-// Run forgets old events and pinned snapshots, packs what is not read, and ends slow
-// watchers, until ctx ends.
+// Run drops old events and pinned states, packs, and ends slow watchers, until ctx ends.
 func (c *Cache) Run(ctx context.Context) error {
 	var packs sync.WaitGroup
 	defer packs.Wait()
@@ -327,7 +323,7 @@ func (c *Cache) Run(ctx context.Context) error {
 	}
 }
 
-// Forget drops events and pinned snapshots that are past their time.
+// Forget drops events and pinned states that are too old.
 func (c *Cache) Forget() {
 	now := c.clock()
 	c.resources.Range(func(_, v any) bool {
@@ -342,13 +338,12 @@ func (c *Cache) Forget() {
 	})
 }
 
-// Watch starts a watcher of the changes after a revision; one in the future sees
-// nothing until then. Changes older than memory are read from log as Take is called.
-// Errors: sqlstore.CompactedError.
+// Watch starts a watcher of the changes after a revision, which may be in the future. Take reads changes that memory no
+// longer has from log. Errors: sqlstore.CompactedError.
 func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watcher, error) {
 	s := c.fresh(storage)
 	if scope.Log == nil {
-		scope.Log = log // memory may move on before the first Take
+		scope.Log = log // the event log may drop events before the first Take
 	}
 	w := s.newWatcher(scope, after)
 	s.mu.Lock()
@@ -368,7 +363,7 @@ func (c *Cache) Watch(storage string, scope Scope, after int64, log Log) (*Watch
 	return w, nil
 }
 
-// WatchNow starts a watcher of the changes after the newest snapshot, which it returns too.
+// WatchNow starts a watcher of the changes after the newest snapshot, and returns both.
 func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
 	s := c.fresh(storage)
 	w := s.newWatcher(scope, 0)
@@ -382,8 +377,8 @@ func (c *Cache) WatchNow(storage string, scope Scope) (*Watcher, *Snapshot) {
 	return w, snap
 }
 
-// End ends the watchers of a storage with ErrEnded once they have taken the events up to now: what they watch is no longer
-// served as it was. New watchers are not affected.
+// End ends the watchers of a storage with ErrEnded once they have taken the events up to now, because the storage is no longer
+// served as it was. It does not affect new watchers.
 func (c *Cache) End(storage string) {
 	v, ok := c.resources.Load(storage)
 	if !ok {
@@ -399,9 +394,8 @@ func (c *Cache) End(storage string) {
 	})
 }
 
-// EndSlow ends watchers that are too slow, and frees what they hold: first those that catch up and whose next
-// event is no longer in the event log, then the slowest ones until the old events in the queues of all others
-// are within slowBytes.
+// EndSlow ends watchers that are too slow: first those that catch up and whose next event is no longer in the event log, then
+// the slowest ones until the old events in all other queues are within slowBytes.
 func (c *Cache) EndSlow() {
 	var slow []slowWatcher
 	total := 0
@@ -422,6 +416,6 @@ func (c *Cache) EndSlow() {
 	}
 }
 
-// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with
-// hooks are not notified of what comes later.
+// Close waits for the goroutines that notify watchers or index labels, and starts no others. Watchers with hooks are not
+// notified of later changes.
 func (c *Cache) Close() { c.hub.close() }

@@ -19,14 +19,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Loaded says where the objects of a load came from.
+// Loaded counts the objects of a load by their source.
 type Loaded struct {
 	Revision           int64
 	FromFile, FromRows int
 }
 
-// LoadFile is Load, of what is live among the objects of a cache file and, from the database, of what is not in
-// it. An error that is none of the database's is the file's: then Load is to be called.
+// LoadFile is Load that takes the live objects from a cache file, and the others from the database. After an error that is not
+// the database's, the file is unusable and the caller calls Load.
 func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, p *file.File) (done Loaded, err error) {
 	if done.Revision, err = s.Head(ctx); err != nil {
 		return done, err
@@ -55,16 +55,16 @@ func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, 
 	return done, nil
 }
 
-// fileLoading reads a cache file, and beside it which rows are live.
+// fileLoading reads a cache file, and at the same time the revisions of the live rows.
 type fileLoading struct {
 	loading
 	file *file.File
-	of   []*fileResource // by resource; nil: it is not read from the file
+	of   []*fileResource // by resource; nil: not read from the file
 	made []madeBlock
 	live file.Revisions
 }
 
-// fileResource is what it takes to read objects of a resource.
+// fileResource is what reading the objects of a resource needs.
 type fileResource struct {
 	s      *resource
 	keys   *[]string
@@ -77,8 +77,7 @@ type madeBlock struct {
 	entries []posting
 }
 
-// resources gets ready for what the file has objects of. What the catalogue has other fields of
-// is read from the database.
+// resources prepares for the resources of the file. Those whose fields in the catalogue differ are read from the database.
 func (r *fileLoading) resources() error {
 	for _, a := range r.file.Directory.Resources {
 		s := r.cache.resource(a.Name)
@@ -103,7 +102,7 @@ func (r *fileLoading) resources() error {
 	return nil
 }
 
-// adopt has objects be packed as those of a file were.
+// adopt makes the packer use the shape of a file's objects.
 func (p *packer) adopt(of *shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +113,7 @@ func (p *packer) adopt(of *shape) {
 	}
 }
 
-// revisions finds out which revisions are live.
+// revisions reads the live revisions.
 func (r *fileLoading) revisions(ctx context.Context, from sqlstore.Attestor, revision int64) error {
 	var splits []sqlstore.Key
 	for _, b := range r.file.Directory.Blocks {
@@ -132,7 +131,7 @@ func (r *fileLoading) revisions(ctx context.Context, from sqlstore.Attestor, rev
 	return nil
 }
 
-// readRoom is what reading one block after the other needs, and remembers.
+// readRoom is memory for reading one block after the other.
 type readRoom struct {
 	block []byte
 	names []byte
@@ -140,14 +139,14 @@ type readRoom struct {
 	terms map[string]fieldHandles // by posting key
 }
 
-// fieldHandles are the terms of a field that were met last, by its values.
+// fieldHandles are recent terms of a field, by value.
 type fieldHandles map[string]unique.Handle[term]
 
-// mostHandles is how many are kept: finding one in a map of its own costs a third of asking package unique, and
-// of a field that tells each object from all others that saves nothing.
+// mostHandles bounds the handles of a field. A look-up in the map costs a third of one in package unique, but saves nothing for
+// a field whose values are all different.
 const mostHandles = 1 << 14
 
-// handles are those of a field.
+// handles returns the handles of a field.
 func (r *readRoom) handles(key string) fieldHandles {
 	if r.terms == nil {
 		r.terms = map[string]fieldHandles{}
@@ -158,7 +157,7 @@ func (r *readRoom) handles(key string) fieldHandles {
 	return r.terms[key]
 }
 
-// handle finds the one of a value, which may be a view.
+// handle returns the handle of a term, whose value may be a view.
 func (h fieldHandles) handle(t term) unique.Handle[term] {
 	if known, ok := h[t.value]; ok {
 		return known
@@ -209,7 +208,7 @@ func (r *fileLoading) blocks(ctx context.Context) error {
 	})
 }
 
-// make makes the objects of a block, which lies in room.
+// make makes the objects of the block in room.
 func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err error) {
 	if count < 0 || count > len(room.block) {
 		return made, file.ErrForm
@@ -253,7 +252,7 @@ func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err err
 	return made, nil
 }
 
-// keep drops those of the file's objects that are not live, and each that was there before.
+// keep drops the file's objects that are not live, and repeated ones.
 func (r *fileLoading) keep() {
 	_ = r.each(context.Background(), func(i int, _ *readRoom) error {
 		made := &r.made[i]
@@ -279,8 +278,8 @@ func (r *fileLoading) keep() {
 	})
 }
 
-// gather takes what keep left in the order of the blocks, which is that of keys, and says how many that are. So many more
-// will come.
+// gather adds the objects that keep left, in the order of the blocks, which is that of keys. It returns their number. more is
+// how many objects will come from the database.
 func (r *fileLoading) gather(more int) (n int) {
 	blocks := r.file.Directory.Blocks
 	for from := 0; from < len(blocks); {
@@ -302,18 +301,18 @@ func (r *fileLoading) gather(more int) (n int) {
 	return n
 }
 
-// itemReader makes items of the objects of a block, which is lent: items have memory of their own.
+// itemReader makes items of the objects of a block. They keep no part of the block.
 type itemReader struct {
 	of     *resource
 	shapes []*shape // by dictionary
 	left   file.Objects
 	object file.Object
-	names  []byte // of the objects, one behind the other
+	names  []byte // of the objects, one after the other
 	ends   []int  // of each in names
 }
 
-// next makes an item, whose name is for name to give. fields are the values of its selectable fields, where
-// they are known; they are views of the block.
+// next makes an item without its name, which name sets. It returns the values of the selectable fields, if known, as views of
+// the block, in the memory of fields.
 func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	o := &r.object
 	if err := r.left.Next(o); err != nil {
@@ -334,8 +333,8 @@ func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	return it, fields, nil
 }
 
-// name gives the objects that were read their names, all in one text: that is one piece of memory for the collector
-// instead of a thousand, and what one object that stays can hold is what the names of a block take.
+// name sets the names of the items, all as parts of one string: one object for the garbage collector instead of a thousand. An
+// item that outlives the others keeps the names of its block alive.
 func (r *itemReader) name(items []*Item) {
 	all, from := string(r.names), 0
 	for i, it := range items {
@@ -343,13 +342,13 @@ func (r *itemReader) name(items []*Item) {
 	}
 }
 
-// itemAndBody is an item and the body that it begins with: one piece of memory for the collector instead of two.
+// itemAndBody is an item with its first body: one object for the garbage collector instead of two.
 type itemAndBody struct {
 	item Item
 	body body
 }
 
-// packed fills the body of an object that lies packed, once what reading it relies on is so.
+// packed fills the body of a packed object, after checking everything that reading it relies on.
 func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	o := &r.object
 	if o.Dictionary >= len(r.shapes) {
@@ -371,9 +370,8 @@ func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	return fields, nil
 }
 
-// WriteFile writes the live objects to a cache file, as they lie in memory, beside readers and writers. It needs
-// a block's memory, and holds the states that it is writing. What cannot be read, and the
-// server's own rows, are left out.
+// WriteFile writes the live objects to a cache file, packed or plain as they are, while readers and writers go on. It needs
+// the memory of a block, and keeps the state alive that it writes. It leaves out corrupt objects and the server's own rows.
 func (c *Cache) WriteFile(ctx context.Context, cfg *file.Config) (done file.Written, err error) {
 	w, err := file.Create(ctx, cfg)
 	if err != nil {
@@ -413,7 +411,7 @@ func (s *resource) write(w *file.Writer) error {
 	return err
 }
 
-// fieldLabels are those of a storage's selectable fields.
+// fieldLabels are the labels of a storage's selectable fields.
 func fieldLabels(st *kinds.Storage) (labels []string) {
 	if st != nil {
 		for _, f := range st.Fields {

@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Corrupt lists the live objects that cannot be read, in key order.
+// Corrupt lists the live objects that cannot be read, in the order of keys.
 func (c *Cache) Corrupt() []CorruptItem {
 	var out []CorruptItem
 	c.resources.Range(func(_, v any) bool {
@@ -23,7 +23,7 @@ func (c *Cache) Corrupt() []CorruptItem {
 	for _, n := range c.noted() {
 		have := slices.ContainsFunc(out, func(o CorruptItem) bool { return o.Key == n.Key })
 		it := c.Get(n.Key.Resource, n.Key.Namespace, n.Key.Name)
-		if !have && (it == nil || it.Revision <= n.Revision) { // else it was written anew since
+		if !have && (it == nil || it.Revision <= n.Revision) { // else it was written again since
 			out = append(out, n)
 		}
 	}
@@ -57,7 +57,7 @@ func (c *Cache) CheckRows(ctx context.Context, s Source, values bool, share floa
 	return found, err
 }
 
-// mostNoted bounds what CheckRows remembers: Corrupt looks each of them up.
+// mostNoted bounds the objects that CheckRows keeps: Corrupt looks each of them up.
 const mostNoted = 1000
 
 func (c *Cache) note(found []CorruptItem) { c.damaged.Store(&found) }
@@ -69,19 +69,17 @@ func (c *Cache) noted() []CorruptItem {
 	return nil
 }
 
-// Opener decrypts what lies in the table; sqlstore.Store is one.
+// Opener decrypts stored values; sqlstore.Store implements it.
 type Opener interface {
 	Open(ctx context.Context, key sqlstore.Key, stored []byte) ([]byte, error)
 }
 
-// reopenFailures ends a pass over objects that cannot be decrypted: where so many cannot,
-// the others wait for the next one.
+// reopenFailures ends a Reopen after so many objects that still cannot be decrypted: the others wait for the next one.
 const reopenFailures = 1000
 
-// Reopen tries to decrypt the live objects that could not be, as their key may be there
-// again, and returns how many can be read now. They keep their revision, so clients'
-// watchers hear nothing of it: those that met the object as it could not be read were ended.
-// Those of the server's own followers, which passed it over, are told that it is there.
+// Reopen tries again to decrypt live objects, whose key may be available again, and returns how many can be read now. They
+// keep their revision, so clients' watchers get no event: those that met the corrupt object have ended. The server's own
+// followers, which skipped it, get it as added.
 func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 	failed := 0
 	c.resources.Range(func(_, v any) bool {

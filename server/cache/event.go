@@ -24,10 +24,9 @@ func (t EventType) String() string {
 	return "DELETED"
 }
 
-// Event is one change of one object, shared by all watchers. For Deleted, Item is
-// the last state at the delete's revision.
+// Event is a change of an object, shared by all watchers. For Deleted, Item is the last state at the revision of the delete.
 type Event struct {
-	Type EventType // before any selector is looked at
+	Type EventType // without regard to any selector
 	Item *Item
 	Prev *Item // nil for Added
 
@@ -40,12 +39,12 @@ type Event struct {
 type Delivery struct {
 	Event *Event
 	Type  EventType // after the watcher's selector
-	// Unsure says that Type is to be settled: the selector needs a closer look.
+	// Unsure says that the selector needs the object in another version: Settle decides Type.
 	Unsure bool
 }
 
-// Settle says what an unsure delivery is, by selected, which knows of any item whether
-// it is; ok is false for nothing.
+// Settle decides what an unsure delivery is to the watcher. selected says whether an item is selected. ok is false if the
+// watcher does not see the event.
 func (d Delivery) Settle(selected func(*Item) (bool, error)) (_ Delivery, ok bool, err error) {
 	e := d.Event
 	var was, is bool
@@ -67,8 +66,7 @@ func (d Delivery) Settle(selected func(*Item) (bool, error)) (_ Delivery, ok boo
 // Revision is the event's place in the log.
 func (d Delivery) Revision() int64 { return d.Event.Item.Revision }
 
-// Item is the object that the watcher is shown: for one that left the selector, its
-// previous state at the new revision.
+// Item is the object that the watcher sees: for an object that left the selection, its previous state at the new revision.
 func (d Delivery) Item() *Item {
 	e := d.Event
 	if d.Type != Deleted || e.Type == Deleted || e.Prev == nil {
@@ -81,15 +79,13 @@ func (d Delivery) Item() *Item {
 	return e.gone.Load()
 }
 
-// FrameKey tells the wire forms of an event apart. Format is any comparable value
-// of the caller's.
+// FrameKey tells the wire forms of an event apart. Format is a comparable value of the caller's choice.
 type FrameKey struct {
 	Type   EventType
 	Format any
 }
 
-// Frame returns the kept frame of the delivery in a format, or makes and keeps it,
-// once for all watchers.
+// Frame returns the frame of the delivery in a format. make makes it once for all watchers.
 func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error)) ([]byte, error) {
 	f := keep(&d.Event.frames, FrameKey{d.Type, format})
 	f.once.Do(func() { f.value, f.err = make(d.Type, d.Item()) })
@@ -97,7 +93,7 @@ func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error))
 	return b, f.err
 }
 
-// translate is what a watcher with a filter sees of an event; ok is false for nothing.
+// translate returns the event as a watcher with the filter sees it; ok is false if the watcher does not see it.
 func (f *Filter) translate(e *Event) (t EventType, ok bool) {
 	if f.Everything() {
 		return e.Type, true
@@ -106,10 +102,10 @@ func (f *Filter) translate(e *Event) (t EventType, ok bool) {
 	return seen(e, was, (e.Type != Deleted || e.Prev == nil) && f.Match(e.Item))
 }
 
-// seen is what an event is to who saw the object before, or did not, and sees it now.
+// seen returns the type of an event for a watcher whose selection had the object before (was) and has it now (is).
 func seen(e *Event, was, is bool) (t EventType, ok bool) {
 	if e.Type == Deleted {
-		// The last state may differ from the one before it, but it was never shown.
+		// The last state may differ from the one before it, but no watcher has seen it.
 		return Deleted, was || e.Prev == nil && is
 	}
 	switch {
@@ -130,7 +126,7 @@ type eventLogBounds struct {
 	age   int64 // seconds
 }
 
-// eventLog holds the newest events in revision order: all of those after floor.
+// eventLog holds the newest events in revision order: all events after floor.
 type eventLog struct {
 	bounds eventLogBounds
 	events []*Event // from start on
@@ -153,7 +149,7 @@ func (e *Event) size() int {
 	return n
 }
 
-// trim drops what lies beyond the bounds.
+// trim drops the oldest events beyond the bounds.
 func (l *eventLog) trim(now int64) {
 	for n := len(l.events) - l.start; n > 0; n-- {
 		e := l.events[l.start]
@@ -174,7 +170,7 @@ func (l *eventLog) trim(now int64) {
 	}
 }
 
-// reread puts an item in the place of another that is of the same revision and can be read now.
+// reread replaces a corrupt item by one of the same revision that can be read.
 func (l *eventLog) reread(old, it *Item) {
 	events := l.events[l.start:]
 	from := sort.Search(len(events), func(i int) bool { return events[i].Item.Revision >= old.Revision })
@@ -193,7 +189,7 @@ func (l *eventLog) reread(old, it *Item) {
 	}
 }
 
-// after lists the events after a revision, which must not lie below the floor.
+// after lists the events after a revision, which must not be below the floor.
 func (l *eventLog) after(revision int64) []*Event {
 	events := l.events[l.start:]
 	i := sort.Search(len(events), func(i int) bool { return events[i].Item.Revision > revision })

@@ -11,18 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Filter is a parsed label and field selector of one storage. The zero Filter and
-// nil select everything.
+// Filter is a compiled label and field selector for one storage. nil and the zero Filter select everything.
 type Filter struct {
 	Fields []FieldTerm
-	// Unsure tells items whose bytes are not what the reader is shown. They are selected
-	// by name and namespace, and by labels unless Relabeled, and it is for the reader to
-	// look closer, with Shows. Nil: there are none.
+	// Unsure says that an item's bytes differ from what the reader sees, because it is stored in another version. Match checks
+	// name and namespace of such an item, and its labels unless Relabeled; the reader then decides with Shows. Nil: no item
+	// is unsure.
 	Unsure    func(*Item) bool
-	Relabeled bool // such an item may be shown with other labels
+	Relabeled bool // an unsure item may be shown with other labels
 
-	labeled bool                 // labels are selected by
-	terms   []labels.Requirement // of many: those that postings are made of
+	labeled bool                 // there is a label selector
+	terms   []labels.Requirement // if many.labels: only those that fix a label to a value
 	many    many
 	none    bool
 }
@@ -54,12 +53,12 @@ func NewFilter(sel labels.Selector, terms []FieldTerm) *Filter {
 	return f
 }
 
-// Everything says that nothing is filtered out.
+// Everything says that the filter selects all items.
 func (f *Filter) Everything() bool {
 	return f == nil || !f.labeled && len(f.Fields) == 0 && !f.none
 }
 
-// Match says whether an item is selected. Corrupt items are: a reader must meet them.
+// Match says whether the filter selects an item. It selects corrupt items, as a reader must learn of them.
 func (f *Filter) Match(it *Item) bool {
 	if f.Everything() {
 		return true
@@ -76,12 +75,11 @@ func (f *Filter) Match(it *Item) bool {
 	return (len(f.Fields) == 0 || f.matchFields(it, it.fieldMeta())) && f.matchLabels(it)
 }
 
-// matcher is Match for one reader of many items. Those that follow each other mostly have the same
-// labels.
+// matcher is Match for one reader of many items in key order. Neighbours mostly have the same labels.
 type matcher struct {
 	*Filter
-	of        string // labels, as common has them
-	known, is bool   // whether the terms select them
+	of        string // the last labels, as packing.Common has them
+	known, is bool   // of is set; the terms select it
 }
 
 func (m *matcher) match(it *Item) bool {
@@ -95,14 +93,14 @@ func (m *matcher) match(it *Item) bool {
 	return m.is
 }
 
-// Shows is Match for an item that is shown with what m says.
+// Shows is Match for an item that the reader sees with the metadata m.
 func (f *Filter) Shows(it *Item, m *metadata.Meta) bool {
 	return f.Everything() || !f.none && f.matchFields(it, m) && f.matchSet(m.Labels)
 }
 
 func (f *Filter) unsure(it *Item) bool { return f != nil && f.Unsure != nil && f.Unsure(it) }
 
-// matchFields looks at name and namespace alone if m is nil.
+// matchFields checks only name and namespace if m is nil.
 func (f *Filter) matchFields(it *Item, m *metadata.Meta) bool {
 	if f.many.fields != nil {
 		for index, b := range f.many.fields {
@@ -160,7 +158,7 @@ func (it *Item) field(m *metadata.Meta, index int) string {
 	return ""
 }
 
-// pinned is the value that the filter fixes a name or namespace to, if it does.
+// pinned returns the value to which the filter fixes the name or namespace, if it does.
 func (f *Filter) pinned(index int) (string, bool) {
 	if f != nil {
 		for _, t := range f.Fields {
@@ -172,11 +170,10 @@ func (f *Filter) pinned(index int) (string, bool) {
 	return "", false
 }
 
-// maxPostings is how many index keys of a selector are compared: more cost more
-// than the best of them saves.
+// maxPostings is the most index keys of a selector that are compared: comparing more costs more than the best of them saves.
 const maxPostings = 16
 
-// postings lists index keys of which every selected item has one. keys are the posting keys of the fields, nil if no
+// postings lists index keys such that every selected item has each of them. keys are the posting keys of the fields, nil if no
 // field is indexed; labeled says that labels are indexed.
 func (f *Filter) postings(keys []string, labeled bool) []term {
 	if f == nil {
@@ -202,7 +199,7 @@ func (f *Filter) postings(keys []string, labeled bool) []term {
 	return out
 }
 
-// pinned is the value that a term fixes its label to, if it does.
+// pinned returns the value to which a term fixes its label, if it does.
 func pinned(r *labels.Requirement) (string, bool) {
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
@@ -213,7 +210,7 @@ func pinned(r *labels.Requirement) (string, bool) {
 	return "", false
 }
 
-// pinning are the terms that postings are made of.
+// pinning are the terms that fix a label to a value.
 func pinning(terms []labels.Requirement) (out []labels.Requirement) {
 	for i := range terms {
 		if _, ok := pinned(&terms[i]); ok && len(out) < maxPostings {
@@ -223,23 +220,21 @@ func pinning(terms []labels.Requirement) (out []labels.Requirement) {
 	return out
 }
 
-// fewTerms is how many values a selector may name to be asked term by term. A
-// request has room for a hundred thousand, and there are as many objects to ask.
+// fewTerms is the most values of a selector that is evaluated term by term. A request has room for a hundred thousand values,
+// and there may be as many objects.
 const fewTerms = 16
 
-// many is a selector of many terms or values, indexed by the keys that they are about.
-// The time to match an object depends on the object's labels, not on the length of the
-// selector. It keeps little memory besides the selector, since a watch keeps it until it
-// ends.
+// many is a selector of many terms or values, indexed by label or field. The time to match an object depends on the object's
+// labels, not on the length of the selector. It needs little memory besides the selector, because a watch keeps it.
 type many struct {
-	labels bool                 // not to be asked term by term
-	terms  []labels.Requirement // by key, without those in bounds
-	bounds map[string]*bound    // of keys of which much is said
-	needed int                  // how many keys must be there
-	fields map[int]*bound       // nil: ask term by term
+	labels bool                 // labels are not matched term by term
+	terms  []labels.Requirement // sorted by key, without those in bounds
+	bounds map[string]*bound    // of keys with many terms or values
+	needed int                  // number of labels that an object must have
+	fields map[int]*bound       // nil: match term by term
 }
 
-// newMany groups the terms where they are many.
+// newMany groups the terms if they are many.
 func newMany(terms []labels.Requirement, fields []FieldTerm) (m many) {
 	size := len(terms)
 	for i := range terms {
@@ -266,7 +261,7 @@ func newMany(terms []labels.Requirement, fields []FieldTerm) (m many) {
 
 func inKeyOrder(a, b labels.Requirement) int { return cmp.Compare(a.Key(), b.Key()) }
 
-// group sorts terms out: runs of a few about one key stay as they are.
+// group sorts the terms by key. Keys with few terms keep them; the others get a bound.
 func (m *many) group(terms []labels.Requirement) {
 	m.labels = true
 	if !slices.IsSortedFunc(terms, inKeyOrder) {
@@ -313,7 +308,7 @@ func (m *many) group(terms []labels.Requirement) {
 	}
 }
 
-// runs are the terms about each key.
+// runs yields the terms of each key.
 func runs(terms []labels.Requirement) iter.Seq[[]labels.Requirement] {
 	return func(yield func([]labels.Requirement) bool) {
 		for len(terms) > 0 {
@@ -329,7 +324,7 @@ func runs(terms []labels.Requirement) iter.Seq[[]labels.Requirement] {
 	}
 }
 
-// needs says that a term wants its key to be there.
+// needs says that a term requires its label to exist.
 func needs(r labels.Requirement) bool {
 	switch r.Operator() {
 	case selection.NotIn, selection.NotEquals, selection.DoesNotExist:
@@ -347,7 +342,7 @@ func boundOf[K comparable](m map[K]*bound, key K) *bound {
 	return b
 }
 
-// match says whether labels are selected. It is for many with labels.
+// match says whether the selector selects labels. It is for a many with labels set.
 func (m *many) match(set labels.Set) bool {
 	if len(set) < m.needed {
 		return false
@@ -381,15 +376,15 @@ func (m *many) match(set labels.Set) bool {
 	return met == m.needed
 }
 
-// bound is all that the terms of a selector say of one label or field.
+// bound is the conjunction of all terms of a selector for one label or field.
 type bound struct {
-	present, absent bool // it must be there, or must not
-	limited         bool // to those among
+	present, absent bool // it must exist, or must not
+	limited         bool // only values in among are allowed
 	among, not      []string
 	above, below    *int64 // exclusive; nil: no limit
 }
 
-// add takes one more term, whose values have been validated. After the last, sort is due.
+// add adds a term, whose values have been validated. The caller calls sort after the last one.
 func (b *bound) add(op selection.Operator, values []string) {
 	switch op {
 	case selection.In, selection.Equals, selection.DoubleEquals:
@@ -410,13 +405,13 @@ func (b *bound) add(op selection.Operator, values []string) {
 	}
 }
 
-// sort makes the bound ready to be asked.
+// sort prepares the bound for allows.
 func (b *bound) sort() {
 	slices.Sort(b.not)
 	b.not = slices.Clip(slices.Compact(b.not))
 }
 
-// sorted are values in order; theirs is left as it is.
+// sorted returns values in order, and leaves the caller's slice unchanged.
 func sorted(values []string) []string {
 	if slices.IsSorted(values) {
 		return values
@@ -435,7 +430,7 @@ func (b *bound) limit(op selection.Operator, values []string) {
 	b.present = true
 	n, err := strconv.ParseInt(values[0], 10, 64)
 	switch {
-	case err != nil: // a term without a number selects nothing
+	case err != nil: // a term that has no number selects nothing
 		b.absent = true
 	case op == selection.GreaterThan && (b.above == nil || n > *b.above):
 		b.above = &n
@@ -444,7 +439,7 @@ func (b *bound) limit(op selection.Operator, values []string) {
 	}
 }
 
-// allows says whether a value of what is there is allowed.
+// allows says whether the terms allow a value.
 func (b *bound) allows(value string) bool {
 	if b.absent || b.limited && !holds(b.among, value) || holds(b.not, value) {
 		return false

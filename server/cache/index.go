@@ -14,7 +14,7 @@ import (
 // term is a label, or a field under "\x00" and the field's name.
 type term struct{ key, value string }
 
-// field says that the term is of a field and not of a label.
+// field says that the term is of a field, not of a label.
 func (t term) field() bool { return strings.HasPrefix(t.key, fieldTerm) }
 
 const fieldTerm = "\x00"
@@ -30,7 +30,7 @@ func (t term) compare(u term) int {
 // termsOf calls add with each term of an item.
 type termsOf func(it *Item, add func(term))
 
-// fieldTerms are those of the fields that have posting keys ("" where there is none).
+// fieldTerms are the terms of the fields that have a posting key; keys has "" for the others.
 func fieldTerms(keys []string) termsOf {
 	return func(it *Item, add func(term)) {
 		if it.Corrupt != nil {
@@ -55,7 +55,7 @@ func labelTerms(it *Item, add func(term)) {
 	}
 }
 
-// reenter puts the entries of an item in place of those of an older one. Either may be nil.
+// reenter replaces the entries of an older item by those of it. Either may be nil.
 func reenter(into *postings, of termsOf, it, old *Item) {
 	var has []term
 	if it != nil {
@@ -74,11 +74,11 @@ func reenter(into *postings, of termsOf, it, old *Item) {
 	}
 }
 
-// lookedThrough is how many terms are looked through for each; of more, which an object may have by the
-// hundred thousand, a map is made, as writers wait.
+// lookedThrough is up to how many terms a slice is searched. An object may have a hundred thousand labels, and writers wait:
+// for more terms a map is made.
 const lookedThrough = 16
 
-// contains tells which terms are among some.
+// contains returns whether a term is among some.
 func contains(some []term) func(term) bool {
 	if len(some) <= lookedThrough {
 		return func(t term) bool { return slices.Contains(some, t) }
@@ -96,20 +96,19 @@ type run struct {
 	items []*Item
 }
 
-// sameLabels says that two items have the same labels, where that costs little to find out.
+// sameLabels says that two items have the same labels, as far as that is cheap to know.
 func sameLabels(a, b *Item) bool {
 	of, and := a.body.Load(), b.body.Load()
 	return of.packed() && and.packed() && of.common.Text() == and.common.Text()
 }
 
-// index makes the entries of all items at once: as items come in key order, those of each term
-// need no sorting, and trees are filled from their left to their right. Items that follow each other
-// and have the same terms, as same says if it is not nil, are looked at once. It ends early, with
-// nil, when stop says so.
+// index makes the entries of all items at once: items come in key order, so those of each term need no sorting, and trees
+// are filled from left to right. It computes the terms of neighbours once if same, unless nil, says that they are equal. It
+// returns nil when stop returns true.
 func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool) *postings {
 	runs := map[term]*run{}
 	var before *Item
-	var had []*run // those of before
+	var had []*run // of the terms of before
 	looked, stopped := 0, false
 	all.Scan(func(it *Item) bool {
 		if looked++; looked%1024 == 0 && stop() {
@@ -147,41 +146,39 @@ func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool)
 	return into
 }
 
-// never lets index go on to its end.
+// never is a stop for index that lets it finish.
 func never() bool { return false }
 
-// postings are the entries of the fields, or of the labels, of all items of a resource: for each
-// term the items that have it. What was made or copied since the last Copy bears the number of the
-// owner and is changed where it lies; all else is copied before it is changed.
+// postings are the index of the fields, or of the labels, of all items of a resource: for each term the items that have it.
+// Entries made or copied since the last Copy bear the number of the owner and are changed in place; others are copied before
+// they are changed.
 type postings struct {
 	terms *btree.BTreeG[entries]
 	owner uint64
 }
 
-// owners counts owners, so that no two have the same number.
+// owners counts owners, so that each has its own number.
 var owners atomic.Uint64
 
-// entries are the items that have a term, in key order. Equal terms are one in memory, and no
-// views of an item's bytes. A label that no two objects share, or a Pod that is alone on its
-// node, has no memory of its own.
+// entries are the items that have a term, in key order. Equal terms share memory, and are no views of an item's bytes. A term
+// of a single item, such as a label that identifies a Pod, needs no further memory.
 type entries struct {
 	term unique.Handle[term]
-	only *Item    // if there is one
+	only *Item    // if there is just one
 	more *several // if there are more
 }
 
-// several are in a slice while they are few, and in a tree when they are many.
+// several are items in a slice while they are few, and in a tree when they are many.
 type several struct {
 	owner uint64
 	few   []*Item
 	many  *items
 }
 
-// mostFew is how many items are in a slice. A tree becomes a slice again when it has half as many.
+// mostFew is the most items of a slice. A tree with half as many becomes a slice again.
 const mostFew = 64
 
-// termsDegree is small because every first write after a Copy copies the nodes on its way. A node
-// that is full fills its memory.
+// termsDegree is small because the first write after a Copy copies the nodes on its path. A full node fills its size class.
 const termsDegree = 16
 
 func newPostings() *postings {
@@ -191,7 +188,7 @@ func newPostings() *postings {
 
 func byTerm(a, b entries) bool { return a.term != b.term && compareTerms(a.term, b.term) < 0 }
 
-// Copy has what there is now. It takes O(1), and either may be changed afterwards.
+// Copy returns a copy in O(1). Both may be changed afterwards.
 func (p *postings) Copy() *postings {
 	p.owner = owners.Add(1)
 	return &postings{terms: p.terms.Copy(), owner: owners.Add(1)}
@@ -203,7 +200,7 @@ func (p *postings) of(t term) entries {
 	return e
 }
 
-// set enters an item under a term, in place of one with the same key.
+// set adds an item to a term, in place of one with the same key.
 func (p *postings) set(t term, it *Item) {
 	var hint btree.PathHint
 	e := entries{term: unique.Make(t)}
@@ -222,7 +219,7 @@ func (p *postings) set(t term, it *Item) {
 	p.terms.SetHint(e, &hint)
 }
 
-// remove takes away the item with the key of one.
+// remove removes the item with the key of it from a term.
 func (p *postings) remove(t term, it *Item) {
 	var hint btree.PathHint
 	e, ok := p.terms.GetHint(entries{term: unique.Make(t)}, &hint)
@@ -240,7 +237,7 @@ func (p *postings) remove(t term, it *Item) {
 	}
 }
 
-// own gives entries that may be changed where they lie.
+// own returns entries that may be changed in place.
 func (p *postings) own(e entries, hint *btree.PathHint) *several {
 	if e.more.owner != p.owner {
 		e.more = e.more.copy(p.owner)
@@ -249,8 +246,7 @@ func (p *postings) own(e entries, hint *btree.PathHint) *several {
 	return e.more
 }
 
-// load enters all items of a term that comes after those that are there. It is quick with those
-// that come in key order.
+// load adds all items of a term that is greater than all loaded before. It is quick if the items are in key order.
 func (p *postings) load(of unique.Handle[term], all []*Item) {
 	p.terms.Load(p.entriesOf(of, all))
 }
@@ -275,7 +271,7 @@ func (p *postings) entriesOf(of unique.Handle[term], all []*Item) entries {
 	return entries{term: of, more: s}
 }
 
-// filled is for when all terms are loaded.
+// filled must be called when all terms are loaded.
 func (p *postings) filled() { p.terms = tight(p.terms) }
 
 func (e entries) len() int {
@@ -288,8 +284,7 @@ func (e entries) len() int {
 	return 0
 }
 
-// ascend calls fn in key order with the items whose key is not less than that of one, until fn
-// returns false.
+// ascend calls fn in key order with the items from the key of from on, until fn returns false.
 func (e entries) ascend(from *Item, fn func(*Item) bool) {
 	switch s := e.more; {
 	case s == nil:
@@ -315,7 +310,7 @@ func (s *several) len() int {
 	return len(s.few)
 }
 
-// find is where in few the item with the key of one is, or belongs.
+// find returns where in few the item with the key of it is, or belongs.
 func (s *several) find(it *Item) (at int, found bool) {
 	if n := len(s.few); n == 0 || byKey(s.few[n-1], it) {
 		return n, false
@@ -330,7 +325,7 @@ func (s *several) copy(owner uint64) *several {
 	return &several{owner: owner, few: grown(s.few, 1)}
 }
 
-// grown is a copy with room for some more and for what its piece of memory has beside.
+// grown returns a copy with room for by more items, and for as many as the size class holds.
 func grown(few []*Item, by int) []*Item {
 	return append(slices.Grow([]*Item(nil), len(few)+by), few...)
 }
@@ -369,14 +364,14 @@ func (s *several) remove(it *Item) {
 	}
 }
 
-// shrink makes a slice of a tree that is small.
+// shrink turns a small tree into a slice.
 func (s *several) shrink() {
 	if s.many.Len() <= mostFew/2 {
 		s.few, s.many = s.many.Items(), nil
 	}
 }
 
-// treeOf is quick with items that come in key order.
+// treeOf makes a tree of items. It is quick if they are in key order.
 func treeOf(all []*Item) *items {
 	t := newItems()
 	for _, it := range all {
@@ -385,9 +380,9 @@ func treeOf(all []*Item) *items {
 	return tight(t)
 }
 
-// tight is a tree that was filled from its left to its right, in as little memory as it needs.
-// Each node that was split had kept an array for twice as many elements, and in it those that its
-// neighbour has now, which would not have let go of them when the neighbour did.
+// tight returns a tree that was filled from left to right, in as little memory as it needs. A node that was split keeps an
+// array for twice as many elements, and in it those of its neighbour, which would keep them alive after the neighbour has
+// dropped them.
 func tight[T any](t *btree.BTreeG[T]) *btree.BTreeG[T] {
 	t = t.Copy()
 	t.WalkMut(func([]T) bool { return true })
@@ -406,7 +401,7 @@ func byKey(a, b *Item) bool {
 	return a.Name < b.Name
 }
 
-// compareKeys is byKey for sorting.
+// compareKeys compares as byKey does, for sorting.
 func compareKeys(a, b *Item) int {
 	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
 		return c
@@ -416,7 +411,7 @@ func compareKeys(a, b *Item) int {
 
 func compareTerms(a, b unique.Handle[term]) int { return a.Value().compare(b.Value()) }
 
-// pivots lends the items that searches compare with.
+// pivots are items that searches compare with.
 var pivots = sync.Pool{New: func() any { return new(Item) }}
 
 func pivot(namespace, name string) *Item {

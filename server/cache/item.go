@@ -20,18 +20,18 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Item is one version of one object. What it says never changes; its bytes may come to lie
-// packed, and what is made of them on first use may be kept or dropped.
+// Item is one version of one object. Its content never changes. Its bytes may be packed later, and the forms that are made
+// of them on first use may be kept or dropped.
 type Item struct {
 	Namespace string
 	Name      string
 	Revision  int64
 	Created   int64
 	Corrupt   error // why the stored value cannot be read
-	Sealed    bool  // it is because it cannot be decrypted: JSON is what lies in the table
+	Sealed    bool  // Corrupt because it cannot be decrypted: JSON returns the bytes in the table
 
 	older bool
-	used  atomic.Bool // since it was last looked at for packing
+	used  atomic.Bool // read since the last round of packing
 	head  int32
 	home  *home
 	body  atomic.Pointer[body]
@@ -40,13 +40,12 @@ type Item struct {
 // home is what the items of a storage share.
 type home struct {
 	storage atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
-	plain   *packing.Budget               // nil: nobody counts
-	again   func(it *Item, b *body) *body // makes a body anew that cannot be unpacked; nil, or nil of it: it cannot
+	plain   *packing.Budget               // nil: not counted
+	again   func(it *Item, b *body) *body // reads a body again that cannot be unpacked, and returns nil if it cannot; may be nil
 }
 
-// NewItem makes an item of a row as it lies in the table. r is the resource of the
-// stored version; nil where the catalogue has none. Rows that are no API objects keep
-// their bytes as they are.
+// NewItem makes an item of a row of the table. r is the resource of the stored version, or nil if the catalogue has none.
+// Rows that are not API objects keep their bytes unchanged.
 func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 	var storage *kinds.Storage
 	if r != nil {
@@ -59,7 +58,7 @@ func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
 	return it
 }
 
-// NewOwnItem makes an item of a row whose value this process has written itself.
+// NewOwnItem makes an item of a row whose value this process has encoded.
 func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	if !Internal(row.Key.Resource) {
@@ -68,13 +67,13 @@ func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	return it
 }
 
-// NewUnstoredItem makes an item of an object that a dry run would have stored. Its resourceVersion is what
-// the client sent with a new object, or that of the stored one; "": it has none.
+// NewUnstoredItem makes an item of an object that a dry run would have stored. version is its resourceVersion, which the
+// client may have sent with a new object; "" for none.
 func NewUnstoredItem(row *sqlstore.Row, version string, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	var text []byte
 	if version != "" {
-		text, it.Corrupt = stdjson.Marshal(version) // a client may have sent anything
+		text, it.Corrupt = stdjson.Marshal(version) // the client may have sent anything
 	}
 	var head int
 	if it.Corrupt == nil {
@@ -92,13 +91,12 @@ func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	return bareItem(row, at)
 }
 
-// Internal says that rows of this storage key are the server's own, not API objects.
+// Internal says that the rows of this storage key are the server's own and not API objects.
 func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
 
-// bareItem has a row's bytes as they are.
+// bareItem makes an item with the row's bytes unchanged.
 func bareItem(row *sqlstore.Row, at *home) *Item {
-	// The key's strings may be parts of a whole request body. Few namespaces hold
-	// many objects, so those are shared.
+	// The key's strings may be parts of a whole request body. Few namespaces hold many objects, so items share their names.
 	it := &Item{
 		Namespace: unique.Make(row.Key.Namespace).Value(),
 		Name:      strings.Clone(row.Key.Name),
@@ -111,7 +109,7 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 	return it
 }
 
-// judge takes a value that anybody may have written. Its line is made in room, if there is some.
+// judge takes a value that any program may have written. It makes the line in room, unless room is nil.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
 	it.Sealed = row.Unopened != nil && row.Damaged == nil
 	value := row.Value
@@ -131,8 +129,7 @@ func (it *Item) splice(room, value []byte) {
 	}
 }
 
-// at is the same state at another revision, as a watcher sees what left its
-// selection.
+// at returns the same state at another revision: a watcher sees it for an object that left its selection.
 func (it *Item) at(revision int64) *Item {
 	out := &Item{
 		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
@@ -153,11 +150,11 @@ func (it *Item) setLine(line []byte, head int) {
 	it.body.Store(&body{data: line})
 }
 
-// Older says that the object may have been written before Revision: it is shown as it
-// was before it went.
+// Older says that the object may have been written before Revision, because it is the last state of an object that was
+// deleted or left a selection.
 func (it *Item) Older() bool { return it.older }
 
-// line appends the JSON of a packed body of the item, and its newline. What does not come back is read again from its row.
+// line appends the JSON of a packed body, and its newline. A body that cannot be unpacked is read again from its row.
 func (it *Item) line(b *body, dst []byte) []byte {
 	dst, err := b.with.objects.Unpack(dst, b.data[b.split:])
 	if err == nil {
@@ -171,7 +168,7 @@ func (it *Item) line(b *body, dst []byte) []byte {
 	panic(fmt.Sprintf("memory of a packed object was changed, and its row cannot be read: %v", err))
 }
 
-// use notes that the item was read, and tells whether it was before in this round of packing.
+// use notes that the item was read, and returns whether it was already read in this round of packing.
 func (it *Item) use() (again bool) {
 	if it.used.Load() {
 		return true
@@ -180,8 +177,8 @@ func (it *Item) use() (again bool) {
 	return false
 }
 
-// plain is the item's body, unpacked. What is read more than once within a round of packing
-// stays so, as long as there is room.
+// plain returns the item's body, unpacked. An item that is read more than once within a round of packing stays unpacked, as
+// long as there is room.
 func (it *Item) plain() *body {
 	again, b := it.use(), it.body.Load()
 	if !b.packed() {
@@ -189,7 +186,7 @@ func (it *Item) plain() *body {
 	}
 	made := &body{data: it.line(b, make([]byte, 0, b.size+1))}
 	if again && it.home.plain.Room() {
-		made.like(b, b.message(), b.forms()) // a form may be in the making right now, from what is read here
+		made.like(b, b.message(), b.forms()) // another goroutine may be making a form of these bytes
 		if it.body.CompareAndSwap(b, made) {
 			it.home.plain.Grow(len(made.data))
 		}
@@ -197,10 +194,10 @@ func (it *Item) plain() *body {
 	return made
 }
 
-// JSON is the whole object with its resourceVersion in place; the stored bytes if Corrupt.
+// JSON is the whole object with its resourceVersion, or the stored bytes if the item is corrupt.
 func (it *Item) JSON() []byte { return it.plain().json() }
 
-// Peek is JSON for those who look at many objects once: what is packed stays so.
+// Peek is JSON for a caller that reads many objects once: a packed item stays packed.
 func (it *Item) Peek() []byte {
 	b := it.body.Load()
 	if b.packed() {
@@ -209,8 +206,7 @@ func (it *Item) Peek() []byte {
 	return b.json()
 }
 
-// PeekIn is Peek that unpacks into room, which grows as it needs to: what it returns is good
-// until room is used again.
+// PeekIn is Peek that unpacks into room, which it grows. The result is valid until room is used again.
 func (it *Item) PeekIn(room *[]byte) []byte {
 	b := it.body.Load()
 	if !b.packed() {
@@ -220,7 +216,7 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 	return (*room)[:b.size:b.size]
 }
 
-// Line is the object's JSON with the newline that ends a response; nil for a corrupt item.
+// Line is the object's JSON with the newline that ends an answer; nil for a corrupt item.
 func (it *Item) Line() []byte {
 	if b := it.plain(); !b.bare() {
 		return b.data
@@ -228,11 +224,11 @@ func (it *Item) Line() []byte {
 	return nil
 }
 
-// Body is the object's JSON after its opening brace, without kind and apiVersion
-// where it starts with them: what follows "{" in a list of built-in kinds.
+// Body is the object's JSON after its opening brace, without kind and apiVersion if it starts with them. Lists of built-in
+// kinds have it after "{".
 func (it *Item) Body() []byte { return it.JSON()[it.head:] }
 
-// Size is the number of bytes of JSON, which need not be unpacked for it.
+// Size is the number of bytes of JSON. It unpacks nothing.
 func (it *Item) Size() int {
 	b := it.body.Load()
 	if b.packed() {
@@ -244,10 +240,10 @@ func (it *Item) Size() int {
 // BodySize is the number of bytes of Body.
 func (it *Item) BodySize() int { return it.Size() - int(it.head) }
 
-// AppendJSON appends JSON to dst, as Peek reads it.
+// AppendJSON appends JSON to dst, and leaves a packed item packed.
 func (it *Item) AppendJSON(dst []byte) []byte { return it.appendFrom(dst, 0) }
 
-// AppendBody appends Body to dst, as Peek reads it.
+// AppendBody appends Body to dst, and leaves a packed item packed.
 func (it *Item) AppendBody(dst []byte) []byte { return it.appendFrom(dst, int(it.head)) }
 
 func (it *Item) appendFrom(dst []byte, from int) []byte {
@@ -270,7 +266,7 @@ func (it *Item) Metadata() []byte {
 	return it.metaOf(b).In(b.json())
 }
 
-// Meta is scanned on first use. It is never nil; that of a corrupt item is empty.
+// Meta is the object's metadata, scanned on first use. It is never nil; for a corrupt item it is empty.
 func (it *Item) Meta() *metadata.Meta {
 	b := it.body.Load()
 	if !b.packed() {
@@ -284,8 +280,7 @@ func (it *Item) Meta() *metadata.Meta {
 	return m
 }
 
-// fieldMeta is Meta for who only wants fields: where a packed item has it, without the labels, of
-// which a map would have to be made.
+// fieldMeta is Meta for a caller that needs only Fields: of a packed item it makes no map of labels.
 func (it *Item) fieldMeta() *metadata.Meta {
 	if b := it.body.Load(); b.packed() && b.with.storage == it.home.storage.Load() {
 		return metadata.Unpack(b.meta(), b.with.storage)
@@ -293,7 +288,7 @@ func (it *Item) fieldMeta() *metadata.Meta {
 	return it.Meta()
 }
 
-// labels are the labels of an item, of whatever it may lie in.
+// labels are the labels of an item, packed or not.
 func (it *Item) labels() labels.Labels {
 	if b := it.body.Load(); b.packed() {
 		return b.common
@@ -301,7 +296,7 @@ func (it *Item) labels() labels.Labels {
 	return it.Meta().Labels
 }
 
-// metaOf is the metadata of the item as a plain body has it.
+// metaOf is the metadata of a plain body of the item.
 func (it *Item) metaOf(b *body) *metadata.Meta {
 	st := it.home.storage.Load()
 	if m := b.scanned(); m != nil && m.Storage == st {
@@ -320,10 +315,9 @@ func (it *Item) metaOf(b *body) *metadata.Meta {
 	return m
 }
 
-// Form returns a kept form, or makes it, and keeps it where there is room. make is called once for a
-// key as long as the form is kept; others that ask meanwhile wait for it. It may ask for other forms.
-// Forms are dropped when the item is packed, but for those that cannot be made again at any time,
-// which keep the item from being packed.
+// Form returns a kept form, or makes it, and keeps it if there is room. It calls make once for a key as long as the form is
+// kept; other callers wait for the result. make may call Form for other keys. Packing an item drops its forms; an item with a
+// form that cannot be made again at any time is not packed.
 func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	b := it.body.Load()
 	f := find(b.forms(), key)
@@ -339,11 +333,11 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 		f.done.Store(true)
 		it.home.plain.Grow(f.size())
 	})
-	it.use() // last: reading the item to make a form is no second use
+	it.use() // last: that make reads the item is not a second use
 	return f.value, f.err
 }
 
-// Bytes is Form for forms that are bytes.
+// Bytes is Form for a form that is bytes.
 func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {
 	if b := it.body.Load(); b.message().is(key) {
 		it.use()
@@ -357,27 +351,27 @@ func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, er
 	return b, nil
 }
 
-// Has says that a form was made, or is being made.
+// Has says that a form is kept, or is being made.
 func (it *Item) Has(key FormKey) bool {
 	b := it.body.Load()
 	return find(b.forms(), key) != nil || b.message().is(key)
 }
 
-// Sized is the number of bytes that NoteSize was given, if it was.
+// Sized returns the number of bytes that NoteSize kept, if any.
 func (it *Item) Sized() (n int, ok bool) {
 	n = int(it.body.Load().sized.Load())
 	return n - 1, n > 0
 }
 
-// NoteSize keeps how many bytes the Protobuf form has that is made of the item's bytes as they
-// are. It is kept for good, where the form itself may be dropped: lists tell it first of all.
+// NoteSize keeps the size of the Protobuf form that is made of the item's bytes in their stored version. The size stays even
+// if the form is dropped: a list needs the sizes before it sends the first item.
 func (it *Item) NoteSize(n int) {
 	if n < math.MaxInt32 {
 		it.body.Load().sized.Store(int32(n + 1))
 	}
 }
 
-// AppendBytes appends a form that is kept and is bytes; false if there is none.
+// AppendBytes appends a kept form that is bytes, and returns false if there is none.
 func (it *Item) AppendBytes(dst []byte, key FormKey) ([]byte, bool) {
 	b := it.body.Load()
 	if m := b.message(); m.is(key) {
@@ -399,7 +393,7 @@ type OwnerInfo = metadata.OwnerInfo
 // Owner is one of an object's references to owners.
 type Owner = packing.Owner
 
-// OwnerInfo needs no value of a packed item. That of a corrupt one is empty.
+// OwnerInfo unpacks nothing. For a corrupt item it is empty.
 func (it *Item) OwnerInfo() OwnerInfo {
 	b := it.body.Load()
 	switch {
@@ -411,8 +405,7 @@ func (it *Item) OwnerInfo() OwnerInfo {
 	return it.ownerInfoOf(b).OwnerInfo
 }
 
-// Owners appends an item's references to owners, without JSON. It needs no value of a packed item
-// unless there are many.
+// Owners appends an item's references to owners, without their JSON. It unpacks nothing unless there are many.
 func (it *Item) Owners(dst []Owner) []Owner {
 	b := it.body.Load()
 	switch {
@@ -426,8 +419,8 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	return it.ownerInfoOf(b).Owners(dst, b.json(), false)
 }
 
-// Written is what stands in the item's metadata: the list of its finalizers, and its references to
-// owners with JSON.
+// Written returns parts of the item's metadata: the list of its finalizers as JSON, and its references to owners with their
+// JSON.
 func (it *Item) Written() (finalizers []byte, owners []Owner) {
 	if it.Corrupt != nil {
 		return nil, nil
@@ -437,8 +430,8 @@ func (it *Item) Written() (finalizers []byte, owners []Owner) {
 	return m.Finalizers(b.json()), m.Owners(nil, b.json(), true)
 }
 
-// ownerInfoOf is as much of a plain body's metadata as OwnerInfo and Owners need. It is not kept: most of
-// what is asked for it once is packed soon, and asked for nothing else.
+// ownerInfoOf is the part of a plain body's metadata that OwnerInfo and Owners need. It is not kept: most items are packed
+// soon after the garbage collector has read it.
 func (it *Item) ownerInfoOf(b *body) *metadata.Meta {
 	if m := b.scanned(); m != nil {
 		return m

@@ -16,15 +16,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Load fills the cache with all live rows and returns their revision; the changes after it
-// are for Apply. What the cache held before is dropped, and its watchers are ended, as the
-// changes in between are not known. Apply must not be called meanwhile. Readers see the
-// former state until the new one is complete.
+// Load fills the cache with all live rows and returns their revision; Apply takes the changes after it. Load drops what the
+// cache held before, and ends its watchers, because it does not know the changes in between. Apply must not be called
+// meanwhile. Readers see the former state until the new one is complete.
 func (c *Cache) Load(ctx context.Context, s Source) (revision int64, err error) {
 	return c.load(ctx, s, false)
 }
 
-// load is Load; afresh uses no item again that is in memory.
+// load is Load; if afresh, it uses no item that is in memory again.
 func (c *Cache) load(ctx context.Context, s Source, afresh bool) (revision int64, err error) {
 	var differ []sqlstore.Row // between the table and its indexes
 	for try := 0; ; try++ {
@@ -45,7 +44,7 @@ func (c *Cache) load(ctx context.Context, s Source, afresh bool) (revision int64
 			if found != nil {
 				return 0, found
 			}
-			if len(differ) > 0 { // they are read once more, and known this time
+			if len(differ) > 0 { // read again, and mark these as damaged
 				continue
 			}
 		}
@@ -63,10 +62,8 @@ func (c *Cache) Reload(ctx context.Context, s *sqlstore.Store, afresh bool) (int
 	return c.load(ctx, s, afresh)
 }
 
-// read makes the items of a revision, by storage. An item that is in memory already
-// is used again, with the wire forms that it has, unless all is read afresh.
-//
-// What differs between the table and its indexes is damaged. Then that they do not match is no error.
+// read makes the items of a revision, by storage. It uses items in memory again, with their wire forms, unless afresh. The
+// rows of differ, which differ between the table and its indexes, become corrupt; with them a mismatch is no error.
 func (c *Cache) read(ctx context.Context, s Source, revision int64, differ []sqlstore.Row, afresh bool) (map[*resource]*loaded, error) {
 	if revision == 0 {
 		return nil, nil
@@ -86,16 +83,15 @@ func (c *Cache) read(ctx context.Context, s Source, revision int64, differ []sql
 	return l.found, nil
 }
 
-// lentRoom is memory that items are read and packed in, one after the other.
-type lentRoom struct {
+// loadRoom is memory for reading and packing one item after the other.
+type loadRoom struct {
 	line    []byte
 	packing packRoom
 }
 
-// item is the item of a row that is lent. It is packed at once if there is no room and it is
-// known what the objects look like; before that it is shown to look, as its metadata is at hand. One that
-// is in memory at that revision is used again, unless it is to be made afresh.
-func (s *resource) item(row *sqlstore.Row, lent *lentRoom, afresh bool, look func(*Item)) *Item {
+// item makes the item of a row, or uses the one in memory again unless afresh. It packs the item at once if there is no room
+// for it plain and there is a shape; before that it calls look, while the metadata is at hand.
+func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look func(*Item)) *Item {
 	it := s.get(row.Key.Namespace, row.Key.Name)
 	if it != nil && it.Revision == row.Revision && it.Corrupt == nil && row.Damaged == nil && !afresh {
 		look(it)
@@ -107,21 +103,18 @@ func (s *resource) item(row *sqlstore.Row, lent *lentRoom, afresh bool, look fun
 		s.plain.Grow(it.Size())
 		look(it)
 	} else {
-		lent.line = slices.Grow(lent.line[:0], len(row.Value)+64)
-		it = s.read(row, lent.line)
+		room.line = slices.Grow(room.line[:0], len(row.Value)+64)
+		it = s.read(row, room.line)
 		look(it)
-		if s.packer.pack(it, of, &lent.packing) == 0 {
+		if s.packer.pack(it, of, &room.packing) == 0 {
 			b := it.body.Load()
 			it.body.Store(&body{data: slices.Clone(b.data), size: b.size})
 		}
 	}
-	if s.internal || it.Corrupt != nil { // it holds the row's own bytes
-		it.body.Store(bareBody(slices.Clone(row.Value)))
-	}
 	return it
 }
 
-// replace puts the items of a revision in place of all there are.
+// replace replaces all items by those of a revision.
 func (c *Cache) replace(loaded map[*resource]*loaded, revision int64) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -160,15 +153,15 @@ func (s *resource) replace(with *loaded, revision int64) {
 	})
 }
 
-// loading is the items of a revision, while several readers hand out the rows.
+// loading is the items of a revision, while several goroutines read the rows.
 type loading struct {
 	cache  *Cache
-	afresh bool // no item that is in memory is used again
+	afresh bool // use no item that is in memory again
 	mu     sync.Mutex
 	found  map[*resource]*loaded
 }
 
-// posting is an entry on its way into an index.
+// posting is an entry for an index.
 type posting struct {
 	term unique.Handle[term]
 	item *Item
@@ -177,23 +170,22 @@ type posting struct {
 // loaded is the items of one resource, with the entries of their fields.
 type loaded struct {
 	of      *resource
-	keys    *[]string // those that entries were made by
+	keys    *[]string // posting keys of entries
 	all     []*Item
 	entries []posting
-	ordered int // so many, the first of all, came in the order of keys and have shared with their neighbours
+	ordered int // the first so many of all came in key order, and share labels with their neighbours
 
 	items   *items
 	index   *postings
-	corrupt map[[2]string]*Item // those of items that cannot be read, by namespace and name
+	corrupt map[[2]string]*Item // the corrupt ones of items, by namespace and name
 }
 
-// inOrder says that next to all came in the order of keys: then the trees take the others where they belong, and
-// nothing is sorted.
+// inOrder says that nearly all items came in key order: then nothing is sorted, and the trees insert the others.
 func (r *loaded) inOrder() bool { return r.ordered > len(r.all)/64*63 }
 
-// take makes the items of some rows, which are lent.
+// take makes the items of some rows.
 func (l *loading) take(rows []sqlstore.Row) error {
-	var lent lentRoom
+	var room loadRoom
 	var entries []posting
 	made := make([]*Item, len(rows))
 	for len(rows) > 0 {
@@ -206,7 +198,7 @@ func (l *loading) take(rows []sqlstore.Row) error {
 		terms := fieldTerms(*keys)
 		entries = entries[:0]
 		for i := range rows[:n] {
-			made[i] = s.item(&rows[i], &lent, l.afresh, func(it *Item) {
+			made[i] = s.item(&rows[i], &room, l.afresh, func(it *Item) {
 				if len(*keys) > 0 {
 					terms(it, func(t term) { entries = append(entries, posting{unique.Make(t), it}) })
 				}
@@ -218,7 +210,8 @@ func (l *loading) take(rows []sqlstore.Row) error {
 	return nil
 }
 
-// takeDamaged is take, which marks what differs between the table and its indexes. lost takes what was not among the rows.
+// takeDamaged returns take with a check that marks the rows of differ as damaged, and lost, which takes those of differ that
+// were not read.
 func (l *loading) takeDamaged(differ []sqlstore.Row, revision int64) (take func(rows []sqlstore.Row) error, lost func() error) {
 	var mu sync.Mutex
 	damaged := make(map[int64]sqlstore.Row, len(differ))
@@ -251,7 +244,7 @@ func (l *loading) takeDamaged(differ []sqlstore.Row, revision int64) (take func(
 	}
 }
 
-// add takes items of one resource, and lets it learn what they look like.
+// add adds items of one resource, and makes a shape of them if necessary.
 func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,14 +253,14 @@ func (l *loading) add(s *resource, keys *[]string, some []*Item, entries []posti
 		to = &loaded{of: s, keys: keys}
 		l.found[s] = to
 	}
-	if to.keys != keys { // the catalogue has other fields now: the index is made when all is there
+	if to.keys != keys { // the catalogue has other fields now: the index is made at the end
 		to.keys = nil
 	}
 	to.all, to.entries = append(to.all, some...), append(to.entries, entries...)
 	s.learn(to.all)
 }
 
-// begin takes items of one resource that are in the order of their keys. What others have added of it stays behind them.
+// begin adds items of one resource that are in key order, before others.
 func (l *loading) begin(with *loaded) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -280,7 +273,7 @@ func (l *loading) begin(with *loaded) {
 	with.of.learn(with.all)
 }
 
-// sort puts all in order and fills the trees, on all processors, the most work first.
+// sort sorts the items and fills the trees, on all processors, the largest first.
 func (l *loading) sort() {
 	type work struct {
 		size int
@@ -288,7 +281,7 @@ func (l *loading) sort() {
 	}
 	var todo []work
 	for _, r := range l.found {
-		inOrder := r.inOrder() // before order forgets
+		inOrder := r.inOrder() // before order drops all
 		todo = append(todo, work{len(r.all), r.order}, work{len(r.entries), func() { r.enter(inOrder) }})
 	}
 	slices.SortFunc(todo, func(a, b work) int { return cmp.Compare(b.size, a.size) })
@@ -304,7 +297,7 @@ func (l *loading) sort() {
 	workers.Wait()
 }
 
-// order fills the items' tree.
+// order fills the tree of items.
 func (r *loaded) order() {
 	r.items = newItems()
 	if r.inOrder() {
@@ -325,7 +318,7 @@ func (r *loaded) sort() {
 		slices.SortFunc(some, compareKeys)
 		for _, it := range some {
 			if b := it.body.Load(); !again && b.common != nil {
-				b.common = all.Shared(b.common) // rows come in the order of their revisions: neighbours have met only here
+				b.common = all.Shared(b.common) // rows came in the order of revisions, so neighbours meet only here
 			}
 			r.load(it)
 		}
@@ -342,7 +335,7 @@ func (r *loaded) load(it *Item) {
 	r.items.Load(it)
 }
 
-// enter fills the index. inOrder says that the entries of each term came so.
+// enter fills the index. inOrder says that the entries of each term came in key order.
 func (r *loaded) enter(inOrder bool) {
 	r.index = newPostings()
 	for of, some := range grouped(r.entries, func(p posting) (unique.Handle[term], *Item) { return p.term, p.item }, compareTerms) {
@@ -355,8 +348,8 @@ func (r *loaded) enter(inOrder bool) {
 	r.entries = nil
 }
 
-// grouped are the items of elements by a key of which there are few, in its order: sorting each
-// group takes a fraction of sorting all, since what is compared lies close together.
+// grouped yields the items of elements by a key with few values, in its order. Sorting each group takes a fraction of the time
+// of sorting all, because the compared items are close together in memory.
 func grouped[E any, K comparable](all []E, split func(E) (K, *Item), compare func(a, b K) int) iter.Seq2[K, []*Item] {
 	at := map[K]int32{}
 	var keys []K

@@ -9,22 +9,19 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// packFrom is how many plain bytes a storage has before its objects are packed: less is not
-// worth a dictionary.
+// packFrom is the least plain bytes of a storage whose objects are packed: fewer are not worth a dictionary.
 const packFrom = 1 << 20
 
-// BoundPlain says what objects may take as they are; see Config.PlainBytes. It is for before
-// the cache is filled.
+// BoundPlain sets Config.PlainBytes. Call it before the cache is loaded.
 func (c *core) BoundPlain(bytes int64) { c.plain.Most = bytes }
 
-// PlainBytes is what objects take as they are, and what was made of them, as of the last
-// round of packing and with what has come since; without those resources of which there
-// is little.
+// PlainBytes is the size of plain objects and forms, as of the last round of packing, plus what has been added since. Storages
+// with few bytes do not count.
 func (c *core) PlainBytes() int64 { return c.plain.Taken() + c.plain.Messages.Load() }
 
-// Pack packs objects, and drops what was made of them, where not everything fits into
-// Config.PlainBytes: those that were not read since the last round, and if what is plain takes
-// too much still, others as well. It returns how many bytes less are plain. It rests now and then. One caller at a time.
+// Pack packs objects and drops their forms if not everything fits into Config.PlainBytes: first those that were not read since
+// the last round, and then others. It returns by how many bytes less are plain. It rests now and then, and is for one caller
+// at a time.
 func (c *core) Pack(ctx context.Context) (less int64) {
 	return c.pack(packing.NewPace(ctx, c.plain.Overflows))
 }
@@ -44,7 +41,7 @@ func (c *core) pack(pace *packing.Pace) (less int64) {
 	if fits && total <= most {
 		return 0
 	}
-	// What is used right now stays plain in the first pass; in the second nothing does.
+	// Objects in use stay plain in the first pass, but not in the second.
 	for _, down := range [...]int64{0, most / 8 * 7} {
 		for _, w := range all {
 			if total-less <= down || pace.Ctx.Err() != nil {
@@ -60,14 +57,14 @@ func (c *core) pack(pace *packing.Pace) (less int64) {
 	return less
 }
 
-// weight is what a resource has that is plain.
+// weight is the plain bytes of a resource.
 type weight struct {
 	resource *resource
 	plain    int64
 }
 
-// weigh weighs all resources, the heaviest first: those whose objects may be packed, and the
-// total of them. fits says that none is packed. Where ctx ends it is less.
+// weigh returns the resources whose objects may be packed, the heaviest first, and their total. fits says that no object is
+// packed. If the context ends, the result is incomplete.
 func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) {
 	fits = true
 	messages := int64(0)
@@ -95,8 +92,7 @@ func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) 
 	return all, total, fits
 }
 
-// pack packs objects of the resource that are not in use, from where the last round ended,
-// until so many bytes less are plain.
+// pack packs objects of the resource that are not in use, from where the last round ended, until want bytes less are plain.
 func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
 	v := s.state()
 	n := v.items.Len()
@@ -129,19 +125,17 @@ func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
 	return less
 }
 
-// learnFrom is how many objects Load has read of a resource before it packs any.
+// learnFrom is how many objects of a resource Load reads before it packs any.
 const learnFrom = 500
 
-// learn finds out what the objects of a resource look like, while they are loaded and there
-// is no room for all.
+// learn makes a shape while objects are loaded for which there is no room.
 func (s *resource) learn(items []*Item) {
 	if !s.internal && len(items) >= learnFrom && !s.plain.Room() && s.packer.known() == nil {
 		s.packer.shapeOf(s.storage.Load(), len(items), func(i int) *Item { return items[i] })
 	}
 }
 
-// Packed counts the live objects that lie packed, the bytes that their JSON has, and those
-// that it takes.
+// Packed returns the number of packed live objects, the size of their JSON, and their packed size.
 func (c *core) Packed() (objects int, plain, packed int64) {
 	c.resources.Range(func(_, v any) bool {
 		v.(*resource).state().items.Scan(func(it *Item) bool {
@@ -157,18 +151,18 @@ func (c *core) Packed() (objects int, plain, packed int64) {
 	return objects, plain, packed
 }
 
-// packRests is for how long packing rests behind a round, in times that it worked: a round looks at
-// all objects, and among a million writers would have one each second.
+// packRests is the time that packing rests after a round, in multiples of the round: a round visits all objects, and with a
+// million of them, steady writes would cause one each second.
 const packRests = 20
 
-// keepPacked packs what is not read, in rounds, until ctx ends.
+// keepPacked packs in rounds until ctx ends.
 func (c *core) keepPacked(ctx context.Context) {
 	pack := time.NewTicker(time.Second)
 	defer pack.Stop()
 	weigh := time.NewTicker(10 * time.Second)
 	defer weigh.Stop()
 	var rested time.Time
-	if c.plain.Filling() { // by what was loaded first
+	if c.plain.Filling() { // after a load
 		c.Pack(ctx)
 	}
 	for {

@@ -15,16 +15,16 @@ import (
 type packer struct {
 	mu       sync.Mutex
 	shape    *shape
-	shapes   uint32 // how many there were
+	shapes   uint32 // number of shapes so far
 	objects  packing.Learner
 	messages packing.Learner
 	hand     Position // where the next round begins
-	samples  [][]byte // Protobuf forms of which a dictionary will be made
-	seen     int      // of how many they were taken
+	samples  [][]byte // Protobuf forms for a dictionary
+	seen     int      // number of forms that samples were taken of
 }
 
-// shapeOf is what objects of a storage are packed with: some of n items tell what they
-// look like. It is nil if they tell nothing.
+// shapeOf returns the shape for objects of a storage, for which it takes samples of n items. It returns nil if these do not
+// suffice.
 func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *shape {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,15 +44,14 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 	return p.shape
 }
 
-// known is what objects are packed with by now, or nil.
+// known returns the current shape, or nil.
 func (p *packer) known() *shape {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shape
 }
 
-// messagesLike is what Protobuf forms are packed with; nil until as many samples of them were
-// seen as it is made of.
+// messagesLike returns the codec for Protobuf forms, or nil as long as there are too few samples.
 func (p *packer) messagesLike(raw []byte) *packing.Codec {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,15 +69,15 @@ func (p *packer) messagesLike(raw []byte) *packing.Codec {
 	return p.messages.Learn(len(samples), func(i int) []byte { return samples[i] })
 }
 
-// note is learned.note for objects, or for messages.
+// note tells a learner how well an object or message was packed.
 func (p *packer) note(l *packing.Learner, plain, packed int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.Note(plain, packed)
 }
 
-// pack packs an item with what was made of it, unless somebody needs it as it is. It returns
-// how many bytes less are plain now.
+// pack packs an item and its Protobuf form, and drops its other forms. It returns by how many bytes less are plain then: 0 if
+// it did nothing.
 func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
@@ -105,21 +104,21 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 		raw, _ := form.value.([]byte)
 		with := p.messagesLike(raw)
 		if with == nil {
-			return 0 // it may be a sample, and is packed in another round
+			return 0 // it may be a sample; another round packs it
 		}
 		if m := p.packMessage(form.key, raw, with, room); m != nil && it.home.plain.Keeps(m.weight()) {
 			message = m
 		}
 	}
 	made.like(b, message, nil)
-	if !made.packed() { // what was made of it goes all the same
+	if !made.packed() { // its forms are dropped all the same
 		made.hard.Store(b.hard.Load())
 		if m := b.scanned(); m != nil {
 			made.keep().meta.Store(m)
 		}
 	}
 	if !it.body.CompareAndSwap(b, made) {
-		return 0 // somebody else was faster
+		return 0 // another goroutine was faster
 	}
 	if plain := it.home.plain; plain != nil {
 		plain.Messages.Add(int64(message.weight() - was))
@@ -148,7 +147,7 @@ func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, 
 	return true
 }
 
-// packMessage packs a Protobuf form; nil if that does not pay.
+// packMessage packs a Protobuf form. It returns nil if that saves nothing.
 func (p *packer) packMessage(key FormKey, raw []byte, with *packing.Codec, room *packRoom) *message {
 	packed := with.Pack(room.lend(len(raw)), raw)
 	if packed == nil {
@@ -158,14 +157,14 @@ func (p *packer) packMessage(key FormKey, raw []byte, with *packing.Codec, room 
 	return &message{key: key, with: with, size: len(raw), data: bytes.Clone(packed)}
 }
 
-// packRoom is what packing one object after the other needs, and remembers.
+// packRoom is memory for packing one object after the other.
 type packRoom struct {
 	packed, text []byte
 	near         packing.Neighbors
-	tried        int // bytes that were to be packed, since somebody set it to none
+	tried        int // bytes that were compressed since the caller has set it to 0
 }
 
-// lend is room for packing so many bytes.
+// lend returns room for packing so many bytes.
 func (r *packRoom) lend(size int) []byte {
 	r.tried += size
 	n := dictionary.Room(size)

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -45,8 +44,8 @@ type Pending struct {
 	Commit *tracing.Span // of the write, where it is traced
 }
 
-// resource is the objects of one storage in memory: the live items, their index, the recent events,
-// and the watchers. Apply is its only writer; readers take states of it, which never change.
+// resource is the objects of one storage in memory: the live items, their indexes, the recent events and the watchers. Apply
+// is its only writer; readers take states of it, which never change.
 type resource struct {
 	home
 	stream
@@ -54,17 +53,17 @@ type resource struct {
 	core     *core
 	internal bool
 
-	published atomic.Pointer[state] // of now; nil: nobody has asked for it since the last change
+	published atomic.Pointer[state] // the current state; nil if no reader has needed it since the last change
 	wantIndex atomic.Bool           // labels are indexed, or about to be
 
-	trees   sync.RWMutex // held, beside mu, while what a state is made of changes; readers wait for it
+	trees   sync.RWMutex // held, with mu, while the trees change; readers may wait for it
 	items   *btree.BTreeG[*Item]
-	index   *postings           // of the fields that are indexed
-	labels  *postings           // nil until a selector asked for them, and a while longer
-	changed int64               // newest revision in items
-	removed int64               // the last one at which an item may have gone
-	corrupt map[[2]string]*Item // those of items that cannot be read, by namespace and name
-	build   *labelBuild         // labels in the making, or nil
+	index   *postings           // of the indexed fields
+	labels  *postings           // nil until a selector needs it and it is built
+	changed int64               // revision of the last change
+	removed int64               // revision at which an item may have been deleted last
+	corrupt map[[2]string]*Item // the corrupt ones of items, by namespace and name
+	build   *labelBuild         // the index of labels that is being built, or nil
 	packer  packer
 }
 
@@ -79,9 +78,8 @@ func (c *core) newResource(key string, storage *kinds.Storage, base int64) *reso
 	return s
 }
 
-// alter changes what a state is made of; mu is held, but while the resource is new. A tree of
-// which no state was asked for since the last change is changed where it lies: a write that copied
-// the way to each of its entries made more garbage than all else that it did.
+// alter changes the trees. The caller holds mu, unless the resource is new. Trees that no state shares are changed in place:
+// copying the paths to the changed entries would make more garbage than everything else that a write does.
 func (s *resource) alter(change func()) {
 	s.trees.Lock()
 	defer s.trees.Unlock()
@@ -89,7 +87,7 @@ func (s *resource) alter(change func()) {
 	change()
 }
 
-// state is the items as they are now. It takes no longer than writers need for one batch.
+// state returns the current state. It waits at most as long as a writer needs for one batch.
 func (s *resource) state() *state {
 	if v := s.published.Load(); v != nil {
 		return v
@@ -110,7 +108,7 @@ func (s *resource) state() *state {
 	return v
 }
 
-// get finds an item, or nil, without a state being made for it.
+// get finds an item, or nil, without making a state.
 func (s *resource) get(namespace, name string) *Item {
 	if v := s.published.Load(); v != nil {
 		return v.get(namespace, name)
@@ -123,17 +121,17 @@ func (s *resource) get(namespace, name string) *Item {
 	return it
 }
 
-// extent is how many items there are, when they changed last, and when one went last.
+// extent returns the number of items, and the revisions of the last change and of the last delete.
 func (s *resource) extent() (items int, changed, removed int64) {
 	s.trees.RLock()
 	defer s.trees.RUnlock()
 	return s.items.Len(), s.changed, s.removed
 }
 
-// indexed says that there are fields that have an index.
+// indexed says that some field has an index.
 func (s *resource) indexed() bool { return len(*s.keys.Load()) > 0 }
 
-// setStorage takes over what the catalogue says of the key.
+// setStorage takes the selectable fields and indexes from the catalogue.
 func (s *resource) setStorage(st *kinds.Storage) {
 	var keys []string
 	if st != nil && len(st.Indexed) > 0 {
@@ -148,7 +146,7 @@ func (s *resource) setStorage(st *kinds.Storage) {
 	s.storage.Store(st)
 }
 
-// set puts an item in place of an older one, or removes that one (nil).
+// set replaces an older item by it, or removes the older one if it is nil.
 func (s *resource) set(it, old *Item) {
 	s.count(it, old)
 	if it != nil {
@@ -165,7 +163,7 @@ func (s *resource) set(it, old *Item) {
 	s.relabel(it, old)
 }
 
-// indexOf is the index of the fields of some items.
+// indexOf makes the index of the fields of items.
 func (s *resource) indexOf(all *items) *postings {
 	if s.indexed() && !s.internal {
 		return index(all, fieldTerms(*s.keys.Load()), nil, never)
@@ -173,7 +171,7 @@ func (s *resource) indexOf(all *items) *postings {
 	return newPostings()
 }
 
-// refresh follows the catalogue: selectable fields of custom resources may change.
+// refresh follows the catalogue: the selectable fields of custom resources may change.
 func (s *resource) refresh(st *kinds.Storage) {
 	old := s.storage.Load()
 	if old == st {
@@ -181,7 +179,7 @@ func (s *resource) refresh(st *kinds.Storage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state() // which readers are given while the index is not that of the fields
+	s.state() // readers get it until the new index is made
 	s.setStorage(st)
 	if sameIndex(old, st) {
 		return
@@ -190,7 +188,7 @@ func (s *resource) refresh(st *kinds.Storage) {
 	s.alter(func() { s.index = made })
 	s.watchers.each(func(w *Watcher) {
 		if w.is(catchingUp) {
-			return // it is given a place when it has caught up
+			return // it gets a bucket when it has caught up
 		}
 		s.watchers.remove(w)
 		w.place = s.bucketFor(&w.scope)
@@ -208,14 +206,14 @@ func sameIndex(a, b *kinds.Storage) bool {
 		})
 }
 
-// apply takes the resource's changes of one batch, in revision order.
+// apply takes the changes of one batch, in revision order.
 func (s *resource) apply(changes []*sqlstore.Change, now int64) {
 	if f := s.applied(changes, now); f != nil {
 		f.start(s.hub)
 	}
 }
 
-// applied is apply, but for what the watchers with hooks are to be told.
+// applied is apply, and leaves the watchers with hooks to the fanOut that it returns.
 func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +222,7 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	for _, ch := range changes {
 		it := s.itemOf(ch)
 		if listed && !ch.Deleted {
-			it.Meta() // here, as the indexes want it below, where readers wait
+			it.Meta() // the indexes need it below, where readers wait
 		}
 		events = append(events, &Event{Item: it, at: now})
 	}
@@ -243,9 +241,9 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 	return s.watchers.wake()
 }
 
-// itemOf is the item of a change.
+// itemOf makes the item of a change.
 func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
-	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process wrote it
+	if ch.Aux != nil && !s.internal && ch.Unopened == nil && ch.Damaged == nil { // this process has encoded it
 		it = bareItem(&ch.Row, &s.home)
 		it.splice(nil, ch.Value)
 	} else {
@@ -258,7 +256,7 @@ func (s *resource) itemOf(ch *sqlstore.Change) (it *Item) {
 	return it
 }
 
-// take puts the item of a change in its place, and completes its event.
+// take enters the item of a change, and completes its event.
 func (s *resource) take(ch *sqlstore.Change, e *Event) {
 	it := e.Item
 	old, _ := s.items.Get(it)
@@ -277,8 +275,7 @@ func (s *resource) take(ch *sqlstore.Change, e *Event) {
 	s.changed = ch.Revision
 }
 
-// rewind makes the state at an earlier revision by undoing recent events, or
-// returns nil if they do not reach back so far.
+// rewind makes the state at an earlier revision by undoing recent events. It returns nil if they do not reach back so far.
 func (s *resource) rewind(revision int64) *state {
 	s.mu.Lock()
 	if revision < s.recent.floor {
@@ -297,14 +294,14 @@ func (s *resource) rewind(revision int64) *state {
 			items.Delete(e.Item)
 		}
 	}
-	return &state{changed: revision, items: items, corrupt: true, of: &s.readers} // some of them may be
+	return &state{changed: revision, items: items, corrupt: true, of: &s.readers} // some may be
 }
 
 func (s *resource) keyOf(it *Item) sqlstore.Key {
 	return sqlstore.Key{Resource: s.key, Namespace: it.Namespace, Name: it.Name}
 }
 
-// resource is what serves the resource's objects in their stored version, or nil.
+// resource is the kind of the objects in their stored version, or nil.
 func (s *resource) resource() *kinds.Resource {
 	if s.core.catalogue == nil || s.internal {
 		return nil
@@ -312,7 +309,7 @@ func (s *resource) resource() *kinds.Resource {
 	return s.core.catalogue.ByStorage(s.key)
 }
 
-// read makes an item of a row as it lies in the table.
+// read makes an item of a row of the table.
 func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
 	it := bareItem(row, &s.home)
 	switch {
@@ -324,7 +321,7 @@ func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
 	return it
 }
 
-// count keeps track of the items that cannot be read.
+// count keeps corrupt up to date.
 func (s *resource) count(it, old *Item) {
 	if old != nil && old.Corrupt != nil {
 		delete(s.corrupt, [2]string{old.Namespace, old.Name})
@@ -341,15 +338,14 @@ func (s *resource) count(it, old *Item) {
 	}
 }
 
-// A cache file is sealed, so its objects are as its writer had them in memory. No server has unpacked them since they were
-// packed, perhaps weeks and several files before: bytes that memory has damaged meanwhile would end each start that
-// meets them. So what cannot be unpacked is read from its row once more.
-
-// restoreFor bounds how long who meets such an object waits for the database.
+// restoreFor bounds how long a reader of a damaged object waits for the database.
 const restoreFor = 10 * time.Second
 
-// restore reads an object from its row whose packed body does not come back, which is its body from then on. It
-// is nil where that cannot be, or the row is another object's. Callers may hold the locks of the resource.
+// restore reads an object from its row if its packed body cannot be unpacked, and makes the result its body. It returns nil
+// if it cannot read the row, or if the row is another object's. Callers may hold the locks of the resource.
+//
+// The seal of a cache file shows that its objects are as its writer had them in memory. But objects may go from file to file
+// for weeks without being unpacked, and memory that damages one meanwhile must not end every later start.
 func (s *resource) restore(it *Item, b *body) (made *body) {
 	from := s.core.rows.Load()
 	if from == nil {
@@ -362,9 +358,7 @@ func (s *resource) restore(it *Item, b *body) (made *body) {
 			if rows[i].Revision != it.Revision || rows[i].Key != s.keyOf(it) {
 				continue
 			}
-			row := rows[i]
-			row.Value = bytes.Clone(row.Value)
-			if one := s.read(&row, nil); one.Corrupt == nil && one.head == it.head && one.Size() == int(b.size) {
+			if one := s.read(&rows[i], nil); one.Corrupt == nil && one.head == it.head && one.Size() == int(b.size) {
 				made = one.body.Load()
 			}
 		}
@@ -391,8 +385,7 @@ func (s *resource) sealed() (list []*Item) {
 	return list
 }
 
-// reread puts an item that can be read in the place of what it was; false if there is
-// another one by now.
+// reread replaces a corrupt item by one that can be read. It returns false if the object has changed since.
 func (s *resource) reread(old, it *Item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -405,21 +398,20 @@ func (s *resource) reread(old, it *Item) bool {
 	return true
 }
 
-// labelBuild is an index of labels in the making. Items change meanwhile.
+// labelBuild is an index of labels that is being built, while items change.
 type labelBuild struct{ meanwhile []moved }
 
-// moved is an item that took the place of an older one; either may be nil.
+// moved is an item that replaced an older one; either may be nil.
 type moved struct{ it, old *Item }
 
-// Bounds of what is kept of the changes that come while labels are indexed.
+// Bounds for the changes that come while labels are indexed.
 const (
-	fewMoved  = 256     // so many are entered while writers wait
-	mostMoved = 1 << 20 // with more, the index is given up
-	mostTurns = 32      // of entering what came during the last one
+	fewMoved  = 256     // entered while writers wait
+	mostMoved = 1 << 20 // with more changes the build stops
+	mostTurns = 32      // of entering the changes of the turn before
 )
 
-// indexLabels lets an index of labels be made, if there is none and nobody is at it. Readers
-// look at all items until it is there.
+// indexLabels starts to build an index of labels, unless there is one or it is being built. Until it is done, readers scan.
 func (s *resource) indexLabels() {
 	if s.internal || s.wantIndex.Swap(true) {
 		return
@@ -427,8 +419,8 @@ func (s *resource) indexLabels() {
 	s.hub.start(s.buildLabels)
 }
 
-// buildLabels makes the index out of what is published, beside the lock. What comes meanwhile
-// is entered in turns, each shorter than the one before; of the last few writers wait.
+// buildLabels builds the index from the current state, without holding mu. It enters the changes that come meanwhile in
+// turns, each shorter than the one before; writers wait only for the last few.
 func (s *resource) buildLabels() {
 	b := &labelBuild{}
 	s.mu.Lock()
@@ -453,11 +445,11 @@ func (s *resource) buildLabels() {
 	}
 }
 
-// finish publishes the index if little is missing. Otherwise it returns what is, and more.
+// finish publishes the index if little is missing. Otherwise it returns the missing changes.
 func (s *resource) finish(b *labelBuild, labels *postings, turn int) (some []moved, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.build != b { // the items are others now, or too many changed
+	if s.build != b { // everything was loaded again, or too many items changed
 		return nil, false
 	}
 	some, b.meanwhile = b.meanwhile, nil
@@ -476,8 +468,7 @@ func (s *resource) finish(b *labelBuild, labels *postings, turn int) (some []mov
 	return nil, false
 }
 
-// dropBuild gives an index up; the next reader who would use one begins anew. The resource's
-// mu is held.
+// dropBuild stops the build; the next reader that needs the index starts another. The caller holds mu.
 func (s *resource) dropBuild(b *labelBuild) {
 	if s.build == b {
 		s.build = nil
@@ -485,8 +476,7 @@ func (s *resource) dropBuild(b *labelBuild) {
 	}
 }
 
-// relabel keeps the labels' index in step with a change, or the one in the making. The
-// resource's mu is held.
+// relabel enters a change into the index of labels, or notes it for the build. The caller holds mu.
 func (s *resource) relabel(it, old *Item) {
 	switch b := s.build; {
 	case s.labels != nil:
@@ -499,8 +489,8 @@ func (s *resource) relabel(it, old *Item) {
 	}
 }
 
-// forgetLabels is for when the items are all others. It returns whether an index was there, or
-// in the making. The resource's mu is held.
+// forgetLabels drops the index of labels, as all items are replaced. It returns whether there was an index or a build. The
+// caller holds mu.
 func (s *resource) forgetLabels() (had bool) {
 	had = s.wantIndex.Swap(false)
 	s.labels, s.build = nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Snapshot is one storage's live items at one revision. O(1), immutable.
+// Snapshot is the live items of one storage at one revision. It costs O(1) and never changes.
 type Snapshot struct {
 	Revision int64
 
@@ -21,17 +21,17 @@ type readers struct {
 	pins       pins
 	clock      func() time.Time
 	keys       atomic.Pointer[[]string] // posting keys of the selectable fields, "" where there is no index
-	wantLabels func()                   // has an index of labels made, unless there is one
+	wantLabels func()                   // starts to index labels, unless they are indexed
 }
 
-// state is a state of a resource that never changes.
+// state is an immutable state of a resource.
 type state struct {
-	changed int64 // the state is that of every revision from here to the next change
-	removed int64 // no item has gone since
+	changed int64 // the state is valid from this revision to the next change
+	removed int64 // no item was deleted since
 	items   *btree.BTreeG[*Item]
-	index   *postings // of fields; nil: none are indexed
-	labels  *postings // nil: not indexed, or not yet
-	corrupt bool      // some of items cannot be read, or may not
+	index   *postings // of fields; nil if none is indexed
+	labels  *postings // nil if not indexed, or not yet
+	corrupt bool      // some items may be corrupt
 	keys    *[]string // posting keys of the fields in index
 	of      *readers
 }
@@ -59,16 +59,15 @@ func (v *state) get(namespace, name string) *Item {
 	return it
 }
 
-// Position is a place in key order: before the first key that is not less. The zero
-// Position is the beginning.
+// Position is a place in key order, before the first key that is not less. The zero Position is the beginning.
 type Position struct {
 	Namespace, Name string
 }
 
-// After is the position behind a key.
+// After is the position right after a key.
 func After(namespace, name string) Position { return Position{namespace, name + "\x00"} }
 
-// within moves a position to the beginning of a namespace, if it lies before.
+// within moves a position that is before a namespace to its beginning.
 func (p Position) within(namespace string) Position {
 	if namespace != "" && p.Namespace < namespace {
 		return Position{Namespace: namespace}
@@ -108,7 +107,7 @@ func ascend(all *items, namespace string, from Position, fn func(*Item) bool) {
 	})
 }
 
-// Count says how many items of a namespace ("" for all) are at a position or after it.
+// Count counts the items of a namespace ("" for all) from a position on.
 func (s *Snapshot) Count(namespace string, from Position) int {
 	if s.v == nil {
 		return 0
@@ -129,10 +128,10 @@ func rank(all *items, beyond func(*Item) bool) int {
 	})
 }
 
-// Sound says that all items can be read, as far as it is known.
+// Sound says that no item is known to be corrupt.
 func (s *Snapshot) Sound() bool { return s.v != nil && !s.v.corrupt }
 
-// pins are snapshots that are kept for clients that read a list in pages.
+// pins are states that are kept for clients that read a list in pages.
 type pins struct {
 	mu   sync.Mutex
 	list []pin
@@ -192,17 +191,16 @@ func (ps *pins) find(revision int64) *state {
 	return nil
 }
 
-// Selection is what a filter selects of a snapshot, for one namespace or all. Which way is the
-// shortest is settled when it is made: by key, by index, or by looking at all. It may be read in
-// parts, and is for one reader at a time. Of the state that the snapshot is of it holds no more
-// than what it reads: the tree of all items, or the items of one term.
+// Selection is the items of a snapshot that a filter selects, in one namespace or all. Snapshot.Selection decides how to find
+// them: by key, by an index, or by a scan. A Selection may be read in parts, by one reader at a time. It keeps only the part
+// of the snapshot alive that it reads: the tree of all items, or the items of one term.
 type Selection struct {
 	matcher   matcher
 	namespace string
-	only      *Item   // the one that is selected, if its key is known
-	entries   entries // else these are looked through
-	all       bool    // they are what the filter asks for
-	items     *items  // looked through if there are no entries; nil: nothing is selected
+	only      *Item   // the only candidate, if the filter fixes its key
+	entries   entries // else the candidates, of one term
+	all       bool    // all entries are selected
+	items     *items  // else all items; nil: nothing is selected
 }
 
 // Select calls fn in key order with the items that a filter selects, for one
@@ -211,7 +209,7 @@ func (s *Snapshot) Select(f *Filter, namespace string, from Position, fn func(*I
 	s.Selection(f, namespace).Ascend(from, fn)
 }
 
-// Selection is what a filter selects, for one namespace or all ("").
+// Selection returns the items that a filter selects, for one namespace or all ("").
 func (s *Snapshot) Selection(f *Filter, namespace string) *Selection {
 	out := &Selection{matcher: matcher{Filter: f}, namespace: namespace}
 	if s.v == nil {
@@ -225,7 +223,7 @@ func (s *Snapshot) Selection(f *Filter, namespace string) *Selection {
 		out.namespace = ns
 	}
 	if name, ok := f.pinned(FieldName); ok {
-		// Where no namespace is named, only objects of cluster scope have none.
+		// Without a namespace the key is that of an object of cluster scope, if there is one.
 		it := s.v.get(out.namespace, name)
 		if it != nil || out.namespace != "" {
 			out.only = it
@@ -244,7 +242,7 @@ func (s *Snapshot) Selection(f *Filter, namespace string) *Selection {
 	return out
 }
 
-// Ascend calls fn in key order with what is selected from a position on, until fn returns false.
+// Ascend calls fn in key order with the selected items from a position on, until fn returns false.
 func (s *Selection) Ascend(from Position, fn func(*Item) bool) {
 	switch {
 	case s.only != nil:
@@ -273,7 +271,7 @@ func (s *Selection) ascendEntries(from Position, fn func(*Item) bool) {
 	})
 }
 
-// entries are those of a term.
+// entries are the entries of a term in the index of fields or of labels.
 func (v *state) entries(of term) entries {
 	if of.field() {
 		return v.index.of(of)
@@ -281,16 +279,16 @@ func (v *state) entries(of term) entries {
 	return v.labels.of(of)
 }
 
-// fewEntries is how many entries are looked at sooner than the items of a namespace are counted.
+// fewEntries is up to how many entries are read without counting the items of the namespace.
 const fewEntries = 32
 
-// best are the entries of the index key that has the fewest, if that beats the plain way.
+// best returns the shortest entries of the filter's index keys, if reading them is cheaper than a scan.
 func (s *Snapshot) best(f *Filter, namespace string) (best entries, ok bool) {
-	if s.v.corrupt { // indexes do not have what cannot be read
+	if s.v.corrupt { // corrupt items are in no index
 		return best, false
 	}
 	var keys []string
-	if s.v.index != nil && s.v.keys == s.v.of.keys.Load() { // else the filter's fields are others than those of the index
+	if s.v.index != nil && s.v.keys == s.v.of.keys.Load() { // else the index is of other fields than the filter
 		keys = *s.v.keys
 	}
 	for _, k := range f.postings(keys, s.v.labels != nil) {

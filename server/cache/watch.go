@@ -15,8 +15,7 @@ import (
 // ErrSlow ends a watch whose reader has fallen too far behind.
 var ErrSlow = errors.New("watcher is too slow")
 
-// What may be queued for one watcher, as deliveries and as bytes of their objects. Nothing
-// more is queued for a watcher whose queue is full: it has to catch up.
+// Bounds of a watcher's queue: deliveries, and bytes of their objects. A watcher whose queue is full has to catch up.
 const (
 	maxQueue      = 512
 	maxQueueBytes = 512 << 10
@@ -27,18 +26,18 @@ const (
 //	synced      it is in a bucket of its resource, and events are queued for it as they come
 //	catchingUp  nothing is queued for it. Take reads what it missed: from the event log, which all watchers share, or, where
 //	            that no longer reaches back far enough, from the store's log (history)
-//	ended       nothing comes any more. Take returns what is queued, and then why it ended
+//	ended       nothing more is queued. Take returns what is queued, and then the reason
 //
 // A watcher begins synced (WatchNow) or catching up (Watch). From synced it goes to catchingUp when its queue is full
-// (push), and back when it has read all of the event log (catchUp). EndSlow, a reload and End end it; whatever End
-// ends may catch up before.
+// (push), and back when it has read all of the event log (catchUp). EndSlow, a reload and End end it; a watcher that End
+// ends may catch up first.
 const (
 	synced uint32 = iota
 	catchingUp
 	ended
 )
 
-// hub is what the watchers of all storages share.
+// hub is what the streams of all storages share.
 type hub struct {
 	revision atomic.Int64  // the newest one applied
 	replays  chan struct{} // held while a page of the store's log is read for a watcher
@@ -64,19 +63,19 @@ func (h *hub) close() {
 	h.running.Wait()
 }
 
-// isClosed says that a goroutine that takes long should give up.
+// isClosed says that a goroutine that takes long should stop.
 func (h *hub) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
 }
 
-// stream is what happens to the objects of one storage: the recent events, and the watchers of those to come.
+// stream is the events of one storage: the log of the recent ones, and the watchers of those to come.
 type stream struct {
 	readers
 	hub   *hub
 	key   string
-	parse func(row *sqlstore.Row) *Item // makes an item of a row as it lies in the table
+	parse func(row *sqlstore.Row) *Item // makes an item of a row of the table
 
 	mu         sync.Mutex // held while the resource changes, and to watch from a known point
 	recent     eventLog
@@ -84,20 +83,18 @@ type stream struct {
 	generation int64 // counts the calls of end
 }
 
-// Scope is what a watcher wants to see of a storage.
+// Scope is the part of a storage that a watcher sees.
 type Scope struct {
 	Namespace string // "": all
 	Name      string // "": all
 	Filter    *Filter
 	Group     Group // of watchers on the same connection; may be nil
-	// Log is where a watcher reads changes that memory no longer has, if sending the
-	// initial objects took it so long. Nil: the watcher is ended with ErrSlow instead, and
-	// is told of objects that can be decrypted again, out of order.
+	// Log is where a watcher reads changes that memory no longer has, if it took that long to send the initial objects. Nil:
+	// the watcher ends with ErrSlow instead, and gets objects that can be decrypted again as added, out of order.
 	Log Log
 }
 
-// Watcher receives the changes of a scope in revision order. It belongs to one
-// goroutine, which must Stop it.
+// Watcher receives the changes of a scope in revision order. It is for one goroutine, which must Stop it.
 type Watcher struct {
 	stream *stream
 	scope  Scope
@@ -114,29 +111,29 @@ type Watcher struct {
 	mu     sync.Mutex
 	queue  []Delivery
 	held   int   // bytes of the objects in queue
-	reason error // why it has ended, or will end once it has caught up; nil: it goes on
-	begun  bool  // has been synced since it was made
-	woken  bool  // is in the resource's list of hits; guarded by the resource's mu
+	reason error // why it has ended, or will end once it has caught up; nil if neither
+	begun  bool  // has been synced
+	woken  bool  // is in watchers.hit; guarded by the stream's mu
 
-	seenUpTo int64 // while catching up: it has been given all events up to this revision; guarded by the resource's mu
+	seenUpTo int64 // while catching up: the revision up to which it has read all events; guarded by the stream's mu
 
 	given   int64    // the revision that Take returned last
-	history *history // set while it catches up from the store's log, when the resource does not know the watcher
+	history *history // set while it catches up from the store's log; then watchers does not have it
 
-	generation int64 // of the resource when it began
+	generation int64 // of the stream when it began
 }
 
 func (w *Watcher) is(state uint32) bool { return w.state.Load() == state }
 
-// fallBehind has the watcher catch up, unless it has ended. mu is held.
+// fallBehind makes a synced watcher catch up. The caller holds mu.
 func (w *Watcher) fallBehind() {
 	if w.is(synced) {
 		w.state.Store(catchingUp)
 	}
 }
 
-// caughtUp makes a watcher synced that has read all of the event log, or ends it where that is all it is to be given. It says
-// whether the watcher goes on.
+// caughtUp makes a watcher synced that has read all of the event log, or ends it if it has to end there. It returns whether
+// the watcher is synced.
 func (w *Watcher) caughtUp() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,14 +147,14 @@ func (w *Watcher) caughtUp() bool {
 	return w.is(synced)
 }
 
-// ends says that the watcher goes on no further than what it has to catch up with.
+// ends says that the watcher ends once it has caught up.
 func (w *Watcher) ends() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reason != nil
 }
 
-// end ends the watcher at once: Take fails from now on.
+// end ends the watcher at once: Take fails from here on.
 func (w *Watcher) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +165,7 @@ func (w *Watcher) end(err error) {
 	w.Wake()
 }
 
-// drain ends the watcher with err once it has been given what there is for it.
+// drain ends the watcher with err after it has received all events up to now.
 func (w *Watcher) drain(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,12 +178,11 @@ func (w *Watcher) drain(err error) {
 	w.Wake()
 }
 
-// Group is told of watchers that send by one connection, so that what they send can
-// go out together.
+// Group knows which watchers of one connection are about to send, so that their frames go out together.
 type Group interface {
-	AddWriter()    // a watcher is woken now, and will have something to send
-	RemoveWriter() // that watcher has it, or has nothing after all
-	ID() uint64    // tells groups apart; never 0
+	AddWriter()    // a watcher was woken and will send
+	RemoveWriter() // that watcher has sent, or had nothing to send
+	ID() uint64    // identifies the group; never 0
 }
 
 func (s *Scope) order() uint64 {
@@ -196,21 +192,21 @@ func (s *Scope) order() uint64 {
 	return s.Group.ID()
 }
 
-// What a watcher with a group does, as its signal says.
+// States of a watcher with a group, in signal.
 const (
-	busy   uint32 = iota // it takes and sends
-	idle                 // it waits for Ready
-	called               // its group has been told that it will have something to send
+	busy   uint32 = iota // takes and sends
+	idle                 // waits for Ready
+	called               // AddWriter was called for it
 )
 
-// Written must be called when what Take gave is about to be sent, or if there was nothing.
+// Written must be called when the deliveries of Take are about to be sent, or if Take returned none.
 func (w *Watcher) Written() {
 	if w.scope.Group != nil && w.signal.Swap(busy) == called {
 		w.scope.Group.RemoveWriter()
 	}
 }
 
-// bucketKey is the most selective thing known of a watcher's scope.
+// bucketKey is the most selective condition of a watcher's scope.
 type bucketKey struct {
 	kind uint8
 	a, b string
@@ -223,20 +219,20 @@ const (
 	bucketField           // a: index key, b: value
 )
 
-// watchers finds those that may want an event. Guarded by the resource's mu.
+// watchers finds the watchers that may see an event. It is guarded by the stream's mu.
 type watchers struct {
 	buckets map[bucketKey][]*Watcher
 	kinds   [bucketField + 1]int
-	hit     []*Watcher            // are signalled at the end of a batch
-	full    []*Watcher            // fell behind in this batch: they leave their buckets at its end
-	behind  map[*Watcher]struct{} // catch up from the event log, and so are in no bucket
+	hit     []*Watcher            // to be signalled at the end of the batch
+	full    []*Watcher            // fell behind in this batch, and leave their buckets at its end
+	behind  map[*Watcher]struct{} // catch up from the event log, and are in no bucket
 }
 
 func (ws *watchers) init() {
 	ws.buckets, ws.behind = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
 }
 
-// catchUp has a watcher read the event log, which has been given everything up to a revision.
+// catchUp makes a watcher that has received everything up to a revision read the event log.
 func (ws *watchers) catchUp(w *Watcher, upTo int64) {
 	w.seenUpTo = upTo
 	ws.behind[w] = struct{}{}
@@ -278,10 +274,10 @@ func (ws *watchers) count() (n int) {
 	return n
 }
 
-// in is how many watchers are in a bucket.
+// in is the number of watchers in a bucket.
 func (ws *watchers) in(k bucketKey) int { return len(ws.buckets[k]) }
 
-// each calls fn with every watcher there was at the call.
+// each calls fn with each watcher; fn may remove it.
 func (ws *watchers) each(fn func(*Watcher)) {
 	var all []*Watcher
 	for _, b := range ws.buckets {
@@ -295,8 +291,8 @@ func (ws *watchers) each(fn func(*Watcher)) {
 	}
 }
 
-// wake signals the watchers for which events were queued. Those with hooks are called by
-// the fanOut that it returns, which is nil if there are none.
+// wake signals the watchers that have new events in their queues. Those with hooks it leaves to the fanOut that it returns,
+// or nil if there are none.
 func (ws *watchers) wake() *fanOut {
 	for i, w := range ws.full {
 		ws.remove(w)
@@ -329,7 +325,7 @@ func (ws *watchers) wake() *fanOut {
 	return f
 }
 
-// bucketFor places a watcher.
+// bucketFor returns the bucket of a scope.
 func (s *stream) bucketFor(sc *Scope) bucketKey {
 	name, namespace := sc.Name, sc.Namespace
 	if n, ok := sc.Filter.pinned(FieldName); ok && name == "" {
@@ -354,7 +350,7 @@ func (s *stream) bucketFor(sc *Scope) bucketKey {
 	return bucketKey{}
 }
 
-// dispatch gives an event to the watchers that want it.
+// dispatch queues an event for the watchers that see it.
 func (s *stream) dispatch(e *Event) {
 	ws := &s.watchers
 	if len(ws.buckets) == 0 {
@@ -376,7 +372,7 @@ func (s *stream) dispatch(e *Event) {
 	}
 }
 
-// offerFields reaches the watchers of the field's value now and of that before.
+// offerFields offers an event to the watchers of the fields' values, present and previous.
 func (s *stream) offerFields(e *Event) {
 	now := e.Item.fieldMeta().Fields
 	var was []string
@@ -397,7 +393,7 @@ func (s *stream) offerFields(e *Event) {
 func (s *stream) offer(k bucketKey, e *Event) {
 	for _, w := range s.watchers.buckets[k] {
 		if !w.is(synced) {
-			continue // since an earlier event of the batch
+			continue // it fell behind earlier in the batch
 		}
 		if d, ok := w.sees(e); ok {
 			if !w.push(d) {
@@ -413,7 +409,7 @@ func (s *stream) offer(k bucketKey, e *Event) {
 	}
 }
 
-// sees translates an event for the watcher.
+// sees returns an event as the watcher sees it, if it does.
 func (w *Watcher) sees(e *Event) (Delivery, bool) {
 	it := e.Item
 	if it.Revision <= w.after ||
@@ -426,7 +422,7 @@ func (w *Watcher) sees(e *Event) (Delivery, bool) {
 	return Delivery{Event: e, Type: t, Unsure: ok && (f.unsure(it) || e.Prev != nil && f.unsure(e.Prev))}, ok
 }
 
-// push queues a delivery for its watcher; false: its queue is full, and it has to catch up.
+// push queues a delivery. It returns false if the queue is full and the watcher has to catch up.
 func (w *Watcher) push(d Delivery) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -443,7 +439,7 @@ func (w *Watcher) push(d Delivery) bool {
 	return true
 }
 
-// Ready is signalled when Take may have something new. It is called to wait for that.
+// Ready is signalled when Take may return something new. Call it only to wait.
 func (w *Watcher) Ready() <-chan struct{} {
 	if w.scope.Group != nil {
 		w.signal.CompareAndSwap(busy, idle)
@@ -457,17 +453,17 @@ type Log interface {
 	Floor() int64
 }
 
-// historyPage is how many changes of the log are read at once.
+// historyPage is how many changes of the store's log are read at once.
 const historyPage = 500
 
-// replaysMost is how many watchers have a page read at once: whoever asks for many
-// watches from far back waits for them, and not those who write.
+// replaysMost is how many watchers read a page at once: a client with many watches from far back waits for its own pages,
+// and does not delay writers.
 const replaysMost = 4
 
-// history is where a watcher is in the log, before it has reached memory.
+// history is the place of a watcher in the store's log, before it has reached the event log.
 type history struct {
 	log  Log
-	next int64 // the last revision read
+	next int64 // last revision that was read
 }
 
 func (s *stream) newWatcher(scope Scope, after int64) *Watcher {
@@ -486,9 +482,8 @@ func (w *Watcher) Wake() {
 	}
 }
 
-// Take returns the deliveries that wait, oldest first, and a revision up to which
-// the watcher has then been given everything in its scope, which never falls.
-// It does not wait for new ones; buf's memory is used again. Errors: ErrSlow,
+// Take returns the queued deliveries, oldest first, and a revision up to which the watcher has then received everything in
+// its scope. The revision never falls. Take does not wait for new deliveries, and reuses the memory of buf. Errors: ErrSlow,
 // ErrEnded, sqlstore.CompactedError, those of the log.
 func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, error) {
 	if w.history != nil {
@@ -497,8 +492,9 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	revision := w.stream.hub.revision.Load()
 	clear(buf)
 	w.mu.Lock()
-	// Others make a synced watcher catch up, or end it, and never the reverse. So one that is synced now was so when the
-	// revision was read, and all events up to that are, or were, in its queue. Of another one the queue alone is known.
+	// Other goroutines make a synced watcher catch up, or end it, and never the reverse. So a watcher that is synced now was
+	// synced when the revision was read, and all events up to it are, or were, in its queue. Of another watcher only the queue
+	// is known.
 	isSynced, behind := w.is(synced), w.is(catchingUp)
 	out := w.queue
 	if len(out) == 0 && behind {
@@ -517,7 +513,7 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 		w.begun = true
 		w.given = max(w.given, revision, w.after)
 	} else {
-		w.Wake() // there is more to be said
+		w.Wake() // Take has more to return
 	}
 	if n := len(out); n > 0 {
 		w.given = max(w.given, out[n-1].Revision())
@@ -532,7 +528,7 @@ func (w *Watcher) isBegun() bool {
 	return w.begun
 }
 
-// catchUp reads a page of the event log. A watcher that has read all of it is synced.
+// catchUp reads a page of the event log. After the last page the watcher is synced.
 func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 	s := w.stream
 	s.mu.Lock()
@@ -574,7 +570,7 @@ func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 	return out, w.given, nil
 }
 
-// page is as much of some events as may wait for a watcher.
+// page returns as many of the events as a queue may hold.
 func page(events []*Event) []*Event {
 	bytes := 0
 	for n, e := range events {
@@ -585,8 +581,7 @@ func page(events []*Event) []*Event {
 	return events
 }
 
-// replay reads one page of the log, and goes over to memory when that reaches back
-// far enough.
+// replay reads one page of the store's log, and changes to the event log once that reaches back far enough.
 func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
 	h := w.history
 	select {
@@ -616,7 +611,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 		w.history, w.after = nil, max(w.after, h.next)
 		s.watchers.catchUp(w, h.next)
 		if w.generation != s.generation {
-			w.drain(ErrEnded) // End found it nowhere
+			w.drain(ErrEnded) // End did not find it
 		}
 	}
 	w.Wake()
@@ -624,7 +619,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	return out, w.given, nil
 }
 
-// event makes an event of a change that was read from the log.
+// event makes an event of a change of the store's log.
 func (s *stream) event(ch *sqlstore.Change) *Event {
 	e := &Event{Type: Modified, Item: s.parse(&ch.Row)}
 	if ch.PrevRevision > 0 {
@@ -655,22 +650,20 @@ func (w *Watcher) Stop() {
 	w.mu.Unlock()
 }
 
-// ErrEnded is what Take says once all was taken of a storage that has ended.
+// ErrEnded is the error of Take after Cache.End, once the watcher has taken everything.
 var ErrEnded = errors.New("what was watched is served anew, or no more")
 
-// slowBytes is how many bytes of events that the event logs no longer hold may be queued,
-// for all watchers together.
+// slowBytes bounds the events that are queued, for all watchers together, but no longer in an event log.
 const slowBytes = 64 << 20
 
-// slowWatcher is a synced watcher whose queue holds events that the event log no longer does.
+// slowWatcher is a synced watcher whose queue holds events that the event log no longer has.
 type slowWatcher struct {
 	w      *Watcher
 	oldest int64 // revision of its first event
 	held   int
 }
 
-// slow lists the watchers of a resource whose queues hold events that the event log does not, and ends those that
-// cannot catch up any more.
+// slow lists the slow watchers of a stream, and ends those that cannot catch up any more.
 func (s *stream) slow() (slow []slowWatcher) {
 	s.mu.Lock()
 	floor := s.recent.floor
@@ -697,19 +690,17 @@ func (s *stream) slow() (slow []slowWatcher) {
 	return slow
 }
 
-// How many watchers are notified before other goroutines have their turn: few, or those
-// of a group, as what they send goes out together.
+// How many watchers are notified before the goroutine yields. Those of a group send together, so there it is more.
 const (
 	fanOutStep = 16
 	groupStep  = 128
 )
 
-// fanOut notifies watchers with hooks that they were given something. That may take a
-// while, and a writer waits for its answer meanwhile: so it is not done by whoever applies
-// changes, but by goroutines that end with it. They take half of the processors, so that
-// requests, and clients on the same machine, have the rest.
+// fanOut notifies watchers with hooks that Take has something new. That may take a while, and the writer waits for Apply, so
+// goroutines of their own do it. They use half of the processors and leave the others to requests, and to clients on the
+// same machine.
 type fanOut struct {
-	watchers []*Watcher // those of a group are neighbours
+	watchers []*Watcher // sorted by group, if any has one
 	step     int
 	next     atomic.Int64
 }
@@ -740,8 +731,7 @@ func (f *fanOut) run() {
 	}
 }
 
-// notifyTogether notifies the first watcher, and those that follow of its group. It
-// returns how many they were.
+// notifyTogether notifies the first watcher and those of the same group that follow it. It returns their number.
 func notifyTogether(watchers []*Watcher) (n int) {
 	g := watchers[0].scope.Group
 	if g != nil {
@@ -755,9 +745,8 @@ func notifyTogether(watchers []*Watcher) (n int) {
 	return n
 }
 
-// Hooks are called instead of a signal on Ready: Notify by a goroutine that can do what there
-// is to be done, Wake by others, with locks held. Neither may wait for anything. Both may be
-// called after Stop; Notify is not called after Close of the cache.
+// Hooks are called instead of a signal on Ready: Notify by a goroutine that may take and send, Wake by others, with locks
+// held. Neither may wait for anything. Both may be called after Stop; Notify is not called after Cache.Close.
 type Hooks interface {
 	Notify()
 	Wake()
@@ -768,18 +757,17 @@ type hookFuncs struct{ notify, wake func() }
 func (h hookFuncs) Notify() { h.notify() }
 func (h hookFuncs) Wake()   { h.wake() }
 
-// HookFuncs are hooks of two functions.
+// HookFuncs makes Hooks of two functions.
 func HookFuncs(notify, wake func()) Hooks { return hookFuncs{notify, wake} }
 
-// SetHooks sets what is called when Take may have something new.
+// SetHooks sets what is called when Take may return something new.
 func (w *Watcher) SetHooks(h Hooks) { w.hooks.Store(&h) }
 
-// InMemory says that Take returns what is queued, and reads neither the event log nor the store's. It is for the goroutine
-// that calls Take.
+// InMemory says that Take only returns what is queued, and reads neither the event log nor the store's log. It is for the
+// goroutine that calls Take.
 func (w *Watcher) InMemory() bool { return !w.is(catchingUp) }
 
-// reread gives an object that can be read now to a watcher that does not go by the log. The
-// resource's mu is held.
+// reread queues an object that can be read now for a watcher without a Scope.Log. The caller holds the stream's mu.
 func (w *Watcher) reread(it *Item) {
 	sc := &w.scope
 	if sc.Log != nil || sc.Namespace != "" && sc.Namespace != it.Namespace || sc.Name != "" && sc.Name != it.Name || !sc.Filter.Match(it) {

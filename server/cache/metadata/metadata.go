@@ -23,19 +23,18 @@ var (
 // skip is scan.Value at a depth: it checks the value at an index, and returns the index after it.
 func skip(b []byte, at, depth int) int { return scan.Loose.Value(b, at, scan.MaxDepth-depth) }
 
-// OwnerInfo is what the garbage collector needs to know of an object that others name as their owner.
+// OwnerInfo is what the garbage collector has to know of an object that others name as their owner.
 type OwnerInfo struct {
 	UID        string
 	Deleting   bool // metadata.deletionTimestamp is set: it waits for something before it goes
-	Foreground bool // it has the finalizer that waits for its dependents to go
-	Orphan     bool // it has the finalizer that waits for its dependents to forget it
+	Foreground bool // it has the finalizer foregroundDeletion
+	Orphan     bool // it has the finalizer orphan
 }
 
 // Owner is one of an object's references to owners.
 type Owner = packing.Owner
 
-// Meta is what the read path needs to know of an object. It is scanned from the
-// bytes, not decoded; its strings may be views of them.
+// Meta is what the read path needs of an object. It is scanned from the bytes, not decoded; its strings may be views of them.
 type Meta struct {
 	OwnerInfo
 	Labels            labels.Set
@@ -44,7 +43,7 @@ type Meta struct {
 
 	Storage *kinds.Storage // whose fields these are
 
-	metadata   part // where the metadata lies in the bytes
+	metadata   part // the place of the metadata in the bytes
 	finalizers part
 	owners     part
 }
@@ -120,7 +119,7 @@ func (m *Meta) readLabels(b []byte, at int) int {
 	})
 }
 
-// find fills the wanted fields whose paths lead through key at a depth.
+// find sets the wanted fields whose paths have key at a depth.
 func (m *Meta) find(b, key []byte, at, depth int, wanted uint64) int {
 	var below uint64
 	for left := wanted; left != 0; left &= left - 1 {
@@ -163,7 +162,7 @@ func ScanOwnerInfo(b []byte) *Meta {
 	return m
 }
 
-// part is where something lies in an object's bytes; the zero part is nowhere.
+// part is a range of an object's bytes; the zero part is none.
 type part struct{ from, to int32 }
 
 func (p part) of(b []byte) []byte {
@@ -184,7 +183,7 @@ func (m *Meta) Owners(dst []packing.Owner, b []byte, whole bool) []packing.Owner
 	return appendOwners(dst, m.owners.of(b), whole)
 }
 
-// ownerInfoMember reads a member of the metadata that OwnerInfo or Owners need, or passes over another.
+// ownerInfoMember reads a member of the metadata that OwnerInfo or Owners need, or skips another.
 func (m *Meta) ownerInfoMember(b, name []byte, at int) (end int) {
 	switch string(name) {
 	case "uid":
@@ -248,7 +247,7 @@ func readOwner(b []byte, at int) (o packing.Owner, end int) {
 	return o, end
 }
 
-// elements is scan.Elements for what may be no list.
+// elements is scan.Elements for a value that may not be a list.
 func elements(b []byte, at int, element func(at int) (end int)) int {
 	if at >= len(b) || b[at] != '[' {
 		return scan.Skip(b, at)

@@ -9,16 +9,16 @@ import (
 
 const rvKey = `"resourceVersion":`
 
-// layout says where in an encoded object the parts lie that the read path cuts at.
+// layout is the places in an encoded object at which the read path cuts.
 type layout struct {
 	head  int // index after `{"kind":...,"apiVersion":...,`; 1 if the object does not start so
-	insAt int // where the resourceVersion belongs
-	insTo int // end of a resourceVersion that stands there already; else insAt
+	insAt int // place of the resourceVersion
+	insTo int // end of an existing resourceVersion; else insAt
 	lead  bool
-	trail bool // a comma is needed before, after what is inserted
+	trail bool // a comma is needed before or after the insertion
 }
 
-// measure finds the layout without looking further into b than it must.
+// measure finds the layout, and reads no further into b than it has to.
 func measure(b []byte) (layout, error) {
 	l := layout{head: -1, insAt: -1}
 	start := scan.Space(b, 0)
@@ -50,8 +50,8 @@ func measure(b []byte) (layout, error) {
 	return l, nil
 }
 
-// measureMetadata finds the place after the uid, or that of a resourceVersion that
-// comes before or right after it. It returns an index behind what it has looked at.
+// measureMetadata finds the place after the uid, or that of a resourceVersion before or right after the uid. It returns an
+// index behind the bytes that it has read.
 func measureMetadata(b []byte, at int, l *layout) int {
 	last, uid, members := -1, false, 0
 	end := scan.Loose.Members(b, at, func(name scan.Name, at int) (int, bool) {
