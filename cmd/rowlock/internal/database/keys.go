@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption"
 )
 
-// WithKeys lends what decrypts values to a command, for as long as fn runs. Without a file
+// WithKeys calls fn with the keys that decrypt stored values, and closes them afterwards. Without a file of keys
 // nothing can be decrypted, and given is false.
 func WithKeys(ctx context.Context, path string, log *slog.Logger, fn func(keys sqlstore.Sealer, given bool) error) (err error) {
 	if path == "" {
@@ -48,7 +48,7 @@ func Decrypt(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) error
 	return ctx.Err()
 }
 
-// ExplainCompacted adds what helps when history was compacted while it was read.
+// ExplainCompacted adds a remedy to the error that history was compacted while it was read.
 func ExplainCompacted(err error) error {
 	var compacted *sqlstore.CompactedError
 	if errors.As(err, &compacted) {

@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// Mode says what opening a database may do to it.
+// Mode says whether opening a database may change its schema.
 type Mode int
 
 const (
@@ -31,10 +31,10 @@ const (
 	AsIs                // it must be there, with a schema that this binary knows
 )
 
-// opener opens the database that a --store URL names; rest is what follows the scheme.
+// opener opens the database of a --store URL; rest is the URL without its scheme.
 type opener func(ctx context.Context, url, rest string, how Mode, o DriverFlags) (sqlstore.Driver, error)
 
-// DriverFlags are the flags of serve that only one driver has a use for.
+// DriverFlags are the flags of serve that only one driver uses.
 type DriverFlags struct {
 	maxBytes         int64
 	checkpoint       string // "" as auto
@@ -62,7 +62,7 @@ func (o *DriverFlags) AddTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.lockTimeout, "postgres-lock-timeout", 5*time.Second, "how long a commit waits for those of other servers")
 }
 
-// flagError is what is wrong with another flag than --store.
+// flagError is an error about another flag than --store.
 type flagError struct {
 	flag string
 	err  error
@@ -110,7 +110,7 @@ var drivers = map[string]opener{
 	"memory":     openMemory,
 }
 
-// InMemoryURL names a database in memory: one for each process, and each time an empty one.
+// InMemoryURL is a database in memory: an empty one for each process.
 const InMemoryURL = "memory:"
 
 func IsInMemory(url string) bool { return strings.HasPrefix(url, InMemoryURL) }
@@ -149,7 +149,7 @@ func openSQLite(ctx context.Context, _, rest string, how Mode, o DriverFlags) (s
 	return sqlite.Open(ctx, path, sqlite.Config{Relaxed: relaxed, NoMigrate: how == AsIs, MaxBytes: o.maxBytes, NoCheckpoint: o.checkpoint == "off", Unsynced: o.Unsynced})
 }
 
-// SQLitePath is the file that a --store URL names, if it names one.
+// SQLitePath is the path of the file that a --store URL names; false if the URL names no file.
 func SQLitePath(url string) (string, bool) {
 	rest, ok := strings.CutPrefix(url, "sqlite:")
 	return strings.TrimPrefix(rest, "//"), ok
@@ -164,7 +164,7 @@ func openPostgres(ctx context.Context, url, rest string, how Mode, o DriverFlags
 	return postgres.Open(ctx, connection(url, rest), cfg)
 }
 
-// connection is what libpq would be given: the URL, or the keywords behind the scheme.
+// connection is the connection string for libpq: the URL, or the keywords after the scheme.
 func connection(url, rest string) string {
 	if strings.HasPrefix(rest, "//") {
 		return url
@@ -172,7 +172,7 @@ func connection(url, rest string) string {
 	return rest
 }
 
-// Open opens --store with nothing special.
+// Open opens a database with the default settings of its driver.
 func Open(ctx context.Context, url string, how Mode) (sqlstore.Driver, error) {
 	return OpenWith(ctx, url, how, DriverFlags{})
 }
@@ -202,8 +202,7 @@ func isScheme(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
 }
 
-// PublicURL is a store's URL without what must not be seen, and with what is not in it
-// but in variables and files.
+// PublicURL is a store's URL without secrets, and with settings that come from environment variables and files.
 func PublicURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch scheme {
@@ -218,8 +217,8 @@ func PublicURL(text string) string {
 	return "..."
 }
 
-// mayLeakPassword says that a URL may have parts of a password where others stand, because
-// a character of it was not escaped.
+// mayLeakPassword reports whether other parts of a URL may hold a piece of the password, because a character of it
+// is not escaped.
 func mayLeakPassword(text string) bool {
 	_, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -230,7 +229,7 @@ func mayLeakPassword(text string) bool {
 	return err != nil || strings.Count(authority, "@") > 1 || strings.ContainsAny(path, "@#") || strings.Contains(authority, "#")
 }
 
-// Files are those of an embedded database, which holds Secrets as they are unless they are encrypted.
+// Files are the files of an embedded database. They hold Secrets in plain text unless encryption is configured.
 func Files(flag, url string) []flagfile.File {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {
@@ -240,5 +239,5 @@ func Files(flag, url string) []flagfile.File {
 	return []flagfile.File{flagfile.New(flag, path), flagfile.New(flag, path+"-wal")}
 }
 
-// CacheFileOf is where the cache file of an SQLite database lies by default.
+// CacheFileOf is the default path of the cache file of an SQLite database.
 func CacheFileOf(database string) string { return database + "-cache" }

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Options are what all commands on a store share.
+// Options are the flags and outputs that all commands on a database share.
 type Options struct {
 	DataDir, Store string
 	Output         string
@@ -25,7 +25,7 @@ type Options struct {
 	Out, ErrOut    io.Writer
 }
 
-// AddTo gives a command and those below it the flags, and what to write to.
+// AddTo declares the flags for a command and its subcommands, and sets where they write to.
 func (o *Options) AddTo(cmd *cobra.Command) {
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		o.Out, o.ErrOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -48,7 +48,8 @@ func (o *Options) URL() string {
 	return "sqlite:" + filepath.Join(o.DataDir, "rowlock.db")
 }
 
-// With lends the store to fn. left says what an interruption leaves behind.
+// With opens the database, calls fn with it and closes it. left is the state that an interruption leaves, for the
+// error.
 func (o *Options) With(ctx context.Context, how Mode, left string, fn func(sqlstore.Driver) error) error {
 	d, err := Open(ctx, o.URL(), how)
 	if err != nil {
@@ -61,8 +62,7 @@ func (o *Options) With(ctx context.Context, how Mode, left string, fn func(sqlst
 	return Explain(ctx, err, left)
 }
 
-// Explain puts what an operator asked for, or can do, in place of what it looks
-// like from inside.
+// Explain replaces errors of the driver by errors that an operator can act on.
 func Explain(ctx context.Context, err error, left string) error {
 	var schema *sqlstore.SchemaError
 	switch {
@@ -80,7 +80,7 @@ func Explain(ctx context.Context, err error, left string) error {
 	return err
 }
 
-// Answer prints a result: v as JSON, or what table writes.
+// Answer prints a result: v as JSON, or the table that table writes.
 func (o *Options) Answer(out io.Writer, v any, table func(w io.Writer)) error {
 	if o.Output == "json" {
 		enc := json.NewEncoder(out)
@@ -93,13 +93,13 @@ func (o *Options) Answer(out io.Writer, v any, table func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// Progress shows how far work on rows is.
+// Progress shows how many rows are done.
 func (o *Options) Progress(what string) *progress.Line {
 	return progress.New(o.ErrOut, what, "rows")
 }
 
-// Rows is the progress of work on the rows of a store, of which there are about as many as it
-// says: those of history too where they are wanted.
+// Rows is the progress of work on the rows of a database, with history if that is wanted. Its total is an
+// estimate.
 func (o *Options) Rows(ctx context.Context, d sqlstore.Driver, what string, history bool) (*progress.Line, error) {
 	stats, err := d.Stats(ctx)
 	if err != nil {
@@ -123,5 +123,5 @@ func (o *Options) File(what string, f *os.File) *progress.Line {
 	return p
 }
 
-// Log is where commands say what an operator should see beside the answer.
+// Log writes messages for the operator to standard error.
 func (o *Options) Log() *slog.Logger { return slog.New(slog.NewTextHandler(o.ErrOut, nil)) }

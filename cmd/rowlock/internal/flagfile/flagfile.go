@@ -22,8 +22,8 @@ type File struct{ Flag, Path string }
 
 func New(flag, path string) File { return File{flag, path} }
 
-// Wrap is an error about the file, which names it and the flag. An error that names
-// the file already is told the flag alone.
+// Wrap returns an error about the file that names it and the flag. It adds only the flag to an error that names
+// the file already.
 func (s File) Wrap(err error) error {
 	switch {
 	case err == nil:
@@ -66,11 +66,11 @@ func (s File) Kubeconfig() (*clientcmdapi.Cluster, error) {
 	return known.Clusters[context.Cluster], nil
 }
 
-// loosePermissions are the permissions that a file with a secret in it should give nobody but its owner.
+// loosePermissions are the permissions that nobody but the owner should have on a file with a secret in it.
 const loosePermissions = 0o066
 
-// WarnLoose says which of the files with secrets others than their owner may read or
-// write. They are used all the same: whoever runs the server may have reasons.
+// WarnLoose warns about files with secrets that other users than their owner may read or write. The server uses
+// them all the same: its operator may have reasons.
 func WarnLoose(log *slog.Logger, files ...File) {
 	for _, f := range files {
 		if f.Path == "" {

@@ -108,7 +108,7 @@ func (o *atOptions) run(cmd *cobra.Command, when, command []string) error {
 	return err
 }
 
-// describe says which revision is looked at, and how it was found.
+// describe names the revision that is shown, and the moment that it was found by.
 func describe(said string, m moments.Moment, revision int64) string {
 	if m.Revision > 0 {
 		return said
@@ -116,7 +116,7 @@ func describe(said string, m moments.Moment, revision int64) string {
 	return fmt.Sprintf("%s: revision %d", said, revision)
 }
 
-// child runs a program and passes its exit code on.
+// child runs a program and returns its exit code as an error.
 func (o *atOptions) child(cmd *cobra.Command, env []string, program string, args []string) error {
 	// The terminal sends its signals to the child, too: it is not killed, and decides itself.
 	run := exec.CommandContext(context.WithoutCancel(cmd.Context()), program, args...)
@@ -137,7 +137,7 @@ func (o *atOptions) child(cmd *cobra.Command, env []string, program string, args
 	return cli.ExitCode(exit.ExitCode())
 }
 
-// childTimeout is how long a child has after this program was told to end.
+// childTimeout is how long a child may take to end after it got SIGTERM.
 const childTimeout = 10 * time.Second
 
 func wait(ctx context.Context, process *os.Process, ended <-chan error) error {

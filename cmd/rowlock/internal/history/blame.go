@@ -86,7 +86,7 @@ func (o *blameOptions) run(ctx context.Context, out, notes io.Writer, args []str
 	return o.draw(out, notes, trace, origins)
 }
 
-// trace goes back through the revisions. An object that is deleted is shown as it was last.
+// trace reads revisions, newest first. Of a deleted object it shows the last state.
 func (o *blameOptions) trace(ctx context.Context, c *cluster.Client, t cluster.Target, at moments.Moment) (*blame.Tracer, error) {
 	trace := &blame.Tracer{}
 	// Small pages: few revisions explain most objects.

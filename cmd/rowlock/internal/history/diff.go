@@ -121,7 +121,7 @@ func (o *diffOptions) between(ctx context.Context, c *cluster.Client, t cluster.
 	return o.compare(t, old, now, from.Say(o.now), to.Say(o.now))
 }
 
-// last compares the newest write with the one before.
+// last compares the object before and after its newest write.
 func (o *diffOptions) last(ctx context.Context, c *cluster.Client, t cluster.Target) (string, error) {
 	var list []*revisions.Revision
 	first := true // of the object's past, as far as is known
@@ -158,7 +158,7 @@ func (o *diffOptions) compare(t cluster.Target, old, now *revisions.Revision, ol
 	return shown.SafeLines(shown.Diff(oldName, oldText, newName, newText)), nil
 }
 
-// side is one half of a diff: a name and a text. An object that was not there has none.
+// side returns the name and the text of one side of a diff. The text is empty if the object did not exist.
 func (o *diffOptions) side(t cluster.Target, r *revisions.Revision, when string) (name, text string, err error) {
 	if r == nil {
 		return fmt.Sprintf("%s\t%s (not there)", t, when), "", nil

@@ -21,13 +21,12 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 )
 
-// Commands are those that look at the past of a cluster, or bring it back. They ask
-// the API with the rights of a kubeconfig's user, and know nothing of databases.
+// Commands are the commands that show the history of a cluster's objects, or restore them.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{historyCommand(), diffCommand(), blameCommand(), atCommand(), undeleteCommand(), restoreCommand()}
 }
 
-// PluginCommand is what kubectl calls for `kubectl rowlock`.
+// PluginCommand is the command that kubectl runs for `kubectl rowlock`.
 func PluginCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           program.HistoryPlugin,
@@ -43,15 +42,15 @@ func PluginCommand() *cobra.Command {
 	return root
 }
 
-// CompletionCommand answers what kubectl asks when a command line of the plugin is to be
-// completed: arguments in, suggestions out.
+// CompletionCommand completes a command line of the plugin for kubectl: it takes the arguments and prints
+// suggestions.
 func CompletionCommand() *cobra.Command {
 	root := PluginCommand()
 	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
 	return root
 }
 
-// options are what the commands about the past share.
+// options are the flags that all commands about history share.
 type options struct {
 	cluster cluster.Flags
 	color   string
@@ -68,7 +67,7 @@ func (o *options) screen(out io.Writer) (screen.Screen, error) {
 	return screen.Of(out, o.color, os.Getenv)
 }
 
-// moment reads a flag that is a moment; "" is none.
+// moment parses a flag whose value is a moment; "" is none.
 func (o *options) moment(flag, text string) (moments.Moment, error) {
 	if text == "" {
 		return moments.Moment{}, nil
@@ -91,7 +90,7 @@ func (o *options) look(ctx context.Context, args []string) (c *cluster.Client, a
 	return c, all, names, err
 }
 
-// targets are the objects that arguments name, which are one at least.
+// targets are the objects that the arguments name, at least one.
 func (o *options) targets(ctx context.Context, args []string) (c *cluster.Client, all *cluster.Resources, targets []cluster.Target, err error) {
 	c, all, names, err := o.look(ctx, args)
 	if err == nil {
@@ -103,8 +102,8 @@ func (o *options) targets(ctx context.Context, args []string) (c *cluster.Client
 	return c, all, targets, err
 }
 
-// stateAt is what an object was at a moment; nil where it was not there, but the server
-// knows that. A server that does not keep as much is an error.
+// stateAt is the state of an object at a moment; nil if it did not exist then. It is an error if the server's
+// history does not reach that far.
 func stateAt(ctx context.Context, c *cluster.Client, t cluster.Target, m moments.Moment) (*revisions.Revision, error) {
 	r, err := revisions.Get(ctx, c, t, m)
 	if apierrors.IsNotFound(err) {

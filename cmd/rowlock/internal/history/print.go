@@ -16,13 +16,13 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// printer writes revisions one by one: a past may be longer than memory.
+// printer writes revisions one by one, as the history may be larger than memory.
 type printer interface {
 	add(r *revisions.Revision) error
 	end() error
 }
 
-// print writes revisions as the server gave them, newest first.
+// print writes revisions as the server sends them, newest first.
 func (o *historyOptions) print(ctx context.Context, p printer, c *cluster.Client, targets []cluster.Target) error {
 	for _, t := range targets {
 		_, err := o.each(ctx, c, t, func(r *revisions.Revision) (bool, error) { return true, p.add(r) })
@@ -85,7 +85,7 @@ type rowPrinter struct {
 	n int
 }
 
-// rowsPerFlush is how many rows are held to make their columns as wide as each other.
+// rowsPerFlush is how many rows are aligned with each other.
 const rowsPerFlush = 1000
 
 func newTable(out io.Writer) *tabwriter.Writer {

@@ -98,8 +98,8 @@ func (o *historyOptions) run(ctx context.Context, out io.Writer, args []string) 
 	return fmt.Errorf("--output %q: want json, yaml or wide", o.output)
 }
 
-// each calls do for the past of one object, newest first, until it answers false. An object
-// without one is an error.
+// each calls do for the revisions of one object, newest first, until do returns false. An object without revisions
+// is an error.
 func (o *historyOptions) each(ctx context.Context, c *cluster.Client, t cluster.Target, do func(*revisions.Revision) (bool, error)) (more bool, err error) {
 	known := false
 	more, err = revisions.List(ctx, c, t, o.query, func(r *revisions.Revision) (bool, error) {
@@ -112,11 +112,11 @@ func (o *historyOptions) each(ctx context.Context, c *cluster.Client, t cluster.
 	return more, err
 }
 
-// maxDrawn is how much is held of the past of one object to draw it, in bytes: a line of time
-// begins with the oldest write, which comes last.
+// maxDrawn bounds the bytes of one object's revisions that are held for drawing: the drawing begins with the
+// oldest revision, which arrives last.
 const maxDrawn = 64 << 20
 
-// collect is the past of one object, newest first, as much of it as is held.
+// collect returns the revisions of one object, newest first, up to maxDrawn bytes.
 func (o *historyOptions) collect(ctx context.Context, c *cluster.Client, t cluster.Target) (list []revisions.Revision, more bool, err error) {
 	held := 0
 	more, err = o.each(ctx, c, t, func(r *revisions.Revision) (bool, error) {
@@ -149,7 +149,7 @@ func (o *historyOptions) draw(ctx context.Context, out io.Writer, c *cluster.Cli
 	return nil
 }
 
-// page writes the page, under its name only once it is whole.
+// page writes the page to a temporary file and renames it once it is complete.
 func (o *historyOptions) page(ctx context.Context, out io.Writer, args []string) error {
 	c, all, names, err := o.look(ctx, args)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/plan"
 )
 
-// planOptions are what undelete and restore share: a plan is tried, shown, and done if the
-// user wants it.
+// planOptions are the flags that undelete and restore share. Both make a plan, try it on the server, show it, and
+// carry it out after confirmation.
 type planOptions struct {
 	options
 	dryRun, yes bool
@@ -33,7 +33,8 @@ func (o *planOptions) addTo(cmd *cobra.Command) {
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 }
 
-// execute tries a plan, shows it, asks, and does it. What did not go is an exit code of 1.
+// execute tries a plan on the server, shows it, asks for confirmation and carries it out. The exit code is 1 if a
+// step fails.
 func (o *planOptions) execute(ctx context.Context, c *cluster.Client, p *plan.Plan) error {
 	s, err := o.screen(o.out)
 	if err != nil {
@@ -67,7 +68,7 @@ func (o *planOptions) execute(ctx context.Context, c *cluster.Client, p *plan.Pl
 	return nil
 }
 
-// confirm asks, where somebody can answer.
+// confirm asks for confirmation if standard input is a terminal.
 func (o *planOptions) confirm() error {
 	if o.yes {
 		return nil

@@ -1,6 +1,5 @@
-// Package blame says of each field of an object who set it last, and when. It goes through
-// the revisions of the object from the newest to older ones, and holds two of them at a
-// time; what is older than the kept history is told by the managed fields alone.
+// Package blame finds who set each field of an object last, and when. It reads the revisions of the object, newest
+// first, and holds two of them at a time; beyond the kept history it uses managedFields.
 package blame
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// Origin is where the value of a field comes from.
+// Origin is the write that a field's value comes from.
 type Origin struct {
 	Path     string    `json:"path"`
 	Manager  string    `json:"manager,omitempty"`
@@ -21,13 +20,12 @@ type Origin struct {
 	Time     time.Time `json:"time"`
 	Revision string    `json:"revision,omitempty"`
 	Change   string    `json:"change,omitempty"` // create or update
-	// Before: the value is older than what is kept. Time is then what the managed fields
-	// say, or that of the oldest revision.
+	// Before: the value is older than the kept history. Time is then that of the managedFields entry, or of the
+	// oldest revision.
 	Before bool `json:"before,omitempty"`
 }
 
-// Tracer finds origins. Add revisions, newest first, until it says that it needs no more;
-// then ask for the Origins.
+// Tracer finds origins. Add revisions, newest first, until Add returns false; then call Origins.
 type Tracer struct {
 	Object  revisions.Object // as of the newest revision
 	origins map[string]Origin
@@ -37,7 +35,7 @@ type Tracer struct {
 	seen    int
 }
 
-// Add takes the next older revision, with its content; false: no older one is needed.
+// Add takes the next older revision, with its content. It returns false if no older revision is needed.
 func (t *Tracer) Add(r *revisions.Revision) (more bool, err error) {
 	if t.newer != nil && (r.Deleted() || r.Object.UID != t.newer.Object.UID) {
 		t.settle(nil) // an object of the same name, which is another one
@@ -64,8 +62,7 @@ func (t *Tracer) Add(r *revisions.Revision) (more bool, err error) {
 	return len(t.open) > 0, nil
 }
 
-// settle finds what the newer revision set: what the older one does not have, or has with
-// another value.
+// settle finds the fields that the newer revision set: the older one lacks them or has other values.
 func (t *Tracer) settle(older map[string]leaf) {
 	for text, l := range t.open {
 		if old, had := older[text]; had && old.value == l.value {
@@ -79,7 +76,7 @@ func (t *Tracer) settle(older map[string]leaf) {
 	}
 }
 
-// manager is who of those that wrote with a revision owns a field in it.
+// manager is the one of a revision's writers that owns a field.
 func (t *Tracer) manager(p path) string {
 	by := t.newer.By()
 	if len(by) < 2 {
@@ -95,8 +92,7 @@ func (t *Tracer) manager(p path) string {
 	return strings.Join(by, ", ")
 }
 
-// Origins are those of all fields, by path. What no revision has set is older than the
-// history.
+// Origins are the origins of all fields, by path.
 func (t *Tracer) Origins() map[string]Origin {
 	if t.newer == nil {
 		return nil
@@ -116,7 +112,7 @@ func (t *Tracer) Origins() map[string]Origin {
 	return t.origins
 }
 
-// Oldest is the oldest revision that was looked at, and how many were; nil for none.
+// Oldest is the oldest revision that was read, and how many were; nil for none.
 func (t *Tracer) Oldest() (*revisions.Revision, int) { return t.newer, t.seen }
 
 // entry is an entry of managedFields.
@@ -147,7 +143,7 @@ func entries(obj revisions.Object) []*entry {
 	return list
 }
 
-// withoutRecords is an object without the fields that each write sets.
+// withoutRecords is an object without managedFields.
 func withoutRecords(obj revisions.Object) revisions.Object {
 	meta, _ := obj["metadata"].(map[string]any)
 	short := make(map[string]any, len(meta))

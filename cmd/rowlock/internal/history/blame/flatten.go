@@ -15,10 +15,10 @@ type step struct {
 	id      string
 }
 
-// path leads to a value that holds no others.
+// path leads to a leaf.
 type path []step
 
-// String is the path for people and as identity: spec.containers[name="web"].image.
+// String is the path in its usual notation, which also identifies it: spec.containers[name="web"].image.
 func (p path) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -37,13 +37,13 @@ func (p path) String() string {
 	return b.String()
 }
 
-// leaf is a value that holds no others, and where it is.
+// leaf is a value without children, and its path.
 type leaf struct {
 	at    path
 	value string // as JSON
 }
 
-// flatten finds the leaves of an object, by the text of their path.
+// flatten returns the leaves of an object by path.
 func flatten(obj map[string]any) map[string]leaf {
 	leaves := map[string]leaf{}
 	walk(nil, obj, func(p path, value any) {
@@ -74,8 +74,8 @@ func walk(at path, value any, do func(path, any)) {
 	do(at, value)
 }
 
-// identities are fields by which elements of a list are told apart, wherever they stand
-// in it: the first that each element has, with a value of its own.
+// identities are fields that identify the elements of a list whatever their index: the first one that is unique
+// among the elements counts.
 var identities = []string{"name", "type", "key", "mountPath", "devicePath", "containerPort", "port", "ip", "uid", "topologyKey", "host", "path"}
 
 // elements are the steps into a list.
@@ -112,7 +112,7 @@ func identity(list []any) string {
 	return ""
 }
 
-// owns says whether a set of fields, as managedFields write it, holds the end of a path.
+// owns reports whether a set of fields, as in managedFields, contains a path.
 func owns(fields map[string]any, p path) bool {
 	for _, s := range p {
 		next, ok := child(fields, s)

@@ -1,9 +1,8 @@
-// Package cluster is how commands that look at a cluster from outside reach it: by a
-// kubeconfig and the flags that kubectl has, with requests whose answers are bounded, and
-// with what its discovery says, so that words such as deploy/web mean what they mean there.
-// Redirects are not followed: what identifies the user goes to no other server.
+// Package cluster connects the history commands to a cluster: by a kubeconfig and the flags of kubectl, with
+// bounded answers, and with discovery, so that arguments such as deploy/web resolve as they do for kubectl. It
+// follows no redirects, so that credentials go to no other server.
 //
-// Nothing is remembered between commands, and nothing here writes to a log.
+// It keeps no state between commands and writes no log.
 package cluster
 
 import (
@@ -29,17 +28,16 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator"
 )
 
-// mostAnswer is the largest answer that is read, in bytes. Lists are read in pages, far
-// below it.
+// mostAnswer is the largest answer in bytes. Lists are read in pages far below it.
 const mostAnswer = 64 << 20
 
-// Flags are those by which kubectl finds its cluster.
+// Flags are the flags by which kubectl finds its cluster.
 type Flags struct {
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
 }
 
-// AddTo defines the flags, with the names and meanings that kubectl has for them.
+// AddTo declares the flags with kubectl's names and meanings.
 func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "path of the kubeconfig file (default: $KUBECONFIG, or ~/.kube/config)")
 	clientcmd.BindOverrideFlags(&f.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
@@ -54,7 +52,7 @@ type Client struct {
 	http *http.Client
 }
 
-// Connect reads the kubeconfig. Nothing is sent yet.
+// Connect reads the kubeconfig. It sends no request.
 func (f *Flags) Connect() (*Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -70,7 +68,7 @@ func (f *Flags) Connect() (*Client, error) {
 	return New(cfg, namespace)
 }
 
-// New is a client by a configuration of client-go.
+// New makes a client from a client-go configuration.
 func New(cfg *rest.Config, namespace string) (*Client, error) {
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
@@ -102,21 +100,21 @@ type Request struct {
 	Own    bool   // an answer that another server behind this one gave is an *ElsewhereError
 }
 
-// ElsewhereError: the server has passed a request on to another one, which counts resource versions
-// by itself and knows nothing of this one's past.
+// ElsewhereError: the server has forwarded the request to an aggregated server, which counts resource versions of
+// its own and has no history.
 type ElsewhereError struct{ Path string }
 
 func (e *ElsewhereError) Error() string {
 	return e.Path + " is not stored by this server, which knows it as it is now alone"
 }
 
-// Elsewhere says whether an answer with these headers is that of another server behind this one.
+// Elsewhere reports whether an aggregated server sent the answer with these headers.
 func Elsewhere(h http.Header) bool {
 	return strings.Contains(strings.Join(h.Values("Via"), ","), aggregator.Via) // proxies on the way add their own
 }
 
-// Do sends a request and reads its answer into a value, or nowhere. An answer of another
-// class than 2xx is an *apierrors.StatusError that says what was asked.
+// Do sends a request and decodes the answer into a value, or discards it. Another status than 2xx is an
+// *apierrors.StatusError.
 func (c *Client) Do(ctx context.Context, r Request, into any) error {
 	data, err := c.send(ctx, r)
 	if err != nil {
@@ -172,8 +170,8 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 	return data, nil
 }
 
-// plain takes the address off an error of the HTTP client: its query is long, and who
-// reads the message knows what was asked.
+// plain strips the URL from an error of the HTTP client: its query is long, and the message says what was
+// requested.
 func plain(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -182,7 +180,7 @@ func plain(err error) error {
 	return err
 }
 
-// refusal is what the server says, or that it says nothing.
+// refusal is the Status of an answer, or an error that it has none.
 func refusal(resp *http.Response, data []byte) error {
 	var status metav1.Status
 	if json.Unmarshal(data, &status) == nil && status.Kind == "Status" {

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
+// acceptDiscovery asks for aggregated discovery.
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // Resource is a resource as discovery shows it, with the names by which people may call it.
@@ -37,16 +38,15 @@ func (r *Resource) Path(namespace, name string, sub ...string) string {
 	return r.Resource.Path(namespace, append([]string{name}, sub...)...)
 }
 
-// Resources are what a server has, each in the version that it prefers, in the order of
-// discovery.
+// Resources are the resources of a server, each in its preferred version, in the order of discovery.
 type Resources struct {
 	preferred []*Resource
 	all       []*Resource
-	// Stale are the groups whose own server does not answer at present.
+	// Stale are the groups whose aggregated server does not answer.
 	Stale []string
 }
 
-// Discover asks for all resources, in two requests.
+// Discover reads all resources in two requests.
 func (c *Client) Discover(ctx context.Context) (*Resources, error) {
 	all := &Resources{}
 	for _, path := range []string{"/api", "/apis"} {
@@ -110,9 +110,8 @@ func (all *Resources) add(group *apidiscoveryv2.APIGroupDiscovery) {
 // Preferred are all resources, each once.
 func (all *Resources) Preferred() []*Resource { return all.preferred }
 
-// Find is the resource that a word means: a plural, singular, kind or short name, with
-// .GROUP or .VERSION.GROUP behind it or not. What is named in full goes before what is
-// named in short, and groups go in the order of discovery.
+// Find resolves a word: a plural, singular, kind or short name, optionally followed by .GROUP or .VERSION.GROUP.
+// Full names win over short names; groups are searched in the order of discovery.
 func (all *Resources) Find(word string) (*Resource, error) {
 	name, rest, qualified := strings.Cut(word, ".")
 	if qualified {
@@ -138,7 +137,7 @@ func (all *Resources) Find(word string) (*Resource, error) {
 	return nil, fmt.Errorf("the server does not have a resource type %q", word)
 }
 
-// Kind is the resource of a kind, or nil: what an owner reference means.
+// Kind is the resource of a kind, as in an owner reference, or nil.
 func (all *Resources) Kind(group, kind string) *Resource {
 	for _, r := range all.preferred {
 		if r.Group == group && r.Kind == kind && r.Can("get") {
@@ -148,7 +147,7 @@ func (all *Resources) Kind(group, kind string) *Resource {
 	return nil
 }
 
-// named compares with the names in full. Kinds are found whatever their case.
+// named compares a word with the full names. Kinds match in any case.
 func (r *Resource) named(name string) bool {
 	lower := strings.ToLower(name)
 	return lower == r.Name || lower == r.Singular || lower == strings.ToLower(r.Kind)

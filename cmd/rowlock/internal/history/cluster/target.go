@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Target is one object by its name. It need not exist.
+// Target names one object. It need not exist.
 type Target struct {
 	Resource  *Resource
 	Namespace string // "" for what is in none
 	Name      string
 }
 
-// String is how kubectl names it: deployment.apps/web.
+// String is the object's name in kubectl's notation: deployment.apps/web.
 func (t Target) String() string { return t.Resource.Shown() + "/" + t.Name }
 
-// Where is String with the namespace, for people.
+// Where is String with the namespace.
 func (t Target) Where() string {
 	if t.Namespace == "" {
 		return t.String()
@@ -34,8 +34,7 @@ func (r *Resource) Target(namespace, name string) Target {
 	return Target{Resource: r, Namespace: namespace, Name: name}
 }
 
-// Names are arguments as kubectl takes them, before anything is looked up: types, and
-// the names of objects of them.
+// Names are parsed arguments, before discovery: types, and the names of objects of these types.
 type Names struct {
 	words []string // types, one for each name where names are given
 	names []string
@@ -84,10 +83,10 @@ func ParseNames(args []string) (Names, error) {
 	return n, nil
 }
 
-// Given says whether anything was named.
+// Given reports whether there were arguments.
 func (n Names) Given() bool { return len(n.words) > 0 }
 
-// Types are the resources of arguments that name no objects; nil if they do.
+// Types are the resources if the arguments name no objects; otherwise nil.
 func (n Names) Types(all *Resources) ([]*Resource, error) {
 	if len(n.names) > 0 {
 		return nil, nil
@@ -103,7 +102,7 @@ func (n Names) Types(all *Resources) ([]*Resource, error) {
 	return types, nil
 }
 
-// Targets are the objects that are named; none where only types are.
+// Targets are the named objects; none if the arguments are types.
 func (n Names) Targets(all *Resources, namespace string) ([]Target, error) {
 	var targets []Target
 	for i, name := range n.names {

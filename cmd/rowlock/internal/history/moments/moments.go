@@ -1,5 +1,5 @@
-// Package moments reads moments of the past as people write them, and says them back, so
-// that a moment which was read in another way than it was meant is seen at once.
+// Package moments parses moments of the past as people write them, and prints them so that a misunderstood moment
+// is noticed at once.
 package moments
 
 import (
@@ -16,7 +16,7 @@ type Moment struct {
 	Revision int64 // 0: Time is meant
 }
 
-// Forms is what Parse takes, for help texts.
+// Forms describes the syntax of Parse, for help texts.
 const Forms = `14:05 (today, or yesterday if that is still to come), "yesterday 14:05", "2026-11-23 14:05", 2026-11-23T14:05:00Z, 2h or "2h ago" (s, m, h, d, w), now, or a revision such as 1234`
 
 // ErrFuture is the error for a time that is still to come.
@@ -29,7 +29,7 @@ var layouts = []string{
 
 var clocks = []string{"15:04:05", "15:04"}
 
-// Parse reads a moment. Times without a zone are in that of now.
+// Parse parses a moment. Times without a zone are in the zone of now.
 func Parse(text string, now time.Time) (Moment, error) {
 	s := strings.TrimSpace(text)
 	if s == "" {
@@ -86,7 +86,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, errForm
 }
 
-// longest is the longest way back that is read.
+// longest is the longest duration that is accepted.
 const longest = 100 * 365 * 24 * time.Hour
 
 // Duration reads durations as Go writes them, and days and weeks: 90s, 2h30m, 7d, 1w.
@@ -117,7 +117,7 @@ func Duration(s string) (time.Duration, error) {
 	return total, nil
 }
 
-// String is the moment as a server is asked for it.
+// String is the moment as the API takes it.
 func (m Moment) String() string {
 	if m.Revision > 0 {
 		return strconv.FormatInt(m.Revision, 10)
@@ -125,7 +125,7 @@ func (m Moment) String() string {
 	return m.Time.UTC().Format(time.RFC3339Nano)
 }
 
-// Say is the moment for people: "14:05:00 today (+01:00), 2 h ago", or "revision 1234".
+// Say is the moment in words: "14:05:00 today (+01:00), 2 h ago", or "revision 1234".
 func (m Moment) Say(now time.Time) string {
 	if m.Revision > 0 {
 		return fmt.Sprintf("revision %d", m.Revision)
@@ -134,7 +134,7 @@ func (m Moment) Say(now time.Time) string {
 	return fmt.Sprintf("%s %s (%s), %s ago", t.Format("15:04:05"), Day(t, now), t.Format("Z07:00"), Ago(now.Sub(t)))
 }
 
-// Day is today, yesterday, or the date.
+// Day is "today", "yesterday", or the date.
 func Day(t, now time.Time) string {
 	t = t.In(now.Location())
 	for i, word := range []string{"today", "yesterday"} {
@@ -145,7 +145,7 @@ func Day(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// Ago is a duration in the two largest units that it has: 3d2h, 2h5m, 40s.
+// Ago is a duration in its two largest units: 3d2h, 2h5m, 40s.
 func Ago(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
 	units := []struct {

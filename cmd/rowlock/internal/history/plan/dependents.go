@@ -11,14 +11,14 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// known is an object of the past that has owners.
+// known is a past object that has owners.
 type known struct {
 	target cluster.Target
 	uid    string
 }
 
-// dependents plans what an object owned at a revision, and what that owned, owners first.
-// Lists of metadata say who owned whom; the objects themselves are read one by one.
+// dependents plans the objects that an object owned at a revision, and their dependents, owners first. Lists of
+// metadata give the owners; the objects are read one by one.
 func (u *Undelete) dependents(ctx context.Context, p *Plan, t cluster.Target, root Object, at int64) error {
 	byOwner := map[string][]known{}
 	count := 0
@@ -65,7 +65,7 @@ func (u *Undelete) descend(ctx context.Context, p *Plan, byOwner map[string][]kn
 	return nil
 }
 
-// dependent plans one: it is created, or gets its owner back if it lives on.
+// dependent plans one dependent: it is created, or adopted if it still exists.
 func (u *Undelete) dependent(ctx context.Context, p *Plan, k known, at int64) error {
 	var past Object
 	err := revisions.Each(ctx, u.Client, k.target.Resource, revisions.Selection{Namespace: k.target.Namespace, Name: k.target.Name, At: at}, func(obj Object) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// namespaces plans for those that objects are to be created in and that are gone, as they were at
-// a revision.
+// namespaces plans the creation of missing namespaces of the objects that are created, in their state at a
+// revision.
 func (f *Finder) namespaces(ctx context.Context, p *Plan, at int64) error {
 	resource := f.Resources.Kind("", "Namespace")
 	wanted := map[string]bool{}
@@ -46,7 +46,7 @@ func (f *Finder) namespaces(ctx context.Context, p *Plan, at int64) error {
 	return nil
 }
 
-// namespacesFirst puts what others are made in before them, and leaves the rest in its order.
+// namespacesFirst moves namespaces to the front and keeps the order otherwise.
 func (p *Plan) namespacesFirst() {
 	slices.SortStableFunc(p.Steps, func(a, b *Step) int { return cmp.Compare(min(rank(a), 1), min(rank(b), 1)) })
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive/recreate"
 )
 
-// observed are annotations in which controllers write down what they see. The live value
-// is the right one.
+// observed are annotations in which controllers record what they observe. The live value is right.
 var observed = []string{"deployment.kubernetes.io/revision", "control-plane.alpha.kubernetes.io/leader", "endpoints.kubernetes.io/last-change-trigger-time"}
 
-// deleting are finalizers by which a delete is carried out. They are no part of an object
-// that comes back.
+// deleting are finalizers of a deletion that is being carried out. A restored object does not have them.
 var deleting = []string{"foregroundDeletion", "orphan"}
 
 func meta(obj Object) Object {
@@ -24,7 +22,7 @@ func meta(obj Object) Object {
 	return m
 }
 
-// owners are the owner references of an object, as they stand in it.
+// owners are the owner references of an object. They are not copies.
 func owners(obj Object) []Object {
 	list, _ := meta(obj)["ownerReferences"].([]any)
 	var refs []Object
@@ -36,7 +34,7 @@ func owners(obj Object) []Object {
 	return refs
 }
 
-// controller is the owner that makes an object; nil for none.
+// controller is the owner reference of an object's controller; nil for none.
 func controller(obj Object) Object {
 	for _, ref := range owners(obj) {
 		if ref["controller"] == true {
@@ -46,8 +44,8 @@ func controller(obj Object) Object {
 	return nil
 }
 
-// fresh is an object of the past as it is created again: without what the server gave it,
-// and without a status where that is written separately.
+// fresh is a past object ready to be created: without the fields that the server sets, and without the status if
+// that is a subresource.
 func fresh(past Object, ownStatus bool) Object {
 	obj := runtime.DeepCopyJSON(past)
 	recreate.Metadata(obj)
@@ -66,8 +64,8 @@ func fresh(past Object, ownStatus bool) Object {
 	return obj
 }
 
-// reborn is an object of the past as it is created again: what names the UID of something that is
-// gone would keep it from working.
+// reborn is a past object ready to be created, without references to UIDs that are gone, which would keep it from
+// working.
 func reborn(past Object, ownStatus bool) Object {
 	obj := fresh(past, ownStatus)
 	if obj["apiVersion"] != "v1" {
@@ -87,7 +85,7 @@ func reborn(past Object, ownStatus bool) Object {
 	return obj
 }
 
-// updated is what a live object becomes so that it is as in the past.
+// updated is the live object's update to its past state.
 func updated(past, live Object, ownStatus bool) Object {
 	obj := fresh(past, ownStatus)
 	for _, field := range []string{"uid", "resourceVersion"} {
@@ -97,7 +95,7 @@ func updated(past, live Object, ownStatus bool) Object {
 	return obj
 }
 
-// keep takes from the live object what is not for people to set.
+// keep copies fields from the live object that people do not set.
 func keep(obj, live Object) {
 	now, _ := meta(live)["annotations"].(Object)
 	then, _ := meta(obj)["annotations"].(Object)
@@ -128,7 +126,7 @@ func keep(obj, live Object) {
 	}
 }
 
-// keepAt copies one field from the live object, or takes it away.
+// keepAt copies one field from the live object, or deletes it if the live object has none.
 func keepAt(obj, live Object, path ...string) {
 	for _, key := range path[:len(path)-1] {
 		obj, _ = obj[key].(Object)
@@ -142,7 +140,7 @@ func keepAt(obj, live Object, path ...string) {
 	}
 }
 
-// comparable is a live object without what may differ.
+// comparable is a live object without the fields that may differ.
 func comparable(live Object, ownStatus bool) Object {
 	obj := runtime.DeepCopyJSON(live)
 	recreate.Metadata(obj)
@@ -155,7 +153,7 @@ func comparable(live Object, ownStatus bool) Object {
 // mostFields is how many changed fields a step names.
 const mostFields = 6
 
-// differing are fields in which two objects differ, the first of them, in order.
+// differing are the paths of the first fields that differ between two objects, sorted.
 func differing(a, b Object) []string {
 	var list []string
 	differ("", a, b, &list)

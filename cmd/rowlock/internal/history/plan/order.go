@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// early are kinds that others refer to, in the order in which they come back. What is
-// deleted goes last, the other way round.
+// early are kinds that other objects refer to, in the order of their creation. Deletions go last, in the opposite
+// order.
 var early = []string{
 	"Namespace", "CustomResourceDefinition", "PriorityClass", "ResourceQuota", "LimitRange", "ServiceAccount", "Secret", "ConfigMap",
 	"PersistentVolume", "PersistentVolumeClaim", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service",
 }
 
-// order puts steps so that what others need is there before them: kinds that others refer
-// to, then owners before what they own.
+// order sorts the steps so that objects come after those that they need: by kind, and owners before their
+// dependents.
 func (p *Plan) order() {
 	depth := p.depths()
 	slices.SortStableFunc(p.Steps, func(a, b *Step) int {
@@ -34,8 +34,8 @@ func (p *Plan) order() {
 	})
 }
 
-// depths are how many owners stand above what is created, by the UID of the past. Owners in
-// a circle, which nothing keeps anybody from writing, are as deep as they get.
+// depths is the number of owners above each created object, by its past UID. A cycle of owners, which the API does
+// not prevent, gets the largest depth.
 func (p *Plan) depths() map[string]int {
 	above := map[string][]string{}
 	for _, s := range p.Steps {

@@ -11,15 +11,15 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// Finder finds what lives now.
+// Finder looks up live objects.
 type Finder struct {
 	Client    *cluster.Client
 	Resources *cluster.Resources
 	owning    map[cluster.Target]string // UIDs of owners that were asked for
 }
 
-// settle sees to it that an object does not come back with owners that are gone: the
-// garbage collector would delete it at once.
+// settle drops references to owners that are gone, so that the garbage collector does not delete the restored
+// object at once.
 func (f *Finder) settle(ctx context.Context, p *Plan, s *Step) error {
 	var kept []any
 	for _, ref := range owners(s.Object) {
@@ -52,7 +52,7 @@ func (f *Finder) settle(ctx context.Context, p *Plan, s *Step) error {
 	return nil
 }
 
-// owner is the UID that an owner has now; "": it is gone.
+// owner is the present UID of an owner; "" if it is gone.
 func (f *Finder) owner(ctx context.Context, namespace string, ref Object) (name, uid string, err error) {
 	version, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)

@@ -1,9 +1,8 @@
-// Package plan brings objects back: it finds what has to be created, changed and deleted,
-// tries all of it on the server without effect, and then does it, with the rights of the
-// user. Each step is bound to the state that was seen: what somebody has changed since is
-// a conflict, which is named, and never overwritten.
+// Package plan restores objects: it finds which ones have to be created, changed and deleted, tries each step on
+// the server as a dry run, and then carries the steps out with the rights of the user. Each step is bound to the
+// state that was read: an object that has changed since is reported as a conflict and never overwritten.
 //
-// A plan is held in memory, up to a bound; whoever needs more narrows it down.
+// A plan is held in memory, and its size is bounded.
 package plan
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// Manager is the field manager of what a plan writes.
+// Manager is the field manager of a plan's writes.
 const Manager = "rowlock-restore"
 
 // Bounds of a plan.
@@ -32,7 +31,7 @@ const (
 // Object is an object as JSON.
 type Object = revisions.Object
 
-// Action is what a step does.
+// Action is the kind of write of a step.
 type Action string
 
 // Actions.
@@ -98,11 +97,11 @@ func (p *Plan) add(s *Step, size int) error {
 	return nil
 }
 
-// untried is why a dry run says nothing of a step.
+// untried is why a dry run skips a step.
 const untried = "not tried: its namespace is made first"
 
-// DryRun asks the server for each step without effect, and keeps what it says with the
-// step. ok says whether all would go.
+// DryRun sends each step as a dry run and keeps the error with the step. ok reports whether all steps would
+// succeed.
 func (p *Plan) DryRun(ctx context.Context, c *cluster.Client) (ok bool, err error) {
 	ok = true
 	for _, s := range p.Steps {
@@ -121,8 +120,8 @@ func (p *Plan) DryRun(ctx context.Context, c *cluster.Client) (ok bool, err erro
 	return ok, nil
 }
 
-// Apply does the steps that a dry run found to go, and calls done behind each. ok says
-// whether all that were tried went.
+// Apply carries out the steps whose dry run succeeded, and calls done after each. ok reports whether all of them
+// succeeded.
 func (p *Plan) Apply(ctx context.Context, c *cluster.Client, done func(*Step)) (ok bool, err error) {
 	ok = true
 	lost := map[string]bool{} // UIDs of the past that did not come back
@@ -167,7 +166,7 @@ func (p *Plan) step(ctx context.Context, c *cluster.Client, s *Step, lost map[st
 	return nil
 }
 
-// adopt puts the new UIDs of owners into an object.
+// adopt replaces the UIDs of owners in an object by those of the objects that were created.
 func (p *Plan) adopt(s *Step, lost map[string]bool) error {
 	for _, ref := range owners(s.Object) {
 		old, _ := ref["uid"].(string)
@@ -181,7 +180,7 @@ func (p *Plan) adopt(s *Step, lost map[string]bool) error {
 	return nil
 }
 
-// send writes, or tries to.
+// send sends the write of a step, or tries it.
 func (s *Step) send(ctx context.Context, c *cluster.Client, dry bool) (Object, error) {
 	query := url.Values{"fieldManager": {Manager}}
 	if dry {
@@ -209,7 +208,7 @@ func (s *Step) send(ctx context.Context, c *cluster.Client, dry bool) (Object, e
 	return answer, said(err)
 }
 
-// writeStatus writes the status of the past behind an object that was created.
+// writeStatus writes the past status of an object that was created.
 func writeStatus(ctx context.Context, c *cluster.Client, s *Step, made Object) error {
 	body := Object{
 		"apiVersion": s.Object["apiVersion"], "kind": s.Object["kind"], "status": s.Status,
@@ -224,14 +223,14 @@ func writeStatus(ctx context.Context, c *cluster.Client, s *Step, made Object) e
 	return nil
 }
 
-// current is a live object.
+// current reads a live object.
 func current(ctx context.Context, c *cluster.Client, t cluster.Target) (Object, error) {
 	var obj Object
 	err := c.Do(ctx, cluster.Request{Path: t.Path()}, &obj)
 	return obj, err
 }
 
-// said gives conflicts a name that says what they mean here.
+// said explains conflicts in the terms of a plan.
 func said(err error) error {
 	switch {
 	case apierrors.IsConflict(err):
@@ -242,7 +241,7 @@ func said(err error) error {
 	return err
 }
 
-// ConflictError: what is there is not what the plan was made for.
+// ConflictError: the live object is not in the state that the plan was made for.
 type ConflictError struct {
 	What string
 	Err  error
@@ -252,7 +251,7 @@ func (e *ConflictError) Error() string { return "conflict: " + e.What + ": " + e
 
 func (e *ConflictError) Unwrap() error { return e.Err }
 
-// Conflict says whether a step met something that was not planned for.
+// Conflict reports whether the step failed because of a conflict.
 func (s *Step) Conflict() bool {
 	var conflict *ConflictError
 	return errors.As(s.Err, &conflict)

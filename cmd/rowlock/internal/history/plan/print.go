@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// sign is how a step is marked.
+// sign is the mark of a step in the printed plan.
 func (s *Step) sign(sc screen.Screen) (sign, colour string) {
 	switch {
 	case s.Err != nil:
@@ -23,7 +23,7 @@ func (s *Step) sign(sc screen.Screen) (sign, colour string) {
 	return "~", screen.Yellow
 }
 
-// Line is a step in one line, with what keeps it from going below.
+// Line is a step in one line, with its error below.
 func (s *Step) Line(sc screen.Screen) string {
 	sign, colour := s.sign(sc)
 	text := fmt.Sprintf("  %s %-6s  %s", sign, s.Action, s.Target.Where())
@@ -75,8 +75,8 @@ func (p *Plan) Text(sc screen.Screen) string {
 	return b.String()
 }
 
-// Report is what became of it. Steps that nobody came to, because the user ended it, are said apart:
-// the same plan, made again, goes on with them.
+// Report counts the steps by outcome. Steps that were not reached, because the user interrupted the plan, are
+// counted apart: the same command goes on with them.
 func (p *Plan) Report() string {
 	done, conflicts, failed, left := 0, 0, 0, 0
 	for _, s := range p.Steps {

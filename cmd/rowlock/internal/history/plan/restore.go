@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// Restore says what is brought back to a moment.
+// Restore plans the return of objects to their state at a revision.
 type Restore struct {
 	Finder
 	At         int64
@@ -26,10 +26,10 @@ type Restore struct {
 	Controlled bool             // what controllers make, too
 }
 
-// passing are resources that the system writes by itself, all the time.
+// passing are resources that the system writes all the time.
 var passing = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io"}
 
-// Everything are the types that a namespace's restore looks at where none are named.
+// Everything are the types that a namespace's restore covers if the user names none.
 func Everything(all *cluster.Resources) []*cluster.Resource {
 	var types []*cluster.Resource
 	for _, r := range all.Preferred() {
@@ -40,7 +40,7 @@ func Everything(all *cluster.Resources) []*cluster.Resource {
 	return types
 }
 
-// Plan compares what there was with what there is.
+// Plan compares the past with the present.
 func (r *Restore) Plan(ctx context.Context, p *Plan) error {
 	if len(r.Targets) > 0 {
 		for _, t := range r.Targets {
@@ -65,8 +65,8 @@ func (r *Restore) Plan(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// types plans for each resource. Those whose past is kept for a shorter time than that of others
-// are left out and named; where none reaches so far back, that is the error.
+// types plans each resource. Resources whose history is shorter are left out and named in the plan; it is an error
+// if none reaches back far enough.
 func (r *Restore) types(ctx context.Context, p *Plan) error {
 	var expired error
 	reached := false
@@ -93,7 +93,7 @@ func (r *Restore) types(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// compare plans for the objects of one resource.
+// compare plans the objects of one resource.
 func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resource, s revisions.Selection) error {
 	then := map[cluster.Target]Object{}
 	held, found := 0, false
@@ -142,8 +142,8 @@ func (r *Restore) compare(ctx context.Context, p *Plan, resource *cluster.Resour
 	return nil
 }
 
-// selects says whether an object has the labels. Lists are not asked for them: an object
-// that has lost its labels, or got them, was there all the same.
+// selects reports whether an object has the labels. The selector is not part of the list request: an object that
+// has lost or gained its labels existed all the same.
 func (r *Restore) selects(obj Object) bool {
 	if obj == nil {
 		return false
@@ -160,7 +160,7 @@ func targetOf(r *cluster.Resource, obj Object) cluster.Target {
 	return r.Target(revisions.Text(obj, "namespace"), revisions.Text(obj, "name"))
 }
 
-// since plans for what is there and was not.
+// since plans an object that exists now and did not exist then.
 func (r *Restore) since(p *Plan, t cluster.Target, live Object) error {
 	switch {
 	case r.leaves(p, live):
@@ -175,7 +175,7 @@ func (r *Restore) since(p *Plan, t cluster.Target, live Object) error {
 	return p.add(&Step{Action: Delete, Target: t, uid: revisions.Text(live, "uid"), version: revisions.Text(live, "resourceVersion")}, 0)
 }
 
-// both plans for what was there and is.
+// both plans an object that existed then and exists now.
 func (r *Restore) both(p *Plan, t cluster.Target, was, live Object) error {
 	if r.leaves(p, was) {
 		return nil
@@ -197,7 +197,7 @@ func (r *Restore) both(p *Plan, t cluster.Target, was, live Object) error {
 	return p.add(s, size(s.Object))
 }
 
-// leaves says whether an object is somebody else's to bring back, and counts it.
+// leaves reports whether a controller restores the object, and counts it.
 func (r *Restore) leaves(p *Plan, obj Object) bool {
 	if r.Controlled || len(r.Targets) > 0 {
 		return false
@@ -216,7 +216,7 @@ func (r *Restore) leaves(p *Plan, obj Object) bool {
 	return true
 }
 
-// comesBack says whether the kind of a controller is one that the plan restores.
+// comesBack reports whether the plan restores the kind of a controller.
 func (r *Restore) comesBack(ref Object) bool {
 	version, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)

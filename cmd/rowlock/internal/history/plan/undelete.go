@@ -10,15 +10,14 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
 )
 
-// Undelete says how objects come back that are deleted.
+// Undelete plans the return of deleted objects.
 type Undelete struct {
 	Finder
 	Dependents bool // and all that it owned
 	Status     bool // and the status that it had
 }
 
-// Plan finds the last state of an object in which nobody had begun to delete it, and what
-// it owned then.
+// Plan finds the last state of an object before its deletion began, and its dependents at that time.
 func (u *Undelete) Plan(ctx context.Context, p *Plan, t cluster.Target) error {
 	live, err := current(ctx, u.Client, t)
 	switch {
@@ -51,8 +50,7 @@ func (u *Undelete) Plan(ctx context.Context, p *Plan, t cluster.Target) error {
 	return u.dependents(ctx, p, t, obj, until-1)
 }
 
-// last is the newest revision in which the object was not being deleted, and the revision
-// that ended that state.
+// last is the newest revision in which the object was not being deleted, and the revision that ended it.
 func (u *Undelete) last(ctx context.Context, t cluster.Target) (last *revisions.Revision, until int64, err error) {
 	_, err = revisions.List(ctx, u.Client, t, revisions.Query{Content: true, PageSize: 5}, func(r *revisions.Revision) (bool, error) {
 		if !r.Deleted() {
@@ -88,7 +86,7 @@ func (u *Undelete) create(ctx context.Context, p *Plan, t cluster.Target, past O
 	return p.add(s, size(s.Object))
 }
 
-// warnings are what does not come back with an object of some kinds.
+// warnings name what a restored object of some kinds lacks.
 func warnings(past Object, status bool) []string {
 	spec, _ := past["spec"].(Object)
 	state, _ := past["status"].(Object)

@@ -16,12 +16,12 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 )
 
-// listPage is how many objects one request of a list asks for.
+// listPage is the number of objects in a page of a list.
 const listPage = 250
 
 const acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// Selection is which objects of a resource a list gives.
+// Selection selects the objects of a list.
 type Selection struct {
 	Namespace string // "": all
 	Name      string // one object
@@ -29,17 +29,17 @@ type Selection struct {
 	Metadata  bool   // metadata alone
 }
 
-// NotKeptError: the server answers a list as of a revision with another one, because it makes the
-// resource up on demand.
+// NotKeptError: the server answers a list at an exact revision with another revision, because it computes the
+// resource on demand.
 type NotKeptError struct{ Resource, Wanted, Got string }
 
 func (e *NotKeptError) Error() string {
 	return fmt.Sprintf("%s have no past here: as of revision %s the answer is of %q", e.Resource, e.Wanted, e.Got)
 }
 
-// Each calls do for the objects of a resource, page by page. Items say their kind. Of a
-// resource that is not stored it calls nothing as of a revision: the error is a *NotKeptError, or
-// of what another server answers a *cluster.ElsewhereError.
+// Each calls do for the objects of a resource, page by page. Items have their kind. If the resource has no
+// history, Each calls nothing for a past revision and returns a *NotKeptError, or a *cluster.ElsewhereError if an
+// aggregated server serves it.
 func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selection, do func(Object) error) error {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
 	if s.Name != "" {
@@ -86,21 +86,21 @@ func Each(ctx context.Context, c *cluster.Client, r *cluster.Resource, s Selecti
 	}
 }
 
-// Names calls do for what a resource has, now (0) or at a revision.
+// Names calls do for the names of a resource's objects, now (0) or at a revision.
 func Names(ctx context.Context, c *cluster.Client, r *cluster.Resource, namespace string, at int64, do func(cluster.Target) error) error {
 	return Each(ctx, c, r, Selection{Namespace: namespace, At: at, Metadata: true}, func(obj Object) error {
 		return do(r.Target(Text(obj, "namespace"), Text(obj, "name")))
 	})
 }
 
-// Text is a text of an object's metadata.
+// Text is a string field of an object's metadata.
 func Text(obj Object, field string) string {
 	meta, _ := obj["metadata"].(Object)
 	text, _ := meta[field].(string)
 	return text
 }
 
-// tooOld says what can be done where a server does not keep as much.
+// tooOld adds a remedy to the error that the history does not reach back far enough.
 func tooOld(err error, at int64) error {
 	if at > 0 && apierrors.IsResourceExpired(err) {
 		return fmt.Errorf("revision %d is older than what the server keeps (its --history-retention): %w", at, err)
@@ -108,16 +108,15 @@ func tooOld(err error, at int64) error {
 	return err
 }
 
-// LeftOut says whether a list failed in a way that concerns its resource alone, so that those
-// who look at many do without it: the user may not list it, or it cannot be listed, or has no
-// past, or none that is kept for so long.
+// LeftOut reports whether a list failed for a reason that concerns its resource alone, so that a command on many
+// resources goes on: the user may not list it, it cannot be listed, or its history is missing or too short.
 func LeftOut(err error) bool {
 	var notKept *NotKeptError
 	var elsewhere *cluster.ElsewhereError
 	return errors.As(err, &elsewhere) || Denied(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) || errors.As(err, &notKept)
 }
 
-// Denied says whether an authorizer said no.
+// Denied reports whether the user lacks the right.
 func Denied(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsForbidden(err)

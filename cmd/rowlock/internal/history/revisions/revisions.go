@@ -1,5 +1,5 @@
-// Package revisions asks a server for the past of objects: the group history.rowlock.dev,
-// and lists at exact resource versions. It reads, with the rights of the user alone.
+// Package revisions reads the history of objects from a server: by the group history.rowlock.dev, and by lists at
+// exact resource versions. It never writes.
 package revisions
 
 import (
@@ -20,20 +20,21 @@ import (
 
 // Group is where a server shows the past.
 const (
+	// Group is the API group of history.
 	Group = "history.rowlock.dev"
 	Root  = "/apis/" + Group + "/v1"
 )
 
-// page is how many revisions are asked for at once; servers give no more than 100.
+// page is the number of revisions in a request; the server's maximum is 100.
 const page = 100
 
 // Object is an object as JSON: whole numbers are int64.
 type Object = map[string]any
 
-// Revision is one write of one object, as the server tells it.
+// Revision is one write of one object.
 type Revision history.Revision
 
-// Deleted says whether the object was gone with this write.
+// Deleted reports whether this write deleted the object.
 func (r *Revision) Deleted() bool { return r.Change == history.Deleted }
 
 // Number is the revision as a number.
@@ -42,7 +43,7 @@ func (r *Revision) Number() int64 {
 	return n
 }
 
-// Decoded is the object as of this write.
+// Decoded is the object after this write.
 func (r *Revision) Decoded() (Object, error) {
 	if r.Unreadable != "" || r.Content == nil {
 		return nil, fmt.Errorf("revision %s cannot be read: %s", r.Revision, r.Unreadable)
@@ -54,7 +55,7 @@ func (r *Revision) Decoded() (Object, error) {
 	return obj, nil
 }
 
-// Weight is about how many bytes the revision takes in memory.
+// Weight estimates the bytes that the revision takes in memory.
 func (r *Revision) Weight() int {
 	size := 1 << 10
 	for _, f := range r.ChangedFields {
@@ -69,7 +70,7 @@ func (r *Revision) Weight() int {
 	return size
 }
 
-// By are the managers of the write, each once, in the server's order.
+// By are the managers of the write without duplicates, in the server's order.
 func (r *Revision) By() []string {
 	var names []string
 	for _, m := range r.Managers {
@@ -80,7 +81,7 @@ func (r *Revision) By() []string {
 	return names
 }
 
-// Query narrows what List gives.
+// Query selects revisions.
 type Query struct {
 	Since, Until moments.Moment // zero: no bound; both inclusive
 	Most         int            // revisions at most; 0: no bound
@@ -88,8 +89,8 @@ type Query struct {
 	PageSize     int            // default and most: 100
 }
 
-// List calls do for the revisions of an object, newest first, until it answers false.
-// more says whether there were further ones than Most.
+// List calls do for the revisions of an object, newest first, until do returns false. more reports whether there
+// are more than Most.
 func List(ctx context.Context, c *cluster.Client, t cluster.Target, q Query, do func(*Revision) (bool, error)) (more bool, err error) {
 	query := url.Values{"fieldSelector": {"object.resource=" + t.Resource.String() + ",object.name=" + t.Name}}
 	for name, bound := range map[string]moments.Moment{"since": q.Since, "until": q.Until} {
@@ -139,7 +140,7 @@ func List(ctx context.Context, c *cluster.Client, t cluster.Target, q Query, do 
 	}
 }
 
-// Get is the revision that held at a moment, with the object.
+// Get is the revision that was current at a moment, with the object.
 func Get(ctx context.Context, c *cluster.Client, t cluster.Target, at moments.Moment) (*Revision, error) {
 	when := at.String()
 	if at.Revision == 0 {
@@ -160,7 +161,7 @@ func collection(t cluster.Target) string {
 	return Root + "/namespaces/" + url.PathEscape(t.Namespace) + "/revisions"
 }
 
-// asked says what a refusal means where the server's words do not.
+// asked explains errors that the server's message does not explain.
 func asked(t cluster.Target, err error) error {
 	if missing(err) {
 		return fmt.Errorf("the past of %s: the server does not serve %s: it is not rowlock, is an older release of it, or runs with --history-api=false", t, Group)
@@ -178,7 +179,7 @@ func missing(err error) bool {
 	return details == nil || details.Name == ""
 }
 
-// At is the revision that held at a time, as a number. Revisions are themselves.
+// At is the revision that was current at a moment, as a number.
 func At(ctx context.Context, c *cluster.Client, m moments.Moment) (int64, error) {
 	if m.Revision > 0 {
 		return m.Revision, nil

@@ -1,5 +1,4 @@
-// Package screen knows what text is written to: how wide it is, and whether it shows
-// colours and more than ASCII.
+// Package screen describes the output: its width, and whether it shows colours and Unicode.
 package screen
 
 import (
@@ -12,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where text goes.
+// Screen is an output.
 type Screen struct {
 	Width   int // in columns; 0: as long as lines are
 	Colours bool
@@ -26,7 +25,7 @@ const (
 	Never  = "never"
 )
 
-// Of looks at where out goes. Colours are for terminals, unless NO_COLOR says otherwise.
+// Of inspects out. A terminal gets colours unless NO_COLOR is set.
 func Of(out io.Writer, mode string, env func(string) string) (Screen, error) {
 	s := Screen{Unicode: unicode(env)}
 	file, isFile := out.(*os.File)
@@ -51,7 +50,7 @@ func Of(out io.Writer, mode string, env func(string) string) (Screen, error) {
 	return s, nil
 }
 
-// unicode: what the locale says, in the order in which it is looked up.
+// unicode reports whether the locale is UTF-8, in the order in which the variables count.
 func unicode(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToUpper(env(name)); v != "" {
@@ -71,7 +70,7 @@ const (
 	Bold   = "1"
 )
 
-// Paint is a text in a colour, where there are colours.
+// Paint returns a text in a colour if the screen has colours.
 func (s Screen) Paint(colour, text string) string {
 	if !s.Colours || text == "" {
 		return text
@@ -79,7 +78,7 @@ func (s Screen) Paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Sign is one of two signs, by what the screen can show.
+// Sign returns the Unicode or the ASCII sign.
 func (s Screen) Sign(unicode, ascii string) string {
 	if s.Unicode {
 		return unicode
@@ -87,7 +86,7 @@ func (s Screen) Sign(unicode, ascii string) string {
 	return ascii
 }
 
-// Fit is a text that takes at most n columns; its end is left out otherwise. n < 1: as it is.
+// Fit truncates a text to n columns; n < 1 keeps it.
 func (s Screen) Fit(text string, n int) string {
 	runes := []rune(text)
 	if n < 1 || len(runes) <= n {
@@ -100,7 +99,7 @@ func (s Screen) Fit(text string, n int) string {
 	return string(runes[:n-len(dots)]) + string(dots)
 }
 
-// Pad is a text with blanks behind it, up to n columns.
+// Pad appends blanks to a text, up to n columns.
 func Pad(text string, n int) string {
 	if missing := n - len([]rune(text)); missing > 0 {
 		return text + strings.Repeat(" ", missing)
@@ -108,7 +107,7 @@ func Pad(text string, n int) string {
 	return text
 }
 
-// Patch is a unified diff in colours, where there are colours.
+// Patch colours a unified diff.
 func (s Screen) Patch(text string) string {
 	if !s.Colours {
 		return text

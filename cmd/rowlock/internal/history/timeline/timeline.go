@@ -1,5 +1,5 @@
-// Package timeline draws the past of one object as a line of time: one row for each write,
-// oldest first, with days and long silences between them.
+// Package timeline draws the history of one object: one row for each write, oldest first, with days and long gaps
+// between them.
 package timeline
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// Line is how the past of an object is drawn.
+// Line says how a history is drawn.
 type Line struct {
 	Screen screen.Screen
 	Now    time.Time // its zone is that of the drawing
 	Fold   bool      // writes that say the same become one row
 }
 
-// silence is how long nothing happens before the line says so.
+// silence is the shortest gap that the drawing mentions.
 const silence = time.Hour
 
-// fewest is how many equal writes in a row are folded.
+// fewest is the number of equal writes in a row that are folded.
 const fewest = 3
 
-// Row is one or several writes.
+// Row is one write, or several equal ones.
 type Row struct {
 	first, last *revisions.Revision // oldest and newest of them
 	count       int
@@ -65,7 +65,7 @@ func (l Line) summary(list []revisions.Revision) string {
 
 func (l Line) clock(t time.Time) string { return t.In(l.Now.Location()).Format("15:04:05") }
 
-// density shows in one row when much was written: each column is an equal part of the time.
+// density is a bar of the number of writes over time.
 func (l Line) density(list []revisions.Revision) string {
 	oldest, newest := list[len(list)-1].WrittenAt.Time, list[0].WrittenAt.Time
 	span := newest.Sub(oldest)
@@ -114,7 +114,7 @@ func (l Line) rows(b *strings.Builder, list []revisions.Revision) {
 	}
 }
 
-// fold puts writes in a row that say the same into one.
+// fold combines equal writes in a row.
 func (l Line) fold(list []revisions.Revision) []Row {
 	var rows []Row
 	for i := len(list) - 1; i >= 0; {
@@ -165,7 +165,7 @@ func (l Line) row(r Row, who int) string {
 	return strings.TrimRight(s.Paint(colour, sign)+head[len(sign):]+s.Paint(screen.Dim, screen.Pad(number, 7))+middle[len(screen.Pad(number, 7)):]+what, " ")
 }
 
-// author is the managers of a write, with the user where it is known.
+// author is the managers of a write, with the user if it is known.
 func author(r *revisions.Revision) string {
 	text := strings.Join(r.By(), ", ")
 	if r.User != "" {
@@ -177,7 +177,7 @@ func author(r *revisions.Revision) string {
 	return shown.Safe(text)
 }
 
-// fields are as many of the changed fields as there is room for, and how many more.
+// fields are as many of the changed fields as fit, and the number of the others.
 func fields(r *revisions.Revision, room int, s screen.Screen) string {
 	if r.Change == "delete" || len(r.ChangedFields) == 0 {
 		return ""
@@ -210,7 +210,7 @@ func fields(r *revisions.Revision, room int, s screen.Screen) string {
 	return text
 }
 
-// tail is the end of a path, which says more than its beginning.
+// tail is the end of a path, which tells more than its beginning.
 func tail(path string, n int, s screen.Screen) string {
 	runes, dots := []rune(path), []rune(s.Sign("…", "..."))
 	if len(runes) <= n || n <= len(dots) {

@@ -1,7 +1,6 @@
-// Package webpage writes the past of objects as one HTML page: lines of time, what differs
-// between any two revisions, and who wrote them. The page needs no server and asks for
-// nothing, which its content security policy holds it to; all that comes from objects is
-// escaped. What it may hold is bounded, and it says what was left out.
+// Package webpage writes the history of objects as one HTML page: timelines, the differences between any two
+// revisions, and the writers. The page loads nothing, and everything in it is escaped. Its size is bounded; it
+// says what was left out.
 package webpage
 
 import (

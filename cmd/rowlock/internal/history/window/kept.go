@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// kept knows which resources have a past. Those of other servers behind this one, and what is
-// made up for each request, are answered as they are now, whichever version is asked for: to
-// show that would be to show the present as the past.
+// kept remembers which resources have history. Resources of aggregated servers, and resources that the server
+// computes for each request, are answered as of now whatever version the request names; showing that would pass
+// off the present as the past.
 type kept struct {
 	mu    sync.Mutex
 	known map[string]bool // group versions and resources with a past, "v1/pods"
@@ -24,8 +24,8 @@ type kept struct {
 // mostKnown is how many resources are remembered.
 const mostKnown = 10000
 
-// present says why a list cannot be had as of then; "" if it can. Of each resource one short
-// list is asked for, whose answer has to be of the very revision.
+// present says why a list cannot be served as of the revision; "" if it can. It requests one short list of each
+// resource and checks the revision of the answer.
 func (p *proxy) present(r *http.Request, info *request.Info) string {
 	key := groupVersion(info) + "/" + info.Resource
 	p.kept.mu.Lock()
@@ -54,8 +54,8 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 	return ""
 }
 
-// asOfThen says whether a list is of the server itself, and says that it is of the revision.
-// Another one counts versions by itself.
+// asOfThen reports whether a list comes from the server itself and is of the revision. Other servers count
+// versions of their own.
 func (p *proxy) asOfThen(header http.Header, body []byte) bool {
 	if cluster.Elsewhere(header) {
 		return false

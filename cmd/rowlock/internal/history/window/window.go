@@ -1,9 +1,9 @@
-// Package window shows a cluster as it was: a server on this machine that passes reads on
-// to the cluster's server, as of one revision, and refuses everything else.
+// Package window runs a server on this machine that shows a cluster as of one revision: it forwards reads to the
+// cluster's server and refuses everything else.
 //
-// It is reached on 127.0.0.1 over TLS, with a token that only who started it has, and asks
-// with that user's credentials: nobody else on the machine can borrow them. Serve waits for
-// what it started.
+// The server listens on 127.0.0.1 with TLS, and requires a token that only its starter has: it forwards requests
+// with that user's credentials, which no other user of the machine may borrow. Close waits for the goroutine that
+// Open started.
 package window
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/cluster"
 )
 
-// Window is open until Close.
+// Window is a server that runs until Close.
 type Window struct {
 	// Kubeconfig is a file that only the user can read, for programs that are to see the past.
 	Kubeconfig string
@@ -47,14 +47,14 @@ type Window struct {
 	served chan error
 }
 
-// Config says what is seen through a window.
+// Config is what a window shows.
 type Config struct {
 	Client   *cluster.Client
 	Revision int64
 	Said     string // the moment, for messages: "14:05:00 today"
 }
 
-// Open begins to serve.
+// Open starts the server.
 func Open(config Config) (*Window, error) {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -83,7 +83,7 @@ func Open(config Config) (*Window, error) {
 	return w, nil
 }
 
-// Close ends what is under way and removes the files.
+// Close ends the requests that are being served, stops the server and removes its files.
 func (w *Window) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -94,7 +94,7 @@ func (w *Window) Close() error {
 	return os.RemoveAll(w.Folder)
 }
 
-// guard lets in who has the token.
+// guard refuses requests without the token.
 func (w *Window) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
@@ -107,7 +107,7 @@ func (w *Window) guard(next http.Handler) http.Handler {
 	})
 }
 
-// write makes the kubeconfig, in a folder that only the user can enter.
+// write writes the kubeconfig to a folder that only the user can enter.
 func (w *Window) write(address, token string, authority []byte, namespace string) error {
 	folder, err := os.MkdirTemp("", "rowlock-at-")
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *Window) write(address, token string, authority []byte, namespace string
 	return nil
 }
 
-// certificate is one for 127.0.0.1 that lives in memory, and its authority: itself.
+// certificate makes a self-signed certificate for 127.0.0.1 that is kept in memory.
 func certificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -154,8 +154,8 @@ func certificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// Environment is that of a program that is to see the past: its kubeconfig, and a place
-// for what kubectl remembers of a server, which would be wrong for another.
+// Environment is the environment for a program that should see the past: it names the kubeconfig, and a cache
+// folder of its own, because kubectl's cache of the live server would be wrong.
 func (w *Window) Environment(environ []string, said string) []string {
 	var kept []string
 	for _, e := range environ {
