@@ -83,7 +83,7 @@ func (o *initOptions) run(out io.Writer) error {
 	return err
 }
 
-// takeKeys copies what servers of one cluster share into a data directory.
+// takeKeys copies the files that servers of one cluster share into a data directory.
 func takeKeys(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)

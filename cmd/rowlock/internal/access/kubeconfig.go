@@ -97,7 +97,7 @@ func (o *kubeconfigOptions) run(out io.Writer) error {
 	return err
 }
 
-// cluster says where the server is, as the administrator's kubeconfig does.
+// cluster is the server's entry, taken from the administrator's kubeconfig.
 func (o *kubeconfigOptions) cluster(admin string) (*clientcmdapi.Cluster, error) {
 	c := clientcmdapi.NewCluster()
 	if o.server == "" || o.ca == "" {
@@ -123,7 +123,7 @@ func (o *kubeconfigOptions) cluster(admin string) (*clientcmdapi.Cluster, error)
 	return c, nil
 }
 
-// credentials are what the kubeconfig identifies with, and a name for them.
+// credentials are the user's entry and its name.
 func (o *kubeconfigOptions) credentials(admin string) (string, *clientcmdapi.AuthInfo, error) {
 	chosen := 0
 	for _, s := range []string{o.user, o.tokenFile, o.account, o.node} {
@@ -180,7 +180,7 @@ func (o *kubeconfigOptions) plugin(admin string) (*clientcmdapi.ExecConfig, erro
 	}, nil
 }
 
-// sign makes a key and a certificate of the data directory's authority.
+// sign makes a key, and a certificate signed by the authority in the data directory.
 func (o *kubeconfigOptions) sign() (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

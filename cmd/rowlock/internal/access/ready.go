@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// maxReadiness is how much of an answer about readiness is read.
+// maxReadiness is how much of the answer of /readyz is read, in bytes.
 const maxReadiness = 64 << 10
 
 // readyOptions are the flags of ready.
@@ -83,7 +83,7 @@ func (o *readyOptions) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// failedChecks are the lines of an answer that name what fails; the whole answer where none does.
+// failedChecks are the failed checks of an answer; the whole answer if it lists none.
 func failedChecks(body []byte) string {
 	var failed []string
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {

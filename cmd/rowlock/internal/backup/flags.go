@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
 
-// Flags are the flags of who keeps a folder of backups in step.
+// Flags are the flags of continuous backups.
 type Flags struct {
 	keep, baseEvery string
 }
@@ -35,7 +35,7 @@ func (o *Flags) Config(prefix string) (c follow.Config, err error) {
 	return c, nil
 }
 
-// parseDuration reads a duration, which may be in days.
+// parseDuration parses a duration, also one in days.
 func parseDuration(text string) (d time.Duration, err error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, e := strconv.ParseInt(days, 10, 32)

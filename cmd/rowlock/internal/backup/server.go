@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
 
-// ServerFlags are the flags that have a server back up what is committed.
+// ServerFlags are the flags of a server that backs up its database.
 type ServerFlags struct {
 	dir string
 	Flags
@@ -29,7 +29,7 @@ func (o *ServerFlags) AddTo(f *pflag.FlagSet) {
 	o.Flags.AddTo(f, backupPrefix)
 }
 
-// Validate is for what can be said before anything is opened.
+// Validate checks the flags before anything is opened.
 func (o *ServerFlags) Validate(flags *pflag.FlagSet) error {
 	if _, err := o.Config(backupPrefix); err != nil {
 		return err
@@ -42,13 +42,13 @@ func (o *ServerFlags) Validate(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// leadName is the name under which one server at a time backs up.
+// leadName is the name of the lead for backups: one server at a time holds it.
 const leadName = "backup"
 
-// lateAfter is from when on a backup that is behind is told of by health checks.
+// lateAfter is the lag from which on health checks mention it.
 const lateAfter = 15 * time.Second
 
-// Apply has the server back up. What fails is tried again, and does the server no harm.
+// Apply adds the backup to the server. A failed backup is tried again and does not affect requests.
 func (o *ServerFlags) Apply(cfg *server.Config, d sqlstore.Driver, log *slog.Logger) error {
 	if o.dir == "" {
 		return nil
@@ -72,7 +72,7 @@ func (o *ServerFlags) Apply(cfg *server.Config, d sqlstore.Driver, log *slog.Log
 	return nil
 }
 
-// backupHealth is a remark where the backup is behind: requests are served as well as ever.
+// backupHealth is a remark if the backup lags. It does not make the server unready: requests are served as usual.
 func backupHealth(s follow.Stats) error {
 	var err error
 	switch {
@@ -88,7 +88,7 @@ func backupHealth(s follow.Stats) error {
 	return &health.Remark{Shown: "the backup is behind", Err: err}
 }
 
-// backupMetrics shows how the backup of this server goes.
+// backupMetrics are the metrics of this server's backup.
 type backupMetrics struct{ f *follow.Follower }
 
 var (
@@ -110,8 +110,7 @@ func (m *backupMetrics) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What only the server that writes the backup
-// knows, only that one tells.
+// Collect implements prometheus.Collector. Only the server that writes the backup reports its progress.
 func (m *backupMetrics) Collect(ch chan<- prometheus.Metric) {
 	s := m.f.Stats()
 	gauge := func(d *prometheus.Desc, v float64) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// OneLine is an error as it is printed. Parts of it may be what a server, or a file, says.
+// OneLine is an error as one printable line. Parts of it may come from a server or a file.
 func OneLine(err error) string {
 	var text strings.Builder
 	for line := range strings.Lines(err.Error()) {
@@ -28,7 +28,7 @@ func OneLine(err error) string {
 	return shown.Safe(text.String())
 }
 
-// ExitCode ends the process with a code of its own; what went wrong has been said.
+// ExitCode ends the process with an exit code; the command has printed the reason.
 type ExitCode int
 
 func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Size is bytes for people.
+// Size formats bytes for people.
 func Size(bytes int64) string {
 	switch n := float64(bytes); {
 	case bytes < 10_000:

@@ -4,7 +4,7 @@ import (
 	"net"
 )
 
-// SplitHosts tells names of hosts from addresses.
+// SplitHosts separates host names from IP addresses.
 func SplitHosts(list []string) (names []string, ips []net.IP) {
 	for _, name := range list {
 		if ip := net.ParseIP(name); ip != nil {

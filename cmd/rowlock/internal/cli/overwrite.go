@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Overwrite is the flag of commands that write a file: without it, a file that exists is
-// kept and the command refused.
+// Overwrite is the flag --overwrite of commands that write a file. Without it they refuse to replace an existing
+// file.
 type Overwrite bool
 
 func (o *Overwrite) AddTo(f *pflag.FlagSet) {
 	f.BoolVar((*bool)(o), "overwrite", false, "replace a file that exists")
 }
 
-// Allows says whether path may be written to. Devices and pipes lose nothing by it.
+// Allows returns an error if path may not be written to. Writing to a device or a pipe is always allowed.
 func (o Overwrite) Allows(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -33,8 +33,7 @@ func (o Overwrite) Allows(path string) error {
 	return nil
 }
 
-// AllowsReplacing says whether a new file may take the place of path, which a device or a pipe would
-// not survive.
+// AllowsReplacing returns an error if path may not be replaced by a new file. Devices and pipes may not.
 func (o Overwrite) AllowsReplacing(path string) error {
 	if err := o.Allows(path); err != nil {
 		return err

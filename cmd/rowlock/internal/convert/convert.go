@@ -105,7 +105,7 @@ func (o *convertOptions) run(ctx context.Context, out io.Writer) error {
 	return o.write(out, converted)
 }
 
-// write gives one object as it is, and several as a List, as kubectl does.
+// write writes one object as it is, and several as a List, as kubectl does.
 func (o *convertOptions) write(out io.Writer, list []any) error {
 	var all any
 	switch len(list) {

@@ -25,15 +25,15 @@ import (
 	"github.com/rowlock/rowlock/server/convert"
 )
 
-// definitions asks a server for definitions of custom resources. Webhooks that are
-// Services are reached through its proxy, with the rights of the kubeconfig's user.
+// definitions reads definitions of custom resources from a server. Webhooks that are Services are called through
+// the server's proxy, with the rights of the kubeconfig's user.
 type definitions struct {
 	server string
 	client *http.Client
 	known  map[schema.GroupKind]*convert.Definition
 }
 
-// maxAnswer is the largest answer that is read.
+// maxAnswer is the largest answer in bytes.
 const maxAnswer = 64 << 20
 
 func newDefinitions(kubeconfig, context string) (*definitions, error) {
@@ -87,7 +87,7 @@ func (d *definitions) load(ctx context.Context) error {
 	}
 }
 
-// webhook asks a conversion webhook, as a server would.
+// webhook calls a conversion webhook, as a server would.
 func (d *definitions) webhook(hook *apiextensionsv1.WebhookConversion) func(context.Context, []convert.Object, schema.GroupVersion) ([]convert.Object, error) {
 	return func(ctx context.Context, objs []convert.Object, to schema.GroupVersion) ([]convert.Object, error) {
 		client, address, err := d.address(hook.ClientConfig)
@@ -131,7 +131,7 @@ func (d *definitions) webhook(hook *apiextensionsv1.WebhookConversion) func(cont
 	}
 }
 
-// address finds how a webhook is asked: by its URL, or through the server's proxy.
+// address finds how to call a webhook: by its URL, or through the server's proxy.
 func (d *definitions) address(c *apiextensionsv1.WebhookClientConfig) (*http.Client, string, error) {
 	if s := c.Service; s != nil {
 		port, path := 443, ""
@@ -156,7 +156,7 @@ func (d *definitions) address(c *apiextensionsv1.WebhookClientConfig) (*http.Cli
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment}}, *c.URL, nil
 }
 
-// call sends and reads JSON.
+// call sends and receives JSON.
 func call(ctx context.Context, client *http.Client, method, address string, body, into any) error {
 	var data []byte
 	if body != nil {

@@ -117,7 +117,7 @@ func (o *copyOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// copyAnswer is what --output json prints.
+// copyAnswer is the result for --output json.
 type copyAnswer struct {
 	Source string `json:"source"`
 	Target string `json:"target"`

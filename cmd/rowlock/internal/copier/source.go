@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// copySource is what copy reads, as it was at one moment.
+// copySource is the source of a copy, read at one moment.
 type copySource struct {
 	objects int64 // that were read
 	*remote.Spool
@@ -23,8 +23,8 @@ type copySource struct {
 	leftOut []remote.LeftOut
 }
 
-// reportUnknown names the words of --resources by which nothing was found: a singular, say,
-// must not look like a resource that has no objects.
+// reportUnknown adds the words of --resources that matched nothing to the report: a singular, for example, must
+// not look like a resource without objects.
 func (s *copySource) reportUnknown(opt *copying.Options) {
 	for _, word := range opt.Resources {
 		one := copying.Options{Resources: []string{word}}
@@ -37,11 +37,11 @@ func (s *copySource) reportUnknown(opt *copying.Options) {
 	}
 }
 
-// maxSpooled is how much of a database is copied.
+// maxSpooled is how many bytes of a database are copied.
 const maxSpooled = 1 << 40
 
-// read brings all that may be copied into a file, before anything is written: of a
-// database at one revision, of a live cluster each resource at one version.
+// read reads everything that may be copied into a file before anything is written: a database at one revision, a
+// live cluster at one version of each resource.
 func (o *copyOptions) read(ctx context.Context) (*copySource, error) {
 	if o.from == "" {
 		return o.readStore(ctx)
@@ -94,7 +94,7 @@ func (o *copyOptions) readStore(ctx context.Context) (*copySource, error) {
 	return s, nil
 }
 
-// rowReader brings rows into a Spool.
+// rowReader copies rows into a Spool.
 type rowReader struct {
 	spool    *remote.Spool
 	picks    func(resource string) bool
@@ -147,7 +147,7 @@ func (r *rowReader) page(rows []sqlstore.Row) error {
 	return nil
 }
 
-// end closes the section that is open.
+// end closes the open section.
 func (r *rowReader) end() error {
 	if r.section == nil {
 		return nil

@@ -47,8 +47,8 @@ setup-envtest takes, to FILE or to the standard output:
 	return cmd
 }
 
-// etcdScript is etcd in an archive of a binary without the small program: two copies of
-// the large one would double it, and who unpacks it leaves links out.
+// etcdScript is etcd in the archive of a binary that has no small etcd program: a second copy of the binary would
+// double the archive, and programs that unpack it ignore links.
 const etcdScript = `#!/bin/sh
 exec "$(dirname "$0")/kube-apiserver" etcd "$@"
 `
@@ -103,7 +103,7 @@ func addFile(t *tar.Writer, name, path string) error {
 	return addProgram(t, name, info.Size(), f)
 }
 
-// addProgram writes a program under the path that such archives have.
+// addProgram adds a program under the path that such archives have.
 func addProgram(t *tar.Writer, name string, size int64, content io.Reader) error {
 	err := t.WriteHeader(&tar.Header{
 		Typeflag: tar.TypeReg, Name: "controller-tools/envtest/" + program.Exe(name), Mode: 0o755, Size: size, ModTime: time.Unix(0, 0),

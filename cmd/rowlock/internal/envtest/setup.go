@@ -23,9 +23,10 @@ import (
 // embedded may hold the program of cmd/etcd.
 //
 //go:embed embedded
+// embedded may contain the program of cmd/etcd.
 var embedded embed.FS
 
-// Command prepares what controller-runtime's envtest looks for.
+// Command sets up what controller-runtime's envtest needs.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "envtest",
@@ -82,7 +83,7 @@ func assetsDir(args []string) (string, error) {
 	return filepath.Join(cache, "rowlock", "envtest-"+release.Default.String()+"-"+program.Version), nil
 }
 
-// quote makes one word of a shell of a text.
+// quote makes a text one word of a shell.
 func quote(text string) string {
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@") == "" {
 		return text
@@ -90,8 +91,7 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// etcdProgram is the program of cmd/etcd: the one inside this binary, or a file beside it.
-// It is nil where there is neither.
+// etcdProgram is the program of cmd/etcd: from this binary, or from a file beside it; nil if there is neither.
 func etcdProgram(self string) ([]byte, error) {
 	text, err := embedded.ReadFile("embedded/etcd")
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// executable is the file of this binary.
+// executable is the path of this binary.
 func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -126,8 +126,7 @@ func executable() (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// setUp fills a folder. Files that are there are replaced as a whole, so that what runs
-// from them goes on.
+// setUp fills a folder. It replaces existing files as a whole, so that programs that run from them continue.
 func setUp(dir string) error {
 	self, err := executable()
 	if err != nil {
@@ -164,7 +163,7 @@ func setUp(dir string) error {
 	})
 }
 
-// kubectlPath is the kubectl of PATH, or "".
+// kubectlPath is the kubectl in PATH, or "".
 func kubectlPath() string {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -176,7 +175,7 @@ func kubectlPath() string {
 	return path
 }
 
-// install has a file made beside its place, and puts it there.
+// install builds a file under a temporary name and renames it.
 func install(path string, build func(at string) error) error {
 	part := path + ".new"
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was cut short
@@ -195,8 +194,7 @@ func install(path string, build func(at string) error) error {
 	return nil
 }
 
-// linkOrCopy makes a file of the same contents, which takes no place on the disk where
-// that can be.
+// linkOrCopy makes a hard link, or a copy if that fails.
 func linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package etcd is the command that stands in for an etcd in test environments, as cmd/etcd does.
+// Package etcd is the command that stands in for an etcd in test environments, like cmd/etcd.
 package etcd
 
 import (

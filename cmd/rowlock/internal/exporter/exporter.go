@@ -27,8 +27,7 @@ import (
 // maxProblems is how many rows that cannot be exported are named.
 const maxProblems = 20
 
-// Command is everything that leaves: the forms for people, and the stores of other
-// API servers.
+// Command is export: YAML and SQL for people and programs, and the stores of other API servers.
 func Command() *cobra.Command {
 	o := &database.Options{}
 	cmd := FormsCommand(o)
@@ -37,7 +36,7 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-// storeExport says what an export to the store of another API server takes along.
+// storeExport are the flags of an export to the store of another API server.
 type storeExport struct {
 	*database.Options
 	prefix      string
@@ -104,7 +103,7 @@ lists anew there. The values are not encrypted.`,
 	return cmd
 }
 
-// storeAnswer tells of an export to the store of another API server.
+// storeAnswer is the result of an export to the store of another API server.
 type storeAnswer struct {
 	Target      string                   `json:"target"`
 	DryRun      bool                     `json:"dryRun"`
@@ -118,7 +117,7 @@ type storeAnswer struct {
 	counts      map[string]*database.ResourceCount
 }
 
-// run writes the objects of the store into the sink that open makes.
+// run writes the objects of the database to the sink that open makes.
 func (l *storeExport) run(ctx context.Context, target string, open func(context.Context) (foreign.Sink, error)) error {
 	if l.revision < 0 {
 		return fmt.Errorf("--revision %d: want a revision above 0", l.revision)
@@ -154,7 +153,7 @@ func (l *storeExport) run(ctx context.Context, target string, open func(context.
 	return nil
 }
 
-// write reads everything and, unless something is damaged, commits.
+// write reads everything, and commits unless a row is damaged.
 func (l *storeExport) write(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer, sink foreign.Sink, a *storeAnswer) error {
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
@@ -185,7 +184,7 @@ func (l *storeExport) write(ctx context.Context, d sqlstore.Driver, keys sqlstor
 	return sink.Commit(ctx, max(a.Revision, 1))
 }
 
-// put translates one row, and counts it.
+// put translates one row and counts it.
 func (a *storeAnswer) put(ctx context.Context, w *transfer.Writer, keys sqlstore.Sealer, sink foreign.Sink, row *sqlstore.Row) error {
 	_, _, _, sealed := sqlstore.SealedBy(row.Value)
 	if sealed {

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/transfer"
 )
 
-// importAnswer is what import prints as JSON.
+// importAnswer is the result for --output json.
 type importAnswer struct {
 	Source          string   `json:"source"`
 	Store           string   `json:"store"`

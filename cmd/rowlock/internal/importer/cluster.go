@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// clusterFlags are the flags by which a live cluster is the source of an import.
+// clusterFlags are the flags of an import from a live cluster.
 type clusterFlags struct {
 	remote.Flags
 	kubeconfig, context string
@@ -31,7 +31,7 @@ func (o *clusterFlags) addTo(f *pflag.FlagSet) {
 	o.AddTo(f)
 }
 
-// validate refuses flags that say nothing about a live cluster.
+// validate refuses flags that have no effect for the source.
 func (o *clusterFlags) validate(changed func(flag string) bool) error {
 	if o.kubeconfig == "" {
 		for _, flag := range []string{"from-context", "skip-forbidden", "qps", "burst", "page-size", "max-wait"} {
@@ -49,8 +49,8 @@ func (o *clusterFlags) validate(changed func(flag string) bool) error {
 	return nil
 }
 
-// clusterSource is a live cluster as it was read, each resource at one version. It is a
-// foreign.Source that has the key of each object in memory while entries are read.
+// clusterSource is a live cluster, read at one version of each resource. It is a foreign.Source that holds the
+// keys of all objects in memory while entries are read.
 type clusterSource struct {
 	*remote.Collected
 	host string
@@ -59,7 +59,7 @@ type clusterSource struct {
 
 var _ foreign.Counter = (*clusterSource)(nil)
 
-// openCluster reads everything that a live cluster shows into a file that has no name.
+// openCluster reads everything that a live cluster shows into an unnamed file.
 func (o *importOptions) openCluster(ctx context.Context) (*clusterSource, error) {
 	c, err := o.live.Client("--from-cluster", o.live.kubeconfig, o.live.context)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *importOptions) openCluster(ctx context.Context) (*clusterSource, error)
 	return s, nil
 }
 
-// Count is how many objects were collected.
+// Count is the number of collected objects.
 func (s *clusterSource) Count(context.Context) (int64, error) {
 	n := int64(0)
 	for _, section := range s.Sections() {
@@ -92,8 +92,8 @@ func (s *clusterSource) Count(context.Context) (int64, error) {
 	return n, nil
 }
 
-// refuse says why objects of a resource could not be rows here; "" if they can. A resource
-// with a definition comes with it, unless it would take the place of a built-in one.
+// refuse says why objects of a resource cannot be imported; "" if they can. The definition of a custom resource is
+// imported with it, unless a built-in resource has its name.
 func (s *clusterSource) refuse(r remote.Resource, defined bool) string {
 	_, version, known := s.keys.Stored(r.Group, r.Name, r.Served)
 	switch {
@@ -110,13 +110,13 @@ func (s *clusterSource) version(r remote.Resource) string {
 	return version
 }
 
-// Describe names the cluster by its address.
+// Describe is the address of the cluster.
 func (s *clusterSource) Describe() string { return "live cluster " + s.host }
 
-// Revision is the highest resource version that was seen.
+// Revision is the highest resource version that was read.
 func (s *clusterSource) Revision() int64 { return s.Newest }
 
-// Entries are the objects under the keys that a stock server would keep them at.
+// Entries are the objects under the keys that a stock server would use.
 func (s *clusterSource) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	return func(yield func(foreign.Entry, error) bool) {
 		for o, err := range s.Ordered(s.key) {

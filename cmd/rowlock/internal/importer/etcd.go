@@ -13,10 +13,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
 )
 
-// maxPassword is how long the file of a password may be.
+// maxPassword is the largest password file in bytes.
 const maxPassword = 4 << 10
 
-// etcdOptions are the flags by which a live etcd is asked.
+// etcdOptions are the flags of a live etcd.
 type etcdOptions struct {
 	etcd.Config
 	passwordFile string
@@ -30,7 +30,7 @@ func (o *etcdOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.passwordFile, "etcd-password-file", "", "file with the password of --etcd-user")
 }
 
-// openEtcd connects to a live etcd: rest are its endpoints, with commas between them.
+// openEtcd connects to a live etcd; rest are its endpoints, separated by commas.
 func openEtcd(ctx context.Context, rest, _ string, o *importOptions) (foreign.Source, error) {
 	c := o.etcd.Config
 	c.Endpoints, c.Prefix = strings.Split(rest, ","), "/"+strings.Trim(o.prefix, "/")+"/"

@@ -22,11 +22,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign/etcd"
 )
 
-// targetFlag is the file by which servers of the new database encrypt: the other flag is
-// that of the old one, as operators know it.
+// targetFlag names the encryption configuration of the new servers. The plain flag names that of the old ones, as
+// operators know it.
 const targetFlag = "target-" + database.EncryptionFlag
 
-// unhashedFlag takes a file of etcd that nothing vouches for.
+// unhashedFlag accepts a file of etcd without a hash.
 const unhashedFlag = "skip-hash-check"
 
 // importOptions are the flags of import.
@@ -130,7 +130,7 @@ func (o *importOptions) run(ctx context.Context, name string) (err error) {
 	})
 }
 
-// withTargetKeys lends the job what encrypts values for the new database.
+// withTargetKeys gives the job the keys that encrypt values for the new database while fn runs.
 func (o *importOptions) withTargetKeys(ctx context.Context, job *intake.Job, fn func() error) error {
 	var err error
 	if job.Mark, err = hashFiles(o.Encryption, o.target, o.live.kubeconfig); err != nil {
@@ -146,7 +146,7 @@ func (o *importOptions) withTargetKeys(ctx context.Context, job *intake.Job, fn 
 	return err
 }
 
-// hashFiles stand for files by what is in them.
+// hashFiles hashes the contents of files.
 func hashFiles(paths ...string) (text string, err error) {
 	for _, path := range paths {
 		var content []byte
@@ -161,7 +161,8 @@ func hashFiles(paths ...string) (text string, err error) {
 	return text, nil
 }
 
-// transfer reads, and unless it is a trial writes. A trial may find the database in use.
+// transfer reads the source, and writes the database unless it is a dry run. A dry run accepts a database that is
+// in use.
 func (o *importOptions) transfer(ctx context.Context, job *intake.Job, files keyFiles, inUse bool) error {
 	began := time.Now()
 	if !o.dryRun {
@@ -209,8 +210,8 @@ func (o *importOptions) transfer(ctx context.Context, job *intake.Job, files key
 	return o.report(a, files)
 }
 
-// write puts the files, and then writes what was read: whoever finds the database filled
-// has the keys too, wherever this ended.
+// write writes the key files first and the rows then: a filled database then always has its keys, wherever the
+// import ended.
 func (o *importOptions) write(ctx context.Context, spooled *intake.Spooled, files keyFiles) error {
 	if err := files.put(o.DataDir); err != nil {
 		return err
@@ -232,8 +233,7 @@ func (o *importOptions) write(ctx context.Context, spooled *intake.Spooled, file
 
 var errInUse = errors.New("--store: the database is not empty, and only an empty one can be filled: name a new one")
 
-// expectEmpty refuses a database that has content before hours are spent on reading. It
-// creates none.
+// expectEmpty refuses a database that is in use before hours are spent on reading. It does not create a database.
 func (o *importOptions) expectEmpty(ctx context.Context) error {
 	if file, ok := database.SQLitePath(o.URL()); ok {
 		if info, err := os.Stat(file); err != nil || info.Size() == 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// maxKeyFile is how long a file of keys or certificates may be.
+// maxKeyFile is the largest file of keys or certificates in bytes.
 const maxKeyFile = 1 << 20
 
-// keyFileNames are the files of k3s (server/tls) and of kubeadm (/etc/kubernetes/pki) that
-// are taken along, and what a data directory calls them. The first name that is there counts.
+// keyFileNames maps the files of k3s (server/tls) and kubeadm (/etc/kubernetes/pki) to their names in a data
+// directory. The first name that exists counts.
 var keyFileNames = []struct {
 	to   string
 	from []string
@@ -36,7 +36,7 @@ const (
 	accountKeyName = "service-account.key"
 )
 
-// keyFiles are files of the old cluster by the names that they will have.
+// keyFiles are files of the old cluster by their names in the data directory.
 type keyFiles map[string]keyFile
 
 type keyFile struct {
@@ -44,8 +44,8 @@ type keyFile struct {
 	text []byte
 }
 
-// readKeyFiles reads and checks what is to be taken along, from folders and files, and from
-// the file of the key of service accounts. Errors name the file.
+// readKeyFiles reads and checks the files from folders and files, and the key of service accounts. Errors name the
+// file.
 func readKeyFiles(places []string, accountKey string) (keyFiles, error) {
 	a := keyFiles{}
 	for _, place := range places {
@@ -64,7 +64,7 @@ func readKeyFiles(places []string, accountKey string) (keyFiles, error) {
 	return a, nil
 }
 
-// place finds the files of a folder (of k3s, also that above tls), or one file.
+// place reads the files of a folder (for k3s also of the folder above tls), or one file.
 func (a keyFiles) place(place string) error {
 	info, err := os.Stat(place)
 	if err != nil {
@@ -125,8 +125,8 @@ func (a keyFiles) read(to, path string) error {
 	return nil
 }
 
-// check refuses what a server could not use: half a pair, a certificate that is no
-// authority's, a key that is none.
+// check refuses files that a server cannot use: half a pair, a certificate that is not an authority's, a file
+// without a key.
 func (a keyFiles) check() error {
 	for _, name := range []string{"ca", "front-proxy-ca"} {
 		cert, hasCert := a[name+".crt"]
@@ -191,7 +191,7 @@ func isPrivateKey(text []byte) bool {
 	}
 }
 
-// conflicts refuses to lose what a data directory has.
+// conflicts refuses to overwrite other keys in a data directory.
 func (a keyFiles) conflicts(dir string) error {
 	for _, name := range a.names() {
 		have, err := os.ReadFile(filepath.Join(dir, name))
@@ -208,7 +208,7 @@ func (a keyFiles) conflicts(dir string) error {
 	return nil
 }
 
-// put writes the files into a data directory, for its owner alone.
+// put writes the files to a data directory, readable by their owner only.
 func (a keyFiles) put(dir string) error {
 	if len(a) == 0 {
 		return nil
@@ -233,7 +233,7 @@ func (a keyFiles) names() []string {
 	return list
 }
 
-// hint is how a server is started with what was taken along and has no name of its own.
+// hint is the flag that a server needs for files that the data directory has no name for.
 func (a keyFiles) hint(dir string) string {
 	if _, ok := a[clientCAName]; ok {
 		return " --client-ca-file " + filepath.Join(dir, clientCAName)

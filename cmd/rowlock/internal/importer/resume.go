@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// spoolPath is where what lies between reading and writing is kept, without its ends.
+// spoolPath is the path of the intermediate files, without their extensions.
 func (o *importOptions) spoolPath() string {
 	if o.spool != "" {
 		return o.spool
@@ -25,14 +25,14 @@ func (o *importOptions) checkSpoolFolder() error {
 	return checkNotWorldWritable("--spool", filepath.Dir(o.spoolPath()))
 }
 
-// mayBeFinished says whether a database that is in use may have been filled by a run that ended
-// before it took its spool away. A live cluster would have to be read anew to know that.
+// mayBeFinished reports whether an earlier run may have filled the database and ended before it removed its
+// intermediate files. A live cluster would have to be read again to know that.
 func (o *importOptions) mayBeFinished() bool {
 	return !o.dryRun && o.live.kubeconfig == "" && intake.MayBeFinished(o.spoolPath())
 }
 
-// resume is the end of a run whose work an earlier one did, all but the last step. The
-// database is in use where it holds anything else than what that run read for the same job.
+// resume does the last steps of a run that had filled the database. The database is in use if it holds anything
+// else than that run read for the same job.
 func (o *importOptions) resume(ctx context.Context, job *intake.Job, files keyFiles) error {
 	if err := o.checkSpoolFolder(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (o *importOptions) resume(ctx context.Context, job *intake.Job, files keyFi
 	return o.report(a, files)
 }
 
-// newAnswer is the answer of a run, as far as it is known by what was read.
+// newAnswer is the result, as far as reading determines it.
 func (o *importOptions) newAnswer(job *intake.Job, s *intake.Spooled, files keyFiles) *importAnswer {
 	return &importAnswer{
 		Source: job.Source.Describe(), Store: database.PublicURL(o.URL()), DryRun: o.dryRun, SourceRevision: s.SourceRevision, Revision: s.Head, Reused: s.Reused,
@@ -72,7 +72,7 @@ func (o *importOptions) newAnswer(job *intake.Job, s *intake.Spooled, files keyF
 	}
 }
 
-// report answers, and says what comes next.
+// report prints the result and the next step.
 func (o *importOptions) report(a *importAnswer, files keyFiles) error {
 	if err := o.Answer(o.Out, a, a.table); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (o *importOptions) report(a *importAnswer, files keyFiles) error {
 	return nil
 }
 
-// checkNotWorldWritable refuses a folder that everybody may write to, sticky or not: what somebody
-// put there beforehand, by a name that is expected, would be taken for our own.
+// checkNotWorldWritable refuses a folder that everybody may write to, sticky or not: files that somebody put there
+// under the expected names would be trusted.
 func checkNotWorldWritable(flag, dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

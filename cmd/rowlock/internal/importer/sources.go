@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine"
 )
 
-// sourceKind is a kind of foreign store that is imported from.
+// sourceKind is a kind of store to import from.
 type sourceKind struct {
 	prefix string // that its URLs begin with
 	form   string // for help and errors
@@ -51,7 +51,7 @@ func openEtcdSnapshot(ctx context.Context, rest, _ string, o *importOptions) (fo
 	return s, nil
 }
 
-// isBolt looks for the mark of a bbolt file, which stands behind the head of its first page.
+// isBolt looks for the magic number in the first page of a bbolt file.
 func isBolt(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func isBolt(path string) bool {
 	return err == nil && string(mark) == "\xed\xda\x0c\xed"
 }
 
-// openSource opens what a URL, or the path of a file, names; or the live cluster.
+// openSource opens the source that a URL or the path of a file names, or the live cluster.
 func (o *importOptions) openSource(ctx context.Context, name string) (foreign.Source, error) {
 	if o.live.kubeconfig != "" {
 		return o.openCluster(ctx)

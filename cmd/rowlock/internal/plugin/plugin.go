@@ -49,7 +49,7 @@ blame, at, undelete, restore), with completion, and kubectl convert.`,
 	return cmd
 }
 
-// installPlugin links the program under each name that it has for kubectl.
+// installPlugin links the program under each of its plugin names.
 func installPlugin(out io.Writer, self, folder string, force bool) error {
 	if self, folder = absolute(self), absolute(folder); self == "" || folder == "" {
 		return errors.New("the folder of this process is gone")

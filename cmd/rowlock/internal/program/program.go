@@ -1,5 +1,5 @@
-// Package program knows what this program is: its version, and the names by which it
-// may be called.
+// Package program describes this program: its version, and the names that it may be
+// started by.
 package program
 
 import (
@@ -14,11 +14,13 @@ var Version = "v0.1.0"
 // Names by which test environments and scripts look for a control plane's programs. This
 // binary is each of them where its file is called so.
 const (
+	// Names under which test environments and scripts look for the programs of a control plane. The binary acts as
+	// the program whose name its file has.
 	APIServer = "kube-apiserver"
 	Etcd      = "etcd"
 )
 
-// NameOf is what this process is called, by its file.
+// NameOf is the name that the process was started by.
 func NameOf(path string) string {
 	name := filepath.Base(path)
 	if runtime.GOOS == "windows" {
@@ -27,7 +29,7 @@ func NameOf(path string) string {
 	return name
 }
 
-// ConvertPlugin is how kubectl finds the command: as a program of this name.
+// ConvertPlugin is the name by which kubectl finds the convert command.
 const ConvertPlugin = "kubectl-convert"
 
 // HistoryPlugin is how kubectl finds the commands about the past: as a program of this
@@ -37,7 +39,7 @@ const (
 	HistoryCompletion = "kubectl_complete-rowlock"
 )
 
-// Exe is what a program's file is called.
+// Exe is the file name of a program.
 func Exe(name string) string {
 	if runtime.GOOS == "windows" {
 		return name + ".exe"
@@ -48,5 +50,5 @@ func Exe(name string) string {
 // Build is what this program adds to the version that a server says it is.
 func Build() string { return "rowlock." + Version }
 
-// DefaultDataDir is --data-dir of serve and init.
+// DefaultDataDir is the default of --data-dir.
 const DefaultDataDir = "./rowlock-data"

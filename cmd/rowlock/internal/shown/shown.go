@@ -1,5 +1,5 @@
-// Package shown turns objects into the text that people read and compare: YAML, with what
-// only machines read left out, and what is secret hidden unless it was asked for.
+// Package shown renders objects as text for people: YAML without the fields that only programs need, with secrets
+// hidden on request; and makes text safe for a terminal.
 package shown
 
 import (
@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Form says how objects are shown. Use one Form for all objects that are compared: what is
-// hidden is numbered, so that one sees whether two hidden values are the same.
+// Form says how objects are shown. Use one Form for all objects that are compared: hidden values are numbered, so
+// that equal ones can be recognized.
 type Form struct {
 	ManagedFields bool // shown, with the other numbers that each write changes
 	Secrets       bool // shown
 	hidden        map[string]int
 }
 
-// Of is a copy of an object as it is shown. nil stays nil.
+// Of is a copy of an object in the form. nil stays nil.
 func (f *Form) Of(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -51,7 +51,7 @@ func (f *Form) hide(obj map[string]any, field string) {
 	}
 }
 
-// mask tells values of one key apart, and says nothing of what or how long they are.
+// mask numbers the values of a key and hides their content and length.
 func (f *Form) mask(key, value string) string {
 	if f.hidden == nil {
 		f.hidden = map[string]int{}
@@ -66,7 +66,7 @@ func (f *Form) mask(key, value string) string {
 	return fmt.Sprintf("(hidden, value %d)", n)
 }
 
-// YAML is an object as text, keys in order. nil is no text.
+// YAML is an object as text, with sorted keys. nil is an empty text.
 func (f *Form) YAML(obj map[string]any) (string, error) {
 	if obj == nil {
 		return "", nil
@@ -75,8 +75,7 @@ func (f *Form) YAML(obj map[string]any) (string, error) {
 	return string(text), err
 }
 
-// Diff is what differs between two texts in the unified form, with three lines of context;
-// empty for equal ones.
+// Diff is the unified diff of two texts with three lines of context; empty for equal ones.
 func Diff(oldName, old, newName, new string) string {
 	text := string(diff.Diff(oldName, []byte(old), newName, []byte(new)))
 	if i := strings.IndexByte(text, '\n'); strings.HasPrefix(text, "diff ") {
@@ -85,8 +84,8 @@ func Diff(oldName, old, newName, new string) string {
 	return text
 }
 
-// Safe is a text for one line of a terminal: what would steer the terminal, or would turn
-// the order of letters around, is shown as a replacement character.
+// Safe is a text for one line of a terminal: control characters and characters that change the direction of text
+// become replacement characters.
 func Safe(s string) string { return strings.Map(harmless, s) }
 
 // SafeLines is Safe for a text of several lines.

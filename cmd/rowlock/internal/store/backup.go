@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
 
-// backupAnswer tells of a backup that was made, read or restored.
+// backupAnswer describes a backup that was made, checked or restored.
 type backupAnswer struct {
 	File      string    `json:"file"`
 	Driver    string    `json:"driver"` // that it was taken from

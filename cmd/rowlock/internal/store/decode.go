@@ -16,8 +16,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// decoder judges stored values by the catalogue of resources. What is not in it
-// is a custom resource.
+// decoder checks stored values against the catalogue of resources. Values of other resources are custom resources.
 type decoder struct {
 	catalogue *kinds.Catalogue
 	keys      sqlstore.Sealer // nil: values were decrypted already
@@ -29,8 +28,8 @@ func newDecoder() decoder {
 	return decoder{catalogue: kinds.NewCatalogue(builtin.Resources()), skipped: new(int64)}
 }
 
-// decrypting lends a decoder that decrypts what it judges. Without a file of keys encrypted
-// values pass, and the operator is told of them.
+// decrypting calls fn with a decoder that decrypts values. Without a file of keys encrypted values pass, and a
+// message says so.
 func decrypting(ctx context.Context, o *database.Options, fn func(decoder) error) error {
 	return database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, given bool) error {
 		d := newDecoder()
@@ -43,7 +42,7 @@ func decrypting(ctx context.Context, o *database.Options, fn func(decoder) error
 	})
 }
 
-// open decrypts a row's value; ok is false for one that cannot be without keys.
+// open decrypts a row's value; ok is false if that needs keys and there are none.
 func (d decoder) open(row *sqlstore.Row) (ok bool, err error) {
 	if d.keys == nil || strings.HasPrefix(row.Key.Resource, "~") {
 		return true, nil
@@ -59,7 +58,7 @@ func (d decoder) open(row *sqlstore.Row) (ok bool, err error) {
 	return err == nil, err
 }
 
-// row says what is wrong with a value.
+// row returns the error of an invalid value.
 func (d decoder) row(row sqlstore.Row) error {
 	value, err := d.read(&row)
 	if err != nil || value == nil {
@@ -71,13 +70,13 @@ func (d decoder) row(row sqlstore.Row) error {
 	return nil
 }
 
-// readable says why a server cannot read a value.
+// readable returns the reason why a server cannot read a value.
 func (d decoder) readable(row sqlstore.Row) error {
 	_, err := d.read(&row)
 	return err
 }
 
-// read returns the value to serve; nil for a row that is no object.
+// read returns the value that a server would serve; nil for a row that is not an object.
 func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
 	if row.Damaged != nil {
 		return nil, row.Damaged
@@ -95,7 +94,7 @@ func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
 	return value, nil
 }
 
-// decodeClaim judges a row by which an address or a port is taken.
+// decodeClaim checks the claim of an address or a port.
 func decodeClaim(value []byte) error {
 	var claim struct {
 		Owner string `json:"owner"`

@@ -20,15 +20,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// encoder make values as a server would write them now: those of custom resources by the
-// definitions that are stored.
+// encoder encodes values as a server would write them now; custom resources follow their stored definitions.
 type encoder struct {
 	catalogue  *kinds.Catalogue
 	objects    *objects.Store
 	unreadable []string // definitions that cannot be read, and why
 }
 
-// newEncoder reads the definitions of a store.
+// newEncoder reads the definitions of a database.
 func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*encoder, error) {
 	f, all := &encoder{}, builtin.Resources()
 	req := sqlstore.ScanRequest{Resource: definitions.Storage, Limit: 100}
@@ -54,7 +53,7 @@ func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*
 	return f, nil
 }
 
-// resourcesOf are the resources of a definition, none of one that is not established.
+// resourcesOf are the resources of a definition; none if it is not established.
 func resourcesOf(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) ([]*kinds.Resource, error) {
 	if row.Damaged != nil {
 		return nil, row.Damaged
@@ -81,7 +80,7 @@ func resourcesOf(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) (
 	return definition.Resources, nil
 }
 
-// unavailableWebhook converts what only a server can have converted.
+// unavailableWebhook refuses conversions that only a server can request.
 type unavailableWebhook struct{}
 
 // Convert implements custom.Converter.
@@ -89,8 +88,8 @@ func (unavailableWebhook) Convert(_ context.Context, to schema.GroupVersion, obj
 	return nil, fmt.Errorf("it is of %s, and a webhook converts it to %s: create a StorageVersionMigration on a running server", objs[0].GetAPIVersion(), to)
 }
 
-// encode is the value of a decrypted row as a server would write it now. Objects of no known
-// resource keep their version.
+// encode is the value of a decrypted row as a server would write it now. Objects of unknown resources keep their
+// version.
 func (f *encoder) encode(ctx context.Context, row *sqlstore.Row) ([]byte, error) {
 	r := f.catalogue.ByStorage(row.Key.Resource)
 	if r == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// damageAnswer is an object that cannot be read.
+// damageAnswer is an unreadable object.
 type damageAnswer struct {
 	Key          string `json:"key"`
 	Revision     int64  `json:"revision"`
@@ -25,7 +25,7 @@ type damageAnswer struct {
 	GoodRevision int64  `json:"goodRevision"`     // what a rollback leads to; 0: there is nothing to go back to
 }
 
-// repairAnswer is what was, or would be, done to an object.
+// repairAnswer is what a repair did, or would do, to an object.
 type repairAnswer struct {
 	damageAnswer
 	Action          string `json:"action"` // "delete" or "rollback"
@@ -165,8 +165,7 @@ func (r *repairOptions) repair(ctx context.Context, o *database.Options, decode 
 	})
 }
 
-// deleteWithClaims deletes an object and gives back the addresses and ports that are
-// claimed for it.
+// deleteWithClaims deletes an object and releases the addresses and ports that are claimed for it.
 func deleteWithClaims(ctx context.Context, d sqlstore.Driver, row sqlstore.Row) (int64, error) {
 	rows := []sqlstore.Row{row}
 	if row.Key.Resource == "services" {
@@ -209,7 +208,7 @@ func (a *repairAnswer) print(w io.Writer) {
 	fmt.Fprintf(w, "it was %s, by revision %d\n", what, a.WrittenRevision)
 }
 
-// userName is who runs the command, for the log.
+// userName is the operator, for the log.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// folderFlags are the flags of restore that folders have a use for.
+// folderFlags are the flags of restore that apply to folders.
 type folderFlags struct {
 	to      string
 	skip    int64
 	scratch string
 }
 
-// target reads --to.
+// target parses --to.
 func (r *folderFlags) target() (t follow.Target, err error) {
 	if r.to == "" {
 		return t, nil
@@ -69,7 +69,7 @@ func restoreFolder(ctx context.Context, o *database.Options, dir string, r *fold
 	})
 }
 
-// incompleteError says that the newest state was asked for, and is not what was restored.
+// incompleteError is the error that an older state than the newest was restored.
 func incompleteError(dir, to string, r *follow.Restored) error {
 	if to != "" || r.Newest {
 		return nil
@@ -102,7 +102,7 @@ func restoredTable(w io.Writer, dir string, r *follow.Restored) {
 	fmt.Fprintf(w, "OBJECTS\t%d\n", r.Objects)
 }
 
-// latestAnswer is what --verify-latest found.
+// latestAnswer is the result of --verify-latest.
 type latestAnswer struct {
 	Folder   string             `json:"folder"`
 	Restored follow.Restored    `json:"restored"`
@@ -114,7 +114,7 @@ type latestAnswer struct {
 	OK       bool               `json:"ok"`
 }
 
-// verifyLatest is `store restore --verify-latest`. compare says that --store was given.
+// verifyLatest is `store restore --verify-latest`. compare says whether --store was given.
 func verifyLatest(ctx context.Context, o *database.Options, dir string, r *folderFlags, compare bool) (err error) {
 	if r.to != "" || r.skip != 0 {
 		return errors.New("--verify-latest: restores the newest state, and nothing stays of it: leave out --to and --skip-revisions")
@@ -171,7 +171,7 @@ func verifyLatest(ctx context.Context, o *database.Options, dir string, r *folde
 	return nil
 }
 
-// compareLive holds what was restored against the live database.
+// compareLive compares the restored database with the live one.
 func compareLive(ctx context.Context, o *database.Options, restored sqlstore.Driver, a *latestAnswer) error {
 	return o.With(ctx, database.AsIs, "nothing was changed", func(live sqlstore.Driver) error {
 		b, err := live.Bounds(ctx)

@@ -53,5 +53,5 @@ servers refuse to use is accepted again after it.`,
 	}
 }
 
-// maxSkipped leaves room: clients may keep revisions as numbers of 53 bits.
+// maxSkipped leaves room for later revisions: clients may keep revisions as numbers of 53 bits.
 const maxSkipped = 1 << 50

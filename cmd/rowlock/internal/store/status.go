@@ -26,7 +26,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// statusAnswer is what status prints as JSON.
+// statusAnswer is the result for --output json.
 type statusAnswer struct {
 	Store             string     `json:"store"`
 	Driver            string     `json:"driver"`
@@ -49,7 +49,7 @@ type statusAnswer struct {
 	Resources     []database.ResourceCount `json:"resources"`
 }
 
-// feedAnswer is how far one server has followed the log. Only the server knows.
+// feedAnswer is how far one server has followed the log, which only that server knows.
 type feedAnswer struct {
 	Server  string `json:"server,omitempty"` // that was asked; empty: none is known here
 	Applied *int64 `json:"applied"`          // the newest revision that its readers see
@@ -146,8 +146,7 @@ func (a *statusAnswer) past() string {
 	return strings.Join(names, ",")
 }
 
-// readFeed asks the server of a kubeconfig which revision its readers see, against
-// the head that was read before.
+// readFeed requests the newest revision that the server of a kubeconfig has applied, and compares it with head.
 func readFeed(ctx context.Context, kubeconfig string, head int64) feedAnswer {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package store holds the commands that maintain the database: status, migration, compaction, checks, repair, backups.
+// Package store holds the commands that maintain the database: status, migration, compaction, checks, repair and
+// backups.
 package store
 
 import (

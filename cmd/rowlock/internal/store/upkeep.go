@@ -56,8 +56,8 @@ starts; this command is for those who want it done before, or by another role.`,
 	}
 }
 
-// schemaIsCurrent looks whether there is nothing to do; else it notes what there is. Any
-// other trouble the migration itself meets again.
+// schemaIsCurrent reports whether the schema is up to date, and notes its version otherwise. The migration reports
+// other errors.
 func schemaIsCurrent(ctx context.Context, url string, a *migrateAnswer) (bool, error) {
 	d, err := database.Open(ctx, url, database.AsIs)
 	if err == nil {
@@ -124,13 +124,13 @@ their --history-retention.`,
 	return cmd
 }
 
-// verifyAnswer is what a verification found, and what became of cache files.
+// verifyAnswer is the result of a verification.
 type verifyAnswer struct {
 	*upkeep.Report
 	RebuildCache *rebuiltCache `json:"rebuildCache,omitempty"` // with --rebuild-cache
 }
 
-// rebuiltCache says what --rebuild-cache did.
+// rebuiltCache is the result of --rebuild-cache.
 type rebuiltCache struct {
 	NewEpoch bool   `json:"newEpoch"`
 	Removed  string `json:"removed,omitempty"` // path of the cache file that was removed; empty: there was none
@@ -191,7 +191,7 @@ then restarts the servers.
 	return cmd
 }
 
-// rebuildCache starts a new epoch and removes the cache file of a SQLite database.
+// rebuildCache begins a new epoch and removes the cache file of an SQLite database.
 func rebuildCache(ctx context.Context, d sqlstore.Driver, url string) (*rebuiltCache, error) {
 	attestor := d.Attestor()
 	if attestor == nil {
@@ -212,7 +212,7 @@ func rebuildCache(ctx context.Context, d sqlstore.Driver, url string) (*rebuiltC
 	return done, nil
 }
 
-// verify checks a store, and shows how far that is.
+// verify checks a database and shows the progress.
 func verify(ctx context.Context, o *database.Options, d sqlstore.Driver, decode decoder) (*upkeep.Report, error) {
 	p, err := o.Rows(ctx, d, "verifying", true)
 	if err != nil {

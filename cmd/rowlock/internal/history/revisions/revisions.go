@@ -18,9 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/history"
 )
 
-// Group is where a server shows the past.
+// The API group of history.
 const (
-	// Group is the API group of history.
 	Group = "history.rowlock.dev"
 	Root  = "/apis/" + Group + "/v1"
 )
