@@ -20,10 +20,9 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// embedded may hold the program of cmd/etcd.
+// embedded may contain the program of cmd/etcd.
 //
 //go:embed embedded
-// embedded may contain the program of cmd/etcd.
 var embedded embed.FS
 
 // Command sets up what controller-runtime's envtest needs.

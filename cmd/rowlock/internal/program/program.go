@@ -11,11 +11,9 @@ import (
 // Version is set by the linker for releases.
 var Version = "v0.1.0"
 
-// Names by which test environments and scripts look for a control plane's programs. This
-// binary is each of them where its file is called so.
+// Names under which test environments and scripts look for the programs of a control plane. The binary acts as the
+// program whose name its file has.
 const (
-	// Names under which test environments and scripts look for the programs of a control plane. The binary acts as
-	// the program whose name its file has.
 	APIServer = "kube-apiserver"
 	Etcd      = "etcd"
 )

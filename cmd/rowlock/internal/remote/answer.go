@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StatusError is what a server refuses a request with.
+// StatusError is the server's refusal of a request.
 type StatusError struct {
 	Path       string
 	Code       int
@@ -29,7 +29,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Message) }
 
-// passing says that the same request may be taken later.
+// passing reports whether the same request may succeed later.
 func (e *StatusError) passing() bool {
 	switch e.Code {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -38,13 +38,13 @@ func (e *StatusError) passing() bool {
 	return false
 }
 
-// Is says whether an error is a refusal with a code.
+// Is reports whether an error is a refusal with a status code.
 func Is(err error, code int) bool {
 	var refused *StatusError
 	return errors.As(err, &refused) && refused.Code == code
 }
 
-// BoundError ends what goes beyond a bound.
+// BoundError: an answer exceeds a bound.
 type BoundError struct {
 	Path    string
 	Bound   string // which, for people
@@ -53,7 +53,7 @@ type BoundError struct {
 
 func (e *BoundError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Bound) }
 
-// MalformedError is about an answer that is none to what was asked.
+// MalformedError: an answer is not of the requested kind.
 type MalformedError struct {
 	Path, What string
 	Err        error // may be nil
@@ -68,8 +68,7 @@ func (e *MalformedError) Error() string {
 
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// broken says that an error is of the way to the server, or of its silence, which a
-// second try may find mended.
+// broken reports whether an error is of the connection, or of a silent server, so that a retry may succeed.
 func broken(err error) bool {
 	var bound *BoundError
 	if errors.As(err, &bound) {
@@ -80,8 +79,8 @@ func broken(err error) bool {
 		strings.HasPrefix(err.Error(), "http2:") || strings.HasPrefix(err.Error(), "stream error:") // net/http has no types for these
 }
 
-// plain is an error of net/http without the URL, which the path in other errors says
-// already, and which may have a password in it.
+// plain strips the URL from an error of net/http: the other errors have the path, and the URL may contain a
+// password.
 func plain(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -90,8 +89,7 @@ func plain(err error) error {
 	return err
 }
 
-// answer is a body that is being read. Read fails with a BoundError where the server
-// sends too much, or too slowly.
+// answer is a body that is being read. Read returns a BoundError if the server sends too much, or too slowly.
 type answer struct {
 	Header http.Header
 
@@ -121,7 +119,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause is why a request was ended from here, else the error.
+// cause is the BoundError that ended a request, if there is one, else err.
 func (a *answer) cause(ctx context.Context, err error) error {
 	var bound *BoundError
 	if errors.As(context.Cause(ctx), &bound) {
@@ -148,7 +146,7 @@ func (a *answer) Close() {
 	a.cancel(nil)
 }
 
-// mostStatus is how much is read of a refusal.
+// mostStatus is how much of a refusal is read, in bytes.
 const mostStatus = 256 << 10
 
 func readStatus(a *answer, resp *http.Response) error {
@@ -177,10 +175,10 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// mostMessage is how much of what a server says is repeated.
+// mostMessage is how much of a server's message is quoted, in bytes.
 const mostMessage = 2000
 
-// Printable is a text of a server as it may be shown on a terminal.
+// Printable is a text of a server made safe for a terminal.
 func Printable(text string) string {
 	if len(text) > mostMessage {
 		text = text[:mostMessage] + "..."

@@ -1,13 +1,11 @@
-// Package remote speaks to the API server of another cluster: what it serves, all
-// objects of a resource at one resource version, and single requests.
+// Package remote is a client of another cluster's API server: discovery, all objects of a resource at one resource
+// version, and single requests.
 //
-// The server is not trusted. Nothing that it answers is without a bound: the bytes of
-// an answer and of an object, how long an answer may stand still and how long it may
-// take, how often a request is tried again and how long a server may ask to wait,
-// how many pages a list has, how many resources there are, how many bytes all objects are
-// and how much memory their order takes. What goes beyond ends with an error that names
-// the bound. Redirects are not followed, so that credentials go nowhere else. What a
-// server says is made printable before it becomes an error.
+// The server is not trusted. Everything that it can cause has a bound: the bytes of an answer and of an object, how
+// long an answer may pause and how long it may take, the number of retries and how long the server may ask to wait, the
+// pages of a list, the number of resources, the bytes of all objects and the memory for their order. Exceeding a bound
+// is an error that names it. Redirects are not followed, so that credentials stay with the server. Messages of a server
+// are made printable before they become errors.
 //
 // Clients may be used by several goroutines, and start none.
 package remote
@@ -85,15 +83,15 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, http: Staying(cmp.Or(cfg.HTTP, http.DefaultClient)), limiter: rate.NewLimiter(rate.Limit(cfg.QPS), cfg.Burst)}, nil
 }
 
-// Staying is a client that follows no redirect: what identifies a user to one server would
-// be sent to whatever the redirect names.
+// Staying is a copy of a client that follows no redirects, so that credentials are not sent to the server that a
+// redirect names.
 func Staying(c *http.Client) *http.Client {
 	own := *c
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
 }
 
-// Host is the server, for people.
+// Host is the server's address, for messages.
 func (c *Client) Host() string {
 	u, err := url.Parse(c.cfg.URL)
 	if err != nil {
@@ -102,7 +100,7 @@ func (c *Client) Host() string {
 	return u.Host
 }
 
-// Close ends connections that nobody uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Request is one request. Each may be sent more than once: it is given to the server
@@ -115,10 +113,10 @@ type Request struct {
 	Body         []byte
 }
 
-// tries are how often a request is sent before its last failure is told.
+// tries is how often a request is sent before its last error is returned.
 const tries = 10
 
-// open sends a request until the server takes it. The caller closes the answer.
+// open sends a request until the server answers it. The caller closes the answer.
 func (c *Client) open(ctx context.Context, r Request) (*answer, error) {
 	backoff := min(200*time.Millisecond, c.cfg.Silence)
 	for try := 1; ; try++ {
@@ -156,7 +154,7 @@ func (c *Client) open(ctx context.Context, r Request) (*answer, error) {
 	}
 }
 
-// hold keeps all requests back for a while, as the server asked.
+// hold delays all requests, as the server requested.
 func (c *Client) hold(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,8 +215,7 @@ func (c *Client) once(ctx context.Context, r Request) (*answer, error) {
 	return a, nil
 }
 
-// Do sends a request and reads the whole answer, which must be small: as large as an
-// object may be.
+// Do sends a request and reads the whole answer, which may be as large as an object.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	a, err := c.open(ctx, r)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// Options say what is collected, and how.
+// Options select what is collected.
 type Options struct {
 	Dir           string // where the objects are kept meanwhile; "": the system's folder for temporary files
 	SkipForbidden bool   // leave out, and report, what the user may not list
 	// Want says whether a resource is wanted; nil: all are.
 	Want func(Resource) bool
-	// Refuse says why a wanted resource is left out, and reported; "" or nil: it is not.
-	// defined: it is a custom resource whose definition was seen.
+	// Refuse says why a wanted resource is left out, which is reported; "" or nil: it is collected. defined: the
+	// definition of the custom resource was seen.
 	Refuse func(r Resource, defined bool) string
 	// Version chooses the version to list in, of those in Served; nil or "": the one that
 	// the server prefers. Custom resources are listed in their storage version.
@@ -27,7 +27,7 @@ type Options struct {
 	Count bool
 }
 
-// Progress is how far a collection is.
+// Progress is how far a collection has come.
 type Progress struct {
 	Resource  Resource // that is being read
 	Place, Of int      // which one it is, of how many
@@ -51,8 +51,7 @@ type Collected struct {
 	Notes      []string // what is not as it should be, and does no harm
 }
 
-// mostVersion is the highest resource version that is believed: revisions that follow
-// it need room.
+// mostVersion is the highest resource version that is accepted: later revisions need room.
 const mostVersion = 1 << 62
 
 const (
@@ -60,10 +59,9 @@ const (
 	servicesGroup    = "apiregistration.k8s.io"
 )
 
-// Collect reads all objects that a server shows: each resource at one resource version,
-// of which the API has no way to say that it is the same for two resources. Nothing is
-// read twice: what has a second name, or is kept by another API server, is left out.
-// What the user may not list is an error that names the resource.
+// Collect reads all objects that a server shows, each resource at one resource version; the API has no common
+// version for two resources. Objects with a second name, and those of aggregated servers, are left out. A resource
+// that the user may not list is an error.
 func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
 	found, err := c.Discover(ctx)
 	if err != nil {
@@ -152,7 +150,7 @@ func (k *collector) leave(resource, reason string) {
 	k.out.LeftOut = append(k.out.LeftOut, LeftOut{resource, reason})
 }
 
-// each is a Sink that keeps nothing.
+// each is a Sink that stores nothing.
 type each func(Object) error
 
 func (each) Begin() error         { return nil }
@@ -193,7 +191,7 @@ func (k *collector) resource(ctx context.Context, r Resource, learn func(Object)
 	return t.Close(listed)
 }
 
-// begun is a Filling whose beginnings are noted.
+// begun is a Filling that notes when it starts again.
 type begun struct {
 	*Filling
 	again func()
@@ -214,7 +212,7 @@ func (k *collector) named(r Resource, err error) error {
 	return nil
 }
 
-// version chooses the one to list a resource in.
+// version chooses the version to list a resource in.
 func (k *collector) version(r Resource) string {
 	stored := k.storage[r.String()]
 	if stored != "" && slices.Contains(r.Served, stored) {
@@ -232,7 +230,7 @@ func (k *collector) version(r Resource) string {
 	return r.Version
 }
 
-// see notes the resource version of a list or of an object.
+// see records the resource version of a list or an object.
 func (k *collector) see(r Resource, version string) error {
 	n, err := strconv.ParseInt(version, 10, 64)
 	if err != nil || n < 0 || n > mostVersion {

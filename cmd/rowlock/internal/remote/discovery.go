@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Resource is something that a server serves, in one version of those that it is
-// served in.
+// Resource is a resource of a server in one of its versions.
 type Resource struct {
 	Group, Version string
 	Name           string // plural: "deployments"
@@ -26,10 +25,10 @@ type Resource struct {
 	Served         []string // all versions, the preferred one first
 }
 
-// String is how people name it: "pods", "deployments.apps".
+// String is the name of the resource: "pods", "deployments.apps".
 func (r Resource) String() string { return ResourceName(r.Group, r.Name) }
 
-// ResourceName is how people name a resource: "pods", "deployments.apps".
+// ResourceName is the name of a resource: "pods", "deployments.apps".
 func ResourceName(group, name string) string {
 	if group == "" {
 		return name
@@ -37,7 +36,7 @@ func ResourceName(group, name string) string {
 	return name + "." + group
 }
 
-// APIVersion is what objects of it say.
+// APIVersion is the apiVersion of its objects.
 func (r Resource) APIVersion() string {
 	if r.Group == "" {
 		return r.Version
@@ -45,7 +44,7 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Version
 }
 
-// Path is where it is served: all of it, or what is in a namespace, or one object.
+// Path is the path of all objects, of those of a namespace, or of one object.
 func (r Resource) Path(namespace string, name ...string) string {
 	p := "/apis/" + r.APIVersion()
 	if r.Group == "" {
@@ -61,10 +60,10 @@ func (r Resource) Path(namespace string, name ...string) string {
 	return p
 }
 
-// Can says whether the server knows a verb for it.
+// Can reports whether the server supports a verb for it.
 func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) }
 
-// Discovered is what a server says that it serves.
+// Discovered is the result of discovery.
 type Discovered struct {
 	Resources []Resource // in the server's order, each once, in the version that the server prefers
 	// Stale are groups and versions, "metrics.k8s.io/v1beta1", of which the server does
@@ -97,8 +96,8 @@ const (
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 
-// Discover asks a server what it serves: by aggregated discovery, or where it has none
-// (before release 1.27) by a request for each group and version.
+// Discover reads what a server serves: by aggregated discovery, or before release 1.27 by a request for each group
+// and version.
 func (c *Client) Discover(ctx context.Context) (*Discovered, error) {
 	d := &Discovered{places: map[[2]string]int{}, left: mostDiscovery}
 	for _, root := range []string{"/api", "/apis"} {
@@ -149,7 +148,7 @@ func (c *Client) root(ctx context.Context, path string, d *Discovered) error {
 	return nil
 }
 
-// document reads one of discovery. All of them together are bounded.
+// document reads one discovery document. The size of all of them together is bounded.
 func (c *Client) document(ctx context.Context, path, accept string, d *Discovered) ([]byte, http.Header, error) {
 	a, err := c.open(ctx, Request{Method: http.MethodGet, Path: path, Accept: accept})
 	if err != nil {
@@ -162,7 +161,7 @@ func (c *Client) document(ctx context.Context, path, accept string, d *Discovere
 	return data, a.Header, err
 }
 
-// plainly reads what servers without aggregated discovery answer.
+// plainly reads the answers of servers without aggregated discovery.
 func (c *Client) plainly(ctx context.Context, path string, data []byte, d *Discovered) error {
 	type groupVersion struct{ group, version string }
 	var all []groupVersion
@@ -212,7 +211,7 @@ func preferredFirst(g metav1.APIGroup) []string {
 	return versions
 }
 
-// version reads one document of plain discovery.
+// version reads one document of unaggregated discovery.
 func (c *Client) version(ctx context.Context, gv Resource, d *Discovered) error {
 	path := "/apis/" + gv.APIVersion()
 	if gv.Group == "" {
@@ -245,7 +244,7 @@ func (c *Client) version(ctx context.Context, gv Resource, d *Discovered) error 
 	return nil
 }
 
-// add notes a resource, or one more version of it.
+// add adds a resource, or another version of it.
 func (d *Discovered) add(path string, r Resource) error {
 	if err := checkName(path, r.Group, r.Version, r.Name, r.Kind); err != nil {
 		return err
@@ -272,7 +271,7 @@ func (d *Discovered) add(path string, r Resource) error {
 	return nil
 }
 
-// stale notes a group and version of which nobody knows what it has.
+// stale adds a group and version whose resources are unknown.
 func (d *Discovered) stale(path string, gv Resource) error {
 	if err := checkName(path, gv.Group, gv.Version); err != nil {
 		return err
@@ -284,7 +283,7 @@ func (d *Discovered) stale(path string, gv Resource) error {
 	return nil
 }
 
-// checkName refuses names that would be another path.
+// checkName refuses names that would change a path.
 func checkName(path string, names ...string) error {
 	for _, name := range names {
 		for _, r := range name {

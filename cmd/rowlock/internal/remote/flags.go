@@ -14,10 +14,9 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 )
 
-// Dial reads a kubeconfig, which flag names: the server's URL, and a client that is the
-// user of a context ("": the current one), whatever identifies them: a program, too, if
-// the file names one, as kubectl has it. An empty file is an error, also in a pod, whose
-// own cluster is not meant. The client follows no redirects.
+// Dial reads a kubeconfig that flag names, and returns the server's URL and a client that authenticates as the
+// user of a context ("": the current one), also by an exec plugin, as kubectl does. An empty file is an error,
+// also in a pod, whose own cluster is not meant. The client follows no redirects.
 func Dial(flag, kubeconfig, context string) (url string, client *http.Client, err error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
 	file, err := rules.Load()
@@ -38,7 +37,7 @@ func Dial(flag, kubeconfig, context string) (url string, client *http.Client, er
 	return strings.TrimSuffix(cfg.Host, "/"), Staying(client), nil
 }
 
-// Flags are the flags of commands that speak to other clusters.
+// Flags are the flags of commands that read or write other clusters.
 type Flags struct {
 	qps   float64
 	burst int
@@ -53,7 +52,7 @@ func (o *Flags) AddTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.wait, "max-wait", time.Minute, "how long a live cluster may send nothing, or ask to wait (Retry-After), before the command fails")
 }
 
-// Client is one for the server of a kubeconfig.
+// Client is a client for the server of a kubeconfig.
 func (o *Flags) Client(flag, kubeconfig, context string) (*Client, error) {
 	switch {
 	case !(o.qps > 0): // nor is it NaN

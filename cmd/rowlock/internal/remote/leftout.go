@@ -1,7 +1,6 @@
 package remote
 
-// virtual are resources that can be listed and are nothing that is stored: the server
-// makes them up when it is asked.
+// virtual are resources that can be listed and are not stored: the server computes them.
 var virtual = map[string]string{
 	"componentstatuses":                    "made up by the server when it is asked",
 	"revisions.history.rowlock.dev":        "the past of other objects",
@@ -9,13 +8,12 @@ var virtual = map[string]string{
 	"moments.history.rowlock.dev":          "the past of other objects",
 }
 
-// usually are groups that other API servers serve, for a user who may not see which do.
+// usually are groups of aggregated servers, for users who may not read APIServices.
 var usually = map[string]bool{
 	"metrics.k8s.io": true, "custom.metrics.k8s.io": true, "external.metrics.k8s.io": true,
 }
 
-// names are groups that show objects of another group a second time: all of a group, or
-// some resources of it.
+// names are groups that show objects of another group under a second name: all resources of a group, or some.
 var names = map[string]map[string]string{
 	"events.k8s.io": {"events": ""},
 	"extensions": {

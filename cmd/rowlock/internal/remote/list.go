@@ -12,13 +12,13 @@ import (
 	"strconv"
 )
 
-// Sink takes the objects of one list.
+// Sink receives the objects of one list.
 type Sink interface {
 	Begin() error     // forget what came: the list begins, or begins again
 	Put(Object) error // may keep nothing of it
 }
 
-// Listed tells of a whole list.
+// Listed describes a complete list.
 type Listed struct {
 	Version string // the one resource version that all of it is of
 	Objects int64
@@ -26,7 +26,7 @@ type Listed struct {
 }
 
 const (
-	// begins are how often a list is begun before its last failure is told.
+	// begins is how often a list is started before its last error is returned.
 	begins = 5
 	// mostEmpty is how many pages in a row may be empty.
 	mostEmpty = 10
@@ -35,9 +35,8 @@ const (
 // errMoved: the pages of a list are not of one resource version.
 var errMoved = errors.New("pages of the list are of different resource versions")
 
-// List gives all objects of a resource as they were at one resource version, page by
-// page. A list that expires (410), breaks off, or goes on at another version is begun
-// again, five times in all. Only one object is in memory at a time.
+// List reads all objects of a resource at one resource version, page by page. It starts again, five times in all,
+// if the list expires (410), breaks off, or continues at another version. It holds one object in memory at a time.
 func (c *Client) List(ctx context.Context, r Resource, sink Sink) (Listed, error) {
 	for begun := 1; ; begun++ {
 		if err := sink.Begin(); err != nil {
@@ -58,7 +57,7 @@ func (c *Client) List(ctx context.Context, r Resource, sink Sink) (Listed, error
 	}
 }
 
-// list is one beginning of a list.
+// list is one attempt to read a list.
 type list struct {
 	c       *Client
 	r       Resource
@@ -102,7 +101,7 @@ func (l *list) all(ctx context.Context) error {
 	}
 }
 
-// digestOf stands for a text in 16 bytes, however long the text is.
+// digestOf is a 16-byte digest of a text.
 func digestOf(text string) [16]byte {
 	sum := sha256.Sum256([]byte(text))
 	return [16]byte(sum[:16])
@@ -115,14 +114,14 @@ type meta struct {
 	Remaining       *int64 `json:"remainingItemCount"` // after this page; nil: the server does not say
 }
 
-// mostToken is how long a continue token may be: it goes into a URL.
+// mostToken is the longest continue token in bytes: it becomes part of a URL.
 const mostToken = 16 << 10
 
-// mostCounted bounds what a server is believed about how many objects it has.
+// mostCounted is the largest number of remaining objects that a server is believed.
 const mostCounted = 1 << 40
 
-// Count asks how many objects of a resource there are, by a list of one of them. It is not whole where
-// the server does not say: then there are more.
+// Count requests the number of objects of a resource, by a list of one of them. whole is false if the server does
+// not report it: then there are more.
 func (c *Client) Count(ctx context.Context, r Resource) (objects int64, whole bool, err error) {
 	l := &list{c: c, r: r, sink: each(func(Object) error { return nil })}
 	page, err := l.page(ctx, 1, "")
@@ -137,7 +136,7 @@ func (c *Client) Count(ctx context.Context, r Resource) (objects int64, whole bo
 	return l.objects + *page.Remaining, true, nil
 }
 
-// page reads one page as it comes.
+// page reads one page as it arrives.
 func (l *list) page(ctx context.Context, limit int, token string) (meta, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if token != "" {
@@ -161,7 +160,7 @@ func (l *list) page(ctx context.Context, limit int, token string) (meta, error) 
 	return m, err
 }
 
-// read takes a list apart. What is not known of it is passed over.
+// read parses a list. It skips unknown fields.
 func (l *list) read(in *budget) (m meta, err error) {
 	dec := json.NewDecoder(in)
 	if err := l.delim(dec, '{'); err != nil {
@@ -253,8 +252,7 @@ func (l *list) items(dec *json.Decoder, in *budget) error {
 	return l.delim(dec, ']')
 }
 
-// budget bounds how much is read without an object coming to its end, and with it how
-// much of an answer is in memory.
+// budget bounds the bytes that are read until an object is complete, and so the bytes of an answer in memory.
 type budget struct {
 	in         io.Reader
 	path       string

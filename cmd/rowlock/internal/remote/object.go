@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Object is one object as a server gave it, with its kind and version in it.
+// Object is one object as the server sent it, with its kind and version added.
 type Object struct {
 	Resource  Resource
 	Namespace string // "" for cluster scope
@@ -21,14 +21,13 @@ type Object struct {
 	JSON      []byte // valid until the next object
 }
 
-// head is what is read of an object where it is listed.
+// head is what is read of a listed object.
 type head struct {
 	apiVersion, kind              string
 	name, namespace, uid, version string
 }
 
-// item makes an object of what a list has, where kind and version are not said. raw is
-// valid JSON.
+// item makes an Object of an item of a list, whose kind and version may be missing. raw is valid JSON.
 func item(r Resource, raw []byte) (Object, error) {
 	malformed := func(what string, err error) (Object, error) {
 		return Object{}, &MalformedError{Path: r.Path(""), What: what, Err: err}
@@ -62,8 +61,8 @@ func item(r Resource, raw []byte) (Object, error) {
 	return Object{Resource: r, Namespace: h.namespace, Name: h.name, UID: h.uid, Version: h.version, JSON: raw}, nil
 }
 
-// readHead reads what an object says of itself. A member that is there twice is refused:
-// who reads the object next might believe the other one.
+// readHead reads the identity of an object. It refuses duplicate members, of which another reader might use the
+// other one.
 func readHead(raw []byte) (h head, err error) {
 	metadata := -1
 	err = members(raw, 0, map[string]func(at int) error{
@@ -83,7 +82,7 @@ func readHead(raw []byte) (h head, err error) {
 	return h, err
 }
 
-// members calls what is wanted of the object at i with the place of its value, by name.
+// members calls the functions of want with the position of the value of each member of the object at i.
 func members(raw []byte, i int, want map[string]func(at int) error) error {
 	met := make(map[string]bool, len(want))
 	var failed error
@@ -105,16 +104,15 @@ func members(raw []byte, i int, want map[string]func(at int) error) error {
 	return failed
 }
 
-// text takes a string, or null for none.
+// text reads a string; null is "".
 func text(raw []byte, into *string) func(at int) error {
 	return func(at int) error { return json.Unmarshal(raw[at:scan.Skip(raw, at)], into) }
 }
 
-// mostObjectName is how long the name of an object, or of a namespace, may be. Those of
-// most kinds have 253 bytes at most; some kinds have no bound of their own.
+// mostObjectName is the longest name of an object or namespace in bytes. Most kinds allow 253; some have no limit.
 const mostObjectName = 2048
 
-// CheckNames refuses a name, or a namespace ("": none), that can be no part of a path.
+// CheckNames refuses a name, or a namespace ("": none), that cannot be part of a path.
 func CheckNames(namespace, name string) error {
 	for _, n := range []string{namespace, name} {
 		if n == "." || n == ".." || strings.ContainsAny(n, "/%") || len(n) > mostObjectName || strings.ContainsFunc(n, unicode.IsControl) || name == "" {

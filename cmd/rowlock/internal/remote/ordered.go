@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// placed says where an object lies in a Spool.
+// placed is the place of an object in a Spool.
 type placed struct {
 	name    string
 	section int
@@ -16,9 +16,9 @@ type placed struct {
 	size    int
 }
 
-// Ordered are the objects of all sections in the bytewise order of what name says of
-// each. Memory holds that name and some 48 bytes for each object, which are bounded
-// together, and one object. Each is valid until the next.
+// Ordered are the objects of all sections, sorted bytewise by the string that name returns. Memory holds that
+// string and some 48 bytes for each object, which are bounded together, and one object. Each object is valid until
+// the next.
 func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		places, err := s.places(name)
@@ -81,7 +81,7 @@ func (s *Spool) places(name func(Object) (string, error)) (all []placed, err err
 	return all, nil
 }
 
-// placedBytes is what memory holds for each object besides its name.
+// placedBytes is the memory for each object besides its name.
 const placedBytes = 48
 
 func (s *Spool) tooMany() error {

@@ -12,8 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// unknown ends what would have a gap: a group and version of which nobody knows what it
-// has, unless another API server keeps it.
+// unknown refuses to collect with a gap: a group and version whose resources nobody knows, unless an aggregated
+// server has it.
 func (k *collector) unknown(elsewhere map[string]string) error {
 	for _, gv := range k.out.Discovered.Stale {
 		group, _, _ := strings.Cut(gv, "/")
@@ -28,8 +28,7 @@ func (k *collector) unknown(elsewhere map[string]string) error {
 	return nil
 }
 
-// notServed names the custom resources that are defined and that discovery does not show:
-// they came meanwhile, or are not served.
+// notServed reports custom resources that are defined and missing in discovery: they are new, or not served.
 func (k *collector) notServed() {
 	for _, name := range slices.Sorted(maps.Keys(k.storage)) {
 		plural, group, _ := strings.Cut(name, ".")
@@ -40,8 +39,7 @@ func (k *collector) notServed() {
 	}
 }
 
-// elsewhere are the groups and versions that other API servers serve, with the name of
-// the APIService that says so.
+// elsewhere are the groups and versions of aggregated servers, with the names of their APIServices.
 func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
 	served := map[string]string{}
 	r, ok := k.out.Discovered.Find(servicesGroup, "apiservices")
@@ -74,7 +72,7 @@ func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
 	return served, k.named(r, err)
 }
 
-// tooMany bounds what is remembered of a resource about others.
+// tooMany bounds what is remembered of a resource.
 func tooMany(r Resource, n int) error {
 	if n > mostResources {
 		return &BoundError{Path: r.Path(""), Bound: fmt.Sprintf("there are more than %d of them", mostResources)}
@@ -82,7 +80,7 @@ func tooMany(r Resource, n int) error {
 	return nil
 }
 
-// definitions collects those of custom resources, and learns how these are stored.
+// definitions collects the definitions of custom resources and remembers their storage versions.
 func (k *collector) definitions(ctx context.Context, r Resource) error {
 	learn := func(o Object) error {
 		var d apiextensionsv1.CustomResourceDefinition
@@ -108,8 +106,7 @@ func (k *collector) definitions(ctx context.Context, r Resource) error {
 	return k.resource(ctx, r, learn)
 }
 
-// gone says, and reports, that a resource is served no longer: its definition was deleted
-// while others were read.
+// gone reports whether a resource is no longer served because its definition was deleted during the collection.
 func (k *collector) gone(ctx context.Context, r Resource) (bool, error) {
 	now, err := k.c.Discover(ctx)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/progress"
 )
 
-// ShowProgress is the progress of reading a live cluster: how many objects of how many there are, as far as its server
-// says, and at which of its resources the work is.
+// ShowProgress shows the progress of reading a live cluster: the number of objects, their total as far as the
+// server reports it, and the current resource.
 func ShowProgress(w io.Writer, host string) (*progress.Line, func(Progress)) {
 	p := progress.New(w, "reading "+host, "objects")
 	place := 0

@@ -8,10 +8,8 @@ import (
 	"fmt"
 )
 
-// sealing is what a Spool is written with: AES in counter mode, by a key that is in this
-// process alone, so that nothing of what a folder for temporary files held, or the disk
-// below it, can be read later. That it is not changed meanwhile is up to the file, which
-// nobody else can open.
+// sealing encrypts a Spool: AES in counter mode, with a key that only this process has, so that nobody can read
+// the temporary file or the disk later. It does not detect changes: nobody else can open the file.
 type sealing struct{ block cipher.Block }
 
 func newSealing() (sealing, error) {
@@ -26,8 +24,7 @@ func newSealing() (sealing, error) {
 	return sealing{block}, nil
 }
 
-// stream is one of the key's, from an offset in bytes on. Each is for one text: that of
-// another number has nothing in common with it.
+// stream is a key stream from an offset in bytes on. Each number is used for one text.
 func (s sealing) stream(number uint64, offset int64) cipher.Stream {
 	var counter, skipped [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(counter[:], number)

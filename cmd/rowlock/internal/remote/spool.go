@@ -12,11 +12,9 @@ import (
 	"os"
 )
 
-// Spool keeps objects in a file, resource by resource, so that they can be read more
-// than once and none of them is in memory. The file is for its owner alone, has no name
-// before anything is written to it where the system allows that, and holds nothing that
-// can be read without a key that only this process has. It is gone with Close, and with
-// the process.
+// Spool stores objects in a file, resource by resource, so that they can be read several times without holding
+// them in memory. The file belongs to its owner only, has no name where the system allows that, and is encrypted
+// with a key that only this process has. It is gone after Close, and when the process ends.
 type Spool struct {
 	file     *os.File
 	named    bool // the file could not be without a name
@@ -29,7 +27,7 @@ type Spool struct {
 	sections []Section
 }
 
-// Section is what a Spool has of one resource.
+// Section is the part of a Spool for one resource.
 type Section struct {
 	Resource Resource
 	Listed   Listed
@@ -37,8 +35,8 @@ type Section struct {
 	stream   uint64 // of the key
 }
 
-// NewSpool makes an empty one in a folder ("": the system's for temporary files) that
-// takes so many bytes, and so many of memory where it is read in order (0: 4 GiB).
+// NewSpool makes an empty one in a folder ("": the system's for temporary files) that holds at most so many bytes,
+// and uses at most so many bytes of memory for Ordered (0: 4 GiB).
 func NewSpool(dir string, most, index int64) (*Spool, error) {
 	keys, err := newSealing()
 	if err != nil {
@@ -51,7 +49,7 @@ func NewSpool(dir string, most, index int64) (*Spool, error) {
 	return &Spool{file: f, named: os.Remove(f.Name()) != nil, keys: keys, w: bufio.NewWriterSize(f, 1<<18), most: most, index: cmp.Or(index, 4<<30)}, nil
 }
 
-// Close takes the file away. A file that has its name since is somebody else's.
+// Close removes the file. If the file has no name any more, a new file of that name is not touched.
 func (s *Spool) Close() error {
 	err := s.file.Close()
 	if s.named {
@@ -63,10 +61,10 @@ func (s *Spool) Close() error {
 // Bytes are how much it holds.
 func (s *Spool) Bytes() int64 { return s.end }
 
-// Sections are the resources that it has, in the order in which they came.
+// Sections are the resources, in the order of their arrival.
 func (s *Spool) Sections() []Section { return s.sections }
 
-// Open begins the section of a resource. One is open at a time.
+// Open starts the section of a resource. One section is open at a time.
 func (s *Spool) Open(r Resource) *Filling {
 	t := &Filling{s: s, resource: r}
 	if n := len(s.sections); n > 0 {
@@ -75,7 +73,7 @@ func (s *Spool) Open(r Resource) *Filling {
 	return t
 }
 
-// Filling is a section that is being filled: a Sink for one resource.
+// Filling is a section that is being written: the Sink of one resource.
 type Filling struct {
 	s        *Spool
 	resource Resource
@@ -84,8 +82,8 @@ type Filling struct {
 	each     func(Object) error // may be nil
 }
 
-// Begin forgets what came of the resource. What comes now is written with another stream
-// of the key: two texts by one would tell of each other.
+// Begin discards what was written of the resource. Each attempt uses another stream of the key: two texts under
+// one stream would reveal each other.
 func (t *Filling) Begin() error {
 	if err := t.s.file.Truncate(t.from); err != nil {
 		return err
@@ -123,7 +121,7 @@ func (t *Filling) Put(o Object) error {
 	return err
 }
 
-// Close ends the section; without it, what came is forgotten with the next.
+// Close completes the section. Without it the section is discarded by the next.
 func (t *Filling) Close(l Listed) error {
 	if t.stream == 0 {
 		if err := t.Begin(); err != nil {
@@ -134,8 +132,8 @@ func (t *Filling) Close(l Listed) error {
 	return t.s.w.Flush()
 }
 
-// Objects are those of a section, in the order in which they were listed. Each is valid
-// until the next. Several may be read at a time, while nothing is put.
+// Objects are the objects of a section in their order. Each is valid until the next. Several sections may be read
+// at a time while nothing is written.
 func (s *Spool) Objects(of Section) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for data, err := range s.Raw(of) {
@@ -150,7 +148,7 @@ func (s *Spool) Objects(of Section) iter.Seq2[Object, error] {
 	}
 }
 
-// Raw is Objects that does not look into them.
+// Raw is Objects without parsing them.
 func (s *Spool) Raw(of Section) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		in := bufio.NewReaderSize(cipher.StreamReader{S: s.keys.stream(of.stream, 0), R: io.NewSectionReader(s.file, of.from, of.to-of.from)}, 1<<18)

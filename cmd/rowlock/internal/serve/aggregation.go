@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// aggregationOptions are the flags that say how API servers behind this one are asked.
+// aggregationOptions are the flags of requests to aggregated API servers.
 type aggregationOptions struct {
 	cert, key       string
 	rejectRedirects bool
@@ -26,8 +26,8 @@ func (o *aggregationOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", true, "answer 502 where an aggregated API server redirects a client, who would go there with its credentials")
 }
 
-// build makes what the flags say. own is what was made in the data directory; nil where
-// the flags name another certificate.
+// build returns what the flags configure. own is the certificate that was made in the data directory; nil if the
+// flags name another one.
 func (o *aggregationOptions) build(dir *datadir.Dir, log *slog.Logger) (a server.Aggregation, own *datadir.FrontProxy, err error) {
 	a.Redirects = !o.rejectRedirects
 	if (o.cert == "") != (o.key == "") {

@@ -24,15 +24,15 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/standin"
 )
 
-// deletesApart is what an etcd takes between the two writes by which a Pod without a grace
-// period goes. Controllers of test suites look at such Pods in their caches meanwhile.
+// deletesApart is the time that an etcd takes between the two writes by which a Pod without a grace period is
+// deleted. Controllers under test look at such Pods in their caches in between.
 const deletesApart = 2 * time.Millisecond
 
-// envControllers is the variable that turns controllers on where nobody can add a flag.
+// envControllers is the variable that turns controllers on in environments that cannot add a flag.
 const envControllers = "ROWLOCK_ENVTEST_CONTROLLERS"
 
-// apiserverOptions are the flags of kube-apiserver that mean something only to the binary
-// of that name: the database is that of an etcd which comes with rowlock.
+// apiserverOptions are the flags of kube-apiserver that have a meaning only if the binary has that name: the
+// database is that of the etcd that comes with rowlock.
 type apiserverOptions struct {
 	servers []string
 	files   standin.TLS
@@ -40,8 +40,8 @@ type apiserverOptions struct {
 	version string
 }
 
-// APIServerCommand is serve with the command line of kube-apiserver: no subcommand, its
-// defaults where they differ, and no controllers, which are another program's work.
+// APIServerCommand is serve with the command line of kube-apiserver: without subcommands, with its defaults where
+// they differ, and without controllers, which another program runs.
 func APIServerCommand() *cobra.Command {
 	o, own := &options{}, &apiserverOptions{}
 	cmd := newCommand(o)
@@ -83,7 +83,7 @@ It keeps its objects where the etcd that comes with rowlock says, whose address
 	return cmd
 }
 
-// addTo puts flags in the place of those that have no effect on serve.
+// addTo replaces flags that have no effect on serve.
 func (own *apiserverOptions) addTo(f *pflag.FlagSet) {
 	mine := pflag.NewFlagSet(program.APIServer, pflag.ContinueOnError)
 	mine.StringSliceVar(&own.servers, "etcd-servers", nil, "URLs of the etcd that comes with rowlock, which says where the database is")
@@ -96,7 +96,7 @@ func (own *apiserverOptions) addTo(f *pflag.FlagSet) {
 	f.Lookup("version").NoOptDefVal = "true"
 }
 
-// showVersion prints the version where it is asked for, as kube-apiserver does.
+// showVersion prints the version if the flags ask for it, as kube-apiserver does.
 func (own *apiserverOptions) showVersion(out io.Writer) (shown bool, err error) {
 	info := release.Unasked().Info(program.Build())
 	switch own.version {

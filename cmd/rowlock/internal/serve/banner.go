@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// printBanner prints what a person needs next.
+// printBanner prints where the server listens, its store, and its kubeconfig.
 func (o *options) printBanner(out io.Writer, v release.Version, n *network, dir *datadir.Dir, url string) {
 	fmt.Fprintf(out, "rowlock %s (Kubernetes %s) listens on https://%s\n", program.Version, v, n.local)
 	if database.IsInMemory(url) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 )
 
-// cacheFileOptions are the flags of what a server keeps for its next start.
+// cacheFileOptions are the flags of the cache file.
 type cacheFileOptions struct {
 	file string
 	from int
@@ -22,7 +22,7 @@ func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
 	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
 }
 
-// build is where the file lies; url names the database, and folder the data directory.
+// build determines the path of the file; url names the database, and folder is the data directory.
 func (o *cacheFileOptions) build(url, folder string) (server.CacheFile, error) {
 	c := server.CacheFile{Path: o.file, Least: o.from}
 	if o.from < 1 {

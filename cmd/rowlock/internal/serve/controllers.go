@@ -27,7 +27,7 @@ type controllerOptions struct {
 	syncs int    // of the garbage collector, at once
 	ended int    // how many pods that have ended podgc keeps
 	quota time.Duration
-	// namespaces is how many are emptied at once.
+	// namespaces is how many are emptied at a time.
 	namespaces int32
 }
 
@@ -45,10 +45,7 @@ func (o *controllerOptions) addTo(f *pflag.FlagSet) {
 	f.Int32Var(&o.namespaces, "concurrent-namespace-syncs", 10, "how many namespaces are emptied at once")
 }
 
-// build makes what the flags say; authority is the file that namespaces are told of.
-// Without the admission plugin that gives pods a service account, none is made by default
-// either.
-// unknownError adds to an error of Select which names there are, and which one may be meant.
+// unknownError adds the valid names to an error of Select, and the one that may be meant.
 func (o *controllerOptions) unknownError(err error) error {
 	byDefault, named := controllers.Switches()
 	valid := slices.Concat(byDefault, named)
@@ -62,6 +59,8 @@ func (o *controllerOptions) unknownError(err error) error {
 	return fmt.Errorf("--controllers: %w%s; want *, %s, or one of these with - before it", err, hint, strings.Join(valid, ", "))
 }
 
+// build returns what the flags configure; authority is the file that is published in each namespace. Without the
+// admission plugin that sets the service account of pods, no default service account is made.
 func (o *controllerOptions) build(dir *datadir.Dir, authority string, admitted plugins.Config) (controllers.Config, error) {
 	s, err := controllers.Select(o.list)
 	if err != nil {

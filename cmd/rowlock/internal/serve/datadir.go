@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// useMemory lets --in-memory stand for a store.
+// useMemory replaces --in-memory by the store that it stands for.
 func (o *options) useMemory() error {
 	switch {
 	case !o.inMemory:
@@ -22,12 +22,12 @@ func (o *options) useMemory() error {
 	return nil
 }
 
-// onDisk says whether keys and certificates are kept in a folder.
+// onDisk reports whether keys and certificates are in a folder.
 func (o *options) onDisk() bool {
 	return !o.inMemory || o.flags != nil && o.flags.Changed("data-dir")
 }
 
-// openDataDir is where keys and certificates are.
+// openDataDir opens the folder of keys and certificates, or makes them in memory.
 func (o *options) openDataDir(opt datadir.Options) (*datadir.Dir, error) {
 	if o.onDisk() {
 		return datadir.Open(o.dataDir, opt)
@@ -35,7 +35,7 @@ func (o *options) openDataDir(opt datadir.Options) (*datadir.Dir, error) {
 	return datadir.InMemory(opt)
 }
 
-// keysLocation says where they are to people.
+// keysLocation names the place of keys and certificates for people.
 func (o *options) keysLocation(dir *datadir.Dir) string {
 	if o.onDisk() {
 		return dir.Path
@@ -43,7 +43,7 @@ func (o *options) keysLocation(dir *datadir.Dir) string {
 	return "in memory too"
 }
 
-// servingAuthority is the file with what serving certificates are checked with.
+// servingAuthority is the file by which clients verify the serving certificate.
 func (o *options) servingAuthority(dir *datadir.Dir) string {
 	if o.serving.Cert != "" {
 		return o.serving.Cert
@@ -51,7 +51,7 @@ func (o *options) servingAuthority(dir *datadir.Dir) string {
 	return dir.CACert
 }
 
-// ownSecrets are the files of a data directory that nobody else looks after.
+// ownSecrets are the files of a data directory whose permissions nobody else checks.
 func ownSecrets(dir *datadir.Dir) []flagfile.File {
 	var files []flagfile.File
 	for _, path := range []string{dir.CAKey, dir.AdminKey, dir.AdminKubeconfig} {

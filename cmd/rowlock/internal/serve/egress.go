@@ -10,14 +10,14 @@ import (
 	"github.com/rowlock/rowlock/server/egress"
 )
 
-// egressOptions are the flags that say through which proxies connections leave.
+// egressOptions are the flags of proxies for outgoing connections.
 type egressOptions struct{ path string }
 
 func (o *egressOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.path, "egress-selector-config-file", "", "file that says through which proxies nodes, webhooks and aggregated API servers are reached (an EgressSelectorConfiguration)")
 }
 
-// build makes what the file says; nil where there is none.
+// build loads the file; nil without one.
 func (o *egressOptions) build(log *slog.Logger) (*egress.Selector, error) {
 	if o.path == "" {
 		return nil, nil

@@ -9,8 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// electionOptions are the flags of the Lease of the server that chooses leaders for other
-// components.
+// electionOptions are the flags of the Lease of the server that chooses leaders for other components.
 type electionOptions struct{ times reconcile.LeaseTimes }
 
 // The names of these flags.
@@ -28,7 +27,7 @@ func (o *electionOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.times.Retry, leadRetry, standard.Retry, "how long servers wait between two tries to take or renew that Lease")
 }
 
-// build makes what the flags say; nil where the feature is off.
+// build returns what the flags configure; nil if the feature is off.
 func (o *electionOptions) build(feature func(gate string) bool) (*elections.Config, error) {
 	if err := o.times.Validate("--"+leadDuration, "--"+leadDeadline, "--"+leadRetry); err != nil || !feature("CoordinatedLeaderElection") {
 		return nil, err
@@ -36,8 +35,8 @@ func (o *electionOptions) build(feature func(gate string) bool) (*elections.Conf
 	return &elections.Config{Times: o.times}, nil
 }
 
-// electionIdentity is what a server is called that holds the Lease. It is the same after a restart,
-// so that the server goes on at once.
+// electionIdentity is the identity of a server in that Lease. It stays the same after a restart, so that the
+// server continues at once.
 func electionIdentity(address string) (string, error) {
 	host, err := os.Hostname()
 	return host + "_" + address, err

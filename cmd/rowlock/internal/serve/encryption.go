@@ -28,7 +28,7 @@ func (o *encryptionOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.reload, database.EncryptionFlag+"-automatic-reload", false, "take the file of --"+database.EncryptionFlag+" up anew when it changes")
 }
 
-// build reads the file; nil where there is none. The caller closes the set.
+// build reads the file; nil without one. The caller closes the set.
 func (o *encryptionOptions) build(ctx context.Context, gate func(string) bool, address string, log *slog.Logger) (*encryption.Set, error) {
 	if o.path == "" {
 		if o.reload {
@@ -44,7 +44,7 @@ func (o *encryptionOptions) build(ctx context.Context, gate func(string) bool, a
 	return set, nil
 }
 
-// sealer is the set as a store takes it.
+// sealer is the set as a sqlstore.Sealer, nil for none.
 func sealer(set *encryption.Set) sqlstore.Sealer {
 	if set == nil {
 		return nil
@@ -52,7 +52,7 @@ func sealer(set *encryption.Set) sqlstore.Sealer {
 	return set
 }
 
-// addEncryption wires what a set needs while a server runs.
+// addEncryption adds the set's loop, metrics and health checks to a server.
 func addEncryption(set *encryption.Set, cfg *server.Config) {
 	if set == nil {
 		return

@@ -18,10 +18,10 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// gatesFlag switches feature gates.
+// gatesFlag is the name of the flag that switches feature gates.
 const gatesFlag = "feature-gates"
 
-// GatesTopic is a page of help, and no command.
+// GatesTopic is a help page without a command.
 func GatesTopic() *cobra.Command {
 	topic := &cobra.Command{
 		Use:   "gates",
@@ -34,7 +34,7 @@ func GatesTopic() *cobra.Command {
 	return topic
 }
 
-// gatesError names the flag, and what was probably meant.
+// gatesError adds the flag, and the gate that was probably meant, to an error.
 func gatesError(v release.Version, pairs []string, err error) error {
 	known := map[string]bool{}
 	gates.New(v).All(func(gate gates.Gate, _ bool) { known[gate.Name] = true })
@@ -47,7 +47,7 @@ func gatesError(v release.Version, pairs []string, err error) error {
 	return fmt.Errorf("--%s: %w; want GATE=true or GATE=false", gatesFlag, err)
 }
 
-// enablementError is that of --runtime-config; nil where err is.
+// enablementError is the error of --runtime-config; nil if err is nil.
 func enablementError(all []*kinds.Resource, pairs []string, err error) error {
 	if err == nil {
 		return nil
@@ -66,8 +66,8 @@ func enablementError(all []*kinds.Resource, pairs []string, err error) error {
 	return fmt.Errorf("--runtime-config: %w%s; want KEY=true or KEY=false, with KEY one of api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE", err, hint)
 }
 
-// setLibraryGates turns off in the libraries of expressions what is off here. They read their own
-// gates when the first expression is compiled.
+// setLibraryGates turns gates off in the expression libraries, which read their own gates when the first
+// expression is compiled.
 func setLibraryGates(g *gates.Gates) error {
 	if g.Enabled("AuthorizeWithSelectors") {
 		return nil
@@ -77,7 +77,7 @@ func setLibraryGates(g *gates.Gates) error {
 	})
 }
 
-// gatesCollector shows the gates as metrics.
+// gatesCollector reports the gates as metrics.
 func gatesCollector(g *gates.Gates) prometheus.Collector {
 	return metrics.Features(func(show func(name, stage string, on bool)) {
 		g.All(func(gate gates.Gate, on bool) { show(gate.Name, string(gate.Stage), on) })

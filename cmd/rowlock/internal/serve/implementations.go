@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 )
 
-// implementationOptions choose between quick code of our own and the libraries that it does the same
-// as.
+// implementationOptions choose between this program's implementations and the libraries that they stand in for.
 type implementationOptions struct{ ownership, json string }
 
 func (o *implementationOptions) addTo(f *pflag.FlagSet) {
@@ -20,19 +19,19 @@ func (o *implementationOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.json, "json-codec", json.Own.String(), "how to read and write objects as JSON: own, several times as fast, or standard, always with the packages that are its measure, for the case that the first is suspected of being wrong")
 }
 
-// apply gives a server what the flags say.
+// apply sets the choices in a server's configuration.
 func (o *implementationOptions) apply(cfg *server.Config) (err error) {
 	cfg.StandardOwnership, err = isStandard("apply-ownership", o.ownership, ownership.Planned, ownership.Standard)
 	return err
 }
 
-// codec reads and writes JSON as the flag says.
+// codec is the chosen JSON codec.
 func (o *implementationOptions) codec(log *slog.Logger) (json.Codec, error) {
 	only, err := isStandard("json-codec", o.json, json.Own.String(), json.Standard.String())
 	return json.New(json.Settings{Standard: only, Log: log}), err
 }
 
-// isStandard says whether a flag chooses the standard one of two ways.
+// isStandard reports whether a flag chooses the standard implementation.
 func isStandard(flag, value, own, standard string) (bool, error) {
 	if value != own && value != standard {
 		return false, fmt.Errorf("--%s %q: use %s or %s", flag, value, own, standard)

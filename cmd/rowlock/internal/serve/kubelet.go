@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 )
 
-// kubeletOptions are the flags that say how node agents are reached.
+// kubeletOptions are the flags of connections to kubelets.
 type kubeletOptions struct {
 	cert, key, ca string
 	addressTypes  []string

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 )
 
-// network is what follows from the addresses in the flags.
+// network holds the addresses that follow from the flags.
 type network struct {
 	advertise, serviceIP net.IP
 	local                string // host:port for a kubeconfig on this machine
@@ -19,7 +19,7 @@ type network struct {
 	firstPort, lastPort  int32
 }
 
-// serviceNetworks reads the networks of services, one a family.
+// serviceNetworks parses the networks of services, one for each IP family.
 func serviceNetworks(text string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {
@@ -72,8 +72,7 @@ func (o *options) network() (*network, error) {
 	return n, nil
 }
 
-// bootstrap leaves the endpoint out where this machine has no address but loopback,
-// which no endpoint may have.
+// bootstrap omits the endpoint if this machine has only a loopback address, which endpoints may not have.
 func (n *network) bootstrap(port int) server.Bootstrap {
 	b := server.Bootstrap{ServiceIP: n.serviceIP, AdvertisePort: port}
 	if !n.advertise.IsLoopback() {
@@ -82,8 +81,7 @@ func (n *network) bootstrap(port int) server.Bootstrap {
 	return b
 }
 
-// outgoingIP is the first address of this machine that others may reach; the
-// loopback address where it has none.
+// outgoingIP is the first address of this machine that other machines can reach, or the loopback address.
 func outgoingIP() net.IP {
 	addrs, err := net.InterfaceAddrs()
 	if err == nil {

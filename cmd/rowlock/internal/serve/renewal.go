@@ -11,15 +11,13 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// renewEvery is how often the certificates of the data directory are looked at.
+// renewEvery is how often the certificates of the data directory are checked.
 const renewEvery = time.Hour
 
-// expiryWarning is how long before the end of a certificate that nobody renews the log
-// says so, at each look.
+// expiryWarning is how long before its expiry a certificate is reported at each check, if nothing renews it.
 const expiryWarning = 30 * 24 * time.Hour
 
-// renewalLoop is the loop that renews certificates of the data directory while the server
-// runs. What uses them looks at the files.
+// renewalLoop renews certificates of the data directory while the server runs. Their users reload the files.
 func renewalLoop(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
 	look := func(now time.Time) {
 		changed, err := dir.Renew(now, alone)
@@ -48,7 +46,7 @@ func renewalLoop(dir *datadir.Dir, alone bool, log *slog.Logger) server.Loop {
 	}}
 }
 
-// certificateEnds shows when the certificates of the data directory end.
+// certificateEnds reports the expiry of the certificates in the data directory.
 type certificateEnds struct {
 	dir  *datadir.Dir
 	desc *prometheus.Desc

@@ -269,8 +269,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	return s.Run(ctx)
 }
 
-// resources are all that the server knows, with those turned off that are not to be
-// served.
+// resources are all resources, with those turned off that should not be served.
 func (o *options) resources(v release.Version, n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
 	all := builtin.Config{Release: v, ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	if o.historyAPI {
@@ -283,8 +282,8 @@ func (o *options) resources(v release.Version, n *network, feature func(gate str
 	return all, enablementError(all, o.runtimeConfig, err)
 }
 
-// joinsByToken says whether machines are to join by bootstrap tokens: where these are asked for, and
-// not only accepted, or what they sign is signed.
+// joinsByToken reports whether machines join with bootstrap tokens: the flag asks for them, or a controller signs
+// their configuration.
 func (o *options) joinsByToken(runs func(controller string) bool) bool {
 	asked := o.flags != nil && o.flags.Changed("enable-bootstrap-token-auth")
 	return o.auth.Bootstrap && (asked || runs("bootstrapsigner"))

@@ -65,7 +65,7 @@ type options struct {
 	verbosity                     int
 	flags                         *pflag.FlagSet // all of them, as they are set
 
-	// prepare fills in what a command line says otherwise; nil: nothing.
+	// prepare completes the options before the server starts; nil: nothing to complete.
 	prepare      func(context.Context, *network, *slog.Logger) error
 	olderGates   bool          // gates may be switched that only older releases let be
 	deletesApart time.Duration // of kube-apiserver by its name
@@ -74,7 +74,7 @@ type options struct {
 
 func Command() *cobra.Command { return newCommand(&options{}) }
 
-// newCommand is the command that fills in options.
+// newCommand is the command that sets options.
 func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -145,7 +145,7 @@ kubeconfig in the data directory; later starts find them again.`,
 	return cmd
 }
 
-// mostUsed is the section of the flags that matter first.
+// mostUsed is the help section of the most important flags.
 const mostUsed = "most used"
 
 var MostUsedFlags = []string{

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// sharePort is for Linux.
+// sharePort fails: the option needs Linux.
 func sharePort(string, string, syscall.RawConn) error {
 	return errors.New("--permit-port-sharing works on Linux alone")
 }

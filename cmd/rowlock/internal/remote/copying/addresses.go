@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// keepAddresses leaves to a Service that is there its addresses, which cannot change: an
-// earlier run may have got others than those of the source.
+// keepAddresses keeps the addresses of an existing Service, which cannot change: an earlier run may have got other
+// addresses than those of the source.
 func (c *copier) keepAddresses(ctx context.Context, t *task, live []byte) error {
 	if t.Resource != "services" {
 		return nil
@@ -40,14 +40,14 @@ func (c *copier) keepAddresses(ctx context.Context, t *task, live []byte) error 
 	return nil
 }
 
-// isAddress tells an address from a field that is not there, and from "None".
+// isAddress distinguishes an address from a missing field and from "None".
 func isAddress(v any) bool {
 	s, _ := v.(string)
 	return s != "" && s != "None"
 }
 
-// withoutAddresses takes from a Service the addresses or ports that the target refuses,
-// so that it gives others. ok is false if the refusal is about something else.
+// withoutAddresses removes the addresses or ports of a Service that the target refuses, so that the target
+// allocates others. ok is false if the refusal has another reason.
 func (c *copier) withoutAddresses(t *task, err error) (ok bool) {
 	var refused *remote.StatusError
 	if t.Resource != "services" || !errors.As(err, &refused) || refused.Code != http.StatusUnprocessableEntity {

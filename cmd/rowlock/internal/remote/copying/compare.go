@@ -20,8 +20,8 @@ func decode(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// look waits until answers of the target may be taken apart: as many bytes of them at once
-// as of objects under way. The caller calls done, and looks at nothing else before.
+// look waits until answers of the target may be decoded: their size is bounded like that of objects in progress.
+// The caller calls done before it calls look again.
 func (c *copier) look(ctx context.Context, answers ...[]byte) (done func(), err error) {
 	var weight int64
 	for _, a := range answers {
@@ -34,8 +34,7 @@ func (c *copier) look(ctx context.Context, answers ...[]byte) (done func(), err 
 	return func() { c.looking.Release(weight) }, nil
 }
 
-// equal says whether what is there is what would be written: nothing is missing, and
-// nothing is there besides.
+// equal reports whether the live object is what would be written, with nothing missing and nothing added.
 func (c *copier) equal(ctx context.Context, t *task, r remote.Resource, live []byte) (bool, error) {
 	done, err := c.look(ctx, live)
 	if err != nil {
@@ -56,7 +55,7 @@ func (c *copier) equal(ctx context.Context, t *task, r remote.Resource, live []b
 	return reflect.DeepEqual(t.object, there), nil
 }
 
-// within says whether all that want has is in there, too.
+// within reports whether there contains everything that want contains.
 func within(want, there any) bool {
 	switch w := want.(type) {
 	case map[string]any:

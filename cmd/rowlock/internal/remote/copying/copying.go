@@ -1,20 +1,17 @@
 // Package copying writes objects into another cluster through its API.
 //
-// Namespaces come first, then definitions of custom resources, until they are served;
-// then everything else, owners before what they own, so that references are given with
-// the UIDs of the new cluster; quotas, policies, webhooks and APIServices, which could
-// refuse what is still to come, are last.
+// Namespaces come first, then definitions of custom resources, until they are served; then everything else, owners
+// before their dependents, so that references get the UIDs of the new cluster. Quotas, policies, webhooks and
+// APIServices, which could refuse later writes, come last.
 //
-// Each object is looked at first and written by server-side apply, by a manager of its
-// own: what is there already and is no different is left alone, which makes a second
-// run go on where the first one ended; what others own with other values is a conflict,
-// which is named and not forced unless that is asked for.
+// Each object is read first and written by server-side apply with a field manager of its own. An object that exists
+// and is not different is left alone, so that a second run continues the first. Fields that other managers own with
+// other values are conflicts, which are reported and only forced with --overwrite.
 //
-// Neither side is trusted. Objects are not kept in memory: what is, is a bit for each
-// object, some 100 bytes for each of at most 4,000,000 that are named as owners, what the
-// report names, and the objects that are being written, of which there are as many as
-// workers and at most 32 MiB, or one, and as much of what the target shows of them. What
-// a target answers is bounded by package remote; owners more than 100 deep are not waited for. Run starts its workers and waits for them.
+// Neither side is trusted. Memory holds a bit for each object, some 100 bytes for each of at most 4,000,000 owners, the
+// report, and the objects that are being written: as many as there are workers, and at most 32 MiB or one object, with
+// the same amount of the target's answers. Package remote bounds the answers. Owners more than 100 deep are not waited
+// for. Run starts its workers and waits for them.
 package copying
 
 import (
@@ -30,7 +27,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// Manager is who the fields of copied objects belong to.
+// Manager is the field manager of copied objects.
 const Manager = "rowlock-copy"
 
 // Source has the objects that are copied.
@@ -42,7 +39,7 @@ type Source interface {
 	Objects(ctx context.Context, resource string) iter.Seq2[[]byte, error]
 }
 
-// Options say what is copied, and how.
+// Options select what is copied, and how.
 type Options struct {
 	Namespaces []string        // objects in these, and these themselves; none: everything
 	Selector   labels.Selector // nil: everything
@@ -57,12 +54,12 @@ type Options struct {
 	// Convert gives a built-in object in another of its versions; nil: they are written as
 	// they are.
 	Convert func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error)
-	// Progress is told how many objects are done; may be nil.
+	// Progress receives the number of finished objects; may be nil.
 	Progress func(objects int64)
 }
 
-// Run copies. The report tells what became of each object, also together with an error,
-// which is about the way to the server or the source, and not about an object.
+// Run copies. It returns the report also with an error, which concerns the connection or the source and not an
+// object.
 func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Report, error) {
 	c := &copier{
 		to: to, from: from, o: o, report: newReport(o.DryRun), done: map[string]*bits{}, planned: map[string]bool{},
@@ -123,8 +120,7 @@ func (c *copier) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// stage copies what may be copied in any order but for owners: wave after wave, each of
-// them what was waiting for the one before.
+// stage copies a stage in waves: each wave copies the objects whose owners the wave before has copied.
 func (c *copier) stage(ctx context.Context, s stage) error {
 	for wave := 0; ; wave++ {
 		waiting, progress := int64(0), int64(0)
@@ -151,8 +147,8 @@ func (c *copier) stage(ctx context.Context, s stage) error {
 	return nil
 }
 
-// rank copies what of some resources is ready. It returns how many objects wait for
-// their owners, and how many were done.
+// rank copies the objects of some resources that are ready. It returns how many objects wait for their owners, and
+// how many are done.
 func (c *copier) rank(ctx context.Context, resources []string, wave int) (waiting, progress int64, err error) {
 	work := make(chan *task)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -183,7 +179,7 @@ func (c *copier) rank(ctx context.Context, resources []string, wave int) (waitin
 	return waiting, progress, err
 }
 
-// resource hands the objects of a resource that are ready to the workers.
+// resource passes the objects of a resource that are ready to the workers.
 func (c *copier) resource(ctx context.Context, resource string, wave int, work chan<- *task) (waiting, progress int64, err error) {
 	finished := c.done[resource]
 	place := -1
@@ -222,7 +218,7 @@ func (c *copier) resource(ctx context.Context, resource string, wave int, work c
 	return waiting, progress, nil
 }
 
-// take decides what an object does now, and reports it where that is nothing.
+// take decides what happens to an object now, and reports it if it is not copied.
 func (c *copier) take(ctx context.Context, resource string, data []byte, wave int) (*task, error) {
 	t, err := newTask(resource, data)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// serve waits until the target serves the custom resources of the definitions that were
-// copied. One that it does not serve in time is reported, and so are its objects then.
+// serve waits until the target serves the custom resources whose definitions were copied. It reports those that
+// take too long.
 func (c *copier) serve(ctx context.Context) error {
 	if c.o.DryRun || !slices.Contains(c.from.Resources(), definitions) {
 		return nil
@@ -106,7 +106,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// plan notes a namespace or a definition that is there, or would be: others need it.
+// plan records a namespace or a definition that exists, or would exist, in the target.
 func (c *copier) plan(t *task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// stage is a step of the copy. What is in one rank is copied at a time, and the ranks of
-// a stage one after the other.
+// stage is a step of the copy. The resources of a rank are copied together, the ranks one after the other.
 type stage struct {
 	ranks       [][]string
 	definitions bool // of custom resources, which must be served afterwards
@@ -14,19 +13,19 @@ type stage struct {
 
 const definitions = "customresourcedefinitions.apiextensions.k8s.io"
 
-// before are resources that admission and controllers look at when others are created.
+// before are resources that admission and controllers read when other objects are created.
 var before = []string{
 	"serviceaccounts", "priorityclasses.scheduling.k8s.io", "runtimeclasses.node.k8s.io", "storageclasses.storage.k8s.io",
 	"ingressclasses.networking.k8s.io", "csidrivers.storage.k8s.io", "clusterroles.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io",
 	"deviceclasses.resource.k8s.io", "nodes",
 }
 
-// then are what those do not need, and the rest may.
+// then are resources that the rest may need.
 var then = []string{
 	"configmaps", "secrets", "clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "persistentvolumes",
 }
 
-// last are what could refuse, or slow down, what comes after it.
+// last are resources that could refuse or slow down later writes.
 var last = [][]string{
 	{"limitranges", "resourcequotas"},
 	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
@@ -41,7 +40,7 @@ var last = [][]string{
 	{"apiservices.apiregistration.k8s.io"},
 }
 
-// arrange puts resources into the order in which they are copied.
+// arrange sorts resources into stages.
 func arrange(resources []string) []stage {
 	has := func(names []string) (found []string) {
 		for _, name := range names {
@@ -71,8 +70,7 @@ func arrange(resources []string) []stage {
 	}
 }
 
-// matches says whether a resource is one of those that a person named: "pods",
-// "deployments.apps", "*.example.com", "*".
+// matches reports whether patterns include a resource: "pods", "deployments.apps", "*.example.com", "*".
 func matches(patterns []string, resource string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		if p == "*" || p == resource {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// owner is what is known of an object that others name as their owner.
+// owner is an object that other objects name as their owner.
 type owner struct {
 	comes bool   // it is among what is copied
 	uid   string // in the target, once it is there
@@ -23,7 +23,7 @@ type owner struct {
 // mostOwners is how many objects may be named as owners: some 100 bytes of memory each.
 const mostOwners = 4_000_000
 
-// ownerKey stands for a UID, which may be any text, of any length.
+// ownerKey is a digest of a UID, which may be any text.
 type ownerKey [16]byte
 
 func keyOf(uid string) ownerKey {
@@ -31,8 +31,8 @@ func keyOf(uid string) ownerKey {
 	return ownerKey(sum[:16])
 }
 
-// survey reads the source twice: who is named as an owner, and which of these are
-// among what is copied. What cannot be read is reported later.
+// survey reads the source twice to find the owners, and which of them are copied. Unreadable objects are reported
+// later.
 func (c *copier) survey(ctx context.Context) error {
 	each := func(do func(*task) error) error {
 		for _, resource := range c.from.Resources() {
@@ -73,10 +73,9 @@ func (c *copier) survey(ctx context.Context) error {
 	})
 }
 
-// ready says whether all owners of an object are done, and puts their new UIDs into its
-// references. An owner that is not copied is looked for in the target; where there is
-// none, its reference is dropped, as it would have the object collected as garbage. Notes
-// of what was dropped are for an object that is ready.
+// ready reports whether all owners of an object are done, and sets their new UIDs in its references. An owner that
+// is not copied is looked up in the target; if it is not there, the reference is dropped, because the garbage
+// collector would delete the object. The notes on dropped references are reported once the object is ready.
 func (c *copier) ready(ctx context.Context, t *task) (bool, error) {
 	list, _ := t.field("metadata", "ownerReferences").([]any)
 	if len(list) == 0 {
@@ -123,10 +122,10 @@ func (c *copier) ownerOf(uid string) owner {
 	return owner{lost: "has no UID"}
 }
 
-// notThere is why an owner is lost as a rule.
+// notThere is the usual reason why an owner is lost.
 const notThere = "is not in the target"
 
-// settle notes what became of an object that may own others.
+// settle records the outcome of an object that may own others.
 func (c *copier) settle(uid, there string) { c.settleWhy(uid, there, notThere) }
 
 func (c *copier) settleWhy(uid, there, why string) {
@@ -139,8 +138,8 @@ func (c *copier) settleWhy(uid, there, why string) {
 	}
 }
 
-// lookUp asks the target for an owner that is not copied. An error is about the way to
-// the target; what the target refuses to show is as good as not there, and noted so.
+// lookUp reads an owner that is not copied from the target. An error concerns the connection; an owner that the
+// target does not show counts as missing.
 func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	group, version, ok := strings.Cut(ref.APIVersion, "/")
 	if !ok {
@@ -174,8 +173,7 @@ func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	return nil
 }
 
-// unreachable gives up owners that never come, because they wait for each other, or that
-// come later than what they own.
+// unreachable gives up owners that will not come: they wait for each other, or come after their dependents.
 func (c *copier) unreachable(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

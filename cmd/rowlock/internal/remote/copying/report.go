@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// Outcome is what became of an object.
+// Outcome is the result for an object.
 type Outcome string
 
 const (
@@ -32,7 +32,7 @@ type Tally struct {
 	Failed    int64  `json:"failed"`
 }
 
-// Detail tells of one object.
+// Detail is the result for one object in the report.
 type Detail struct {
 	Resource  string  `json:"resource"`
 	Namespace string  `json:"namespace,omitempty"`
@@ -41,10 +41,10 @@ type Detail struct {
 	Reason    string  `json:"reason"`
 }
 
-// mostDetails are how many objects a report names.
+// mostDetails is how many objects a report names.
 const mostDetails = 10_000
 
-// Report tells what became of each object. In a dry run it is what would.
+// Report is the result of a copy. After a dry run it is what a copy would do.
 type Report struct {
 	DryRun    bool     `json:"dryRun"`
 	Resources []Tally  `json:"resources"`
@@ -90,7 +90,7 @@ func (r *Report) add(t *task, o Outcome, reason string) {
 	}
 }
 
-// note tells of an object that is copied, but not quite as it was.
+// note records how a copied object differs from its source.
 func (r *Report) note(t *task, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Report) detail(t *task, o Outcome, reason string) {
 	r.Details = append(r.Details, Detail{t.Resource, t.namespace, t.name, o, remote.Printable(reason)})
 }
 
-// finish puts the report in order.
+// finish sorts the report.
 func (r *Report) finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

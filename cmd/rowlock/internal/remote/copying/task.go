@@ -12,10 +12,10 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// reference is an owner, as an object names it.
+// reference is an owner reference.
 type reference struct{ APIVersion, Kind, Name, UID string }
 
-// task is an object on its way.
+// task is an object that is being copied.
 type task struct {
 	Resource  string // "deployments.apps"
 	group     string
@@ -30,7 +30,7 @@ type task struct {
 	weight    int64 // bytes that it was read from
 }
 
-// state is what becomes of a task next.
+// state is the next step of a task.
 type state int
 
 const (
@@ -39,9 +39,8 @@ const (
 	goes               // to a worker
 )
 
-// newTask reads an object. With an error, which says why it can be copied nowhere, comes
-// a task that a report can name. What it says of itself is read from what is written, and
-// from nothing else.
+// newTask decodes an object. With an error, which says why it cannot be copied, comes a task for the report. The
+// identity is read from the object that will be written.
 func newTask(resource string, data []byte) (*task, error) {
 	t := &task{Resource: resource, name: "?"}
 	t.group, t.plural = split(resource)
@@ -75,7 +74,7 @@ func referenceOf(entry any) (r reference) {
 	return r
 }
 
-// path is where the object is served, as its resource is.
+// path is the path of the object in the target.
 func (t *task) path(r remote.Resource) string { return r.Path(t.namespace, t.name) }
 
 func (t *task) field(path ...string) any {
@@ -95,13 +94,12 @@ func (t *task) label(name string) string {
 	return s
 }
 
-// Picks says whether objects of a resource may be copied.
+// Picks reports whether objects of a resource may be copied.
 func (o *Options) Picks(resource string) bool {
 	return (len(o.Resources) == 0 || matches(o.Resources, resource)) && !matches(o.Exclude, resource)
 }
 
-// wanted says whether an object is to be copied. What is asked for and cannot be copied
-// is reported.
+// wanted reports whether an object is to be copied. It reports selected objects that cannot be copied.
 func (c *copier) wanted(t *task) bool {
 	o := &c.o
 	switch {
@@ -128,8 +126,7 @@ func (t *task) labels() labels.Set {
 	return set
 }
 
-// derived are resources that the target makes by itself, of other objects or of
-// requests.
+// derived are resources that the target derives from other objects or from requests.
 var derived = map[string]string{
 	"ipaddresses.networking.k8s.io":                  "the target notes its own addresses",
 	"certificatesigningrequests.certificates.k8s.io": "it is bound to who asked for it",

@@ -17,8 +17,7 @@ import (
 
 const applyType = "application/apply-patch+yaml" // which JSON is, too
 
-// perform writes one object and reports what became of it. An error is about the way to
-// the server and ends the copy.
+// perform writes one object and reports its outcome. An error concerns the connection and ends the copy.
 func (c *copier) perform(ctx context.Context, t *task) error {
 	outcome, reason, uid, err := c.put(ctx, t)
 	var refused *remote.StatusError
@@ -43,8 +42,8 @@ func (c *copier) perform(ctx context.Context, t *task) error {
 	return nil
 }
 
-// put brings an object into the target. uid is that of the object there, "" if there is
-// none. With an error, reason is what it is about, if not the object as a whole.
+// put writes an object to the target. uid is the UID of the object there, "" if there is none. reason says which
+// part of the object an error concerns, "" for the whole.
 func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid string, err error) {
 	r, ok := c.target.Find(t.group, t.plural)
 	switch {
@@ -93,10 +92,10 @@ func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid strin
 	return o, "", uid, nil
 }
 
-// settled are resources whose status the target knows better.
+// settled are resources whose status only the target knows.
 var settled = map[string]bool{"namespaces": true, definitions: true, "apiservices.apiregistration.k8s.io": true}
 
-// translate gives an object a version that the target serves.
+// translate converts an object to a version that the target serves.
 func (c *copier) translate(ctx context.Context, t *task, r remote.Resource) error {
 	if slices.Contains(r.Served, t.version) {
 		return nil
@@ -113,8 +112,7 @@ func (c *copier) translate(ctx context.Context, t *task, r remote.Resource) erro
 	return nil
 }
 
-// clean takes from an object what the target fills in. It returns the status, where
-// that is written by itself.
+// clean deletes the fields that the target sets. It returns the status if that is a subresource.
 func clean(t *task, r remote.Resource) any {
 	recreate.Object(t.Resource, t.object)
 	var status any
@@ -136,8 +134,7 @@ func (c *copier) get(ctx context.Context, t *task, r remote.Resource) ([]byte, e
 	return data, err
 }
 
-// apply writes an object that is not there, or is different. body is what is there
-// afterwards.
+// apply writes an object that is missing or different. body is the object afterwards.
 func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []byte) (o Outcome, body []byte, err error) {
 	if live != nil {
 		if err := c.keepAddresses(ctx, t, live); err != nil {
@@ -175,8 +172,7 @@ func (c *copier) apply(ctx context.Context, t *task, r remote.Resource, live []b
 	return Unchanged, body, nil
 }
 
-// differs says whether a write changed an object. One that is tried leaves the version as
-// it was, whatever it would change.
+// differs reports whether a write changed an object. A dry run leaves the resource version as it was.
 func (c *copier) differs(ctx context.Context, before, after []byte) (bool, error) {
 	if !c.o.DryRun {
 		return versionOf(before) != versionOf(after), nil
@@ -194,8 +190,8 @@ func (c *copier) differs(ctx context.Context, before, after []byte) (bool, error
 	return !reflect.DeepEqual(was, is), err
 }
 
-// repeats says that an apply was refused because entries of a list have the same key.
-// Objects may be so, and can be created, but not applied.
+// repeats reports whether an apply was refused because entries of a list have the same key. Such objects can be
+// created, but not applied.
 func repeats(e *remote.StatusError) bool {
 	return (e.Code == http.StatusInternalServerError || e.Code == http.StatusBadRequest || e.Code == http.StatusUnprocessableEntity) && strings.Contains(e.Message, "duplicate entries for key")
 }
@@ -212,8 +208,7 @@ func (c *copier) patch(ctx context.Context, t *task, r remote.Resource) ([]byte,
 	return c.applied(ctx, t.path(r), t.object)
 }
 
-// applied sends a server-side apply, which takes from others what they own only where
-// that is asked for.
+// applied sends a server-side apply. It takes fields from other managers only with --overwrite.
 func (c *copier) applied(ctx context.Context, path string, object map[string]any) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -226,8 +221,7 @@ func (c *copier) applied(ctx context.Context, path string, object map[string]any
 	return c.to.Do(ctx, remote.Request{Method: http.MethodPatch, Path: path, Query: q, ContentType: applyType, Body: asYAML(data)})
 }
 
-// create is not repeated safely: after an answer that was lost the object is told to be
-// there already. It is ours if it is no different.
+// create creates an object. A retry after a lost answer finds it already there; it is ours if it is not different.
 func (c *copier) create(ctx context.Context, t *task, r remote.Resource) ([]byte, error) {
 	data, err := json.Marshal(t.object)
 	if err != nil {
@@ -247,7 +241,7 @@ func (c *copier) create(ctx context.Context, t *task, r remote.Resource) ([]byte
 	return live, nil
 }
 
-// hasStatus says whether an object of the target says all that a status says.
+// hasStatus reports whether an object of the target has everything that a status has.
 func (c *copier) hasStatus(ctx context.Context, status any, there []byte) (bool, error) {
 	done, err := c.look(ctx, there)
 	if err != nil {
@@ -258,8 +252,7 @@ func (c *copier) hasStatus(ctx context.Context, status any, there []byte) (bool,
 	return within(status, has["status"]), err
 }
 
-// status writes the status of an object that is there. What controllers of the target say
-// in it is theirs, as any field of others is.
+// status writes the status of an object. Fields that controllers of the target own stay theirs.
 func (c *copier) status(ctx context.Context, t *task, r remote.Resource, status any, there []byte) (bool, error) {
 	if has, err := c.hasStatus(ctx, status, there); has || err != nil {
 		return false, err

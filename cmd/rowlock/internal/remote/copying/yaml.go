@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// asYAML makes JSON, as encoding/json writes it, into the same as readers of YAML take it:
-// servers read an apply as YAML, which refuses some characters that JSON allows, and folds
-// others as ends of lines. They are only in strings, and are escaped there.
+// asYAML escapes characters in JSON that YAML does not allow or folds: servers parse an apply as YAML. Such
+// characters occur only in strings.
 func asYAML(data []byte) []byte {
 	var out bytes.Buffer
 	from := 0

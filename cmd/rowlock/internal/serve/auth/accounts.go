@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
-// defaultIssuer is who issues service account tokens unless a flag says otherwise.
+// defaultIssuer is the default issuer of service account tokens.
 const defaultIssuer = "https://kubernetes.default.svc"
 
 // accountOptions are the flags of service account tokens.
@@ -46,7 +46,7 @@ func (o *accountOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest life of a token; a longer one asked for is cut")
 }
 
-// abstractSocket is the name of a unix socket that is no file.
+// abstractSocket matches the name of a unix socket without a file.
 var abstractSocket = regexp.MustCompile(`^@([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+$`)
 
 func (o *accountOptions) validate(gate func(string) bool) error {
@@ -85,8 +85,8 @@ func (o *accountOptions) validate(gate func(string) bool) error {
 	return nil
 }
 
-// build reads what issues and judges tokens, and makes the documents about the keys.
-// What judges tokens is made by the function that it returns.
+// build loads the keys that sign and verify tokens, and prepares the discovery documents. The function that it
+// returns makes the authenticator.
 func (o *accountOptions) build(ctx context.Context, c Config, a *Authentication) (func(apiaccess.Host) authx.TokenAuthenticator, error) {
 	if len(o.issuers) == 0 {
 		o.issuers = []string{defaultIssuer}
@@ -125,7 +125,7 @@ func (o *accountOptions) build(ctx context.Context, c Config, a *Authentication)
 	}, nil
 }
 
-// local signs with a key of a file.
+// local signs with a key from a file.
 func (o *accountOptions) local(_ context.Context, c Config, a *Authentication, documents *serviceaccount.Published) (serviceaccount.Keys, error) {
 	signing := flagfile.New("--service-account-signing-key-file", o.signingKey)
 	if o.signingKey == "" {
@@ -168,7 +168,7 @@ func (o *accountOptions) local(_ context.Context, c Config, a *Authentication, d
 	return keys, nil
 }
 
-// external leaves signing to another process.
+// external delegates signing to another process.
 func (o *accountOptions) external(ctx context.Context, c Config, a *Authentication, documents *serviceaccount.Published) (serviceaccount.Keys, error) {
 	c.Log.Info("waiting for the signer of service account tokens", "flag", "--service-account-signing-endpoint", "socket", o.endpoint)
 	signer, err := external.Open(ctx, external.Config{Socket: o.endpoint, Log: c.Log, Changed: func(keys []serviceaccount.Key, until time.Time) {
@@ -202,8 +202,8 @@ func (o *accountOptions) external(ctx context.Context, c Config, a *Authenticati
 	return signer, nil
 }
 
-// documents are those by which others verify tokens. An issuer that is no URL at which
-// they could be found has none.
+// documents are the discovery document and the keys by which others verify tokens. They are not served for an
+// issuer that is not a URL at which they could be found.
 func (o *accountOptions) documents(c Config) *serviceaccount.Published {
 	jwks := o.jwksURI
 	if jwks == "" {

@@ -94,7 +94,7 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	return proxy.New(cfg), nil
 }
 
-// Authentication is what the flags make.
+// Authentication is what the flags configure.
 type Authentication struct {
 	Authenticate func(apiaccess.Host) apiaccess.Authentication
 	Tokens       tokenverbs.Config
@@ -112,14 +112,14 @@ type Authentication struct {
 	Keys           ClusterKeys
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (a *Authentication) Close() {
 	for _, c := range a.closers {
 		_ = c.Close()
 	}
 }
 
-// Config is what authentication needs to know besides its flags.
+// Config is what authentication needs besides its flags.
 type Config struct {
 	Dir       *datadir.Dir
 	Front     *datadir.FrontProxy // what this server shows to aggregated ones, where it made that itself
@@ -169,9 +169,8 @@ func (o *AuthenticationFlags) Build(ctx context.Context, c Config) (*Authenticat
 	return a, nil
 }
 
-// with adds tokens, and anonymous requests, to other ways to authenticate a request.
-// Where everybody may do everything, nobody is let in without being asked who it is,
-// however anonymous requests were turned on and whenever AlwaysAllow came in.
+// with adds bearer tokens and anonymous requests to the other authenticators. While AlwaysAllow is among the
+// authorizers, requests without credentials are refused, however anonymous requests were enabled.
 func (a *Authentication) with(chain authx.Chain, tokens authx.TokenChain, open func() bool) apiaccess.Authentication {
 	audiences := a.Tokens.Audiences
 	chain = append(chain, authx.Bearer{Tokens: tokens, Audiences: audiences}, authx.Socket{Tokens: tokens, Audiences: audiences})
@@ -185,8 +184,8 @@ func (a *Authentication) with(chain authx.Chain, tokens authx.TokenChain, open f
 	return made
 }
 
-// published is what extension servers are told of how requests are authenticated: by this
-// server and, where it passes requests on, by whom it then speaks for.
+// published is the configuration by which extension servers authenticate requests: those of clients, and those
+// that this server forwards.
 func (o *AuthenticationFlags) published(c Config) func() (map[string]string, error) {
 	files := []flagfile.File{flagfile.New("client-ca-file", c.Dir.CACert), flagfile.New("client-ca-file", o.clientCA), flagfile.New("requestheader-client-ca-file", o.proxy.ca)}
 	names := o.proxy.names
@@ -234,8 +233,8 @@ func (o *AuthenticationFlags) published(c Config) func() (map[string]string, err
 	}
 }
 
-// tokens reads what all ways to judge a bearer token need. The function that it returns
-// makes them, in their order.
+// tokens loads what the authenticators of bearer tokens need. The function that it returns makes them, in their
+// order.
 func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentication) (func(apiaccess.Host) authx.TokenChain, error) {
 	accounts, err := o.accounts.build(ctx, c, a)
 	if err != nil {
@@ -276,10 +275,10 @@ func (o *AuthenticationFlags) tokens(ctx context.Context, c Config, a *Authentic
 	}, nil
 }
 
-// maxTokenLookups is how many bootstrap tokens are looked up at once, whoever sends them.
+// maxTokenLookups is how many bootstrap tokens are looked up at a time, for all clients together.
 const maxTokenLookups = 256
 
-// connectionOf is the connection that a credential came by; nil where there is none.
+// connectionOf is the connection of a request; nil if there is none.
 func connectionOf(ctx context.Context) any {
 	if c := wire.From(ctx); c != nil {
 		return c

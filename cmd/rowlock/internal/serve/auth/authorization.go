@@ -48,7 +48,7 @@ func (o *AuthorizationFlags) AddTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.unauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long any other answer of the service is remembered")
 }
 
-// Authorization is what they make.
+// Authorization is what the flags configure.
 type Authorization struct {
 	authorizer authx.Authorizer
 	rules      authx.RuleResolver
@@ -60,7 +60,7 @@ type Authorization struct {
 	AllowsAll  func() bool                 // whether everybody may do everything at present
 }
 
-// validate finds flags that do not go together.
+// validate finds flags that exclude each other.
 func (o *AuthorizationFlags) validate() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -90,7 +90,7 @@ func (o *AuthorizationFlags) validate() error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// configuration is that of the file, with its text, or what the flags amount to.
+// configuration is that of the file, with its text, or the one that the flags describe.
 func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configuration, []byte, error) {
 	if o.file == "" {
 		if err := o.validate(); err != nil {
@@ -115,7 +115,7 @@ func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configu
 	return c, text, file.Wrap(err)
 }
 
-// fromFlags is the configuration that the flags stand for.
+// fromFlags is the configuration that the flags describe.
 func (o *AuthorizationFlags) fromFlags() *authzconfig.Configuration {
 	c := &authzconfig.Configuration{}
 	for _, m := range o.modes {
@@ -176,7 +176,7 @@ func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(
 	return z, nil
 }
 
-// origin is the file that a webhook's failure to begin is about.
+// origin is the file to name if a webhook cannot start.
 func (o *AuthorizationFlags) origin() flagfile.File {
 	if o.file != "" {
 		return flagfile.New("--authorization-config", o.file)
@@ -184,14 +184,14 @@ func (o *AuthorizationFlags) origin() flagfile.File {
 	return flagfile.New("--authorization-webhook-config-file", o.webhook)
 }
 
-// reportKubeconfigs says which kubeconfigs of webhooks others can read.
+// reportKubeconfigs warns about kubeconfigs of webhooks that other users can read.
 func (o *AuthorizationFlags) reportKubeconfigs(cfg *authzconfig.Configuration, log *slog.Logger) {
 	for _, path := range cfg.Kubeconfigs() {
 		flagfile.WarnLoose(log, flagfile.New(o.origin().Flag, path))
 	}
 }
 
-// logAllowAll says when a changed file lets everybody do everything, and when one ends that.
+// logAllowAll logs when a changed file adds or removes AlwaysAllow.
 func logAllowAll(chain *authzconfig.Chain, next func(bool, time.Time), log *slog.Logger) func(bool, time.Time) {
 	open := chain.AllowsAll()
 	return func(ok bool, at time.Time) {
@@ -206,7 +206,7 @@ func logAllowAll(chain *authzconfig.Chain, next func(bool, time.Time), log *slog
 	}
 }
 
-// policies reads those of mode ABAC.
+// policies loads the policies of mode ABAC.
 func (o *AuthorizationFlags) policies(log *slog.Logger) (*abac.Authorizer, error) {
 	z, err := abac.Load(o.policy)
 	if err == nil && z.Legacy > 0 {
@@ -220,7 +220,7 @@ func (o *AuthorizationFlags) policies(log *slog.Logger) (*abac.Authorizer, error
 	return z, err
 }
 
-// AddTo adds what the server needs of it.
+// AddTo adds the authorizer to a server's configuration.
 func (z *Authorization) AddTo(cfg *server.Config) {
 	cfg.Authorizer, cfg.Policy = z.authorizer, z.policy
 	cfg.Reviews = &reviews.Config{Authorizer: z.authorizer, Rules: z.rules, IgnoreSelectors: z.blind}

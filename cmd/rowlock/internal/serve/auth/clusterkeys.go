@@ -15,17 +15,18 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// keysNote is the note of a database on the keys of its cluster.
+// keysNote is the name of the database's note on the keys of the cluster.
 const keysNote = "keys"
 
-// ClusterKeys are fingerprints of the public keys that servers of one cluster must share, or a client of one is a
-// stranger to the others.
+// ClusterKeys are fingerprints of the public keys that the servers of a cluster must share so that each accepts
+// the clients of the others.
 type ClusterKeys struct {
 	Authorities []string `json:"authorities,omitempty"` // of client certificates that are accepted
 	Tokens      []string `json:"tokens,omitempty"`      // of service account tokens; the first one signs. None where another process signs
 }
 
-// fingerprints of the authorities in PEM files. One that is renewed with its key keeps its fingerprint.
+// fingerprints are those of the authorities in PEM files. An authority that is renewed with the same key keeps its
+// fingerprint.
 func fingerprints(paths ...string) (list []string, err error) {
 	for _, path := range paths {
 		if path == "" {
@@ -49,7 +50,7 @@ func fingerprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// difference says what clients of servers with other keys would be refused for; "" for nothing.
+// difference says why servers with other keys would refuse this server's clients; "" if they would not.
 func (k *ClusterKeys) difference(from *ClusterKeys) string {
 	common := func(a []string, b ...string) bool {
 		return slices.ContainsFunc(b, func(s string) bool { return slices.Contains(a, s) })
@@ -63,7 +64,7 @@ func (k *ClusterKeys) difference(from *ClusterKeys) string {
 	return ""
 }
 
-// keysError: the servers of a database have other keys than this one.
+// keysError: the other servers of the database have other keys.
 type keysError struct{ differs, dir string }
 
 func (e *keysError) Error() string {
@@ -72,9 +73,8 @@ func (e *keysError) Error() string {
 		"If their keys are lost, start once with --replace-cluster-keys: what they issued is refused from then on", e.differs, e.dir, e.dir)
 }
 
-// Agree compares the keys of this server with those that the database knows, and has it know these. Others than those
-// that are known are refused where servers share the database, unless they are to be replaced.
-// Errors: keysError; those of the driver.
+// Agree compares the keys of this server with those in the database, and stores them there. Where servers share
+// the database, other keys are refused unless replace is set. Errors: keysError; those of the driver.
 func (k *ClusterKeys) Agree(ctx context.Context, d sqlstore.Driver, dir string, replace bool, log *slog.Logger) error {
 	is, err := json.Marshal(k)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server"
 )
 
-// issuerOptions are the flags of tokens that others issue: OpenID Connect, by flags or
-// by file, and the token webhook.
+// issuerOptions are the flags of tokens of other issuers: OpenID Connect, by flags or by file, and the token
+// webhook.
 type issuerOptions struct {
 	file                          string
 	url, client, ca               string
@@ -52,14 +52,14 @@ func (o *issuerOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.webhookTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long the service's answers are remembered")
 }
 
-// used says whether one of the oidc flags has been given.
+// used reports whether an oidc flag was given.
 func (o *issuerOptions) used() bool {
 	used := false
 	o.flags.Visit(func(f *pflag.Flag) { used = used || strings.HasPrefix(f.Name, "oidc-") })
 	return used
 }
 
-// configuration is that of the file, or what the flags amount to.
+// configuration is that of the file, or the one that the flags describe.
 func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuration, []byte, error) {
 	if o.file != "" {
 		if o.used() {
@@ -94,7 +94,7 @@ func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuratio
 	return c, nil, nil
 }
 
-// failed is an error about what the flags amount to, or the file does.
+// failed is an error about the configuration that names the file or the flags.
 func (o *issuerOptions) failed(err error) error {
 	if o.file != "" {
 		return flagfile.New("--authentication-config", o.file).Wrap(err)
@@ -102,7 +102,7 @@ func (o *issuerOptions) failed(err error) error {
 	return fmt.Errorf("--oidc-issuer-url and the other --oidc flags: %w", err)
 }
 
-// provider is what the flags say.
+// provider is the provider that the flags describe.
 func (o *issuerOptions) provider() (oidc.Provider, error) {
 	p := oidc.Provider{Issuer: oidc.Issuer{URL: o.url, Audiences: []string{o.client}}, SigningAlgs: o.algs}
 	if o.url == "" || o.client == "" {
@@ -139,8 +139,7 @@ func (o *issuerOptions) provider() (oidc.Provider, error) {
 	return p, nil
 }
 
-// build adds what judges the tokens, and returns the paths that are open to anonymous
-// requests: nil for all.
+// build returns the authenticators of tokens, and the paths that anonymous requests may use: nil for all.
 func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]authx.TokenAuthenticator, *authnconfig.Anonymous, error) {
 	if o.file != "" && !c.Gate("StructuredAuthenticationConfiguration") {
 		return nil, nil, errors.New("set --feature-gates=StructuredAuthenticationConfiguration=true to use authentication-config file")
@@ -173,7 +172,7 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 	return chain, cfg.Anonymous, nil
 }
 
-// tokenWebhook is the service that is asked about tokens which nobody else knows.
+// tokenWebhook authenticates tokens that no other authenticator knows.
 func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAuthenticator, error) {
 	file := flagfile.New("--authentication-token-webhook-config-file", o.webhook)
 	flagfile.WarnLoose(c.Log, file)
@@ -197,8 +196,8 @@ func (o *issuerOptions) tokenWebhook(c Config, a *Authentication) (authx.TokenAu
 	return w, file.Wrap(err)
 }
 
-// reloadMetrics counts how often a configuration file was taken over, as a stock server
-// does. what is "authentication" or "authorization"; id stands for this server.
+// reloadMetrics counts reloads of a configuration file, as a stock server does. what is "authentication" or
+// "authorization"; id identifies this server.
 func reloadMetrics(what, id string) (func(ok bool, at time.Time), []prometheus.Collector) {
 	labels := []string{"apiserver_id_hash", "status"}
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{

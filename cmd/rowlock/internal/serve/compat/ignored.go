@@ -16,10 +16,9 @@ const (
 	noKlog     = "see --log-format and -v"
 )
 
-// ignored are flags of kube-apiserver that are taken, so that its command lines
-// work, and have no effect; each with the reason that the log gives. Flags that ask
-// for protection which this server does not give are not among them: they stop the
-// start, as unknown ones do.
+// ignored are flags of kube-apiserver that are accepted without effect, so that its command lines work; each with
+// the reason for the log. Flags that ask for protection which this server does not give are not among them: like
+// unknown flags they stop the start.
 var ignored = []struct {
 	name   string
 	isBool bool
@@ -68,7 +67,7 @@ var ignored = []struct {
 	{"log-json-info-buffer-size", false, noKlog},
 }
 
-// AddIgnored takes the flags that have no effect, without showing them.
+// AddIgnored declares the flags without effect, hidden from help.
 func AddIgnored(f *pflag.FlagSet) {
 	for _, i := range ignored {
 		if i.isBool {
@@ -80,7 +79,7 @@ func AddIgnored(f *pflag.FlagSet) {
 	}
 }
 
-// WarnIgnored says which of the flags that were given have no effect.
+// WarnIgnored logs which of the given flags have no effect.
 func WarnIgnored(f *pflag.FlagSet, log *slog.Logger) {
 	f.Visit(func(given *pflag.Flag) {
 		for _, i := range ignored {

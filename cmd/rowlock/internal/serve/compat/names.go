@@ -4,8 +4,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// OtherNames lets flags be called as kube-apiserver calls them where this server
-// has another name for the same.
+// OtherNames accepts kube-apiserver's names of flags that have another name here.
 func OtherNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "logging-format" {
 		name = "log-format"

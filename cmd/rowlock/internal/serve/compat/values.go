@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/plugins"
 )
 
-// validWords are the flags of serve that take certain words only.
+// validWords are the valid values of flags of serve that take certain words.
 func validWords() map[string][]string {
 	plugs, _ := plugins.Names()
 	var suites []string
@@ -46,15 +46,14 @@ func validWords() map[string][]string {
 	}
 }
 
-// minimums are the flags of serve that take numbers and durations from one on.
+// minimums are the smallest valid values of flags of serve that take numbers and durations.
 var minimums = map[string]int64{
 	"history-log-retention": 0, "in-memory-max-bytes": 0, "sqlite-max-bytes": 0, "cache-plain-bytes": -1, "resource-quota-sync-period": 0,
 	"postgres-poll-interval": 0, "postgres-statement-timeout": 1, "postgres-lock-timeout": 1, "postgres-max-connections": 0,
 	"default-not-ready-toleration-seconds": 0, "default-unreachable-toleration-seconds": 0, "min-request-timeout": 0,
 }
 
-// CheckValues finds values of flags that no server can start with. It passes empty values, which the code that
-// reads the flag judges.
+// CheckValues finds invalid values. It accepts empty ones, which are checked where the flag is used.
 func CheckValues(f *pflag.FlagSet) error {
 	words := validWords()
 	var err error

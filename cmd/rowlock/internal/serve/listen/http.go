@@ -20,8 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 )
 
-// Flags are the flags that say how HTTP and TLS are spoken, and how a
-// server begins and ends.
+// Flags are the flags of HTTP and TLS, and of the start and end of a server.
 type Flags struct {
 	Cert, Key             string
 	Names                 []string // more names and addresses in the own serving certificate
@@ -75,7 +74,7 @@ func (o *Flags) AddTo(f *pflag.FlagSet) {
 	}
 }
 
-// AddLimits are the flags that say how much there may be at once, and for how long.
+// AddLimits declares the flags that limit requests in number and time.
 func (o *Flags) AddLimits(f *pflag.FlagSet) {
 	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
 	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
@@ -137,7 +136,7 @@ func (o *Flags) Validate() error {
 	return nil
 }
 
-// addTo gives a server what the flags say, except for TLS.
+// Apply sets everything but TLS in a server's configuration.
 func (o *Flags) Apply(cfg *server.Config) error {
 	origins, err := filters.Origins(o.origins)
 	if err != nil {
@@ -173,8 +172,8 @@ var tlsVersions = map[string]uint16{
 	"VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
 }
 
-// TLS loads the serving certificates, again when their files change. Client
-// certificates are asked for, and judged by the authenticators.
+// TLS loads the serving certificates, and reloads them when their files change. Clients may present certificates,
+// which the authenticators verify.
 func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
 	if o.minVersion == "" {
 		o.minVersion = "VersionTLS12"
@@ -215,7 +214,7 @@ func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
 	}, nil
 }
 
-// certificate keeps a pair of files loaded.
+// certificate loads a pair of files, and reloads it when they change.
 func certificate(cert, key flagfile.File, log *slog.Logger) (*freshfile.Value[*tls.Certificate], error) {
 	read := func() (*tls.Certificate, error) {
 		p, err := flagfile.KeyPair(cert, key)
@@ -235,7 +234,7 @@ type namedCertificate struct {
 	names []string // patterns; none: the names in the certificate
 }
 
-// matches says whether the certificate is for a name that a client asks for.
+// matches reports whether the certificate is for the name that a client requests.
 func (n *namedCertificate) matches(name string) bool {
 	if name == "" {
 		return false
@@ -280,7 +279,7 @@ func (o *Flags) namedCertificates(log *slog.Logger) ([]*namedCertificate, error)
 	return list, nil
 }
 
-// cipherSuites looks up names.
+// cipherSuites resolves names.
 func cipherSuites(names []string) ([]uint16, error) {
 	known := map[string]uint16{
 		"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305":   tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
@@ -300,7 +299,7 @@ func cipherSuites(names []string) ([]uint16, error) {
 	return ids, nil
 }
 
-// limitOrNone is a limit as the server knows it, which takes 0 for its default.
+// limitOrNone translates a limit for the server's configuration, in which 0 is the default and -1 no limit.
 func limitOrNone(limit int) int {
 	if limit <= 0 {
 		return -1

@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/audit"
 )
 
-// AuditFlags are the flags of audit.
+// AuditFlags are the flags of audit events.
 type AuditFlags struct {
 	policy                     string
 	path, format               string
@@ -34,7 +34,7 @@ type AuditFlags struct {
 	log, hook                  auditMode
 }
 
-// auditMode is how a backend is fed.
+// auditMode is how events reach a backend.
 type auditMode struct {
 	mode          string
 	buffer, size  int
@@ -116,8 +116,7 @@ func (o *AuditFlags) validate() error {
 	return errors.Join(o.log.validate(), o.hook.validate())
 }
 
-// Auditing is what the flags make: an auditor, nil where nothing is recorded, and
-// the loops of its backends.
+// Auditing is what the flags configure: an auditor, nil if nothing is recorded, and the loops of its backends.
 type Auditing struct {
 	auditor *audit.Auditor
 	loops   []server.Loop
@@ -166,7 +165,7 @@ func (o *AuditFlags) Build(out io.Writer, dial remote.Dial, log *slog.Logger) (*
 	return a, nil
 }
 
-// file opens the log, so that a path that cannot be written stops the start.
+// file opens the log at the start, so that a path that cannot be written stops it.
 func (o *AuditFlags) file(out io.Writer) (io.Writer, error) {
 	if o.path == "-" {
 		return out, nil
@@ -201,7 +200,7 @@ func (o *AuditFlags) sender(dial remote.Dial) (*audit.Webhook, error) {
 	return &audit.Webhook{URL: url, Client: client, Backoff: o.backoff}, nil
 }
 
-// add puts a backend behind the mode that the flags ask for.
+// add adds a backend in its mode.
 func (a *Auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
 	metrics := a.auditor.Metrics
 	lost := func(err error) { log.Error("audit events are lost", "backend", m.name, "error", err) }
@@ -224,7 +223,7 @@ func (a *Auditing) add(m *auditMode, to audit.Sender, log *slog.Logger) {
 	a.auditor.Sinks = append(a.auditor.Sinks, sink)
 }
 
-// AddTo gives a server its auditor.
+// AddTo adds the auditor to a server's configuration.
 func (a *Auditing) AddTo(cfg *server.Config) {
 	if a.auditor == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// NewLog makes the process's logger. verbosity 0 shows warnings and what an operator must
-// know; 2 and up every request; 4 and up debug messages.
+// NewLog makes the logger of the process. Verbosity 0 shows warnings and what an operator must know; 2 and above
+// every request; 4 and above debug messages.
 func NewLog(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	level := slog.LevelWarn
 	switch {

@@ -14,7 +14,7 @@ import (
 // previousRelease is the one before this, whose hidden metrics could be asked for.
 const previousRelease = "1.31"
 
-// MetricsFlags are the flags that say which metrics are shown.
+// MetricsFlags are the flags that select metrics.
 type MetricsFlags struct {
 	disabled   []string
 	labels     map[string]string
@@ -29,7 +29,7 @@ func (o *MetricsFlags) AddTo(f *pflag.FlagSet) {
 	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+previousRelease+")")
 }
 
-// Build makes the selection that the flags ask for.
+// Build makes the selection.
 func (o *MetricsFlags) Build() (metrics.Selection, error) {
 	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}, Hidden: o.showHidden != ""}
 	if o.showHidden != "" && o.showHidden != previousRelease {

@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 )
 
-// MeasureStore makes the metrics of a store; use is given the driver once it is open.
+// MeasureStore makes the metrics of a store; use sets the driver once it is open.
 func MeasureStore() (m *metrics.Store, use func(sqlstore.Driver)) {
 	m = metrics.NewStore()
 	return m, func(d sqlstore.Driver) {

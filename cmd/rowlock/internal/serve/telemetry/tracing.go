@@ -13,14 +13,14 @@ import (
 	"github.com/rowlock/rowlock/server/tracing/otlp"
 )
 
-// TracingFlags are the flags that say who is told how long requests take.
+// TracingFlags are the flags of traces.
 type TracingFlags struct{ path string }
 
 func (o *TracingFlags) AddTo(f *pflag.FlagSet) {
 	f.StringVar(&o.path, "tracing-config-file", "", "file that says which OpenTelemetry collector is sent traces, and of how many requests (a TracingConfiguration)")
 }
 
-// Build makes what traces requests; nil where none are to be. The caller closes it.
+// Build makes the tracer; nil if there are no traces. The caller closes it.
 func (o *TracingFlags) Build(gate func(string) bool, address string, dial egress.Dial, log *slog.Logger) (*tracing.Tracer, error) {
 	if o.path == "" {
 		return nil, nil
@@ -35,7 +35,7 @@ func (o *TracingFlags) Build(gate func(string) bool, address string, dial egress
 	return tracing.New(c, tracing.Settings{ServerID: program.ServerID(address), Exporter: otlp.Through(dial), Log: log})
 }
 
-// CloseTracer sends the last traces.
+// CloseTracer exports the last traces.
 func CloseTracer(t *tracing.Tracer, log *slog.Logger) {
 	if err := t.Close(); err != nil {
 		log.Warn("the last traces could not be sent", "error", err)

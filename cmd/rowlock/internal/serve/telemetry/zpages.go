@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// ZPages are the pages behind the gates ComponentStatusz and ComponentFlagz: how
-// long the process runs, and with which flags.
+// ZPages are the pages of the gates ComponentStatusz and ComponentFlagz: how long the process has run, and its
+// flags.
 func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.FlagSet, started time.Time) map[string]http.Handler {
 	pages := map[string]http.Handler{}
 	if enabled("ComponentStatusz") {
@@ -42,7 +42,7 @@ func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.
 	return pages
 }
 
-// page is a page for people, as plain text and nothing else.
+// page is a page of plain text for people.
 func page(title string, write func(line func(name, value string))) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !acceptsText(r.Header.Get("Accept")) {
@@ -55,7 +55,7 @@ func page(title string, write func(line func(name, value string))) http.Handler 
 	})
 }
 
-// acceptsText says whether a client takes plain text in UTF-8.
+// acceptsText reports whether a client accepts plain text in UTF-8.
 func acceptsText(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(part)
