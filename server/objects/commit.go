@@ -59,9 +59,24 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 // returns the item that readers now see. The operation needs no key. Errors are those of
 // the store for the object itself, and ErrClaimed for the rest.
 func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlstore.Op, extra []sqlstore.Op) (*cache.Item, error) {
+	if err := at.check(&p, effectOf(op.Verb)); err != nil {
+		return nil, err
+	}
 	pending := &cache.Pending{}
 	op.Key, op.Aux = at.Key(), pending
-	out, err := s.write(ctx, p, at, op, extra...)
+	for i := range extra {
+		if !belongs(&extra[i], &op, at.Resource.Storage) {
+			return nil, fmt.Errorf("a write of %v does not belong to one of %v", extra[i].Key, op.Key)
+		}
+	}
+	ctx, span := tracing.Start(ctx, "store commit")
+	defer span.End()
+	if span.On() {
+		span.Text("resource", op.Key.Resource)
+		span.Number("operations", 1+len(extra))
+		pending.Commit = &span
+	}
+	out, err := s.store.Write(ctx, append([]sqlstore.Op{op}, extra...)...)
 	if err != nil {
 		if k, ok := keyOf(err); ok && k != op.Key {
 			if werr := s.CatchUp(ctx); werr != nil {
@@ -115,35 +130,6 @@ func (s *Store) Overtaken(ctx context.Context, err error) error {
 		return s.CatchUp(ctx)
 	}
 	return err
-}
-
-// write changes an object, and with it what belongs to it: claims, and the object
-// that goes with a deleted one.
-func (s *Store) write(ctx context.Context, p permits.Permit, at Place, op sqlstore.Op, more ...sqlstore.Op) (sqlstore.Outcome, error) {
-	if err := at.check(&p, effectOf(op.Verb)); err != nil {
-		return sqlstore.Outcome{}, err
-	}
-	if op.Key != at.Key() {
-		return sqlstore.Outcome{}, fmt.Errorf("a write of %v says that it is one of %v", op.Key, at.Key())
-	}
-	for i := range more {
-		if !belongs(&more[i], &op, at.Resource.Storage) {
-			return sqlstore.Outcome{}, fmt.Errorf("a write of %v does not belong to one of %v", more[i].Key, op.Key)
-		}
-	}
-	ctx, span := tracing.Start(ctx, "store commit")
-	defer span.End()
-	if span.On() {
-		span.Text("resource", op.Key.Resource)
-		span.Number("operations", 1+len(more))
-		if pending, ok := op.Aux.(*cache.Pending); ok {
-			pending.Commit = &span
-		}
-	}
-	if len(more) == 0 {
-		return s.store.Write(ctx, op)
-	}
-	return s.store.Write(ctx, append([]sqlstore.Op{op}, more...)...)
 }
 
 // Discard deletes an object that cannot be read. It takes two permits: to delete it,

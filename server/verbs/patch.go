@@ -84,42 +84,32 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	if p.body, err = h.Body(c); err != nil {
 		return
 	}
-	if err = h.weigh(c, h.patchCodec(p.contentType), p.body, patched(c)); err != nil {
+	var from codecs.Codec = h.Answers.Forms.JSON
+	switch p.contentType {
+	case codecs.PatchApplyYAML:
+		from = h.Answers.Forms.Codec(codecs.YAML)
+	case codecs.PatchApplyCBOR:
+		from = h.Answers.Forms.Codec(codecs.CBOR)
+	}
+	var into runtime.Object = &unstructured.Unstructured{} // an object of the kind weighs what is in its patch
+	if c.Resource.New != nil {
+		into = c.Resource.New()
+	}
+	if err = h.weigh(c, from, p.body, into); err != nil {
 		return
 	}
 	if c.Scope.Audit != nil && c.Scope.Audit.WantsRequest() {
-		auditPatch(c, p.contentType, p.body)
+		p.audit(c)
 	}
 	p.options, err = patchOptions(c, p.contentType)
 	return
 }
 
-// patchCodec is the form that a patch is written in.
-func (h *Handler) patchCodec(patchType string) codecs.Codec {
-	switch patchType {
-	case codecs.PatchApplyYAML:
-		return h.Answers.Forms.Codec(codecs.YAML)
-	case codecs.PatchApplyCBOR:
-		return h.Answers.Forms.Codec(codecs.CBOR)
-	}
-	return h.Answers.Forms.JSON
-}
-
-// patched is an object of the kind that a patch is going to make: what is in the patch
-// ends up in one.
-func patched(c *Call) runtime.Object {
-	if c.Resource.New == nil {
-		return &unstructured.Unstructured{}
-	}
-	return c.Resource.New()
-}
-
-// auditPatch hands a patch to the audit event, as JSON. One that is none is left
-// out, and refused soon.
-func auditPatch(c *Call, patchType string, body []byte) {
-	data, err := applyBody(patchType, body)
-	if err == nil && patchType == codecs.PatchApplyYAML {
-		data, err = yaml.ToJSON(body)
+// audit adds the patch to the audit event, as JSON, unless it cannot be parsed and is refused later.
+func (p *patching) audit(c *Call) {
+	data, err := applyBody(p.contentType, p.body)
+	if err == nil && p.contentType == codecs.PatchApplyYAML {
+		data, err = yaml.ToJSON(p.body)
 	}
 	if err == nil {
 		c.Scope.Audit.RequestPatch(data)

@@ -28,10 +28,7 @@ func (w *Writer) Create(ctx context.Context, req *Request, obj kinds.Object) (*O
 	if err != nil {
 		return nil, err
 	}
-	return w.create(ctx, req, &creation{
-		obj: obj, permit: req.Permit,
-		own: func(obj kinds.Object) error { return w.ownCreated(req, obj) },
-	})
+	return w.create(ctx, req, &creation{obj: obj, permit: req.Permit})
 }
 
 // Incoming converts an object that a client sent to the stored version, and fills in
@@ -49,10 +46,9 @@ func Incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
 
 // creation is a new object, whether a create or an update makes it.
 type creation struct {
-	obj    kinds.Object             // in the stored version, with defaults
-	permit permits.Permit           // to create it
-	own    func(kinds.Object) error // records who owns its fields
-
+	obj      kinds.Object                      // in the stored version, with defaults
+	permit   permits.Permit                    // to create it
+	own      func(obj, old kinds.Object) error // records the owners of its fields; nil: all belong to the manager
 	at       *admission.Attributes
 	pristine kinds.Object // as it was before anything was allocated or generated; nil: neither is
 }
@@ -84,8 +80,15 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			c.obj.SetName(name)
 			c.at.Name = c.obj.GetName()
 		}
-		extra, err := w.readyCreate(ctx, req, c)
+		extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
 		if err != nil {
+			return nil, err
+		}
+		if err := w.prepareCreate(ctx, req, c.obj); err != nil {
+			return nil, err
+		}
+		c.at.Object = c.obj
+		if err := w.validate(ctx, c.at); err != nil {
 			return nil, err
 		}
 		item, err := w.insert(ctx, req, c, extra)
@@ -110,7 +113,11 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) error {
 	wipe(c.obj)
 	WarnOwners(req, c.obj)
-	if err := c.own(c.obj); err != nil {
+	own := c.own
+	if own == nil {
+		own = func(obj, _ kinds.Object) error { return w.recordOwner(req, obj, nil) }
+	}
+	if err := own(c.obj, nil); err != nil {
 		return err
 	}
 	c.at = req.attributes(admission.Create, c.obj, nil)
@@ -133,20 +140,6 @@ func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) err
 	return err
 }
 
-// readyCreate plans, prepares and validates an object that has its name, and returns
-// what is to be stored with it.
-func (w *Writer) readyCreate(ctx context.Context, req *Request, c *creation) ([]sqlstore.Op, error) {
-	extra, err := w.Objects.Plan(ctx, c.permit, req.place(c.obj.GetName()), c.obj, nil, req.DryRun)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.prepareCreate(ctx, req, c.obj); err != nil {
-		return nil, err
-	}
-	c.at.Object = c.obj
-	return extra, w.validate(ctx, c.at)
-}
-
 // prepareCreate resets what a client may not choose, and validates.
 func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Object) error {
 	s := &req.Resource.Storage.Strategy
@@ -157,24 +150,6 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 	if err := goesOn(ctx); err != nil {
 		return err
 	}
-	if errs := validateCreate(ctx, req, s, obj); len(errs) > 0 {
-		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
-	}
-	if err := goesOn(ctx); err != nil {
-		return err
-	}
-	if s.Warnings != nil {
-		for _, text := range s.Warnings(ctx, obj, nil) {
-			req.Warn(text)
-		}
-	}
-	if s.Canonicalize != nil {
-		s.Canonicalize(obj)
-	}
-	return nil
-}
-
-func validateCreate(ctx context.Context, req *Request, s *kinds.Strategy, obj kinds.Object) field.ErrorList {
 	var errs field.ErrorList
 	late := req.Resource.LooksLate(req.Sub)
 	if !late {
@@ -191,7 +166,21 @@ func validateCreate(ctx context.Context, req *Request, s *kinds.Strategy, obj ki
 			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), msg))
 		}
 	}
-	return errs
+	if len(errs) > 0 {
+		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+	}
+	if err := goesOn(ctx); err != nil {
+		return err
+	}
+	if s.Warnings != nil {
+		for _, text := range s.Warnings(ctx, obj, nil) {
+			req.Warn(text)
+		}
+	}
+	if s.Canonicalize != nil {
+		s.Canonicalize(obj)
+	}
+	return nil
 }
 
 // insert stores a new object with what was planned for it, or for a dry run finds out

@@ -5,25 +5,24 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// ownCreated records the manager of a new object.
-func (w *Writer) ownCreated(req *Request, obj kinds.Object) error {
+// recordOwner records the manager of a request as the owner of what it changed; old is nil for a new object.
+// An object whose owners cannot be computed is stored without any.
+func (w *Writer) recordOwner(req *Request, obj, old kinds.Object) error {
 	if w.Owner == nil {
 		obj.SetManagedFields(nil)
 		return nil
 	}
-	return inServed(req.Resource, obj, nil, func(obj, _ kinds.Object) error {
-		return w.unowned(obj, w.Owner.AfterCreate(req.Resource, "", obj, req.Manager, w.Now()))
-	})
-}
-
-// ownUpdated records what an update changed for its manager.
-func (w *Writer) ownUpdated(req *Request, obj, old kinds.Object) error {
-	if w.Owner == nil {
-		obj.SetManagedFields(nil)
+	return inServed(req.Resource, obj, old, func(obj, old kinds.Object) (err error) {
+		if old == nil {
+			err = w.Owner.AfterCreate(req.Resource, "", obj, req.Manager, w.Now())
+		} else {
+			err = w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Now())
+		}
+		if err != nil {
+			w.log().Debug("an object is stored without managed fields", "error", err)
+			obj.SetManagedFields(nil)
+		}
 		return nil
-	}
-	return inServed(req.Resource, obj, old, func(obj, old kinds.Object) error {
-		return w.unowned(obj, w.Owner.AfterUpdate(req.Resource, req.sub(), old, obj, req.Manager, w.Now()))
 	})
 }
 
@@ -36,15 +35,6 @@ func (w *Writer) Own(r *kinds.Resource, sub string, obj kinds.Object, manager st
 	}
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
 	return w.Owner.AfterCreate(r, sub, obj, manager, w.Now())
-}
-
-// unowned lets an object pass whose owners cannot be told: it is stored without any.
-func (w *Writer) unowned(obj kinds.Object, err error) error {
-	if err != nil {
-		w.log().Debug("an object is stored without managed fields", "error", err)
-		obj.SetManagedFields(nil)
-	}
-	return nil
 }
 
 // inServed calls fn with the objects in r's version, and brings the managed fields back.

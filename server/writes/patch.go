@@ -20,9 +20,16 @@ import (
 func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outcome, error) {
 	r := req.Resource
 	return w.Update(ctx, req, &Change{Compute: func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
-		current, encoded, err := w.patchable(r, old, item)
-		if err != nil {
-			return nil, err
+		// The patch is of the object in the version of the request.
+		current, encoded := old, item.JSON()
+		if !objects.Clean(r, item) {
+			var err error
+			if current, err = r.ToServed(objects.Copy(old)); err != nil {
+				return nil, err
+			}
+			if encoded, err = w.Objects.Codec().Append(nil, current); err != nil {
+				return nil, err
+			}
 		}
 		patched, problems, err := p.Change(ctx, r.GVK(), current, encoded)
 		if err != nil {
@@ -38,19 +45,6 @@ func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outc
 		}
 		return Incoming(r, obj)
 	}})
-}
-
-// patchable is an object in the version that a patch is of, and its JSON.
-func (w *Writer) patchable(r *kinds.Resource, old kinds.Object, item *cache.Item) (kinds.Object, []byte, error) {
-	if objects.Clean(r, item) {
-		return old, item.JSON(), nil
-	}
-	obj, err := r.ToServed(objects.Copy(old))
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err := w.Objects.Codec().Append(nil, obj)
-	return obj, data, err
 }
 
 // Applied is the body of a server-side apply.

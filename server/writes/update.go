@@ -6,8 +6,12 @@ import (
 	"errors"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/cache"
@@ -31,7 +35,7 @@ type Change struct {
 	// called again where another write was faster.
 	Compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
 
-	// own records ownership; nil takes what differs for the manager.
+	// own records the owners of fields; nil: what differs belongs to the manager.
 	own func(obj, old kinds.Object) error
 	// unadmitted is for writes that admission does not see.
 	unadmitted bool
@@ -96,8 +100,19 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	if err != nil {
 		return nil, err
 	}
-	if err := w.admitUpdate(ctx, req, ch, obj, old); err != nil {
+	if ch.own != nil {
+		err = ch.own(obj, old)
+	} else {
+		err = w.recordOwner(req, obj, old)
+	}
+	if err != nil {
 		return nil, err
+	}
+	if !ch.unadmitted {
+		if err := w.admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
+			return nil, err
+		}
+		warnAdmittedOwners(req, obj)
 	}
 	if err := matchRevision(req, obj, item); err != nil {
 		return nil, err
@@ -117,24 +132,6 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		}
 	}
 	return w.replace(ctx, req, item, obj, old, extra)
-}
-
-// admitUpdate records ownership and lets admission change the object.
-func (w *Writer) admitUpdate(ctx context.Context, req *Request, ch *Change, obj, old kinds.Object) error {
-	own := ch.own
-	if own == nil {
-		own = func(obj, old kinds.Object) error { return w.ownUpdated(req, obj, old) }
-	}
-	if err := own(obj, old); err != nil {
-		return err
-	}
-	if !ch.unadmitted {
-		if err := w.admit(ctx, req.attributes(admission.Update, obj, old)); err != nil {
-			return err
-		}
-		warnAdmittedOwners(req, obj)
-	}
-	return nil
 }
 
 // prepareUpdate resets what a client may not change, and validates.
@@ -250,4 +247,88 @@ func alikeAround(stored, value []byte) bool {
 		return end, false
 	})
 	return to == len(value) || bytes.HasPrefix(stored, value[:from]) && bytes.HasSuffix(stored, value[to:])
+}
+
+// createByUpdate is a PUT or an apply of an object that is not there.
+func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
+	if err := uidError(req, ch.UID, ""); err != nil {
+		return nil, err
+	}
+	if !ch.MayCreate {
+		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
+	}
+	if err := w.askToCreate(ctx, req, ch); err != nil {
+		return nil, err
+	}
+	obj, err := ch.Compute(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	as := *req
+	as.Options = asCreateOptions(req.Options)
+	out, err := w.create(ctx, &as, &creation{obj: obj, permit: ch.creates, own: ch.own})
+	if apierrors.IsAlreadyExists(err) && !req.DryRun {
+		// Somebody made it meanwhile: now it is an update.
+		return nil, &sqlstore.NotFoundError{Key: req.key(req.Name)}
+	}
+	return out, err
+}
+
+// askToCreate asks, once for a change, whether the user may make the object: who may
+// update or patch it may not yet do that. A dry run asks too.
+func (w *Writer) askToCreate(ctx context.Context, req *Request, ch *Change) error {
+	if ch.creates.Valid() {
+		return nil
+	}
+	at := req.place(req.Name)
+	var err error
+	ch.creates, err = permits.Need(ctx, w.Authorizer, &authx.Attributes{
+		User: req.User, Verb: "create", Namespace: at.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
+		Resource: req.Resource.Plural, Subresource: at.Sub, Name: at.Name, ResourceRequest: true, Path: req.Path,
+	})
+	return err
+}
+
+// asCreateOptions turns the options of an update into those of the create it becomes.
+func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
+	o := &metav1.CreateOptions{}
+	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
+	switch u := options.(type) {
+	case *metav1.UpdateOptions:
+		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
+	case *metav1.PatchOptions:
+		o.DryRun, o.FieldManager, o.FieldValidation = u.DryRun, u.FieldManager, u.FieldValidation
+	}
+	return o
+}
+
+// attempts is how a write of a key is tried: as often as another write is faster, until
+// it is stored, refused, or the context ends (docs/design/writes.md).
+type attempts struct {
+	key    sqlstore.Key
+	user   string
+	dry    bool // it waits for nobody
+	pinned bool // the client names the resource version it replaces
+}
+
+// run calls try, and again after each write that was faster. Who lost once waits for its
+// turn among the writers of the key.
+func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
+	turn := w.queues.Writer(a.key, a.user)
+	defer turn.Done()
+	for {
+		if !a.dry {
+			if err := turn.Try(ctx, a.pinned); err != nil {
+				return err
+			}
+		}
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if err := w.Objects.Overtaken(ctx, err); err != nil {
+			return err
+		}
+		turn.Lost()
+	}
 }

@@ -3,12 +3,10 @@
 //
 //	request.go    who writes what, and with which permit; what became of it
 //	create.go     a new object, from top to bottom
-//	update.go     a change of an object, from top to bottom; update_creates.go where there is none
+//	update.go     a change of an object, from top to bottom; it is repeated while other writes are faster
 //	patch.go      patches and server-side apply, as changes
-//	aside.go      what a write leaves alone is not decoded for it
 //	scale.go      a change of the number of replicas, seen as a Scale; scale_owner.go says who owns it
 //	delete.go     a delete; grace.go decides how the object goes
-//	attempts.go   a write as often as another is faster
 //	part.go       for subresources that write in ways of their own: bindings, evictions
 //	meta.go       what the server alone decides of metadata; package kinds checks the rest
 //	match.go      an object against the path, the UID and the resource version that are asked for
