@@ -21,37 +21,37 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Audited is what the recording of answers knows of their forms.
+// Audited says how to record answers in their forms.
 type Audited struct {
-	// Objects says whether the answers to a request are objects that this server has made. Those of
-	// other servers, of pods, and texts are in no event.
+	// Objects says whether the answers to a request are objects of this server. Events have no answers of other servers or of
+	// pods, and no texts.
 	Objects func(*request.Info) bool
-	// JSON turns an answer of a media type into JSON; nil for a media type that holds no objects. The error
-	// wraps framing.ErrTooLong where the JSON is longer than an event may hold.
+	// JSON returns the function that turns an answer of a media type into JSON, or nil for a media type without objects. Its
+	// error wraps framing.ErrTooLong if the JSON is longer than an event may hold.
 	JSON func(mediaType string, body []byte) ([]byte, error)
 }
 
-// lines are what the log says of events, whose number clients choose.
+// lines limits log lines about events, whose number clients choose.
 type lines struct{ kept, lacks ratelog.Line }
 
-// trail is what is known of a request for its audit event.
+// trail collects the audit event of a request.
 type trail struct {
 	auditor *audit.Auditor
 	forms   Audited
 	scope   *request.Scope
-	record  *audit.Record  // nil until somebody is authenticated
-	status  *metav1.Status // an answer that came before that
+	record  *audit.Record  // nil until the user is authenticated
+	status  *metav1.Status // the answer, if it came before that
 	log     *slog.Logger
 	lines   *lines
 
-	body    []byte // of the answer, as it was sent; the auditor has been asked for the room
-	made    int    // bytes that were made of it, for which the auditor has been asked too
+	body    []byte // of the answer as sent; it counts against the auditor's room
+	made    int    // bytes made of body, which count too
 	tooLong bool
-	hidden  bool // the answer is of a kind that is not recorded
-	stated  bool // the answer is a Status, and in the record
+	hidden  bool // the answer is not recorded
+	stated  bool // the answer is a Status, which is in the record
 	started bool
 
-	hijacked bool // the answer is a change of protocols, which the handler writes to the connection itself
+	hijacked bool // the handler has taken the connection for another protocol
 }
 
 var _ request.Auditor = (*trail)(nil)
@@ -88,13 +88,12 @@ func (t *trail) Kept(annotation string) {
 		"annotation", annotation, "audit-id", t.scope.ID)
 }
 
-// Shows implements request.Auditor: nobody is to find in an audit log by a detour what its policy
-// keeps out of it.
+// Shows implements request.Auditor: annotations must not show what the policy keeps out of the audit log.
 func (t *trail) Shows(at *authx.Attributes) {
 	t.hidden = t.hidden || t.auditor.Policy.For(at).Level != audit.RequestResponse
 }
 
-// keep takes a piece of the answer, while there is room.
+// keep keeps a piece of the answer, if there is room.
 func (t *trail) keep(p []byte) {
 	if t.stated || t.hidden || t.tooLong {
 		return
@@ -107,13 +106,13 @@ func (t *trail) keep(p []byte) {
 	t.body = append(t.body, p...)
 }
 
-// drop forgets what was kept of the answer, and what was made of it.
+// drop drops the kept answer, and what was made of it.
 func (t *trail) drop() {
 	t.auditor.Release(len(t.body) + t.made)
 	t.body, t.made = nil, 0
 }
 
-// begin asks the policy about the request.
+// begin evaluates the policy for the request.
 func (t *trail) begin(r *http.Request) {
 	i := t.scope.Info
 	t.record = t.auditor.Begin(r, t.scope.ID, r.URL.RequestURI(), &authx.Attributes{
@@ -125,7 +124,7 @@ func (t *trail) begin(r *http.Request) {
 	}
 }
 
-// reach records a stage of an answer. It is too late to refuse the request.
+// reach records a stage of the answer, when it is too late to refuse the request.
 func (t *trail) reach(s audit.Stage, code int) {
 	if t.scope.Actor != nil {
 		t.record.Impersonate(t.scope.User)
@@ -135,8 +134,7 @@ func (t *trail) reach(s audit.Stage, code int) {
 	}
 }
 
-// Audit records requests, from before anybody is authenticated, so that failures
-// of that are recorded too. Without an auditor it costs nothing.
+// Audit records requests. It stands before authentication, whose failures it records too. Without an auditor it costs nothing.
 func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
 	said := &lines{}
 	return func(next http.Handler) http.Handler {
@@ -169,7 +167,7 @@ func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
 	}
 }
 
-// outlive has the end of an answer recorded that goes on without its handler.
+// outlive records the end of an answer that goes on without its handler.
 func (t *trail) outlive(rec *Recorder) {
 	if t.record.Level() == audit.None {
 		return
@@ -177,7 +175,7 @@ func (t *trail) outlive(rec *Recorder) {
 	t.scope.AtEnd(func() { t.end(nil, rec.Code, t.scope.Panicked()) })
 }
 
-// unknown records a request from nobody that is known.
+// unknown records a request without an authenticated user.
 func (t *trail) unknown(r *http.Request, code int) {
 	t.begin(r)
 	t.reach(audit.ResponseStarted, code)
@@ -215,15 +213,15 @@ func (t *trail) end(w http.ResponseWriter, code int, p any) {
 }
 
 const (
-	// valueWeight is how many bytes the values take that are read from a byte of YAML or CBOR.
+	// valueWeight is how many bytes of decoded values a byte of YAML or CBOR takes.
 	valueWeight = 16
-	// textWeight is how many bytes of JSON are made of a byte in another form, at most as a rule. An object is
-	// no longer than audit.MaxObject; what is longer than expected is counted when it is known.
+	// textWeight is how many bytes of JSON a byte in another form becomes, at most as a rule. An object is no longer than
+	// audit.MaxObject; a longer result counts once its length is known.
 	textWeight = 16
 )
 
-// room asks for room for n bytes more that are made of the answer; drop gives it back. Without
-// room the event goes without the object, and says so.
+// room reserves room for n more bytes that are made of the answer; drop returns it. Without room the event has no object, and
+// says so.
 func (t *trail) room(n int) bool {
 	if !t.auditor.Hold(n) {
 		t.record.Truncated()
@@ -233,8 +231,8 @@ func (t *trail) room(n int) bool {
 	return true
 }
 
-// answered records the object that was answered with. JSON is recorded as it was sent and takes no more room
-// than it has; what is made of an answer in another form needs room of its own.
+// answered records the object of the answer. JSON is recorded as sent and needs no further room; an answer in another form is
+// converted, which needs room of its own.
 func (t *trail) answered(h http.Header) {
 	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
@@ -246,7 +244,7 @@ func (t *trail) answered(h http.Header) {
 			t.record.Truncated()
 			return
 		} else if err != nil {
-			return // the answer was broken off
+			return // the answer was aborted
 		}
 	}
 	if mediaType != codecs.JSON {
@@ -258,7 +256,7 @@ func (t *trail) answered(h http.Header) {
 	t.record.ResponseObject(body)
 }
 
-// converted makes JSON of an answer in another form; nil where it cannot be recorded.
+// converted makes JSON of an answer in another form. It returns nil if the answer cannot be recorded.
 func (t *trail) converted(mediaType string, body []byte) []byte {
 	if t.forms.JSON == nil {
 		return nil
@@ -291,8 +289,8 @@ func (t *trail) start(code int) {
 	}
 }
 
-// AuditReceived records that a request has come, once it is known from whom. A
-// request that must be recorded and cannot be goes no further.
+// AuditReceived records that a request has arrived, once its user is authenticated. It refuses a request that must be recorded
+// and cannot be.
 func AuditReceived(a *audit.Auditor) Filter {
 	return func(next http.Handler) http.Handler {
 		if a == nil {
@@ -323,7 +321,7 @@ func AuditReceived(a *audit.Auditor) Filter {
 	}
 }
 
-// tap sees an answer pass.
+// tap records an answer that passes.
 type tap struct {
 	http.ResponseWriter
 	trail *trail
@@ -341,7 +339,7 @@ func (w *tap) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Hijack serves http.ResponseController: another protocol is spoken from here on.
+// Hijack serves http.ResponseController: the connection changes to another protocol.
 func (w *tap) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.long {
 		w.trail.hijacked = true

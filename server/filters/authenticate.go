@@ -11,9 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Authenticate finds out who is asking. A bad credential, or none where anonymous
-// requests are not welcome, answers 401. Credentials leave the request here. Whoever
-// passes has a name.
+// Authenticate authenticates the user. It answers 401 to a bad credential, or to none if anonymous requests are not allowed.
+// It removes credentials from the request. Each request that passes has a user with a name.
 func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,8 +23,7 @@ func Authenticate(a authx.Authenticator, log *slog.Logger, fail Fail) Filter {
 	}
 }
 
-// authenticated says whether it is known who asks, and answers 401 otherwise; 429 where
-// there was no place to find out.
+// authenticated says whether the user is authenticated. If not, it answers 401, or 429 if the authenticator has no room.
 func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	who, mine, err := a.Authenticate(r)
 	r.Header.Del("Authorization")
@@ -37,12 +35,12 @@ func authenticated(a authx.Authenticator, log *slog.Logger, fail Fail, w http.Re
 		return false
 	}
 	if mine && err == nil && !who.HasName() {
-		// No authenticator may say so. What follows would take nobody for somebody.
+		// No authenticator may return this: later filters would take an empty name for a user.
 		log.Error("a request was authenticated and has no user", "from", r.RemoteAddr)
 		who, err = nil, authx.ErrNameless
 	}
 	if r.ProtoMajor == 2 && (err != nil || !mine || who.Identity.Name == authx.Anonymous) {
-		// Strangers do not keep a connection on which requests are cheap to them.
+		// An unauthenticated client must not keep a connection, on which further requests would be cheap.
 		w.Header().Set("Connection", "close")
 	}
 	if err != nil || !mine {

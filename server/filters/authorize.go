@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Attributes are what an authorizer decides on for a request.
+// Attributes are the attributes of a request for an authorizer.
 func Attributes(s *request.Scope) *authx.Attributes {
 	i := s.Info
 	a := &authx.Attributes{
@@ -38,10 +38,9 @@ func Attributes(s *request.Scope) *authx.Attributes {
 	return a
 }
 
-// Authorize lets a request through if somebody allows it. If nobody does and
-// somebody erred the answer is 500, else 403.
+// Authorize passes a request that an authorizer allows. If none does, it answers 500 if one of them failed, and else 403.
 func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
-	failed := &ratelog.Line{} // strangers may ask as often as they like
+	failed := &ratelog.Line{} // clients can cause any number of failures
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if authorized(z, log, failed, fail, w, r) {
@@ -51,7 +50,7 @@ func Authorize(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 	}
 }
 
-// authorized says whether somebody allows the request, and answers it otherwise.
+// authorized says whether the request is allowed, and answers it if not.
 func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	a := Attributes(s)
@@ -83,13 +82,13 @@ func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail
 	return false
 }
 
-// getsFirst says that a request is a watch by the path that gets one object. A stock
-// server takes it for a get; this one serves the watch, for who may do both.
+// getsFirst says that a request is a watch with the path of a get. A stock server takes it for a get; this one serves the
+// watch to users who may do both.
 func getsFirst(i *request.Info) bool {
 	return i.IsResource && i.Verb == "watch" && i.Name != "" && !i.NameFromSelector && !i.WatchPrefix
 }
 
-// internal answers a request that nobody could decide on.
+// internal answers a request for which authorization failed.
 func internal(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, permits.Escape(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Goaway ends the connection of one HTTP/2 request in so many, once what runs on
-// it is done, so that clients spread over servers again. It is nil without a chance.
+// Goaway ends the connection of an HTTP/2 request with a probability, after the running requests, so that clients spread over
+// servers again. It returns nil if the probability is 0.
 func Goaway(chance float64) Filter {
 	if chance <= 0 {
 		return nil
@@ -24,8 +24,8 @@ func Goaway(chance float64) Filter {
 	}
 }
 
-// Starting keeps requests until started is closed. Health checks do not wait, and
-// go to health, past those who ask who it is: until then nobody is known.
+// Starting holds requests until started is closed. Health checks do not wait: they go to health directly, without
+// authentication, which does not work yet.
 func Starting(started <-chan struct{}, health http.Handler, serves func(path string) bool) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func Starting(started <-chan struct{}, health http.Handler, serves func(path str
 	}
 }
 
-// WentBack refuses requests while memory shows what the database does not have. Health checks and metrics go on.
+// WentBack refuses requests while memory has objects that the database lacks. Health checks and metrics go on.
 func WentBack(now func() bool, serves func(path string) bool, refuse http.HandlerFunc) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,8 +63,8 @@ func WentBack(now func() bool, serves func(path string) bool, refuse http.Handle
 	}
 }
 
-// Leaving refuses requests once leaving is closed, and asks clients to connect
-// anew: to another server. Health checks and metrics go on.
+// Leaving refuses requests once leaving is closed, and makes clients connect again, to another server. Health checks and
+// metrics go on.
 func Leaving(leaving <-chan struct{}) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ func Leaving(leaving <-chan struct{}) Filter {
 	}
 }
 
-// Counted tells when requests that do not last begin and end.
+// Counted counts the requests that run, without long-running ones.
 func Counted(change func(by int)) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

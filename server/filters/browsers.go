@@ -30,8 +30,8 @@ func Origins(expressions []string) ([]*regexp.Regexp, error) {
 	return list, nil
 }
 
-// CORS lets pages of allowed origins read answers, and answers what browsers ask
-// beforehand. It is nil without origins.
+// CORS lets pages of allowed origins read answers, and answers the preflight requests of browsers. It returns nil without
+// origins.
 func CORS(origins []*regexp.Regexp) Filter {
 	if len(origins) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func StrictTransport(directives []string) (string, error) {
 	return strings.Join(directives, "; "), nil
 }
 
-// HSTS tells browsers to come by TLS alone. It is nil without directives.
+// HSTS makes browsers use only TLS. It returns nil without directives.
 func HSTS(value string) Filter {
 	if value == "" {
 		return nil

@@ -17,8 +17,8 @@ import (
 // Fail answers a request with an error.
 type Fail func(w http.ResponseWriter, r *http.Request, err error)
 
-// LongRunning says whether a request may last: watches, and connections to pods,
-// nodes, services and what aggregated servers have.
+// LongRunning says whether a request may last: watches, and connections to pods, nodes, services and the like of aggregated
+// servers.
 func LongRunning(i *request.Info) bool {
 	if i.Upgrade {
 		return true
@@ -36,8 +36,7 @@ func LongRunning(i *request.Info) bool {
 	return false
 }
 
-// Deadline bounds how long a request may take, as its timeout parameter asks for
-// but never longer than limit. Long-running requests have no deadline.
+// Deadline bounds the time of a request by its timeout parameter, and by limit. Long-running requests have no deadline.
 func Deadline(limit time.Duration, fail Fail) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,10 +85,10 @@ type timely struct {
 	begun, done, tied bool
 }
 
-// lastWords is how long a client has to take what is said after the deadline.
+// lastWords is how long a client has to read the answer after the deadline.
 const lastWords = 2 * time.Second
 
-// cut frees a handler that waits for a client to send its body or to take an answer.
+// cut frees a handler that waits for its client to send the body or to read the answer.
 func (w *timely) cut() {
 	<-w.ctx.Done()
 	w.mu.Lock()
@@ -99,23 +98,22 @@ func (w *timely) cut() {
 	}
 	w.tied = true
 	c := http.NewResponseController(w.ResponseWriter)
-	// Writers that know no deadlines are those of tests.
+	// Only writers of tests have no deadlines.
 	if !w.begun {
-		// Over HTTP/1 this ends all that the connection is for: package net/http cancels
-		// whatever is asked by it later. So it is not done to an answer under way, and
-		// the answer that comes now says that it is the last.
+		// Over HTTP/1 this ends the connection: package net/http cancels all later requests on it. So it is not done to an
+		// answer that has begun, and the answer that comes now announces the close.
 		_ = c.SetReadDeadline(time.Now())
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(lastWords))
 }
 
-// end gives the connection back without deadlines.
+// end removes the deadlines from the connection.
 func (w *timely) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done = true
 	if w.tied {
-		// The next request on the connection has its own.
+		// The next request on the connection sets its own.
 		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
 	}
 }
@@ -141,7 +139,7 @@ func (w *timely) begin() {
 	_, _ = io.WriteString(w.ResponseWriter, tooLate)
 }
 
-// first says that the answer begins now, and too late.
+// first says that the answer begins now, after the deadline.
 func (w *timely) first() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,3 +167,74 @@ func (w *timely) Write(b []byte) (int, error) {
 
 // Unwrap serves http.ResponseController.
 func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// until is a context with a deadline, as context.WithDeadline makes it. Most requests never wait for anything, so it starts
+// its timer and follows its parent only when Done is called for the first time.
+type until struct {
+	context.Context // parent
+	at              time.Time
+
+	mu     sync.Mutex
+	real   context.Context // nil until Done is called
+	cancel context.CancelFunc
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// end ends the context.
+func (u *until) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.cancel != nil:
+		u.cancel()
+	case u.real == nil:
+		u.real = ended
+	}
+}
+
+// Deadline implements context.Context.
+func (u *until) Deadline() (time.Time, bool) { return u.at, true }
+
+// Done implements context.Context.
+func (u *until) Done() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.real == nil {
+		u.real, u.cancel = context.WithDeadline(u.Context, u.at)
+	}
+	return u.real.Done()
+}
+
+func (u *until) asked() context.Context {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.real
+}
+
+// Err implements context.Context.
+func (u *until) Err() error {
+	if real := u.asked(); real != nil {
+		return real.Err()
+	}
+	if err := u.Context.Err(); err != nil {
+		return err
+	}
+	if time.Now().Before(u.at) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// Value implements context.Context. Contexts derived from this one look up here what cancels them.
+func (u *until) Value(key any) any {
+	if real := u.asked(); real != nil && real != ended {
+		return real.Value(key)
+	}
+	return u.Context.Value(key)
+}

@@ -11,9 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// EndWith ends long-running requests when ctx does: a server that drains lets
-// watches finish what they are sending, and no more. They end at some moment of
-// the time that grace gives, so that their clients do not all come back at once.
+// EndWith ends long-running requests when ctx ends: while a server drains, watches only finish the event that they send. They
+// end at random moments within grace, so that their clients do not all connect again at once.
 func EndWith(end context.Context, grace time.Duration) Filter {
 	e := &endings{grace: grace, open: map[*ending]struct{}{}}
 	context.AfterFunc(end, e.end)
@@ -31,8 +30,7 @@ func EndWith(end context.Context, grace time.Duration) Filter {
 	}
 }
 
-// endings are the long-running requests that end together. A set of them takes less for each
-// than a context does that follows another one.
+// endings are the long-running requests that end together. A set of them needs less memory for each than derived contexts.
 type endings struct {
 	grace time.Duration
 
@@ -41,15 +39,15 @@ type endings struct {
 	ended bool
 }
 
-// ending is one of them.
+// ending is a request in endings.
 type ending struct {
 	of   *endings
 	stop context.CancelFunc
-	own  bool // the context is of the ending's making
+	own  bool // begin has made the context
 }
 
-// begin gives a request a context that ends with the others, or has its own end with them where whoever reads its
-// connection can do that.
+// begin gives a request a context that ends with the others, or makes its own end with them if the reader of its connection
+// can do that.
 func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
 	ctx, one := r.Context(), &ending{of: e}
 	if one.stop = wire.EndOf(ctx); one.stop == nil {
@@ -67,7 +65,7 @@ func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
 	return r, one
 }
 
-// end ends all, and those that begin from now on.
+// end ends all requests, and each that begins later.
 func (e *endings) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,8 +84,7 @@ func (o *ending) endSoon() {
 	o.stop()
 }
 
-// returned frees what the context costs of a request whose handler has returned, or has that
-// done at its end.
+// returned frees the context after the handler has returned, or at the end of the request if that outlives it.
 func (o *ending) returned(s *request.Scope) {
 	if s.Outlives() {
 		s.AtEnd(o.free)

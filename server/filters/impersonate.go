@@ -27,23 +27,22 @@ const (
 
 const authenticationGroup = "authentication.k8s.io"
 
-// What asking about impersonation may cost: it is done for each part of an identity, for
-// anybody who sends the headers, and before a request has a place among those that run.
+// Bounds for impersonation: each part of the identity is authorized, for any user who sends the headers, and before the request
+// has a seat.
 const (
 	maxParts         = 512 // users, groups, uids and values of extra of one request
-	maxImpersonating = 256 // requests whose headers are asked about at once
-	eachImpersonates = 32  // of them by one connection
+	maxImpersonating = 256 // requests whose headers are authorized at once
+	eachImpersonates = 32  // of these, on one connection
 )
 
-// claim is one thing that a caller wants to be. Those of the core group have no version,
-// as webhooks and conditions of authorizers know them from a stock server.
+// claim is a part of the identity. Claims of the core group have no version, as on a stock server: webhooks and conditions of
+// authorizers expect that.
 type claim struct {
 	attributes authx.Attributes
 	text       string // as a stock server prints it in an error
 }
 
-// Impersonate lets a caller act as somebody else, if it may impersonate each part
-// of that identity. The headers leave the request here.
+// Impersonate lets a user act as another, if it may impersonate each part of that identity. It removes the headers.
 func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 	gate := authx.NewGate(authx.GateConfig{What: "impersonation", All: maxImpersonating, Each: eachImpersonates, Source: connection})
 	return func(next http.Handler) http.Handler {
@@ -55,8 +54,7 @@ func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
 	}
 }
 
-// impersonated makes the caller whom it wants to be, and answers the request if it
-// may not be that.
+// impersonated replaces the user, or answers the request if the user may not impersonate.
 func impersonated(z authx.Authorizer, gate *authx.Gate, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	if n := parts(r.Header); n > maxParts {
@@ -70,7 +68,7 @@ func impersonated(z authx.Authorizer, gate *authx.Gate, log *slog.Logger, fail F
 		return false
 	}
 	if who == nil {
-		strip(r.Header) // they name nobody, and are not for those behind
+		strip(r.Header) // the headers name no user; later handlers must not see them
 		return true
 	}
 	leave, err := gate.Enter(r.Context())
@@ -100,7 +98,7 @@ func impersonated(z authx.Authorizer, gate *authx.Gate, log *slog.Logger, fail F
 	return true
 }
 
-// strip takes the headers away.
+// strip removes the headers.
 func strip(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Impersonate-") {
@@ -120,7 +118,7 @@ func parts(h http.Header) int {
 	return n
 }
 
-// connection is that which a request came by; nil where there is none.
+// connection is the connection of a request, or nil.
 func connection(ctx context.Context) any {
 	if c := wire.From(ctx); c != nil {
 		return c
@@ -128,7 +126,7 @@ func connection(ctx context.Context) any {
 	return nil
 }
 
-// impersonates says whether a header of impersonation is there: as a rule there is none.
+// impersonates says whether the request has a header of impersonation.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, "Impersonate-") {
@@ -138,8 +136,7 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
-// wanted reads the identity that the headers ask for, and what must be allowed for
-// it; nil without any.
+// wanted reads the identity in the headers, and the claims that it takes. It returns nil without headers.
 func wanted(h http.Header) (*authx.Identity, []claim, error) {
 	name := h.Get(impersonateUser)
 	groups, uid := h[impersonateGroup], h.Get(impersonateUID)
@@ -194,7 +191,7 @@ func userClaims(name string) []claim {
 	return []claim{{authx.Attributes{Resource: "users", Name: name}, ""}}
 }
 
-// allGroups adds the groups that come with being authenticated, or not.
+// allGroups adds the group of all authenticated users, or that of all unauthenticated ones.
 func allGroups(name string, asked []string) []string {
 	groups := append([]string{}, asked...)
 	if ns, _, ok := authx.SplitServiceAccount(name); ok && len(asked) == 0 {
@@ -205,7 +202,7 @@ func allGroups(name string, asked []string) []string {
 		add = authx.GroupUnauthenticated
 	}
 	for _, g := range groups {
-		// Who is said not to be authenticated is not; a group that is there is not added.
+		// A user in the group of unauthenticated users is not authenticated; no group is added twice.
 		if g == add || g == authx.GroupUnauthenticated {
 			return groups
 		}

@@ -1,9 +1,13 @@
 package filters
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/answers"
@@ -12,30 +16,28 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Limits are what requests may take at once. Zero is no limit, but for the shares of
-// users.
+// Limits bounds the requests that run at once. Zero means no limit, except for the shares of users.
 type Limits struct {
-	// Read and Write are how many requests that read, or write, run at once.
+	// Read and Write are the most reading, or writing, requests that run at once.
 	Read, Write int
-	// ReadShare and WriteShare are how many of them one user has; 0: a quarter.
+	// ReadShare and WriteShare are the most of them of one user; 0: a quarter.
 	ReadShare, WriteShare int
-	// Slow is how many requests of one user may wait for their client, to send its body
-	// or to take the answer, besides those that run; of either kind.
+	// Slow is the most requests of one user, of either kind, that wait for their client to send the body or to read the answer,
+	// besides those that run.
 	Slow int
-	// Watches are how many watches there may be, and how many of one user.
+	// Watches are the most watches, and the most of one user.
 	Watches, UserWatches int
-	// Connects are how many connections to pods, nodes and services, and logs of containers,
-	// there may be, and how many of one user.
+	// Connects are the most connections to pods, nodes and services and logs of containers, and the most of one user.
 	Connects, UserConnects int
 }
 
-// bodiesOfUser is how many bytes of bodies one user may have in the server.
+// bodiesOfUser bounds the bytes of one user's bodies in the server.
 const bodiesOfUser = 64 << 20
 
-// largestBody is what a body without a length counts for: no handler reads more.
+// largestBody is the size for which a body without a length counts: no handler reads more.
 const largestBody = 3 << 20
 
-// Seats is what a classifier of requests needs to know of the limits.
+// Seats returns the limits that the classifier of requests needs.
 func (l Limits) Seats() flow.Config {
 	c := flow.Config{Read: l.Read, Write: l.Write, Users: seats.Limits{Bodies: bodiesOfUser, Most: [2]int{l.Read, l.Write}}}
 	for class, limit := range [2]struct{ all, share int }{{l.Read, l.ReadShare}, {l.Write, l.WriteShare}} {
@@ -54,41 +56,39 @@ func (l Limits) Seats() flow.Config {
 	return c
 }
 
-// InFlight has requests run when they may, and refuses those that may not: by the seats of
-// their priority level, by the shares of their users, and long-running ones by their
-// number. A request that waits for its client does not run: it gives its seats back until
-// the client has sent its body or read the answer. A watch has seats only as it begins.
-// Requests of an exempt priority level take no shares, and system:masters is never refused.
+// InFlight makes requests wait until they may run, and refuses those that may not: by the seats of their priority level, by
+// the shares of their users, and long-running ones by their number. A request that waits for its client does not run: it
+// returns its seats until the client has sent the body or read the answer. A watch has seats only while it begins. Requests of
+// an exempt priority level take no shares, and system:masters is never refused.
 //
 // Each connection without credentials counts as a user of its own, so that anonymous
 // clients cannot use up the share of others, such as the health checks of a load balancer.
 type InFlight struct {
 	watches, connects *longRunningLimiter
-	// Observe is told how many requests that write, or read, run. May be nil.
+	// Observe is called with the number of writing, or reading, requests that run. May be nil.
 	Observe func(mutating bool, n int)
-	// Refused is told of each refusal. May be nil.
+	// Refused is called for each refusal. May be nil.
 	Refused func(mutating bool)
-	// Limited is told which limit a request was refused by. May be nil.
+	// Limited is called with the limit by which a request was refused. May be nil.
 	Limited func(limit string)
-	// Flows says where requests belong, and has their seats.
+	// Flows classifies requests, and has their seats.
 	Flows *flow.Classifier
-	// Line is told of answers that did not wait in it. May be nil.
+	// Line counts answers that did not wait in it. May be nil.
 	Line *answers.Line
 }
 
-// The headers that say where a request belongs, as net/http spells them.
+// The headers with the flow schema and priority level of a request, as net/http spells them.
 const (
 	schemaHeader = "X-Kubernetes-Pf-Flowschema-Uid"
 	levelHeader  = "X-Kubernetes-Pf-Prioritylevel-Uid"
 )
 
-// NewInFlight makes the filter, of limits of long-running requests; those of others are
-// what flows was made with.
+// NewInFlight makes the filter with the limits of long-running requests; flows has those of others.
 func NewInFlight(l Limits, flows *flow.Classifier) *InFlight {
 	return &InFlight{Flows: flows, watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
 }
 
-// Filter is the filter. Answers carry where their requests belong.
+// Filter is the filter. It adds headers with flow schema and priority level to answers.
 func (f *InFlight) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !LongRunning(request.From(r.Context()).Info) {
@@ -102,7 +102,7 @@ func (f *InFlight) Filter(next http.Handler) http.Handler {
 	})
 }
 
-// classify finds where a request belongs, and tells the client.
+// classify finds the flow schema and priority level of a request, and sets the headers.
 func (f *InFlight) classify(w http.ResponseWriter, s *request.Scope) *flow.Class {
 	class := f.Flows.Classify(s.User, s.Info)
 	if class != nil {
@@ -112,7 +112,7 @@ func (f *InFlight) classify(w http.ResponseWriter, s *request.Scope) *flow.Class
 	return class
 }
 
-// userOf names the user whose share a request counts for.
+// userOf names the user to whose share a request counts.
 func userOf(s *request.Scope, r *http.Request) string {
 	if s.User == nil || s.User.InGroup(authx.GroupUnauthenticated) {
 		return "\x00" + r.RemoteAddr
@@ -122,7 +122,7 @@ func userOf(s *request.Scope, r *http.Request) string {
 
 func masters(s *request.Scope) bool { return s.User != nil && s.User.InGroup(authx.GroupMasters) }
 
-// serve serves a request when it may run, or refuses it.
+// serve serves a request once it may run, or refuses it.
 func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	t := f.ask(w, r, f.classify(w, request.From(r.Context())))
 	if !t.exempt {
@@ -143,7 +143,7 @@ func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Reque
 	next.ServeHTTP(w, r)
 }
 
-// ask makes what a request wants seats with.
+// ask makes the request for seats.
 func (f *InFlight) ask(w http.ResponseWriter, r *http.Request, class *flow.Class) *activeRequest {
 	s := request.From(r.Context())
 	t := &activeRequest{ResponseWriter: w, ctx: r.Context(), scope: s, seats: f.Flows.Seats, class: class}
@@ -166,8 +166,7 @@ func (f *InFlight) ask(w http.ResponseWriter, r *http.Request, class *flow.Class
 	return t
 }
 
-// enter has a request wait for its seats. One that gets none is refused, but for those of
-// administrators.
+// enter waits for the seats of a request. It refuses a request that gets none, unless an administrator sent it.
 func (f *InFlight) enter(w http.ResponseWriter, t *activeRequest) error {
 	err := t.seats.Enter(t.ctx, &t.Request)
 	if t.class != nil {
@@ -184,7 +183,7 @@ func (f *InFlight) enter(w http.ResponseWriter, t *activeRequest) error {
 
 // leave ends a request.
 func (f *InFlight) leave(t *activeRequest) {
-	t.Failed = t.Extra > 0 && recorderOf(t.ResponseWriter).Code >= http.StatusBadRequest // no watcher is told of it
+	t.Failed = t.Extra > 0 && recorderOf(t.ResponseWriter).Code >= http.StatusBadRequest // watchers see no event of it
 	t.seats.Leave(&t.Request)
 	if t.class != nil {
 		t.class.Left(t.Begins, f.Flows.Now()-t.began)
@@ -225,7 +224,7 @@ const (
 	limitConnects = "connects"
 )
 
-// refusals are what clients are told.
+// refusals are the messages to clients.
 var refusals = map[string]string{
 	limitServer:   "Too many requests, please try again later.",
 	limitShare:    "Too many requests of this user at once, please try again later.",
@@ -247,3 +246,194 @@ func (f *InFlight) refuse(w http.ResponseWriter, s *request.Scope, limit string,
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, refusals[limit], http.StatusTooManyRequests)
 }
+
+// activeRequest is a request with its seats. It wraps the writer of the answer and the body, so that it notices when the request
+// waits for its client.
+type activeRequest struct {
+	http.ResponseWriter
+	seats.Request
+	ctx    context.Context
+	scope  *request.Scope
+	seats  *seats.Scheduler
+	class  *flow.Class // nil without classification
+	about  flow.About
+	exempt bool
+	began  time.Duration // when it got seats, or asked for them without waiting
+}
+
+// wrapBody notes the size of a request's body, and wraps it so that the request returns its seats while the body is read.
+func (t *activeRequest) wrapBody(r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	if t.Size = r.ContentLength; t.Size < 0 || t.Size > largestBody {
+		t.Size = largestBody
+	}
+	r.Body = &pausingBody{ReadCloser: r.Body, request: t, left: r.ContentLength}
+}
+
+// pausingBody is a body that its client still sends. Its request has no seats from the first read to the last.
+type pausingBody struct {
+	io.ReadCloser
+	request *activeRequest
+	left    int64 // bytes still to read; negative: unknown
+	state   uint8
+}
+
+// States of a pausingBody.
+const (
+	unread uint8 = iota
+	reading
+	read
+)
+
+func (b *pausingBody) Read(p []byte) (int, error) {
+	t := b.request
+	if b.state == unread {
+		b.state = reading
+		t.seats.Pause(&t.Request)
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.state == reading && (err != nil || b.left == 0) {
+		b.state = read
+		if late := t.seats.Resume(t.ctx, &t.Request); late != nil && (err == nil || err == io.EOF) {
+			err = late
+		}
+	}
+	return n, err
+}
+
+// Unwrap serves http.ResponseController.
+func (t *activeRequest) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Write implements io.Writer.
+func (t *activeRequest) Write(p []byte) (int, error) {
+	t.seats.Sending(&t.Request)
+	n, err := t.ResponseWriter.Write(p)
+	return n, t.sent(err)
+}
+
+// FlushError serves http.ResponseController.
+func (t *activeRequest) FlushError() error {
+	t.seats.Sending(&t.Request)
+	return t.sent(http.NewResponseController(t.ResponseWriter).Flush())
+}
+
+// sent ends a write. If the request lost its seats during it, it waits for others.
+func (t *activeRequest) sent(err error) error {
+	if late := t.seats.Sent(t.ctx, &t.Request); err == nil {
+		return late
+	}
+	return err
+}
+
+// longRunningLimiter bounds the open long-running requests, of all users and of each. 0 means no limit.
+type longRunningLimiter struct {
+	most, share int
+
+	mu    sync.Mutex
+	open  int
+	users map[string]int
+}
+
+func newLongRunningLimiter(most, share int) *longRunningLimiter {
+	return &longRunningLimiter{most: most, share: share, users: make(map[string]int)}
+}
+
+// longRunningRequest is an open request that counts.
+type longRunningRequest struct {
+	by   *longRunningLimiter
+	user string
+}
+
+// acquire counts a request of a user, or returns nil if it is one too many. Requests of administrators count, but are not
+// refused.
+func (l *longRunningLimiter) acquire(user string, master bool) *longRunningRequest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !master && (l.most > 0 && l.open >= l.most || l.share > 0 && l.users[user] >= l.share) {
+		return nil
+	}
+	l.open++
+	l.users[user]++
+	return &longRunningRequest{l, user}
+}
+
+// release ends the request.
+func (h *longRunningRequest) release() {
+	l := h.by
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.users[h.user]--; l.users[h.user] == 0 {
+		delete(l.users, h.user)
+	}
+}
+
+// acquireLongRunning counts a long-running request for its user, or refuses it and returns nil. A watch also has seats until it
+// has begun.
+func (f *InFlight) acquireLongRunning(w http.ResponseWriter, r *http.Request) *openRequest {
+	s := request.From(r.Context())
+	of, name, watch := f.connects, limitConnects, s.Info.Verb == "watch"
+	if watch {
+		of, name = f.watches, limitWatches
+	}
+	h := of.acquire(userOf(s, r), masters(s))
+	if h == nil {
+		if watch {
+			f.classify(w, s)
+		}
+		f.refuse(w, s, name, false)
+		return nil
+	}
+	if watch && !f.beginWatch(w, r) {
+		h.release()
+		return nil
+	}
+	return &openRequest{h, s}
+}
+
+// openRequest is a long-running request that was accepted.
+type openRequest struct {
+	counted *longRunningRequest
+	scope   *request.Scope
+}
+
+// returned releases a request after its handler has returned, or at its end if it outlives the handler.
+func (o *openRequest) returned() {
+	if o.scope.Outlives() {
+		o.scope.AtEnd(o.release)
+		return
+	}
+	o.release()
+}
+
+func (o *openRequest) release() {
+	o.scope.Begun()
+	o.counted.release()
+}
+
+// beginWatch waits for the seats of a watch, which its scope returns once it has begun, or refuses it. Without classification
+// it needs none.
+func (f *InFlight) beginWatch(w http.ResponseWriter, r *http.Request) bool {
+	if f.Flows.Plain() {
+		return true
+	}
+	t := f.ask(nil, r, f.classify(w, request.From(r.Context())))
+	t.Begins = true
+	if err := f.enter(w, t); err != nil {
+		return t.Master
+	}
+	t.scope.Seat = &watchSeat{f, t}
+	return true
+}
+
+// watchSeat is a request.Seat.
+type watchSeat struct {
+	filter  *InFlight
+	request *activeRequest
+}
+
+func (s *watchSeat) Sending()    { s.request.seats.Sending(&s.request.Request) }
+func (s *watchSeat) Sent() error { return s.request.sent(nil) }
+func (s *watchSeat) Leave()      { s.filter.leave(s.request) }

@@ -1,28 +1,27 @@
 // Package filters holds the HTTP middleware that every request passes before it reaches a
 // verb, one filter a file. Package server puts them in order, in chain.go.
 //
-// They promise: a panic fails one request alone; credentials are removed from a request
-// once they have been checked; a request that is not allowed reaches no handler.
+// A panic fails one request alone. Credentials are removed from a request once they have been checked. A request that is not
+// allowed reaches no handler.
 package filters
 
 import (
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// Filter wraps a handler. The function that it returns stays on the stack of every open
-// watch whose handler stays. What is to be done when the request has ended goes to
-// request.Scope.AtEnd where the answer goes on without its handler (Scope.Outlives), and is done
-// when the next handler has returned otherwise. To keep its frame small, what a filter does
-// before and after calling the next handler belongs into functions of its own.
+// Filter wraps a handler. The function that it returns stays on the stack of every open watch whose handler stays, so work
+// before and after the next handler belongs into functions of its own, which keep the frame small. Work at the end of a
+// request goes to request.Scope.AtEnd if the answer goes on without its handler (Scope.Outlives), and otherwise is done when
+// the next handler has returned.
 type Filter func(http.Handler) http.Handler
 
-// Recorder notes what was answered. Flush and Hijack reach the writer below through
-// http.ResponseController.
+// Recorder notes the status and size of the answer. Flush and Hijack reach the writer below through http.ResponseController.
 type Recorder struct {
 	http.ResponseWriter
 	Code  int // 0 until the header is written
@@ -31,11 +30,11 @@ type Recorder struct {
 	scope *request.Scope // nil in tests, as conn is
 	conn  wire.Conn
 	http2 bool
-	whole bool  // conn has been told that the answer is
-	body  *sent // the client's; nil: none, or not over HTTP/1
+	whole bool  // conn knows that the answer comes whole
+	body  *sent // the request's body over HTTP/1; else nil
 }
 
-// Whole says that the answer will be written to its end without a pause.
+// Whole announces that the answer will be written to its end without a pause.
 func (r *Recorder) Whole() {
 	if r.conn != nil && !r.whole {
 		r.whole = true
@@ -43,15 +42,14 @@ func (r *Recorder) Whole() {
 	}
 }
 
-// How long a client has, when all has been said, to take the rest of an answer, and to
-// send the rest of a body that nobody has read.
+// How long a client has, after the handler, to read the rest of the answer, and to send the rest of a body that no handler has
+// read.
 const (
 	lastBytes = 30 * time.Second
 	lastBody  = 5 * time.Second
 )
 
-// returned is called when the handler has, which may be before the end of the answer. It
-// must be deferred.
+// returned must be deferred by the outermost filter: the handler has returned, which may be before the end of the answer.
 func (r *Recorder) returned() {
 	s := r.scope
 	if s == nil || !s.Outlives() {
@@ -65,13 +63,13 @@ func (r *Recorder) returned() {
 	}
 }
 
-// done ends what Whole began, and the patience with the client: what packages net/http
-// and http2 still do for the request, they do without a deadline.
+// done ends what Whole began, and sets deadlines for what packages net/http and http2 still do for the request, which they
+// would do without one.
 func (r *Recorder) done() {
-	// Writers that know no deadlines are those of tests.
+	// Only writers of tests have no deadlines.
 	switch {
 	case r.conn == nil:
-	case r.http2 && (r.conn.ID() == 0 || r.conn.MayBlock(r.Bytes)): // package net/http says nothing of its windows
+	case r.http2 && (r.conn.ID() == 0 || r.conn.MayBlock(r.Bytes)): // package net/http does not show its windows
 		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(lastBytes))
 	case r.body != nil && !r.body.all:
 		_ = http.NewResponseController(r.ResponseWriter).SetReadDeadline(time.Now().Add(lastBody))
@@ -80,8 +78,8 @@ func (r *Recorder) done() {
 		return
 	}
 	if !r.http2 {
-		// The rest of the answer still is with package net/http.
-		_ = http.NewResponseController(r.ResponseWriter).Flush() // a client that has gone is told of nothing
+		// Package net/http still has the rest of the answer.
+		_ = http.NewResponseController(r.ResponseWriter).Flush() // fails if the client has gone
 	}
 	r.conn.Uncork()
 }
@@ -122,7 +120,7 @@ func (r *Recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Count notes bytes of the answer that were written past it.
+// Count adds bytes of the answer that were written past the recorder.
 func (r *Recorder) Count(bytes int64) { r.Bytes += bytes }
 
 // recorderOf finds the recorder that Scope put around the writer.
@@ -136,5 +134,23 @@ func recorderOf(w http.ResponseWriter) *Recorder {
 		default:
 			return &Recorder{ResponseWriter: w}
 		}
+	}
+}
+
+// Around puts filters of an embedding program around a handler, the first outermost. It returns nil without filters. They take
+// the return of the handler for the end of the answer, so the handlers of watches stay.
+func Around(list []Filter) Filter {
+	if len(list) == 0 {
+		return nil
+	}
+	return func(next http.Handler) http.Handler {
+		h := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			request.From(r.Context()).MustStay()
+			next.ServeHTTP(w, r)
+		}))
+		for _, filter := range slices.Backward(list) {
+			h = filter(h)
+		}
+		return h
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Recover turns a panic into a 500, where nothing was sent yet, and otherwise into
-// a broken connection, so that the client does not take a part for the whole.
+// Recover turns a panic into a 500 if nothing was sent yet, and else aborts the answer, so that the client does not take a part
+// of it for the whole.
 func Recover(log *slog.Logger, panicked func()) Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,8 +28,7 @@ func Recover(log *slog.Logger, panicked func()) Filter {
 	}
 }
 
-// recoverAtEnd does for an answer that goes on without its handler what recovered does for
-// others. It has begun.
+// recoverAtEnd is recovered for an answer that goes on without its handler. The answer has begun.
 func recoverAtEnd(log *slog.Logger, panicked func(), s *request.Scope, method string) {
 	s.AtEnd(func() {
 		if p := s.Panicked(); p != nil {
@@ -38,11 +37,11 @@ func recoverAtEnd(log *slog.Logger, panicked func(), s *request.Scope, method st
 	})
 }
 
-// abort has an answer that has begun broken off.
+// abort aborts an answer that has begun.
 func abort(log *slog.Logger, panicked func(), s *request.Scope, method string, p any) {
 	s.Aborted = true
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(p) // somebody wants the connection cut
+		panic(p) // the handler wants the connection closed
 	}
 	panicked()
 	logPanic(log, s, method, p)
@@ -63,12 +62,11 @@ func recovered(log *slog.Logger, panicked func(), w http.ResponseWriter, r *http
 	http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 }
 
-// failuresLogged are the lines a minute about requests that failed with a 5xx. Strangers
-// can make as many such requests as they like while, say, nobody can decide about them.
+// failuresLogged bounds the lines a minute about requests that failed with a 5xx. While an authorizer fails, for example, any
+// client can cause any number of them.
 const failuresLogged = 100
 
-// AccessLog writes one line a request, at debug level unless it failed with a 5xx
-// on a path that is not known to do so.
+// AccessLog logs each request, at debug level unless it failed with an unexpected 5xx.
 func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 	failed := &ratelog.Line{Most: failuresLogged}
 	return func(next http.Handler) http.Handler {
@@ -79,8 +77,8 @@ func AccessLog(log *slog.Logger, mayFail func(path string) bool) Filter {
 	}
 }
 
-// returned writes the line of a request whose handler has returned, or has that done at its
-// end. What an answer that goes on was is known by then.
+// returned logs a request after its handler has returned, or at its end if it outlives the handler. Its status is known by
+// then.
 func returned(log *slog.Logger, failed *ratelog.Line, mayFail func(path string) bool, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	switch {
@@ -118,7 +116,7 @@ func logAccess(log *slog.Logger, failed *ratelog.Line, mayFail func(path string)
 	failed.Log(r.Context(), log, level, "request", args...)
 }
 
-// brief is what the log shows of what a client can make as long as a request's head.
+// brief shortens a text of a client, which may be as long as a request's head, for the log.
 func brief(text string) string {
 	const most = 2048
 	if len(text) <= most {

@@ -13,12 +13,10 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Selectors bounds what long selectors cost, and what else makes a list or watch
-// long. A megabyte of selectors takes half a second to read and dozens of megabytes
-// for as long as the request lasts, and every client may send it: one at a time is read,
-// in turn among users, so that processors are left to others. Each user may keep
-// only so much of the memory that selectors take, however short each is, as may all
-// users together. More is refused with 429.
+// Selectors bounds the cost of long selectors and of other long parameters of lists and watches. Every client may send a
+// megabyte of selectors, which takes half a second to parse and dozens of megabytes as long as the request lasts. So long ones
+// are parsed one at a time, with users in turn, and the memory of all selectors is bounded, for each user and for all
+// together. More is refused with 429.
 type Selectors struct {
 	fail Fail
 	// Refused is called for each refusal. May be nil.
@@ -27,23 +25,23 @@ type Selectors struct {
 	mu    sync.Mutex
 	held  int            // bytes of all users but administrators
 	users map[string]int // the same, of each user
-	parse *fair.Gate     // one at a time reads long selectors
+	parse *fair.Gate     // parses one long selector at a time
 }
 
 const (
-	countedQuery = 512      // bytes of a query from which on it counts
-	longSelector = 16 << 10 // bytes of a request from which on it is read in turn
-	termWeight   = 96       // bytes that a term of a selector, or a value in one, takes besides its text
+	countedQuery = 512      // a query counts from so many bytes on
+	longSelector = 16 << 10 // a request is parsed in turn from so many bytes on
+	termWeight   = 96       // bytes of a term of a selector, or of a value in one, besides its text
 	maxOfUser    = 64 << 20
 	maxOfAll     = 256 << 20
 )
 
-// NewSelectors makes the bound.
+// NewSelectors makes Selectors.
 func NewSelectors(fail Fail) *Selectors {
 	return &Selectors{fail: fail, users: make(map[string]int), parse: fair.NewGate(fair.Limits{Places: 1})}
 }
 
-// Filter is the filter. It needs to know the user.
+// Filter is the filter. It must stand after authentication.
 func (l *Selectors) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if held, long := weigh(r); held > 0 {
@@ -54,8 +52,8 @@ func (l *Selectors) Filter(next http.Handler) http.Handler {
 	})
 }
 
-// weigh is about how many bytes of memory the selectors and the header of a request take until it ends, 0 where
-// that is not worth counting, and whether reading them is long.
+// weigh returns about how many bytes the selectors and the header of a request take until it ends, 0 if they do not count, and
+// whether parsing them takes long.
 func weigh(r *http.Request) (held int, long bool) {
 	query := r.URL.RawQuery
 	if long = lengthOf(r) >= longSelector; long {
@@ -69,7 +67,7 @@ func weigh(r *http.Request) (held int, long bool) {
 	return held, long
 }
 
-// lengthOf is how many bytes of a request with selectors stay until it ends.
+// lengthOf is how many bytes of a request with selectors stay in memory until it ends.
 func lengthOf(r *http.Request) int {
 	switch request.From(r.Context()).Info.Verb {
 	case "list", "deletecollection":
@@ -110,7 +108,7 @@ func (l *Selectors) bounded(next http.Handler, size int, long bool, w http.Respo
 	next.ServeHTTP(w, r)
 }
 
-// take lets a user keep so many bytes more, which give returns, and says whether it may.
+// take counts so many bytes for a user until give, if the user may have them.
 func (l *Selectors) take(name string, master bool, size int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +122,7 @@ func (l *Selectors) take(name string, master bool, size int) bool {
 	return true
 }
 
-// returned gives back what a request took whose handler has returned, or has that done at
-// its end: the selectors are kept until then.
+// returned calls give after the handler has returned, or at the end of the request if that outlives it: it keeps its selectors.
 func (l *Selectors) returned(s *request.Scope, name string, master bool, size int) {
 	if s.Outlives() {
 		s.AtEnd(func() { l.give(name, master, size) })
@@ -152,7 +149,7 @@ func (l *Selectors) read(ctx context.Context, user string, i *request.Info) erro
 		return err
 	}
 	defer place.Leave()
-	_, _ = i.Fields() // what is wrong with one is said where it is used
+	_, _ = i.Fields() // the verb reports errors
 	_, _ = i.Labels()
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/tracing"
 )
 
-// Trace begins a span for each request that t samples; nil: there is nothing to do.
+// Trace starts a span for each request that t samples. It returns nil if t is nil.
 func Trace(t *tracing.Tracer) Filter {
 	if t == nil {
 		return nil
@@ -26,14 +26,14 @@ func Trace(t *tracing.Tracer) Filter {
 	}
 }
 
-// traced passes a request on, in a span.
+// traced serves a request in a span.
 func traced(t *tracing.Tracer, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	s := request.From(r.Context())
 	ctx, span := t.Request(r, spanName(r.Method, s.Info))
 	defer endTrace(s, span, recorderOf(w))
 	span.Text("http.method", r.Method)
 	span.Text("http.scheme", "https")
-	span.Text("http.target", r.URL.EscapedPath()) // a query may hold what containers are to run
+	span.Text("http.target", r.URL.EscapedPath()) // not the query, which may hold commands for containers
 	span.Text("user_agent.original", r.UserAgent())
 	span.Text("audit-id", s.ID)
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
@@ -60,8 +60,7 @@ func endSpan(span tracing.Span, rec *Recorder) {
 	span.End()
 }
 
-// spanName says what a request asks for, without the names of objects. A method that no
-// client need stick to is one that nobody knows.
+// spanName names a request without the names of objects. Methods are arbitrary strings: unknown ones have no name of their own.
 func spanName(method string, i *request.Info) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
@@ -89,10 +88,10 @@ func spanName(method string, i *request.Info) string {
 	return name[:min(len(name), maxSpanName)]
 }
 
-// maxSpanName is the longest name of a span: a client may ask for what there is not.
+// maxSpanName bounds the name of a span, as a client may name any resource.
 const maxSpanName = 512
 
-// TracedAuthenticator is a, with a span for each traced request.
+// TracedAuthenticator is a with a span for each traced request.
 func TracedAuthenticator(t *tracing.Tracer, a authx.Authenticator) authx.Authenticator {
 	if t == nil {
 		return a
@@ -116,7 +115,7 @@ func (a tracedAuthenticator) Authenticate(r *http.Request) (*authx.Authenticated
 	return who, mine, err
 }
 
-// TracedAuthorizer is z, with a span for each traced request.
+// TracedAuthorizer is z with a span for each traced request.
 func TracedAuthorizer(t *tracing.Tracer, z authx.Authorizer) authx.Authorizer {
 	if t == nil {
 		return z
