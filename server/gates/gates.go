@@ -122,7 +122,22 @@ func New(v release.Version) *Gates {
 		g.gates[k.Name] = k
 		g.on[k.Name] = k.Default
 	}
+	for _, k := range known {
+		if _, has := k.at(v); !has {
+			g.on[k.name] = k.left(v)
+		}
+	}
 	return g
+}
+
+// left is what a gate has left behind that a release no longer has: a feature that is always on, or none.
+func (k row) left(v release.Version) (on bool) {
+	for _, s := range k.history {
+		if int(s.minor) <= v.Minor() && s.stage != gone {
+			on = s.on
+		}
+	}
+	return on
 }
 
 // Parse reads the NAME=BOOL or kube:NAME=BOOL pairs of --feature-gates.
@@ -274,7 +289,7 @@ func (g *Gates) Check() error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// Enabled says whether a gate is on; unknown ones are not.
+// Enabled says whether a gate is on, or was when a release took it away; unknown ones are not.
 func (g *Gates) Enabled(name string) bool { return g.on[name] }
 
 // All lists every gate and whether it is on, for metrics.

@@ -173,6 +173,23 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// TestGone: what a gate switched stays on when the gate goes.
+func TestGone(t *testing.T) {
+	for name, want := range map[string]bool{"AggregatedDiscoveryEndpoint": true, "ComponentSLIs": true, "InPlacePodVerticalScalingAllocatedStatus": false, "ShardedListAndWatch": false} {
+		for _, v := range release.All() {
+			g := gates.New(v)
+			if got := g.Enabled(name); got != want {
+				t.Errorf("%s: %s is on: %t", v, name, got)
+			}
+			g.All(func(k gates.Gate, _ bool) {
+				if k.Name == "AggregatedDiscoveryEndpoint" && v > release.V132 {
+					t.Errorf("%s still has %s", v, k.Name)
+				}
+			})
+		}
+	}
+}
+
 // TestDefaultsHoldTogether finds a release whose gates would not start a server.
 func TestDefaultsHoldTogether(t *testing.T) {
 	for _, v := range release.All() {
