@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 )
 
@@ -135,25 +134,6 @@ func (l *lockFile) release(name string) {
 	if l.names[name] && l.memory != nil {
 		delete(l.names, name)
 		l.set(offsetOf(name), syscall.F_UNLCK) // cannot fail for a lock that is held
-	}
-}
-
-// exclusively runs fn under a name, waiting for it.
-func (l *lockFile) exclusively(ctx context.Context, name string, fn func() error) error {
-	for {
-		ok, err := l.try(name)
-		if err != nil {
-			return err
-		}
-		if ok {
-			defer l.release(name)
-			return fn()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the lock %q: %w", name, ctx.Err())
-		case <-time.After(10 * time.Millisecond):
-		}
 	}
 }
 

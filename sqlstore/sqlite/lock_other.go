@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/rowlock/rowlock/sqlstore/lockfile"
 )
@@ -54,25 +53,6 @@ func (l *lockFile) release(name string) {
 	if f := l.names[name]; f != nil {
 		delete(l.names, name)
 		f.Close()
-	}
-}
-
-// exclusively runs fn under a name, waiting for it.
-func (l *lockFile) exclusively(ctx context.Context, name string, fn func() error) error {
-	for {
-		ok, err := l.try(name)
-		if err != nil {
-			return err
-		}
-		if ok {
-			defer l.release(name)
-			return fn()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the lock %q: %w", name, ctx.Err())
-		case <-time.After(10 * time.Millisecond):
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package kine
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-
-	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
 // mysqlName is how long a key may be in the table that kine makes there.
@@ -69,27 +66,4 @@ func openMySQL(text string) (db *sql.DB, describe string, err error) {
 	db = sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	return db, fmt.Sprintf("kine MySQL database %s at %s", cfg.DBName, cfg.Addr), nil
-}
-
-// OpenMySQL reads the database of kine, on MySQL or MariaDB, that a URL names.
-func OpenMySQL(ctx context.Context, text string) (*Source, error) {
-	db, describe, err := openMySQL(text)
-	if err != nil {
-		return nil, err
-	}
-	if err := isKine(ctx, db, qMySQLTable, "it is none of kine"); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading %s: %w", describe, err), db.Close())
-	}
-	tx := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
-	return begin(ctx, db, dialect{describe: describe, head: qHead, live: qMySQLLive, limit: int64(foreign.MaxValue), tx: tx}, nil)
-}
-
-// CreateMySQL begins to fill a database that has no rows of kine. There a table appears
-// when it is made; it is empty until Commit, and Abort takes it away.
-func CreateMySQL(ctx context.Context, text string) (*Sink, error) {
-	db, describe, err := openMySQL(text)
-	if err != nil {
-		return nil, err
-	}
-	return create(ctx, db, writing{describe: describe, table: qMySQLTable, schema: mysqlSchema, insert: qInsert, drop: qMySQLDrop, name: mysqlName, taken: isTaken})
 }

@@ -1,9 +1,7 @@
 package kine
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -26,28 +24,4 @@ func openPostgres(url string) (db *sql.DB, describe string, err error) {
 	db = stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(1)
 	return db, fmt.Sprintf("kine PostgreSQL database %s at %s:%d", cfg.Database, cfg.Host, cfg.Port), nil
-}
-
-// OpenPostgres reads the database of kine that a URL (postgres://USER@HOST/DATABASE) or
-// keywords name, as libpq would: variables and password files count.
-func OpenPostgres(ctx context.Context, url string) (*Source, error) {
-	db, describe, err := openPostgres(url)
-	if err != nil {
-		return nil, err
-	}
-	if err := isKine(ctx, db, qPostgresTable, "it is none of kine"); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading %s: %w", describe, err), db.Close())
-	}
-	tx := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
-	return begin(ctx, db, dialect{describe: describe, head: qHead, live: qPostgresLive, limit: int64(foreign.MaxValue), tx: tx}, nil)
-}
-
-// CreatePostgres begins to fill a database that has no rows of kine. Everything is one
-// transaction.
-func CreatePostgres(ctx context.Context, url string) (*Sink, error) {
-	db, describe, err := openPostgres(url)
-	if err != nil {
-		return nil, err
-	}
-	return create(ctx, db, writing{describe: describe, table: qPostgresTable, schema: postgresSchema, insert: qPostgresInsert, after: qPostgresSequence})
 }

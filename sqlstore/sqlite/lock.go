@@ -1,0 +1,26 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// exclusively runs fn under a name, waiting for it.
+func (l *lockFile) exclusively(ctx context.Context, name string, fn func() error) error {
+	for {
+		ok, err := l.try(name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			defer l.release(name)
+			return fn()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the lock %q: %w", name, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
