@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Driver is what a database must do, by roles. Each driver has all of them, and says by an answer what its database
-// cannot do: so a wrapper that embeds a Driver has what the driver has. Drivers hold SQL and nothing that two of
-// them would share; Simple has the answers of a database that lacks what is special. Every method may be called concurrently,
-// except Apply, which has one caller at a time. Returned bytes belong to the caller, as do those of a Txn
-// when Apply or Resolve has told its outcome.
+// Driver is the interface of a database, by roles. Each driver implements all roles, and reports by a result what its
+// database cannot do, so that a wrapper that embeds a Driver loses nothing. Drivers hold SQL and no code that two of them
+// would share; Simple has the methods of a database without special abilities. Methods may be called concurrently, except
+// Apply, which has one caller at a time. Returned bytes belong to the caller, and so do those of a Txn once Apply or
+// Resolve has returned its outcome.
 //
 // Any method may fail with ErrUnavailable, ErrBusy or ErrClosed (wrapped).
 type Driver interface {
@@ -34,10 +34,10 @@ type Reader interface {
 	// Errors: NotFoundError, CompactedError, FutureError.
 	Read(ctx context.Context, key Key, revision int64) (Row, error)
 
-	// ReadAll hands out every row of the snapshot at a revision once, in any order, in pieces; of each row the key, the
-	// revisions it was written and created at, and the value. take may be called by several goroutines at once, each time
-	// with at least one row, and must not keep the slice, but may keep the values. An error of take ends the reading.
-	// Errors: CompactedError, FutureError, those of take, and ErrIndexMismatch when all that the table has was handed out.
+	// ReadAll passes every row of the snapshot at a revision to take, once, in any order, in pieces: the key, the
+	// revisions of its write and creation, and the value. Several goroutines may call take at a time, each with at least one
+	// row. It must not keep the slice, but may keep the values. An error of take ends the reading.
+	// Errors: CompactedError, FutureError, those of take, and ErrIndexMismatch after all rows of the table.
 	ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) error
 
 	// Expired returns up to limit live rows whose ExpiresAt is at or before now.
@@ -57,15 +57,15 @@ type Writer interface {
 	// is false if nothing of it is in the table and, from now on, never will be.
 	Resolve(ctx context.Context) (out []Outcome, committed bool, err error)
 
-	// Kept is ErrGone if it is known, without writing, that what was written would be lost: the database is not where it was
-	// opened, or a sync of it failed.
-	Kept() error
+	// Healthy returns ErrGone if it is known, without a write, that writes would be lost: the database is not where it
+	// was opened, or a sync of it failed.
+	Healthy() error
 
 	// RelaxedStats counts commits that were acknowledged before they were durable.
 	RelaxedStats() RelaxedStats
 }
 
-// Log is the log of changes: what it has, when it has more, and whether the database went back behind it.
+// Log reads the log of changes, announces changes, and notices that the database went back to an earlier state.
 type Log interface {
 	// Changes returns up to limit entries after a revision, ascending, without
 	// gaps, with previous values if asked. Errors: CompactedError if after < floor.
@@ -75,80 +75,77 @@ type Log interface {
 	// where all that is kept is newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)
 
-	// Since returns the earliest time of which it is known that the revision, or a newer one, was the newest by
-	// then: RevisionAt means nothing for earlier ones. It is exact for what the log keeps, and to the second below.
-	// ok is false where no row and no mark at or above the revision is kept.
+	// Since returns the earliest time at which the revision, or a newer one, is known to have been the newest; RevisionAt
+	// is undefined for earlier times. It is exact within the log, and to the second below its floor.
+	// ok is false if neither a row nor a mark at or above the revision is kept.
 	Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error)
 
 	// Hints delivers "look again" after a commit of any process. Hints may be
 	// lost or merged and carry no data. The channel closes with ctx.
 	Hints(ctx context.Context) <-chan struct{}
 
-	// Exclusive is 0 while other processes may write to the database. Otherwise it
-	// is a number that stays the same only as long as none could have written: who
-	// read the bounds under this number need not read them again.
+	// Exclusive is 0 while other processes may write to the database. Otherwise it is a number that stays the same only as
+	// long as no other process could have written: bounds that were read under this number are still valid.
 	Exclusive() uint64
 
 	// Returned is Returns().Count, and cheap.
 	Returned() int64
-	// Returns tells what was noticed, since the driver was opened, of a database that went back. It does not ask it.
+	// Returns describes how the database went back since the driver was opened, as far as the driver has noticed. It sends
+	// no query.
 	Returns() Returns
-	// Noticed is sent to after Returned has changed. Sends may be merged. Nil: that is never noticed.
+	// Noticed receives a value after Returned has changed. Values may be merged. Nil: the driver never notices.
 	Noticed() <-chan struct{}
 }
 
-// History is what was replaced: how far it is kept, and in which form.
+// History reads and shortens the history: rows that were replaced or deleted.
 type History interface {
 	// Past returns up to limit rows of one key with a revision below before (0: from the
 	// newest), newest first: the live one, and those that ended above the floor of its
 	// resource, deletes among them. None is no error.
 	Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error)
 
-	// Older returns up to limit rows that ended at or below a revision and above the floor of their
-	// resource, behind a place, in the order of keys and revisions, packed or not. None means that none is left.
-	// Errors: CorruptError of a pack, whose Key and Revision are a place to go on from.
+	// Older returns up to limit rows that ended at or below a revision and above the floor of their resource, after a
+	// cursor, in the order of keys and revisions, packed or not. No rows means that none is left.
+	// Errors: CorruptError of a pack, whose Key and Revision are the cursor to continue from.
 	Older(ctx context.Context, upTo int64, after Cursor, limit int) ([]Row, error)
 
 	// Floors says how far back the log and snapshots reach.
 	Floors(ctx context.Context) (Floors, error)
 
-	// Retain raises the floors, durably, to those of Floors.Raised, and deletes nothing. Where
-	// the log's would rise by much it may rise by less: the floors that are returned hold
-	// then. From here on Trim is not called, as it raises the log's floor and that of all
-	// snapshots with it.
+	// Retain raises the floors, durably, to those of Floors.Raised, and deletes nothing. It may raise the log's floor by
+	// less, and returns the new floors. From then on Trim is not called, which would raise the log's floor and that of all
+	// snapshots together.
 	Retain(ctx context.Context, to Floors) (Floors, error)
 
 	// Trim raises the floor to to, durably and first, then deletes up to limit
 	// rows that ended at or below the floor. It returns how many; fewer than
-	// limit means that none is left. A floor is never lowered. Where packs go beyond the floor
-	// and to does not, it deletes nothing: what ended below waits to be packed.
+	// limit means that none is left. A floor is never lowered. If packs reach beyond the floor
+	// and to does not, it deletes nothing: rows that ended below are packed first.
 	Trim(ctx context.Context, to int64, limit int) (deleted int, err error)
 
-	// TrimsBeside tells whether writers go on while Trim works. Where they do not, it is
-	// called for few rows at a time, with long rests.
-	TrimsBeside() bool
+	// ConcurrentTrim reports whether writers continue while Trim runs. If they do not, Trim is called for few rows at a
+	// time, with long pauses.
+	ConcurrentTrim() bool
 
-	// Pack moves about limit rows that ended at or below the floor of the log, from a place
-	// on, into packs, each transaction all rows of some objects or the oldest of one; it deletes
-	// those whose resource's floor has passed them. Readers and writers see no difference. What it
-	// did stays done when ctx ends or a later call fails.
+	// Pack moves about limit rows that ended at or below the floor of the log, from a cursor on, into packs: in each
+	// transaction all rows of some objects, or the oldest of one. It deletes rows below the floor of their resource. Readers
+	// and writers see no difference. Its transactions stay when ctx ends or a later call fails.
 	Pack(ctx context.Context, from Cursor, limit int) (Packed, error)
 
 	// Forget deletes up to limit packs that are below the floors of their resources. Fewer than limit
 	// means that none is left.
 	Forget(ctx context.Context, limit int) (deleted int, err error)
 
-	// Restate puts other values in the place of those of ended rows of one object, packed or not, in one
-	// transaction. Of the rows the key, which is the same, revision and value are given, ascending; none asks whether the driver can. It returns how
-	// many it found: rows may have gone meanwhile. Errors: CorruptError of a pack that has some of the rows,
-	// ErrBusy where somebody else packed, or restated, the same, errors.ErrUnsupported of a database that no other process has.
+	// Restate replaces the values of ended rows of one object, packed or not, in one transaction. The rows have the same
+	// key, and ascending revisions; no rows ask whether the driver supports it. It returns how many rows it found, as some
+	// may be gone. Errors: CorruptError of a pack that has some of the rows, ErrBusy if another process packed or restated
+	// them, errors.ErrUnsupported of a database that no other process has.
 	Restate(ctx context.Context, rows []Row) (done int, err error)
 }
 
-// Leases are what servers on one database agree on.
+// Leases coordinate the servers on one database.
 type Leases interface {
-	// Now is the time by a clock that all processes on the database share, as well as
-	// it is known. It does not ask the database.
+	// Now estimates the time of the clock that all processes on the database share. It sends no query.
 	Now() time.Time
 
 	// Lead tries to become the one holder of name. It does not wait: ok is false
@@ -160,21 +157,21 @@ type Leases interface {
 	// that its servers agree on.
 	Note(ctx context.Context, name string) (string, error)
 
-	// SetNote stores a note in the place of was, durably, and tells whether that was what stood there.
+	// SetNote replaces the note was, durably. It reports false if the note was another one.
 	SetNote(ctx context.Context, name, was, is string) (bool, error)
 }
 
-// Admin is for operators, and for what a server does once.
+// Admin has the methods for operators, and those that a server calls once.
 type Admin interface {
-	// ChecksRows tells whether each row has a checksum that is compared whenever the row is read (what is not as it was
-	// written has Row.Damaged), and ReadAll fails with ErrIndexMismatch where the table and its
-	// indexes do not have the same rows. Where it is false, the database itself has to notice damage.
+	// ChecksRows reports whether each row has a checksum that is compared whenever the row is read (a row that is not as
+	// written has Row.Damaged), and ReadAll fails with ErrIndexMismatch if the table and its indexes do not have the same
+	// rows. If it is false, the database itself has to notice damage.
 	ChecksRows() bool
 
 	// CheckRows compares the rows with their checksums (if values), and then the table with its indexes row by row, a page
-	// at a time, while others read and write. It calls page after each of them with the rows that differ, whose Damaged says
-	// how: the driver sets Key and Revision as it found them, and Superseded where no index of live rows has the row. page
-	// may rest, and no value stays in memory. A driver that does not check rows has nothing to compare.
+	// at a time, concurrently with readers and writers. After each page it calls page with the rows that differ, whose
+	// Damaged has the reason: the driver sets Key and Revision as it found them, and Superseded if no index of live rows has
+	// the row. page may pause, and no value stays in memory. A driver that does not check rows compares nothing.
 	CheckRows(ctx context.Context, values bool, page func(differ []Row) error) error
 
 	// Attestor attests to cache files; nil: the database attests to none.

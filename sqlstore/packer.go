@@ -69,7 +69,7 @@ func (s *Store) packed(p Packed) {
 }
 
 func (s *Store) rest() int {
-	if s.driver.TrimsBeside() {
+	if s.driver.ConcurrentTrim() {
 		return restBeside
 	}
 	return restWaited
@@ -112,7 +112,7 @@ const PackedFor = 2 << 10
 // than it took.
 func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int) (more bool, held time.Duration, err error)) error {
 	aim := trimTime
-	if d.TrimsBeside() {
+	if d.ConcurrentTrim() {
 		aim = trimTimeBeside
 	}
 	for limit := least; ; {

@@ -10,7 +10,7 @@ import (
 // paced is a driver of which only is asked whether writers wait.
 type paced struct{ noDriver }
 
-func (paced) TrimsBeside() bool { return false }
+func (paced) ConcurrentTrim() bool { return false }
 
 // TestPackingKeepsUp: on a machine where each commit is slow, packing still moves more rows in a
 // second than 1,000 nodes write, and rests for most of the time that writers wait.

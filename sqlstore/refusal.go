@@ -244,7 +244,7 @@ func ended(operation string) string {
 // Writable says why writes are refused, those of clients or those that keep the store in order; nil as
 // far as is known that they are not.
 func (s *Store) Writable() error {
-	if err := s.driver.Kept(); err != nil {
+	if err := s.driver.Healthy(); err != nil {
 		s.refused.tell(OpWrite, err)
 		return err
 	}

@@ -16,7 +16,7 @@ type able struct {
 }
 
 func (a able) ReadAll(context.Context, int64, func([]sqlstore.Row) error) error { return a.err }
-func (a able) Kept() error                                                      { return a.err }
+func (a able) Healthy() error                                                   { return a.err }
 func (a able) Returned() int64                                                  { return 7 }
 func (a able) Returns() sqlstore.Returns                                        { return sqlstore.Returns{Count: 7} }
 func (a able) ChecksRows() bool                                                 { return true }
@@ -34,7 +34,7 @@ func TestWrappersLoseNothing(t *testing.T) {
 		t.Errorf("ReadAll: %v", err)
 	}
 	if err := s.Writable(); !errors.Is(err, failed) {
-		t.Errorf("Kept: %v", err)
+		t.Errorf("Healthy: %v", err)
 	}
 	if s.Returns().Count != 7 || s.WentBack() {
 		t.Errorf("%+v, went back: %v", s.Returns(), s.WentBack())

@@ -10,8 +10,8 @@ import (
 // the driver, has no disk to wait for, and attests to no cache file. Such drivers embed it.
 type Simple struct{}
 
-// Kept implements Writer.
-func (Simple) Kept() error { return nil }
+// Healthy implements Writer.
+func (Simple) Healthy() error { return nil }
 
 // RelaxedStats implements Writer.
 func (Simple) RelaxedStats() RelaxedStats { return RelaxedStats{} }

@@ -154,8 +154,8 @@ func (d *Driver) Exclusive() uint64 {
 // Now implements sqlstore.Driver: all servers are in one process, whose clock is theirs.
 func (d *Driver) Now() time.Time { return time.Now() }
 
-// TrimsBeside implements sqlstore.Driver: rows are deleted by who writes.
-func (d *Driver) TrimsBeside() bool { return false }
+// ConcurrentTrim implements sqlstore.Driver: rows are deleted by who writes.
+func (d *Driver) ConcurrentTrim() bool { return false }
 
 // Hints implements sqlstore.Driver. Writes of this driver need none: the store has them.
 // Those of others are told by who commits them.

@@ -60,14 +60,14 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 	return deleted, nil
 }
 
-// TrimsBeside implements sqlstore.Driver.
-func (d *Driver) TrimsBeside() bool { return true }
+// ConcurrentTrim implements sqlstore.Driver.
+func (d *Driver) ConcurrentTrim() bool { return true }
 
 // ChecksRows implements sqlstore.Driver: PostgreSQL has checksums of pages, and a warning is logged where they are off.
 func (d *Driver) ChecksRows() bool { return false }
 
-// Kept implements sqlstore.Writer: a server of its own keeps the files.
-func (*Driver) Kept() error { return nil }
+// Healthy implements sqlstore.Writer: a server of its own keeps the files.
+func (*Driver) Healthy() error { return nil }
 
 // CheckRows implements sqlstore.Driver.
 func (*Driver) CheckRows(context.Context, bool, func([]sqlstore.Row) error) error { return nil }

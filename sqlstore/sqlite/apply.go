@@ -84,7 +84,7 @@ func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time,
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = d.Kept()
+			err = d.Healthy()
 		}
 		if err == nil {
 			if err = d.commit(w, marker, out); err == nil {
@@ -107,7 +107,7 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	if err == nil {
 		d.written.Store(true)
 		d.wroteLog()
-		if err = d.Kept(); err == nil {
+		if err = d.Healthy(); err == nil {
 			return nil
 		}
 		// It may be in a file that nobody will find.
@@ -150,7 +150,7 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	if p == nil {
 		return nil, false, nil
 	}
-	if err := d.Kept(); err != nil {
+	if err := d.Healthy(); err != nil {
 		return nil, false, fmt.Errorf("resolving a batch: %w", err)
 	}
 	if err := w.exec(qRollback); err != nil && !isIdle(err) {

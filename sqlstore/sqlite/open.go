@@ -173,7 +173,7 @@ func (d *Driver) open(ctx context.Context) error {
 	if d.inode, err = d.file.Stat(); err != nil {
 		return err
 	}
-	if err := d.Kept(); err != nil {
+	if err := d.Healthy(); err != nil {
 		return err
 	}
 	if d.relaxed != nil {

@@ -2,7 +2,7 @@ package sqlite
 
 import "github.com/rowlock/rowlock/sqlstore"
 
-// A file goes back only while no server has it open: Kept notices another one in its place, and a start reads all anew.
+// A file goes back only while no server has it open: Healthy notices another one in its place, and a start reads all anew.
 
 // Returned implements sqlstore.Log.
 func (*Driver) Returned() int64 { return 0 }

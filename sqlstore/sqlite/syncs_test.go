@@ -155,7 +155,7 @@ func TestFailedSyncOfTheFile(t *testing.T) {
 	} else if !errors.Is(err, sqlstore.ErrUncertain) { // it was copied before it was acknowledged
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(2 * time.Minute); d.Kept() == nil; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); d.Healthy() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the log is not copied")
 		}
@@ -168,7 +168,7 @@ func TestFailedSyncOfTheFile(t *testing.T) {
 	if _, err := d.Trim(t.Context(), 1, 1); !errors.Is(err, sqlstore.ErrGone) {
 		t.Fatalf("trimming behind a sync that failed gave %v", err)
 	}
-	if err := d.Kept(); !errors.Is(err, sqlstore.ErrGone) {
+	if err := d.Healthy(); !errors.Is(err, sqlstore.ErrGone) {
 		t.Fatalf("the store is said to be kept: %v", err)
 	}
 	if row, err := d.Read(t.Context(), sqlstore.Key{Resource: "pods", Namespace: "default", Name: names[0]}, 0); err != nil || len(row.Value) != len(value) {

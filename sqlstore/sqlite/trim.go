@@ -27,8 +27,8 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	return int(n), nil
 }
 
-// TrimsBeside implements sqlstore.Driver: the file has one writer at a time.
-func (d *Driver) TrimsBeside() bool { return false }
+// ConcurrentTrim implements sqlstore.Driver: the file has one writer at a time.
+func (d *Driver) ConcurrentTrim() bool { return false }
 
 func trim(w *conn, to int64, limit int) (int64, error) {
 	b, err := bounds(w)

@@ -347,7 +347,7 @@ func (m *Memory) Now() time.Time { return time.Now() }
 
 func (m *Memory) Exclusive() uint64 { return 0 }
 
-func (m *Memory) TrimsBeside() bool { return false }
+func (m *Memory) ConcurrentTrim() bool { return false }
 
 // ReadAll implements sqlstore.Reader.
 func (m *Memory) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {

@@ -37,7 +37,7 @@ func TestGone(t *testing.T) {
 					_, err := d.Apply(t.Context(), []sqlstore.Txn{{Ops: []sqlstore.Op{op}}}, time.Now())
 					return err
 				}
-				if err := errors.Join(write("a"), d.Kept()); err != nil {
+				if err := errors.Join(write("a"), d.Healthy()); err != nil {
 					t.Fatal(err)
 				}
 				if err := take(path + suffix); err != nil {
@@ -48,7 +48,7 @@ func TestGone(t *testing.T) {
 						t.Errorf("a write: %v", err)
 					}
 				}
-				if err := d.Kept(); !errors.Is(err, sqlstore.ErrGone) {
+				if err := d.Healthy(); !errors.Is(err, sqlstore.ErrGone) {
 					t.Errorf("asked: %v", err)
 				}
 				if b, err := d.Bounds(t.Context()); err != nil || b.Head != 1 {
@@ -60,7 +60,7 @@ func TestGone(t *testing.T) {
 				if err := os.Rename(path+suffix+".away", path+suffix); err != nil {
 					t.Fatal(err)
 				}
-				if err := errors.Join(write("b"), d.Kept()); err != nil {
+				if err := errors.Join(write("b"), d.Healthy()); err != nil {
 					t.Errorf("put back: %v", err)
 				}
 			})

@@ -7,11 +7,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Kept implements sqlstore.Writer. What is written through open files to a database
+// Healthy implements sqlstore.Writer. What is written through open files to a database
 // that was deleted, renamed or replaced would be gone with the process, so it is asked
 // before each commit, and once more before a commit counts. It costs two calls of stat. A file that
 // may lack what was copied into it does not keep it either.
-func (d *Driver) Kept() error {
+func (d *Driver) Healthy() error {
 	if err := d.doubted(); err != nil {
 		return err
 	}
