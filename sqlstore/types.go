@@ -1,12 +1,10 @@
-// Package sqlstore keeps every object of a cluster as rows of one versioned
-// table in a SQL database.
+// Package sqlstore stores every object of a cluster as rows of one versioned table in a SQL database.
 //
-// It promises, whatever the driver: revisions are contiguous and rise in commit
-// order; an acknowledged write is durable; writes are compare-and-swap; the feed
-// brings each revision to each server exactly once and in order; an unknown
-// outcome is never guessed. Package storetest holds these promises as tests.
+// Whatever the driver, revisions are contiguous and rise in commit order; an acknowledged write is durable; writes
+// are compare-and-swap; the feed delivers each revision to each server exactly once and in order; an unknown
+// outcome is never guessed. Package storetest tests these properties.
 //
-// Goroutines: those of Store are started by Store.Run, which waits for them.
+// Goroutines: Store.Run starts those of Store, and waits for them.
 package sqlstore
 
 import (

@@ -1,9 +1,8 @@
-// Package archive moves the content of a store in and out of files: backups that
-// any driver can restore, and exports for people.
+// Package archive writes the content of a store to files and reads it back: backups that any driver can restore,
+// and exports for people.
 //
-// A backup is consistent at one revision, taken while servers write, and carries
-// a checksum; one that was cut short is recognised. It is gzip over lines of JSON:
-// a header, a line for each row, and a trailer.
+// A backup is consistent at one revision, is taken while servers write, and has a checksum, by which a truncated
+// file is recognized. It is gzip over lines of JSON: a header, a line for each row, and a trailer.
 package archive
 
 import (

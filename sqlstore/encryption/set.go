@@ -1,16 +1,14 @@
-// Package encryption turns values into what is stored, as an EncryptionConfiguration says.
+// Package encryption encrypts and decrypts stored values as an EncryptionConfiguration says.
 //
-// It promises: a value is stored as the first provider of its resource's rule seals it, and
-// opens with whichever provider sealed it; what is sealed is bound to its row, so that
-// rows that were swapped do not open; a file takes effect whole or not at all, and while a
-// changed file is bad the one before stays; secrets reach no log and no error.
+// The first provider of a resource's rule encrypts a value; whichever provider encrypted it decrypts it. A
+// ciphertext is bound to its row, so that swapped rows do not decrypt. A file takes effect as a whole or not at
+// all; while a changed file is invalid, the previous one stays in effect. Secrets reach no log and no error.
 //
-// What a value costs: some microseconds and some dozens of bytes; with KMS plugins see
-// package kms. Who may cause it: whoever may write or read the resource. A resource has
-// two series of metrics for each provider of its rule.
+// A value costs some microseconds and some dozens of bytes; see package kms for KMS plugins. Anybody who may write
+// or read the resource causes this cost. A resource has two series of metrics for each provider of its rule.
 //
-// Goroutines: Run is one, and owns those that watch KMS plugins and the file, and that end
-// connections of an older file. Open and Check ask several plugins at once and wait for them.
+// Goroutines: Run is one. It owns those that watch KMS plugins and the file, and those that close connections of
+// an older file. Open and Check ask several plugins concurrently and wait for them.
 package encryption
 
 import (

@@ -1,11 +1,9 @@
-// Package foreign is the contract of stores that other API servers filled: a kine
-// database, an etcd snapshot, a live etcd. A Source is read from, a Sink is
-// written to; what the keys and values mean is the business of server/transfer,
-// and nothing here decodes a value.
+// Package foreign defines access to stores that other API servers filled: a kine database, an etcd snapshot, a
+// live etcd. A Source is read, a Sink is written; server/transfer interprets keys and values, and nothing here
+// decodes a value.
 //
-// Both promise that memory stays flat: an implementation holds some pages of
-// entries, never the whole store. Neither starts a goroutine that outlives Close,
-// Commit or Abort. None of them logs; Describe and errors carry no credentials.
+// Implementations hold some pages of entries in memory, never the whole store. They start no goroutine that
+// outlives Close, Commit or Abort, and write no log; Describe and errors contain no credentials.
 package foreign
 
 import (

@@ -1,4 +1,3 @@
-// Package lockfile has one process at a time hold a file of a name.
-//
-// It promises: what a process took is free again when it ends, however it ends.
+// Package lockfile lets one process at a time hold a named file. The file is free again when the process ends,
+// however it ends.
 package lockfile

@@ -1,12 +1,10 @@
-// Package memory is the store's driver for databases that live in this process alone.
+// Package memory is the driver of databases in this process's memory. It writes nothing to disk.
 //
-// It promises what sqlstore.Driver asks, but for what outlives the process: nothing is
-// written anywhere. A Database may be opened by several servers. What it holds is a
-// tree that never changes: a commit makes a new one, which shares with the old one all that
-// it did not touch. So a read sees one state and waits for nobody, and Clone and Snapshot
-// cost the same however much there is.
+// Several servers may open one Database. Its content is an immutable tree: a commit makes a new tree that shares
+// all unchanged parts with the old one. A read therefore sees one state and waits for nobody, and the cost of
+// Clone and Snapshot does not depend on the size.
 //
-// Goroutines: none. What a commit has to tell other servers, its writer tells them.
+// Goroutines: none. The writer of a commit notifies the other servers.
 package memory
 
 import (

@@ -1,11 +1,10 @@
-// Package pack puts the past states of one object into few bytes, as text that plain SQL
-// can unfold.
+// Package pack stores the past states of one object in few bytes, as text that plain SQL can unpack, and holds the
+// algorithms by which the SQL drivers read and pack history.
 //
-// It promises that what comes out is what went in, byte for byte, and that a pack that was
-// damaged is noticed by whoever reads any of its rows. A pack holds consecutive rows of one life of
-// an object: each row ends where the next begins, and only the last can be a delete. Every row
-// is told by what differs from the first one, so that none needs others to be unfolded. What
-// is no JSON, as encrypted values are, is kept whole.
+// It returns each value byte for byte, and any read of a damaged pack fails. A pack holds consecutive rows of one
+// life of an object: each row ends where the next begins, and only the last can be a delete. Each row is stored as
+// its difference from the first one, so that reading it needs no other row. A value that is not JSON, such as an
+// encrypted one, is stored whole.
 package pack
 
 import (

@@ -1,12 +1,10 @@
-// Package postgres keeps the store in PostgreSQL 13 or newer.
+// Package postgres is the driver of PostgreSQL 13 or newer.
 //
-// It promises what sqlstore.Driver asks, with revisions handed out under the row
-// lock of kv_meta's counter, so that several servers share one database. Passwords
-// are taken from the URL, PG* variables or the password file and never appear in
-// an error.
+// Revisions are allocated under the row lock of kv_meta's counter, so that several servers share one database.
+// Passwords come from the URL, PG* variables or the password file, and never appear in an error.
 //
-// Goroutines: the listener, the notifier and the watcher of other hosts of Hints, which end with its context;
-// the heartbeat of each lead, which ends with the lead; who flushes relaxed commits. Close waits for all.
+// Goroutines: the listener, the notifier and the watcher of other hosts of Hints, which end with its context; the
+// heartbeat of each lead, which ends with the lead; the one that flushes relaxed commits. Close waits for all.
 package postgres
 
 import (

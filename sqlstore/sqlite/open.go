@@ -1,15 +1,14 @@
-// Package sqlite is the store's driver for one SQLite file.
+// Package sqlite is the driver of one SQLite file.
 //
-// It promises what sqlstore.Driver asks: WAL with synchronous=FULL, so that what
-// was acknowledged survives a crash of process or machine; one writer connection
-// with immediate transactions; readers that never wait for the writer. Several
-// processes on one machine may use a file together.
+// It uses WAL with synchronous=FULL, so that acknowledged writes survive a crash of the process or the machine;
+// one writer connection with immediate transactions; and readers that never wait for the writer. Several processes
+// of one machine may use a file together.
 //
-// Where the operator asks for it, commits of some resources are acknowledged before the disk has them:
-// see Config.Relaxed and docs/durability.md.
+// If the operator asks for it, commits of some resources are acknowledged before they are on disk: see
+// Config.Relaxed and docs/durability.md.
 //
-// Goroutines: the checkpointer and who syncs after relaxed commits, ended by Close; one for each Hints call, ended by
-// its context or Close.
+// Goroutines: the checkpointer, and the one that syncs after relaxed commits, which Close ends; one for each Hints
+// call, which its context or Close ends.
 package sqlite
 
 import (

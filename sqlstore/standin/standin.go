@@ -1,18 +1,16 @@
-// Package standin is what runs where a kube-apiserver expects an etcd: a process that
-// keeps the folder of a database and tells API servers on its machine where that is. The
-// servers open the file themselves, several at once, so nothing of theirs passes through
-// this process.
+// Package standin runs where a kube-apiserver expects an etcd: a process that owns the folder of a database and
+// tells API servers on its machine where the folder is. The servers open the file themselves, several at a time;
+// their data does not pass through this process.
 //
-// It promises: one process a folder; the folder survives the process unless it was a
-// temporary one; a folder that an etcd wrote is refused; who asks over the network, and
-// not from this machine, or by a name that is not this process's, learns nothing but that it is
-// well; API servers take no folder but one of their own user; the end is at once, whoever is
+// A folder has one process at a time, and survives it unless it is temporary. A folder of an etcd is refused. A
+// request from the network, or by a name that is not this process's, gets the answer that it is healthy and
+// nothing else. API servers accept only a folder of their own user. The process stops at once, whoever is
 // connected.
 //
-// It uses the standard library alone, so that the program made of it stays small.
+// It uses the standard library alone, so that the program cmd/etcd stays small.
 //
-// Goroutines: one for each listener, ended by Close; those of net/http for each
-// connection, at most maxConns of them, ended by Close too.
+// Goroutines: one for each listener, which Close ends; those of net/http for each connection, at most maxConns,
+// which Close ends too.
 package standin
 
 import (

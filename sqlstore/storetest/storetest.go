@@ -1,6 +1,5 @@
-// Package storetest holds the promises of sqlstore as tests that every driver
-// passes: conformance, a model that random histories are compared with, watch
-// properties, crashes, and benchmarks. Only tests import it.
+// Package storetest has the tests that every driver passes: conformance, a model that random histories are
+// compared with, properties of watches, crashes, and benchmarks. Only tests import it.
 package storetest
 
 import (

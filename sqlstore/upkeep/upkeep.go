@@ -1,6 +1,5 @@
-// Package upkeep is what an operator does to a store besides serving it: look at
-// it, compact it, check it. It knows the Driver contract and no dialect, and
-// works beside running servers.
+// Package upkeep holds the work of operators on a store besides serving it: status, compaction, checks, repair and
+// rewriting. It uses the Driver interface only, and runs while servers use the database.
 package upkeep
 
 import (

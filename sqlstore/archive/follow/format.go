@@ -1,16 +1,14 @@
-// Package follow keeps a backup in a folder in step with a database: bases, which are
-// backups of package archive, and between them a log of every commit.
+// Package follow keeps a folder of backups up to date with a database: bases, which are backups of package
+// archive, and between them a log of every commit.
 //
-// It promises: what was committed is in the folder, on the disk, within a second, as
-// long as both can be reached; a process that is killed at any instant leaves a folder
-// from which everything up to its last group of commits can be restored, and which the
-// next process goes on with, without a gap and without anything twice; a byte that
-// changed, a part that is missing, and parts in another order are noticed by who reads.
-// Where commits could not be followed in time, there is a gap, which is said.
+// Each commit is in the folder, on disk, within a second, as long as both are reachable. A process that is killed
+// at any instant leaves a folder from which everything up to its last group of commits can be restored, and which
+// the next process continues without a gap or a duplicate. A reader notices changed bytes, missing parts and parts
+// in another order. If commits could not be followed in time, the folder has a gap, which is reported.
 //
-// docs/backup.md describes the files for who wants to write another reader.
+// docs/backup.md describes the files for authors of other readers.
 //
-// Goroutines: Follower.Run has one beside itself while a base is taken, and waits for it.
+// Goroutines: Follower.Run starts one while a base is taken, and waits for it.
 package follow
 
 import (

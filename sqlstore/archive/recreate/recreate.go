@@ -1,5 +1,5 @@
-// Package recreate takes from an object what would be wrong, or refused, where it is made
-// anew: in another cluster, or beside an object of other UID.
+// Package recreate removes fields from an object that would be wrong, or refused, when it is created again: in
+// another cluster, or with another UID.
 package recreate
 
 // filled are the fields of the metadata that a server fills in, and that stand in

@@ -1,8 +1,8 @@
-// Package keys seals bytes with secrets that are at hand.
+// Package keys encrypts bytes with secrets from a configuration.
 //
-// It promises: what was sealed opens with the same secret and the same binding, whole and
-// unchanged, or not at all; sealing the same twice never gives the same bytes; no error
-// says anything of what was sealed or of a secret. A Key may be used by many goroutines.
+// A ciphertext decrypts only with the same secret and the same binding, whole and unchanged. Encrypting a text
+// twice gives different bytes. No error reveals anything of a text or a secret. A Key may be used by many
+// goroutines.
 package keys
 
 import (

@@ -1,18 +1,16 @@
-// Package kms seals values with data keys that a key management service guards: a plugin
-// that is reached over a unix socket, in version 2 of its protocol or in version 1.
+// Package kms encrypts values with data keys that a key management service guards: a plugin on a unix socket, by
+// version 2 or version 1 of its protocol.
 //
-// It promises: a data key is stored only as the plugin encrypted it, and in memory only
-// here; what a plugin answers is believed as far as it was looked at, and bounded in bytes
-// and in time; a plugin that hangs costs those who use it its timeout, and while it is
-// known to be silent not even that.
+// A data key is stored only as the plugin encrypted it, and its plain text is only in this process's memory.
+// Answers of a plugin are checked, and bounded in bytes and time. A plugin that hangs costs its callers its
+// timeout, and nothing once it is known to be silent.
 //
-// Who causes calls, and how many: each provider has at most 32 under way. Version 2 asks
-// for its status once a minute, or every ten seconds while it fails, and for a new data key
-// when the plugin names another key; a read asks when its data key is not in memory, once
-// for all who read at the time. Version 1 asks for each write, and for each data key
-// that is not in memory. Checks of health ask at most every 20 seconds, or 3 while they fail.
+// Calls: each provider has at most 32 in flight. Version 2 requests the status once a minute, or every ten seconds
+// while it fails, and a new data key when the plugin names another key; a read causes a request if its data key is
+// not in memory, one for all concurrent readers. Version 1 causes a request for each write, and for each data key
+// that is not in memory. Health checks cause one at most every 20 seconds, or 3 while they fail.
 //
-// Goroutines: those of the connection, which Close ends; V2.Run is one, of who calls it.
+// Goroutines: those of the connection, which Close ends. V2.Run is called in one of its caller's.
 package kms
 
 import (

@@ -1,14 +1,10 @@
-// Package etcd reads and writes what etcd keeps: snapshot files of its version 3
-// backend, and, for reading, a live etcd by its gRPC API.
+// Package etcd reads and writes snapshot files of etcd 3, and reads a live etcd by its gRPC API.
 //
-// It promises that a file of others is data and nothing else: each number in it is
-// checked before it is followed (pages.go), a fault while it is read is an error, and
-// what it can cost is bounded, by foreign.MaxKey and foreign.MaxValue for each record
-// and by a bound on the keys of all. What it writes is a file as `etcdctl snapshot save`
-// of etcd 3.5 would have left it, with one record for each key.
+// A file is not trusted: each number in it is checked before it is followed (pages.go), a fault while it is read
+// is an error, and its cost is bounded, by foreign.MaxKey and foreign.MaxValue for each record and by a bound on
+// all keys together. It writes files as `etcdctl snapshot save` of etcd 3.5 would, with one record for each key.
 //
-// It starts no goroutine of its own; those of the connection to a live etcd end with
-// Close.
+// It starts no goroutine of its own; those of the connection to a live etcd end with Close.
 package etcd
 
 import (

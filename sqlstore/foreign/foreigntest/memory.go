@@ -1,5 +1,5 @@
-// Package foreigntest has a foreign store that lives in memory, for tests of what
-// reads from a foreign.Source or writes to a foreign.Sink.
+// Package foreigntest has a foreign store in memory, for tests of code that reads a foreign.Source or writes a
+// foreign.Sink.
 package foreigntest
 
 import (

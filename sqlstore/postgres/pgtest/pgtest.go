@@ -1,10 +1,7 @@
 //go:build unix
 
-// Package pgtest starts a PostgreSQL server of its own from the installed
-// binaries, for tests. PostgreSQL refuses to run as root, so root's tests run it
-// as the user "postgres".
-//
-// Whoever calls Start owns the process and must Stop it.
+// Package pgtest starts a PostgreSQL server from the installed binaries, for tests. PostgreSQL refuses to run as
+// root, so tests of root run it as the user "postgres". The caller of Start must call Stop.
 package pgtest
 
 import (

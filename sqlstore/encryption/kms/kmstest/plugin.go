@@ -1,5 +1,5 @@
-// Package kmstest is a KMS plugin for tests, which speaks both versions of the protocol
-// over a unix socket, and which hangs, fails and lies when it is told to.
+// Package kmstest is a KMS plugin for tests. It serves both versions of the protocol on a unix socket, and hangs,
+// fails and lies on request.
 //
 // Goroutines: those of its gRPC servers, which end with the test that started them.
 package kmstest

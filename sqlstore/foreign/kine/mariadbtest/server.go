@@ -1,9 +1,7 @@
 //go:build unix
 
-// Package mariadbtest starts a MariaDB server of its own from the installed binaries, for
-// tests. MariaDB refuses to run as root, so root's tests run it as the user "mysql".
-//
-// Whoever calls Start owns the process and must Stop it.
+// Package mariadbtest starts a MariaDB server from the installed binaries, for tests. MariaDB refuses to run as
+// root, so tests of root run it as the user "mysql". The caller of Start must call Stop.
 package mariadbtest
 
 import (
