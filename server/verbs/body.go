@@ -37,13 +37,12 @@ func (h *Handler) Body(c *Call) ([]byte, error) {
 	return body, unread(err)
 }
 
-// arrived is a body that lies in memory, of which no copy has to be made: package conns waits for
-// short ones before it calls handlers.
+// arrived is a body that is in memory and needs no copy: package h2 waits for short ones before it calls handlers.
 type arrived interface {
 	Whole(limit int64) (body []byte, ok bool)
 }
 
-// unread is what a client is told of a body that it did not send as it had said.
+// unread is the error for a body that the client did not send as announced.
 func unread(err error) error {
 	var tooLarge *http.MaxBytesError
 	if err == nil || errors.As(err, &tooLarge) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
@@ -62,9 +61,9 @@ func readAll(body io.Reader, n int64) ([]byte, error) {
 	return buf, err
 }
 
-// ReadPost reads a POST for a Special: its body into obj, a new object of kind gvk, and its options. It
-// warns of or refuses unknown and duplicate fields, and whatever the answer cannot be
-// given in. fill sets the defaults of an object that is none of the resource of the request.
+// ReadPost reads a POST for a Special: its body into obj, a new object of kind gvk, and its options. It warns of or refuses
+// unknown and duplicate fields, and refuses forms that the answer cannot have. fill sets the defaults of an object of another
+// kind than the resource of the request.
 func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, fill ...func()) (*metav1.CreateOptions, error) {
 	if _, err := h.Answers.Negotiate(&c.Request); err != nil {
 		return nil, err
@@ -72,8 +71,7 @@ func (h *Handler) ReadPost(c *Call, gvk schema.GroupVersionKind, obj runtime.Obj
 	return h.readCreate(c, gvk, obj, fill...)
 }
 
-// readCreate looks at what a POST consists of, in the order in which a stock server
-// finds fault with it.
+// readCreate reads the parts of a POST, and reports errors in the order of a stock server.
 func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.Object, fill ...func()) (*metav1.CreateOptions, error) {
 	from, err := h.bodyCodec(c)
 	if err != nil {
@@ -90,8 +88,7 @@ func (h *Handler) readCreate(c *Call, gvk schema.GroupVersionKind, obj runtime.O
 	return options, h.decode(c, from, body, gvk, obj, strictness(options.FieldValidation), fill...)
 }
 
-// readUpdate reads what a PUT consists of, in the order in which a stock server finds
-// fault with it, which is another one than that of a POST.
+// readUpdate reads the parts of a PUT, and reports errors in the order of a stock server, which differs from that of a POST.
 func (h *Handler) readUpdate(c *Call) (codecs.Codec, []byte, *metav1.UpdateOptions, error) {
 	body, err := h.Body(c)
 	if err != nil {
@@ -105,7 +102,7 @@ func (h *Handler) readUpdate(c *Call) (codecs.Codec, []byte, *metav1.UpdateOptio
 	return from, body, options, err
 }
 
-// bodyCodec is the form that a body which holds an object says it is in.
+// bodyCodec is the codec of the Content-Type of a body that holds an object.
 func (h *Handler) bodyCodec(c *Call) (codecs.Codec, error) {
 	mediaType, err := codecs.BodyType(c.R.Header.Get("Content-Type"), h.Answers.BodyTypes(&c.Request))
 	return h.Answers.Forms.Codec(mediaType), err
@@ -130,14 +127,14 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 	for _, fill := range fill {
 		fill()
 	}
-	if a := c.Scope.Audit; a != nil && c.Info.Verb != "patch" { // of which the event has the patch
+	if a := c.Scope.Audit; a != nil && c.Info.Verb != "patch" { // whose event has the patch
 		a.RequestObject(recorded(c, gvk, obj))
 	}
 	return nil
 }
 
-// recorded is an object that a client sent, as the audit event has it: with its defaults, in the
-// version in which it was sent. It is made only where the event holds it.
+// recorded is the object of a client for the audit event: with its defaults, in the version of the request. It is made only if
+// the event has it.
 func recorded(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) runtime.Object {
 	sent, ok := obj.(kinds.Object)
 	if !ok || !c.Scope.Audit.WantsRequest() || gvk != c.Resource.GVK() || c.Resource.Storage == nil || c.Resource.Storage.Default == nil {
@@ -145,7 +142,7 @@ func recorded(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) runtime.
 	}
 	full, err := writes.Incoming(c.Resource, sent.DeepCopyObject().(kinds.Object))
 	if err != nil {
-		return obj // the write will fail, too
+		return obj // the write will fail too
 	}
 	if full, err = c.Resource.ToServed(full); err != nil {
 		return obj
@@ -164,7 +161,7 @@ func (h *Handler) warn(c *Call, problems []string) {
 	}
 }
 
-// Send answers with an object that is no stored item.
+// Send answers with an object that is not stored.
 func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {

@@ -25,13 +25,13 @@ type Call struct {
 	Info *request.Info
 	User *authx.Identity
 
-	held int64 // what the call's body may take of the handler's gate, until Release
+	held int64 // the call's room at the handler's gate, until Release
 }
 
 // form is the negotiated form of an answer.
 type form = codecs.Form
 
-// place is where an object of the request's namespace is, seen as the request sees it.
+// place is the place of an object in the request's namespace, in the version of the request.
 func (c *Call) place(name string) objects.Place {
 	p := objects.Place{Resource: c.Resource, Name: name}
 	if c.Sub != nil {
@@ -43,11 +43,10 @@ func (c *Call) place(name string) objects.Place {
 	return p
 }
 
-// Permit is what the request is allowed.
+// Permit is the permit of the request.
 func (c *Call) Permit() permits.Permit { return c.Scope.Permit }
 
-// Write is the write that a request asks for, with its options, the field manager that
-// it names, and its dryRun parameter.
+// Write is the write of a request, with its options, its field manager and its dryRun parameter.
 func (c *Call) Write(options runtime.Object, manager string, dryRun []string) *writes.Request {
 	return &writes.Request{
 		Resource: c.Resource, Sub: c.Sub, Namespace: c.Info.Namespace, Name: c.Info.Name,
@@ -58,11 +57,10 @@ func (c *Call) Write(options runtime.Object, manager string, dryRun []string) *w
 	}
 }
 
-// Manager is the field manager of a request that names one, or none.
+// Manager is the field manager of a request; asked is the parameter, which may be empty.
 func (c *Call) Manager(asked string) string { return managerOf(c, asked) }
 
-// MatchNamespace checks that an object sent with c is of the namespace of its path, and
-// fills the namespace in.
+// MatchNamespace checks that an object of the request is in the namespace of the path, and sets its namespace.
 func (c *Call) MatchNamespace(obj metav1.Object) error {
 	return writes.MatchNamespace(c.Write(nil, "", nil), obj)
 }
@@ -72,13 +70,12 @@ func (c *Call) deleting(options *metav1.DeleteOptions) *writes.Request {
 	return c.Write(options, "", options.DryRun)
 }
 
-// On is the write of another object while c is answered, such as the budget that an
-// eviction draws on, by a field manager of the server. It has the permit of c, which must
-// cover what is done then. sub is "" for the object itself.
+// On is the write of another object for the same request, such as the budget of an eviction, by a field manager of the server.
+// It has the permit of c, which must cover the write. sub is "" for the object itself.
 func (c *Call) On(r *kinds.Resource, sub, namespace, name, manager string) *writes.Request {
 	req := c.Write(nil, manager, nil)
 	req.Resource, req.Sub, req.Namespace, req.Name = r, r.Sub(sub), namespace, name
-	// The client is told nothing of it.
+	// Its warnings and annotations are not for the client.
 	req.Warn, req.Annotate, req.Recorded = func(string) {}, func(string, string) {}, false
 	return req
 }
@@ -118,18 +115,18 @@ func (h *Handler) liveSize(c *Call) int {
 	return it.Size()
 }
 
-// heavyTurn is for how long who was let in by the gate keeps the others from the processors. Who takes longer mostly
-// waits for somebody else, such as a webhook.
+// heavyTurn is for how long a call that has passed the gate counts as running. A call that takes longer mostly waits, for a
+// webhook for example.
 const heavyTurn = 2 * time.Second
 
-// NewGate lets heavy bodies in: as many as there is room for, and no more at once than half
-// of the processors, so that the other half is left to whoever has light ones. Users take
-// turns, so what one sends makes another wait for one of them and not for all.
+// NewGate makes the gate for heavy bodies. It admits as many as there is room for, and at most half as many at once as there
+// are processors, which leaves the other half to light ones. Users take turns, so a user waits for one body of another and not
+// for all.
 func NewGate() *fair.Gate {
 	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Room: budget.Together, Share: budget.Share, Free: budget.Small})
 }
 
-// hold reserves room at the gate for a call, in place of what the call has already; it waits for its turn.
+// hold waits for its turn, and reserves room at the gate for a call, in place of the room that the call has.
 func (h *Handler) hold(c *Call, weight int64) error {
 	if weight <= c.held {
 		return nil

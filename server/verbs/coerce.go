@@ -10,14 +10,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// coercing is a codec that leaves in objects of a custom resource what its schema
-// knows; the rest counts among the problems.
+// coercing is a codec that drops from objects of a custom resource what its schema does not know, and reports it.
 type coercing struct {
 	codecs.Codec
 	r *kinds.Resource
 }
 
-// coerced is how bodies of objects of r are read.
+// coerced returns the codec for bodies of objects of r.
 func coerced(from codecs.Codec, r *kinds.Resource) codecs.Codec {
 	if r.HasGoType() {
 		return from

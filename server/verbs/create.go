@@ -32,8 +32,8 @@ func (h *Handler) create(c *Call) error {
 	return h.answer(c, form, http.StatusCreated, out)
 }
 
-// answer sends what a write stored or, for a dry run, would have stored; or an object that is gone since
-// an update took away its last finalizer.
+// answer sends the object that a write stored or, in a dry run, would have stored; or the object that an update deleted by
+// removing its last finalizer.
 func (h *Handler) answer(c *Call, form form, code int, out *writes.Outcome) error {
 	if out.Item != nil {
 		return h.Answers.Item(&c.Request, form, code, out.Item)

@@ -51,7 +51,7 @@ func (h *Handler) delete(c *Call) error {
 	return h.answer(c, form, code, out)
 }
 
-// deletedStatus is the answer for kinds that do not return what was deleted.
+// deletedStatus is the answer for kinds that do not return the deleted object.
 func deletedStatus(c *Call, out *writes.Outcome) *metav1.Status {
 	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
 	if out.Object == nil {
@@ -65,8 +65,7 @@ func deletedStatus(c *Call, out *writes.Outcome) *metav1.Status {
 	return st
 }
 
-// deleteOptions reads the options from the body, or without one from the query. A
-// dry run that the query asks for is one with any body.
+// deleteOptions reads the options from the body or, without a body, from the query. dryRun in the query counts with any body.
 func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 	body, err := h.Body(c)
 	if err != nil {
@@ -119,8 +118,7 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	return o, nil
 }
 
-// noOptions refuses a body of another kind. Clients may send the options of any group
-// they know.
+// noOptions refuses a body of another kind. Clients may send options in any group.
 func noOptions(gvk schema.GroupVersionKind) error {
 	switch gvk.Kind {
 	case "", "DeleteOptions":
@@ -135,7 +133,7 @@ func noOptions(gvk schema.GroupVersionKind) error {
 		gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
 }
 
-// unsafeDelete is the feature gate of deletes of what cannot be read.
+// unsafeDelete is the feature gate for deletes of objects that cannot be read.
 const unsafeDelete = "AllowUnsafeMalformedObjectDeletion"
 
 func ignoresReadErrors(o *metav1.DeleteOptions) bool {
@@ -143,8 +141,7 @@ func ignoresReadErrors(o *metav1.DeleteOptions) bool {
 	return v != nil && *v
 }
 
-// mayDeleteUnread asks whether the user may delete what cannot be read. Without such
-// a wish there is no permit for it.
+// mayDeleteUnread returns the permit to delete an object that cannot be read, if the request wants that and the user may.
 func (h *Handler) mayDeleteUnread(c *Call, req *writes.Request, o *metav1.DeleteOptions) (permits.Permit, error) {
 	if !ignoresReadErrors(o) {
 		return permits.Permit{}, nil
@@ -153,7 +150,7 @@ func (h *Handler) mayDeleteUnread(c *Call, req *writes.Request, o *metav1.Delete
 	return h.Writes.AskUnread(c.Context(), req)
 }
 
-// noUnreadCollections refuses to delete unread objects by the dozen.
+// noUnreadCollections refuses to delete collections with objects that cannot be read.
 func noUnreadCollections(o *metav1.DeleteOptions) error {
 	if !ignoresReadErrors(o) {
 		return nil

@@ -6,8 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server/writes"
 )
 
-// deleteCollection deletes what a list with the same parameters finds, one object
-// after the other, and answers with the list as it was.
+// deleteCollection deletes the objects of a list with the same parameters, one after the other, and answers with the list.
 func (h *Handler) deleteCollection(c *Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
@@ -48,6 +47,6 @@ func (h *Handler) deleteCollection(c *Call) error {
 	return h.Answers.Page(&c.Request, form, p)
 }
 
-// wholeCollection is a limit that no collection reaches: stock servers delete in
-// pages, so a version that is asked for means what it means to a list with a limit.
+// wholeCollection is a limit that no collection reaches: stock servers delete in pages, so resourceVersion means the same as in
+// a list with a limit.
 const wholeCollection = 1 << 40

@@ -28,7 +28,7 @@ func (h *Handler) get(c *Call) error {
 	return h.Answers.Item(&c.Request, form, http.StatusOK, it)
 }
 
-// noExport refuses a parameter that is long gone, but was once relied upon.
+// noExport refuses a parameter that was removed long ago.
 func noExport(q url.Values) error {
 	if b := boolParam(q, "export"); b != nil && *b {
 		return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")

@@ -1,15 +1,14 @@
 // Package verbs serves requests for resources, one file a verb.
 //
-//	handler.go       the handler and what it is made of
+//	handler.go       the handler and its parts
 //	route.go         from a path and a method to a resource and a verb
-//	call.go          a request on its way, and the write that it asks for
+//	call.go          a request after routing, and its write
 //	body.go          bodies: read, weighed, decoded; coerce.go for custom resources
 //	options.go       the parameters of writes
 //	get.go list.go (with the parameters that watches share) watch.go create.go update.go patch.go delete.go deletecollection.go scale.go
 //
-// A verb reads and checks what the request says, has package objects read, package writes
-// write or package watches watch, and package answers send what came of it. It returns an
-// error only if nothing has been sent; package status alone makes a Status of that.
+// A verb reads and checks the request, calls package objects to read, package writes to write or package watches to watch, and
+// package answers to send the result. It returns an error only if nothing has been sent; package status makes the Status.
 package verbs
 
 import (
@@ -31,14 +30,14 @@ import (
 // the first request. Requests carry a request.Scope in their context.
 type Handler struct {
 	Catalogue *kinds.Catalogue
-	// Follow brings the catalogue up to date with what the cache knows; nil: it never changes.
+	// Follow updates the catalogue from the cache; nil: it never changes.
 	Follow func()
-	// Objects is all that verbs see of what is stored.
+	// Objects reads stored objects.
 	Objects *objects.Store
-	// Answers writes what is read, and says what is served.
+	// Answers writes answers, and has the served forms.
 	Answers *answers.Answers
 
-	// Writes changes what is stored.
+	// Writes changes stored objects.
 	Writes *writes.Writer
 	// Watches serves watches.
 	Watches *watches.Server
@@ -46,12 +45,11 @@ type Handler struct {
 	Feature func(string) bool  // whether a feature gate is on; nil: none is
 	Special map[string]Special // by "pods/binding", "tokenreviews.authentication.k8s.io"
 	MaxBody int64              // bytes of a request body; 0: 3 MiB
-	Gate    *fair.Gate         // lets heavy bodies in; nil: it is open
+	Gate    *fair.Gate         // for heavy bodies; nil: no bound
 }
 
-// Special serves what is no ordinary object: virtual resources, known by
-// "plural.group", and subresources of their own kind, by "plural.group/name".
-// Whatever the method, the catalogue has been asked whether it is allowed.
+// Special serves requests that are not for stored objects: virtual resources, by "plural.group", and subresources of their own
+// kind, by "plural.group/name". The handler has checked that the catalogue allows the method.
 type Special func(h *Handler, c *Call) error
 
 // ServeHTTP routes a request for a resource to its verb and writes the answer.
@@ -94,7 +92,7 @@ func (h *Handler) serve(c *Call) error {
 	return err
 }
 
-// endSpan ends the span of a verb, or has that done at the end of the answer.
+// endSpan ends the span of a verb, at the end of the answer if that outlives the handler.
 func endSpan(s *request.Scope, span tracing.Span) {
 	if s.Outlives() {
 		s.AtEnd(span.End)
@@ -103,12 +101,12 @@ func endSpan(s *request.Scope, span tracing.Span) {
 	span.End()
 }
 
-// spanNames are those of the part of a trace that a verb is.
+// spanNames are the names of the spans of verbs.
 var spanNames = map[string]string{
 	"get": "Get", "list": "List", "watch": "Watch", "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete", "deletecollection": "DeleteCollection",
 }
 
-// perform does what a request asks for.
+// perform calls the verb.
 func (h *Handler) perform(c *Call, verb string) error {
 	if verb == "watch" && c.Sub == nil && !has(c.Resource, "watch") {
 		return h.refuseWatch(c)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// known says whether a stock server has a type for a kind, of whatever use, and makes an object
-// of it if this server has one, too. A body of such a kind is decoded before it is refused.
+// known says whether a stock server has a type for a kind, and makes an object of it if this server has one too. A body of such
+// a kind is decoded before it is refused.
 func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
 	if r := h.Catalogue.LookupKind(k); r != nil && r.HasGoType() {
 		return r.New(), true
@@ -35,8 +35,8 @@ func (h *Handler) known(k schema.GroupVersionKind) (runtime.Object, bool) {
 	return nil, h.Catalogue.LookupKind(k) != nil || h.Catalogue.Retired(k)
 }
 
-// universal makes an object of a kind that is the same wherever it is known: some are known in
-// any version, whether there is such a one or not, options and events in those that have kinds.
+// universal makes an object of a kind that is the same in every group: some are known in any version, even one that does not
+// exist, and options and events in versions that have kinds.
 func (h *Handler) universal(k schema.GroupVersionKind) (runtime.Object, bool) {
 	switch k.Kind {
 	case "Status":
@@ -72,8 +72,7 @@ func (h *Handler) universal(k schema.GroupVersionKind) (runtime.Object, bool) {
 	return nil, false
 }
 
-// incidental makes an object of a kind that no resource is of: bodies and options of subresources,
-// and what is left of former uses.
+// incidental makes an object of a kind without a resource: bodies and options of subresources, and obsolete kinds.
 func incidental(k schema.GroupVersionKind) runtime.Object {
 	switch k.GroupVersion() {
 	case corev1.SchemeGroupVersion:

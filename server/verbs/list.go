@@ -49,8 +49,8 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 	if o.FieldSelector, err = c.Info.Fields(); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	// Paths below /watch/ are watched whatever the query says, but what the options
-	// are checked as, and default to, is for the query alone to say.
+	// Paths below /watch/ are watches whatever the query says, but only the query decides how options are checked and which
+	// defaults they have.
 	o.Watch = watch && (v1.Watch || !c.Info.WatchPrefix)
 	o.AllowWatchBookmarks = v1.AllowWatchBookmarks
 	o.ResourceVersion, o.ResourceVersionMatch = v1.ResourceVersion, v1.ResourceVersionMatch
@@ -68,8 +68,7 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 	return o, nil
 }
 
-// ReadList reads and checks the parameters of a list that a Special answers, but not its
-// selectors.
+// ReadList reads and checks the parameters of a list for a Special, without its selectors.
 func (h *Handler) ReadList(c *Call) (*objects.ListOptions, error) {
 	return parseList(c, false, h.Feature)
 }
@@ -94,7 +93,7 @@ func readSelectors(c *Call, o *objects.ListOptions) error {
 	}
 	o.Filter = cache.NewFilter(o.LabelSelector, terms)
 	o.LookCloser(c.Resource)
-	o.LabelSelector = nil // it may be of megabytes, and a watch lasts
+	o.LabelSelector = nil // it may have megabytes, and a watch lasts
 	c.Info.Release()
 	return nil
 }
@@ -125,11 +124,9 @@ func fieldIndex(r *kinds.Resource, label string) (int, error) {
 	return 0, fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 }
 
-// A namespace that was deleted and made again may be somebody else's. Rights in it are none to
-// what was in the earlier one: for that it takes the right in all namespaces.
-
-// Everywhere asks whether the user may do with objects of a resource in all namespaces, or with
-// those of one name, what the request wants in one.
+// Everywhere says whether the user may do in all namespaces, with objects of a resource or with those of one name, what the
+// request does in one. A namespace that was deleted and created again may belong to another user, so rights in it do not cover
+// objects of the earlier one, but rights in all namespaces do.
 func (h *Handler) Everywhere(c *Call, r *kinds.Resource, verb, name string) (bool, error) {
 	if h.Writes == nil || h.Writes.Authorizer == nil {
 		return false, nil
@@ -148,12 +145,11 @@ func (h *Handler) everywhere(c *Call) (bool, error) {
 	return h.Everywhere(c, c.Resource, c.Info.Verb, permit.Only())
 }
 
-// ofThisNamespace refuses a watch that begins in an earlier namespace of the same name, as one
-// from a revision that is gone: events tell what was there.
+// ofThisNamespace refuses a watch that begins in an earlier namespace of the same name, as if its revision were gone.
 func (h *Handler) ofThisNamespace(c *Call, o *objects.ListOptions) error {
 	revision, err := o.Revision(false)
 	if err != nil || revision == 0 || o.InitialEvents() || revision >= h.Objects.NamespaceMade(o.Namespace) {
-		return nil // what is wrong with a revision is told where it is used
+		return nil // the error of a revision is reported where it is used
 	}
 	may, err := h.everywhere(c)
 	if err == nil && !may {

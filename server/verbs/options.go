@@ -24,7 +24,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// dryRun reads the parameter; without a value it asks for nothing.
+// dryRun reads the parameter dryRun; an empty value means none.
 func dryRun(q url.Values) []string {
 	var out []string
 	for _, v := range q["dryRun"] {
@@ -59,8 +59,7 @@ func patchOptions(c *Call, patchType string) (*metav1.PatchOptions, error) {
 	return o, invalidOptions("PatchOptions", validation.ValidatePatchOptions(o, types.PatchType(patchType)))
 }
 
-// boolParam reads an optional boolean the way a stock server converts it: there
-// is true, unless it says "false" or "0".
+// boolParam reads an optional boolean as a stock server does: true if it is present, unless it is "false" or "0".
 func boolParam(q url.Values, name string) *bool {
 	v, ok := q[name]
 	if !ok || len(v) == 0 {
@@ -70,8 +69,7 @@ func boolParam(q url.Values, name string) *bool {
 	return &b
 }
 
-// deleteQuery reads the options of a delete without a body. Preconditions are the
-// parameters uid and resourceVersion.
+// deleteQuery reads the options of a delete without a body. The parameters uid and resourceVersion are its preconditions.
 func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
 	o := &metav1.DeleteOptions{}
 	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, o, nil); err != nil {
@@ -81,8 +79,7 @@ func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-// managerOf names the field manager of a write: the one asked for, or what the
-// user agent starts with.
+// managerOf names the field manager of a write: the parameter, or the first part of the user agent.
 func managerOf(c *Call, asked string) string {
 	if asked != "" {
 		return asked

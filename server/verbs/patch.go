@@ -34,7 +34,7 @@ func (h *Handler) patch(c *Call) error {
 	return h.answer(c, p.form, updateCode(out), out)
 }
 
-// patching is all that a PATCH request consists of.
+// patching is the parts of a PATCH request.
 type patching struct {
 	contentType string // codecs.PatchJSON ...
 	options     *metav1.PatchOptions
@@ -67,7 +67,7 @@ func (p *patching) change(h *Handler, codec codecs.Codec) *apply.Patch {
 	}
 }
 
-// readPatch checks and reads all that a PATCH request consists of.
+// readPatch reads and checks the parts of a PATCH request.
 func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	types := h.Answers.Forms.PatchTypes(!c.Resource.StrategicMerge())
 	if c.Resource.NegotiatesFirst() {
@@ -91,7 +91,7 @@ func (h *Handler) readPatch(c *Call) (p patching, err error) {
 	case codecs.PatchApplyCBOR:
 		from = h.Answers.Forms.Codec(codecs.CBOR)
 	}
-	var into runtime.Object = &unstructured.Unstructured{} // an object of the kind weighs what is in its patch
+	var into runtime.Object = &unstructured.Unstructured{} // decoding the patch into an object of the kind costs what the patch has
 	if c.Resource.New != nil {
 		into = c.Resource.New()
 	}

@@ -21,12 +21,12 @@ var (
 	errNoPlace = errors.New("no such path")
 )
 
-// verb finds the resource, the subresource and the verb of a request. It fails where the
-// resource does not have that verb; whether the user may do it has been asked already.
+// verb finds the resource, the subresource and the verb of a request. It fails if the resource does not have the verb. The
+// request is already authorized.
 func (h *Handler) verb(c *Call) (string, error) {
 	i := c.Info
 	if i.Prefix == "apis" && i.Group == "" {
-		return "", errNoGroup // "/apis//v1" is not where the core group lives
+		return "", errNoGroup // "/apis//v1" is not the core group
 	}
 	if err := h.lookUp(c); err != nil {
 		return "", err
@@ -51,15 +51,14 @@ func (h *Handler) verb(c *Call) (string, error) {
 	if err != nil && !c.Resource.FixedRoutes() {
 		err = apierrors.NewMethodNotSupported(c.Resource.GroupResource(), c.Info.Verb)
 	}
-	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet && has(c.Resource, "get")) { // a watch that is refused too
+	if d := c.Resource.Deprecation; d != nil && (err == nil || c.R.Method == http.MethodGet && has(c.Resource, "get")) { // even for a refused watch
 		c.Scope.Deprecate(request.Deprecation(*d))
 	}
 	return verb, err
 }
 
-// lookUp looks the resource of a request up. Before it says that a custom one does not
-// exist, it looks again with everything that any server has written. No definition changes what a
-// built-in one is, so nobody who asks for that waits for definitions.
+// lookUp finds the resource of a request. Before it reports that a custom resource does not exist, it looks again with all
+// definitions that any server has written. No definition changes a built-in resource, so requests for these never wait.
 func (h *Handler) lookUp(c *Call) error {
 	c.Resource = h.Catalogue.Lookup(c.Info.Group, c.Info.Version, c.Info.Resource)
 	if c.Resource != nil && c.Resource.HasGoType() {
@@ -87,7 +86,7 @@ func pathVerbs(c *Call) ([]string, error) {
 	i, r := c.Info, c.Resource
 	inNamespace := i.Namespace != "" && !(i.Resource == "namespaces" && i.Group == "")
 	if !inNamespace && i.Namespace != "" && strings.Contains(i.Path, "/namespaces/"+i.Namespace+"/namespaces") {
-		return nil, status.NoResource() // namespaces are not in one
+		return nil, status.NoResource() // namespaces are not in a namespace
 	}
 	named := i.Name != "" && !i.NameFromSelector
 	switch {
@@ -132,15 +131,14 @@ func intersect(have []string, of ...string) []string {
 	return of[:n]
 }
 
-// methodVerb is the verb of a request, if it is among those allowed. A path
-// without any verb does not exist.
+// methodVerb is the verb of a request, if it is among the allowed ones. A path without verbs does not exist.
 func methodVerb(c *Call, allowed []string) (string, error) {
 	if len(allowed) == 0 {
 		return "", status.NoResource()
 	}
 	verb := c.Info.Verb
 	if c.Sub != nil && c.Sub.Name == "proxy" && (c.R.Method == http.MethodHead || c.R.Method == http.MethodOptions) {
-		return "get", nil // whatever is asked for is for another server to say
+		return "get", nil // another server decides
 	}
 	if c.R.Method == http.MethodHead && c.Resource.FixedRoutes() || c.Info.WatchPrefix && c.R.Method != http.MethodGet {
 		return "", status.NotAllowed()
@@ -149,10 +147,10 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 		verb = "get"
 	}
 	if verb == "watch" && slices.Contains(allowed, "list") && !has(c.Resource, "watch") {
-		return verb, nil // parameters are found fault with before it is refused
+		return verb, nil // errors of parameters come before its refusal
 	}
 	if verb == "watch" && slices.Contains(allowed, "get") && c.Resource.HasGoType() && !has(c.Resource, "watch") {
-		return "get", nil // a parameter of the name "watch" means nothing there
+		return "get", nil // the parameter watch means nothing here
 	}
 	if verb == "watch" && !has(c.Resource, "watch") || !slices.Contains(allowed, verb) && verb != "watch" {
 		return "", status.NotAllowed()
@@ -160,5 +158,5 @@ func methodVerb(c *Call, allowed []string) (string, error) {
 	return verb, nil
 }
 
-// has says whether a verb is among those of a resource.
+// has says whether a resource has a verb.
 func has(r *kinds.Resource, verb string) bool { return slices.Contains(r.Verbs, verb) }

@@ -32,7 +32,7 @@ func (h *Handler) getScale(c *Call) error {
 	if err != nil {
 		return err
 	}
-	// A stock server finds no scale at a revision that is none, whatever is wrong with it.
+	// A stock server answers that there is no scale, whatever is wrong with the revision.
 	if version := c.Info.Query.Get("resourceVersion"); version != "" && c.Resource.HasGoType() {
 		if _, err := h.Objects.Read(c.Context(), c.Permit(), c.place(c.Info.Name), version); err != nil {
 			return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
@@ -56,8 +56,8 @@ func (h *Handler) getScale(c *Call) error {
 	return h.Answers.Scale(&c.Request, form, http.StatusOK, writes.ScaleOf(c.Sub.Scale, obj))
 }
 
-// scaleResource names the scale of a resource in errors. That of the core group, which
-// has none of its own, goes by the group of scales; that of a custom resource is the resource.
+// scaleResource names the scale of a resource in errors. For the core group, which has no kind Scale, it is in the group of
+// scales; for a custom resource it is the resource itself.
 func scaleResource(r *kinds.Resource) schema.GroupResource {
 	if !r.HasGoType() {
 		return r.GroupResource()
@@ -110,8 +110,7 @@ func (h *Handler) patchScale(c *Call) error {
 	return h.Answers.Scale(&c.Request, p.form, http.StatusOK, scale)
 }
 
-// applyScale applies a Scale. Only a body of another kind is decoded: what is wrong with
-// the rest, the merge says.
+// applyScale applies a Scale. It decodes only a body of another kind: the merge reports other errors.
 func (h *Handler) applyScale(c *Call, p *patching) (*autoscalingv1.Scale, error) {
 	applied, err := p.applied()
 	if err != nil {

@@ -41,7 +41,7 @@ func (h *Handler) update(c *Call) error {
 		MayCreate: c.Sub == nil && c.Resource.Storage.CreateOnUpdate,
 		Compute: func(kinds.Object, *cache.Item) (kinds.Object, error) {
 			if obj := first; obj != nil {
-				first = nil // the writer changes it; another try begins with the body again
+				first = nil // the writer changes it; another try decodes the body again
 				return obj, nil
 			}
 			return read(codecs.Ignore)
@@ -53,7 +53,7 @@ func (h *Handler) update(c *Call) error {
 	return h.answer(c, form, updateCode(out), out)
 }
 
-// updateCode is the code of the answer to an update, which may have made the object.
+// updateCode is the status code of an update, which may have created the object.
 func updateCode(out *writes.Outcome) int {
 	if out.Created {
 		return http.StatusCreated

@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/watches"
 )
 
-// watch streams the changes of a collection or of one object. It stands on the stack of
-// every watch whose handler stays: what comes before belongs into newWatch.
+// watch streams the changes of a collection or of one object. Its frame stays on the stack of every watch whose handler stays,
+// so everything before Serve is in newWatch.
 func (h *Handler) watch(c *Call) error {
 	w, err := h.newWatch(c)
 	if err != nil {

@@ -40,7 +40,7 @@ func ignored(kept int) string {
 	return "ignored due to parse error"
 }
 
-// asked is the user that a review is about.
+// asked is the user of a review.
 func asked(s *authorizationv1.SubjectAccessReviewSpec) *authx.Identity {
 	id := &authx.Identity{Name: s.User, UID: s.UID, Groups: s.Groups}
 	for k, v := range s.Extra {
@@ -52,7 +52,7 @@ func asked(s *authorizationv1.SubjectAccessReviewSpec) *authx.Identity {
 	return id
 }
 
-// attributes are what a request of that kind would have. One of the two is set.
+// attributes are the attributes of the request that a review asks about. Either resource or path is set.
 func attributes(user *authx.Identity, r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) *authx.Attributes {
 	if r == nil {
 		return &authx.Attributes{User: user, Verb: n.Verb, Path: n.Path}
@@ -73,7 +73,7 @@ func attributes(user *authx.Identity, r *authorizationv1.ResourceAttributes, n *
 	return a
 }
 
-// fieldRequirements returns those that can be understood; the error is about the others.
+// fieldRequirements returns the valid requirements, and an error about the others.
 func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if s.RawSelector != "" {
 		parsed, err := fields.ParseSelector(s.RawSelector)
@@ -108,7 +108,7 @@ var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{
 	metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
 }
 
-// labelRequirements returns those that can be understood; the error is about the others.
+// labelRequirements returns the valid requirements, and an error about the others.
 func labelRequirements(s *authorizationv1.LabelSelectorAttributes) (labels.Requirements, error) {
 	if s.RawSelector != "" {
 		parsed, err := labels.Parse(s.RawSelector)

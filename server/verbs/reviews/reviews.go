@@ -1,8 +1,5 @@
-// Package reviews answers questions about access: who am I, what may I do, may
-// this user do that. Nothing is stored.
-//
-// It promises: an answer is what the authorizers would say to a request of the
-// same attributes at that moment.
+// Package reviews answers questions about access: who am I, what may I do, may this user do that. It stores nothing. An answer
+// is the decision of the authorizers on a request with the same attributes at that moment.
 package reviews
 
 import (
@@ -22,12 +19,11 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Config says who decides and who lists.
+// Config has the authorizers.
 type Config struct {
 	Authorizer authx.Authorizer
 	Rules      authx.RuleResolver
-	// IgnoreSelectors drops the selectors of reviews: the gate AuthorizeWithSelectors
-	// is off.
+	// IgnoreSelectors drops the selectors of reviews, as the gate AuthorizeWithSelectors is off.
 	IgnoreSelectors bool
 }
 
@@ -45,7 +41,7 @@ func Handlers(c Config) map[string]verbs.Special {
 
 type reviewer struct{ Config }
 
-// known drops what the server is told not to know.
+// known drops the selectors if their gate is off.
 func (r *reviewer) known(a *authorizationv1.ResourceAttributes) {
 	if a != nil && r.IgnoreSelectors {
 		a.FieldSelector, a.LabelSelector = nil, nil
@@ -54,57 +50,50 @@ func (r *reviewer) known(a *authorizationv1.ResourceAttributes) {
 
 func (r *reviewer) subject(h *verbs.Handler, c *verbs.Call) error {
 	review := &authorizationv1.SubjectAccessReview{}
-	options, err := read(h, c, review)
-	if err != nil {
-		return err
-	}
-	r.known(review.Spec.ResourceAttributes)
-	if err := invalid(validateSubject(&review.Spec, &review.ObjectMeta)); err != nil {
-		return err
-	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
-		return err
-	}
-	review.Status = r.decide(c.Context(), attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
-	return h.Send(c, http.StatusCreated, review)
+	validate := func() field.ErrorList { return validateSubject(&review.Spec, &review.ObjectMeta) }
+	return r.access(h, c, review, &review.Spec, &review.Status, validate)
 }
 
 func (r *reviewer) local(h *verbs.Handler, c *verbs.Call) error {
 	review := &authorizationv1.LocalSubjectAccessReview{}
-	options, err := read(h, c, review)
-	if err != nil {
-		return err
-	}
-	r.known(review.Spec.ResourceAttributes)
-	if err := invalid(validateLocal(review)); err != nil {
-		return err
-	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
-		return err
-	}
-	review.Status = r.decide(c.Context(), attributes(asked(&review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
-	return h.Send(c, http.StatusCreated, review)
+	validate := func() field.ErrorList { return validateLocal(review) }
+	return r.access(h, c, review, &review.Spec, &review.Status, validate)
 }
 
 func (r *reviewer) self(h *verbs.Handler, c *verbs.Call) error {
 	review := &authorizationv1.SelfSubjectAccessReview{}
+	validate := func() field.ErrorList { return validateSelf(review) }
+	return r.access(h, c, review, &review.Spec, &review.Status, validate)
+}
+
+// access answers an access review. spec and answer are parts of it.
+func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, spec any, answer *authorizationv1.SubjectAccessReviewStatus, validate func() field.ErrorList) error {
 	options, err := read(h, c, review)
 	if err != nil {
 		return err
 	}
-	r.known(review.Spec.ResourceAttributes)
-	if err := invalid(validateSelf(review)); err != nil {
-		return err
+	_, resource, _ := question(c, spec)
+	r.known(resource)
+	if errs := validate(); len(errs) > 0 {
+		return status.Invalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 	}
 	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err
 	}
-	review.Status = r.decide(c.Context(), attributes(c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes))
+	*answer = r.decide(c.Context(), attributes(question(c, spec)))
 	return h.Send(c, http.StatusCreated, review)
 }
 
-// rulesOf lists what the caller may do in a namespace. The answer holds nothing
-// of the question.
+// question is the user, and the resource or path, that the spec of a review is about.
+func question(c *verbs.Call, spec any) (*authx.Identity, *authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
+	if s, ok := spec.(*authorizationv1.SubjectAccessReviewSpec); ok {
+		return asked(s), s.ResourceAttributes, s.NonResourceAttributes
+	}
+	s := spec.(*authorizationv1.SelfSubjectAccessReviewSpec)
+	return c.User, s.ResourceAttributes, s.NonResourceAttributes
+}
+
+// rulesOf lists what the caller may do in a namespace. The answer does not repeat the question.
 func (r *reviewer) rulesOf(h *verbs.Handler, c *verbs.Call) error {
 	review := &authorizationv1.SelfSubjectRulesReview{}
 	options, err := read(h, c, review)
@@ -171,11 +160,4 @@ func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOpti
 		return nil, err
 	}
 	return options, h.Writes.Own(c.Resource, "", obj, c.Manager(options.FieldManager))
-}
-
-func invalid(errs field.ErrorList) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return status.Invalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }

@@ -54,7 +54,7 @@ func validateEither(r *authorizationv1.ResourceAttributes, n *authorizationv1.No
 	return nil
 }
 
-// validateMeta wants no metadata but what comes with the request.
+// validateMeta allows no metadata but what the request itself gives.
 func validateMeta(m *metav1.ObjectMeta, detail string) field.ErrorList {
 	bare := *m
 	bare.Namespace, bare.ManagedFields = "", nil
