@@ -1,9 +1,9 @@
-// Package authx says who is asking and whether they may. It holds the contract:
+// Package authx identifies users and decides what they may do. It holds the contract:
 // identities, authenticators, authorizers and their chains; each mechanism is a
 // package below it.
 //
-// It promises: not mine is not an error; the zero Decision denies; credentials
-// are stripped from a request once used, and never logged.
+// It promises: an authenticator that finds no credential of its kind returns no error; the zero Decision
+// denies; credentials are stripped from a request once used, and never logged.
 package authx
 
 import (

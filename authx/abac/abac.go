@@ -1,6 +1,6 @@
 // Package abac authorizes by a file of policies, one JSON object a line.
 //
-// It promises: a file with a line that cannot be understood is refused, naming the
+// It promises: a file with a line that cannot be parsed is refused, with an error that names the
 // line; a policy only ever adds permission; the file is read once.
 package abac
 

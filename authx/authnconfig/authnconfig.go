@@ -1,7 +1,7 @@
 // Package authnconfig reads the authentication configuration file and follows its
 // changes.
 //
-// It promises: a file takes effect whole or not at all; while a changed file is bad
+// It promises: a file takes effect whole or not at all; while a changed file is invalid
 // the last good one stays; the anonymous part never changes after the start.
 package authnconfig
 

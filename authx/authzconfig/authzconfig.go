@@ -1,8 +1,8 @@
 // Package authzconfig reads the authorization configuration file, makes the chain of
 // authorizers that it describes, and follows its changes.
 //
-// It promises: a file takes effect whole or not at all; while a changed file is bad
-// the last good one stays; what is no webhook, and was there at the start, stays.
+// It promises: a file takes effect whole or not at all; while a changed file is invalid
+// the last good one stays; authorizers other than webhooks stay as they were at the start.
 package authzconfig
 
 import (

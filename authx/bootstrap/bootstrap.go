@@ -1,8 +1,8 @@
 // Package bootstrap authenticates by bootstrap tokens: Secrets of kube-system by
 // which machines join a cluster.
 //
-// It promises: secrets are compared in constant time, and whatever is wrong with
-// one its token is unknown, with nothing said of why.
+// It promises: secrets are compared in constant time; a token whose Secret is invalid
+// is unknown, and the error gives no reason.
 package bootstrap
 
 import (

@@ -1,6 +1,6 @@
 // Package configfile decodes configuration objects of apiserver.config.k8s.io.
 //
-// It promises: what is unknown, or said twice, is an error and not ignored.
+// It promises: an unknown or duplicate field is an error and not ignored.
 package configfile
 
 import (

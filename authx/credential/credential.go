@@ -1,10 +1,10 @@
-// Package credential makes the credentials that an exec credential plugin hands to
-// clients: tokens of service accounts, and client certificates that a machine earns
+// Package credential makes the credentials that an exec credential plugin returns to
+// clients: tokens of service accounts, and client certificates that a machine obtains
 // with its bootstrap token.
 //
-// It promises: a credential that is good for a while longer is found again on disk,
-// in a file that only its owner can read; one that is about to end, or that the server
-// does not take any more, is fetched anew.
+// It promises: a credential that stays valid for a while is cached on disk,
+// in a file that only its owner can read; one that is about to expire, or that the server
+// rejects, is fetched again.
 package credential
 
 import (

@@ -1,11 +1,11 @@
-// Package freshfile keeps values that are read from files, and reads them again
+// Package freshfile holds values that are read from files, and reads them again
 // when the files change.
 //
-// It promises: a file that somebody is still writing is not taken over, so that
-// nothing is ever half of one version and half of another; while a changed file
-// cannot be read the last good value stays. Value needs no goroutine: files are
-// looked at by whoever asks, and no more than once in an interval. A Follower's Run owns
-// one, in which a version is taken over that may have to wait for something.
+// It promises: a file that is still being written is not read, so that
+// no value mixes two versions; while a changed file
+// cannot be read the last good value stays. Value needs no goroutine: its callers check the files,
+// at most once in an interval. A Follower's Run owns
+// one, for versions that take time to take effect.
 package freshfile
 
 import (

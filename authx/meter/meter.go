@@ -1,13 +1,13 @@
-// Package meter bounds what expressions (CEL) cost, wherever they are evaluated: in
-// admission, in rules of custom resources, in conditions of webhooks that authorize, and on
-// the claims of a token. The library counts a price, which has to do with the length of the
-// outermost value alone, or of an operand, where the work has to do with all that is in it.
+// Package meter bounds the cost of expressions (CEL), wherever they are evaluated: in
+// admission, in rules of custom resources, in match conditions of authorization webhooks, and on
+// the claims of a token. The library's cost model counts the length of the
+// outermost value alone, or of an operand, where the work depends on everything inside it.
 //
-// It promises: the work of an evaluation, and the bytes that it makes, are bounded by the
-// steps of its Meter (Extend); a text that would become too large by being compiled is found
-// at a cost linear in its length (Vet). Results are those of the library.
+// It promises: the steps of a Meter (Extend) bound the work of an evaluation and the bytes that it
+// allocates; Vet finds a text that would become too large by compilation
+// at a cost linear in its length. Results are those of the library.
 //
-// The package knows nobody, and stands here since authenticators know nothing of the server.
+// The package is in authx because authenticators cannot import the server.
 package meter
 
 import (

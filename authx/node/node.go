@@ -1,9 +1,9 @@
 // Package node lets node agents read what the pods on their node need, and
 // nothing else of its kind.
 //
-// It promises: a secret, config map, claim, volume or service account is reachable
-// for a node exactly while a pod bound to it refers to it; what is not told apart
-// here follows fixed rules, whatever roles say.
+// It promises: a node can read a secret, config map, claim, volume or service account
+// exactly while a pod bound to it refers to it; for other resources fixed rules
+// apply, whatever roles grant.
 package node
 
 import (

@@ -1,9 +1,9 @@
-// Package oidc authenticates by ID tokens of OpenID Connect providers: what a
-// provider is, how its claims become an identity, and the checks of both.
+// Package oidc authenticates by ID tokens of OpenID Connect providers: the configuration of a
+// provider, the mapping of its claims to an identity, and the checks of both.
 //
-// It promises: nothing of a token is believed before its signature is verified with
-// a key that the provider's discovery names; a provider that cannot be reached
-// refuses its tokens and no others.
+// It promises: no claim of a token is used before its signature is verified with
+// a key from the provider's discovery; if a provider cannot be reached, its tokens are
+// refused and no others.
 package oidc
 
 // Provider is one issuer of tokens, with the field names of

@@ -1,7 +1,7 @@
 // Package proxy authenticates by the headers that a trusted proxy sets.
 //
-// It promises: the headers count only behind a client certificate of the proxy's
-// own authority with an allowed name, and never travel further.
+// It promises: the headers count only with a client certificate of the proxy's
+// own authority with an allowed name, and are removed from the request.
 package proxy
 
 import (

@@ -1,10 +1,10 @@
-// Package rbac decides by roles and their bindings, which it keeps in memory,
-// indexed by subject. Whoever owns the objects tells it about each change.
+// Package rbac authorizes by roles and their bindings, which it keeps in memory,
+// indexed by subject. The owner of the objects reports each change to it.
 //
-// It promises: a decision reads nothing but memory, and looks only at rules about
-// the resource or path asked for, of bindings that name the user or one of its
-// groups; a change counts from the moment its method returns. Cluster roles that
-// gather the rules of others have them here at once, whoever may write them down.
+// It promises: a decision reads nothing but memory, and only rules about
+// the requested resource or path, of bindings that name the user or one of its
+// groups; a change takes effect when its method returns. Aggregated cluster roles
+// have the rules of their sources here at once, whether or not a controller has written them yet.
 package rbac
 
 import (

@@ -1,10 +1,10 @@
-// Package remote puts questions to a service that a kubeconfig names: one object is
-// posted, one comes back.
+// Package remote calls a service that a kubeconfig names: it posts one object and gets
+// one back.
 //
-// It promises: a call takes no longer than its timeout; a service that is in trouble
-// is asked a few times more, with growing pauses; errors read as those of a client of
-// the API; questions and the credentials of the kubeconfig go to nobody else, wherever
-// an answer leads, and into no error.
+// It promises: a call takes no longer than its timeout; it retries a few times, with growing pauses,
+// while the service fails; errors read like those of a client of
+// the API; requests and the credentials of the kubeconfig go to no other host, whatever
+// redirect an answer names, and into no error.
 package remote
 
 import (

@@ -1,11 +1,11 @@
-// Package serviceaccount issues, verifies and publishes the keys of service account
-// tokens: signed tokens for which the accounts, and what a token is bound to, are
-// looked up each time a token is used.
+// Package serviceaccount issues and verifies service account tokens, and publishes their
+// keys. It looks up the account of a signed token, and the object that the token is bound to,
+// each time the token is used.
 //
-// It promises: a token ends at once with its account, or with what it is bound to,
-// save for the minute that everything deleted lives on; a verified signature is
-// remembered by the token's hash for a short time and in bounded number; whatever
-// stands in a token, only the algorithm that belongs to a key is used with it.
+// It promises: a token ends at once with its account, or with the object it is bound to,
+// save for the minute for which everything deleted stays valid; a bounded number of verified signatures is
+// cached by the token's hash for a short time; whatever algorithm a token names, only the one that belongs
+// to a key is used with it.
 package serviceaccount
 
 import (

@@ -1,8 +1,8 @@
 // Package tokenfile authenticates by a static CSV file of bearer tokens: token,
 // user name, user UID and, optionally, one column of comma-separated groups.
 //
-// It promises: nobody is let in by an empty token, nor as a user without a name; what a
-// row cannot mean is said, with its line and never with its token.
+// It promises: no empty token and no user without a name is accepted; the error for an
+// invalid row names its line and never its token.
 package tokenfile
 
 import (

@@ -1,14 +1,13 @@
-// Package tokenwebhook authenticates by asking a remote service about tokens.
+// Package tokenwebhook authenticates tokens by a remote service.
 //
-// It promises: an answer is remembered for no longer than its time and the token's
-// own, where that can be read, and for the token and audiences it was about; failures
-// are not remembered; a service that is down refuses the tokens that only it could
-// judge, and is complained of once.
+// It promises: an answer is cached no longer than its TTL and the token's
+// expiry, where that can be read, for its token and audiences; failures
+// are not cached; while the service is down, the tokens that only it can
+// judge are refused, and one message is logged.
 //
-// What it costs: anybody may send tokens that only the service can judge. Each is one
-// question, however many requests carry it at once; questions under way are as many as
-// the Gate of the configuration lets in, and what is remembered is bounded too. Who finds
-// no place is told so, and nothing of the token.
+// Cost: any client may send tokens that only the service can judge. Each token is one
+// call, however many requests carry it at once; the Gate of the configuration bounds the calls in
+// flight, and the cache is bounded. A client that the Gate refuses learns that, and nothing about the token.
 package tokenwebhook
 
 import (

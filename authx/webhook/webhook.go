@@ -1,8 +1,8 @@
-// Package webhook authorizes by asking a remote service.
+// Package webhook authorizes by calling a remote service.
 //
-// It promises: the service hears of a request only if every match condition holds for
-// it; an answer is remembered for no longer than its time, for exactly the attributes
-// it was about; failures are not remembered, and end as the failure policy says.
+// It promises: the service gets a request only if every match condition holds for
+// it; an answer is cached no longer than its TTL, for exactly the attributes
+// of its request; failures are not cached, and the failure policy decides them.
 package webhook
 
 import (

@@ -1,27 +1,26 @@
-// Package aggregator knows the API servers that stand behind this one: which group
-// versions APIService objects leave to them, and how they are reached.
+// Package aggregator knows the API servers behind this one: the group
+// versions that APIService objects delegate to them, and how to reach them.
 //
-//	a.Services()                       what is served where, as of now
-//	a.Services().Remote(gv)            the APIService that leaves gv to another server, or nil
-//	a.RoundTrip(ctx, service, who, r)  the answer of that server to r, asked for who
+//	a.Services()                       the APIServices, as of now
+//	a.Services().Remote(gv)            the APIService that delegates gv to another server, or nil
+//	a.RoundTrip(ctx, service, who, r)  the answer of that server to r, on behalf of who
 //
-// RoundTrip takes method, path, query, headers and body of r; where that goes is for the
-// APIService to say. It goes where the Service is at that moment (its address or name, or
-// with --enable-aggregator-routing one of its endpoints), keeps connections, speaks TLS always
+// RoundTrip takes method, path, query, headers and body of r; the APIService decides the
+// destination. It dials the current location of the Service (its address or name, or
+// with --enable-aggregator-routing one of its endpoints), reuses connections, always speaks TLS
 // (for NAME.NAMESPACE.svc, trusting caBundle, or the system's authorities without one, or
-// anybody with insecureSkipTLSVerify), and shows the client certificate of the front proxy.
-// It follows no redirect. An error that is a *ResolveError or *ConfigError came up before
-// anything was sent; a text for clients is for the caller to make. The body of the answer
-// is the caller's to bound and to close.
+// any certificate with insecureSkipTLSVerify), and presents the client certificate of the front proxy.
+// It follows no redirect. An error that is a *ResolveError or *ConfigError occurred before
+// anything was sent; the caller makes the text for clients. The caller bounds and closes the body of the
+// answer.
 //
-// It promises: whom the server is asked for is said in X-Remote-* headers alone, by us;
-// what a client proved itself with (Authorization, tokens among WebSocket protocols,
-// impersonation) and X-Remote-* headers of others never leave; who reads Services after a
-// write of an APIService was acknowledged finds that write in it; addresses that belong to
-// this machine's link alone, and its loopback unless a Service of type ExternalName names
-// it, are not dialled, whatever endpoints say.
+// It promises: only this package writes X-Remote-* headers, which name the user; the credentials of
+// a client (Authorization, tokens among WebSocket protocols, impersonation) and X-Remote-* headers of
+// others never leave the server; a reader of Services after a write of an APIService was acknowledged
+// sees that write; it does not dial link-local addresses of this machine, nor its loopback unless a Service of
+// type ExternalName names it, whatever endpoints say.
 //
 // Locks: the follower's (see package follow), then mu. Nothing calls out while mu is held.
-// There is no goroutine of its own; those of kept connections are package http's, and end
+// The package has no goroutine; those of idle connections belong to package http and end
 // with the connections: 90 seconds after their last use, or once no APIService needs them.
 package aggregator

@@ -1,11 +1,11 @@
-// Package answers is what leaves the server of objects: items, lists, tables, metadata and
+// Package answers writes objects to clients: items, lists, tables, metadata and
 // watch events, in every wire form.
 //
 // A request negotiates a form (negotiate.go). A View is how it sees items in that form, a
 // Form makes the bytes, and Answers writes them:
 //
 //	Item, Page        answers.go    stored objects: one, or a list of them
-//	Object, Ended     unstored.go   objects that are stored nowhere: reviews, tokens, what an update let go
+//	Object, Ended     unstored.go   objects that are not stored: reviews, tokens, what an update removed
 //	Scale             scale.go      the scale of an object, which has columns of its own
 //	Fail              answers.go    errors, by package status
 //	      |
@@ -22,8 +22,7 @@
 //	  cborForm        cbor.go         maps, kept with the items
 //	      |
 //	      v
-//	write.go   a list piece by piece; pretty JSON is indented, large answers are compressed
-//	packed.go  a list from compressed pieces that are kept, instead
+//	write.go   a list piece by piece, or from cached compressed pieces; indented, compressed
 //	pace.go    long answers of many users take turns
 //
 // What surrounds the items of a list, and the frames of a watch, are made by the codecs
@@ -32,6 +31,6 @@
 //
 // It promises: no stored object is decoded or encoded to be read in the version and form it
 // was read in before; a list takes no more memory at once than a piece (Chunk) and what its
-// items keep; nothing fails once an answer has begun, but that the client goes. It starts
+// items keep; once an answer has begun, only the client's disconnection can fail it. It starts
 // no goroutine.
 package answers

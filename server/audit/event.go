@@ -1,8 +1,8 @@
-// Package audit writes down who asked for what, and what became of it.
+// Package audit records which user requested what, and the outcome.
 //
-// It promises: bodies are in an event at the levels Request and RequestResponse
-// alone; a backend in batch mode never makes a request wait, and what it drops is
-// counted; where no policy is set, a request pays nothing.
+// It promises: only the levels Request and RequestResponse put bodies into an event;
+// a backend in batch mode never makes a request wait, and it counts the events that it
+// drops; without a policy, a request pays nothing.
 package audit
 
 import (

@@ -1,9 +1,9 @@
-// Package egress makes connections through proxies, where a server does not stand on the
-// network of those that it calls: nodes, webhooks, aggregated API servers.
+// Package egress makes connections through proxies, for servers outside the
+// network of their nodes, webhooks and aggregated API servers.
 //
-// It promises: a connection stands or has failed within dialTimeout; of what a proxy says
-// no more than maxAnswer bytes are read; an address that could be read as anything but an
-// address is refused, as names of hosts come from objects that clients write.
+// It promises: dialling succeeds or fails within dialTimeout; it reads no more than maxAnswer bytes
+// of a proxy's answer; it refuses a host name that could be read as anything but an
+// address, since host names come from objects that clients write.
 package egress
 
 import (

@@ -1,9 +1,9 @@
 // Package expr compiles and evaluates the expressions (CEL) of admission: match
-// conditions, and what policies are made of.
+// conditions and admission policies.
 //
-// It promises: nothing is built before the first expression is compiled; what an
-// expression may cost is bounded; an expression that fails says so as a stock
-// server does, and never panics.
+// It promises: nothing is built before the first expression is compiled; the cost of an
+// expression is bounded; an expression that fails returns the error of a stock
+// server, and never panics.
 package expr
 
 import (

@@ -1,16 +1,15 @@
 // Package flow is API Priority and Fairness: the first flow schema that matches a request
-// decides its priority level, and the level when the request runs.
+// decides its priority level, and the level decides when the request runs.
 //
-// It promises: the cluster's flow schemas and priority levels are followed as they change;
-// a request that no schema matches, or that comes before they are known, falls under the
-// built-in catch-all. Package seats decides who runs; this one tells it what the objects
-// say (levels.go), which schemas are about a user (index.go), what a request is expected to
-// cost (width.go), and shows what it did (metrics.go, dump.go). Where there are thousands of
-// schemas, rules and subjects, a change of one counts a little later.
+// It promises: it follows the cluster's flow schemas and priority levels as they change;
+// a request that no schema matches, or that arrives before they are loaded, belongs to the
+// built-in catch-all. Package seats decides which requests run; this package translates the objects
+// (levels.go), finds the schemas for a user (index.go), estimates the cost of a request (width.go), and
+// reports (metrics.go, dump.go). With thousands of schemas, rules and subjects, a change
+// takes effect a little later.
 //
-// Who may write flow schemas and levels decides what others get, and how many queues and
-// series of metrics there are: seats bounds the first, and series of schemas that are gone
-// are forgotten.
+// Clients who may write flow schemas and levels decide the shares of others, and the number of queues and
+// series of metrics: seats bounds the queues, and the series of removed schemas are dropped.
 package flow
 
 import (

@@ -23,7 +23,7 @@ var general = regexp.MustCompile(`^v\d+$`)
 // General says whether a version is one of general availability.
 func General(version string) bool { return general.MatchString(version) }
 
-// stages are the keys that stand for all versions of a stage, from the weakest to
+// stages are the keys for all versions of a stage, from the weakest to
 // the strongest.
 var stages = []struct {
 	key     string
@@ -99,7 +99,7 @@ func Enable(v release.Version, resources []*Resource, asked map[string]string, f
 	return remarks, nil
 }
 
-// enablement is what was asked for, of versions and of single resources.
+// enablement holds the settings of versions and of single resources.
 type enablement struct {
 	known     map[schema.GroupVersion]bool
 	versions  map[schema.GroupVersion]bool
@@ -107,7 +107,7 @@ type enablement struct {
 	resources map[schema.GroupVersionResource]bool
 }
 
-// of is what was asked for a resource, if anything was.
+// of is the setting for a resource, if there is one.
 func (e *enablement) of(r *Resource) (on, asked bool) {
 	if on, asked = e.resources[r.GVR()]; !asked {
 		on, asked = e.versions[r.GVR().GroupVersion()]

@@ -69,24 +69,24 @@ type Resource struct {
 
 	Subresources []Subresource
 	Columns      Columns
-	// Zero adds what an object of this version shows that nobody filled in, where that is
+	// Zero adds the values that an empty object of this version shows, where that is
 	// more than its Go type says: numbers of the stored form that are optional here.
 	Zero func(Object)
 
 	Deprecation *Deprecation // nil: the version is not deprecated
 
-	// Schema is what a version of a custom resource does with its objects on their way
+	// Schema defines what a version of a custom resource does with its objects on their way
 	// from clients and from the store. Nil for built-in kinds, which have a Go type.
 	Schema Schema
 	// Ending says that the definition of a custom resource is being deleted: nothing new
 	// is made any more.
 	Ending bool
 	// Reserved says that a resource with a Schema comes from no definition but with the server.
-	// No definition can take its place or join its version, and its group stands last.
+	// No definition can take its place or join its version, and its group comes last.
 	Reserved bool
 
 	// Gate is the feature gate without which clients do not see the resource, whatever
-	// else is asked for; "" for most.
+	// --runtime-config says; "" for most.
 	Gate string
 	// Off says that clients do not see the resource. Its objects stay, and the server
 	// itself reads and writes them.
@@ -112,7 +112,7 @@ type Storage struct {
 	// Registry is what a stock server's messages call the collection, where it is not
 	// its plural name.
 	Registry string
-	// Laborious is of how many bytes on a body is so much work to check that requests with such
+	// Laborious is the number of bytes from which a body takes so much work to check that requests with such
 	// take turns, however little it weighs; 0: none is.
 	Laborious int
 	// Uncached says that a stock server reads the collection from etcd alone, which calls a
@@ -224,7 +224,7 @@ type Claim struct {
 // ClaimValue is the value of a claim's row.
 func ClaimValue(owner string) []byte { return fmt.Appendf(nil, "{\"owner\":%q}", owner) }
 
-// Claims tells an Allocator what is taken.
+// Claims shows an Allocator the existing claims.
 type Claims interface {
 	Taken(pool, name string) bool
 	// Removed is another number whenever something of a pool may have been given back.
@@ -243,7 +243,7 @@ type Subresource struct {
 	Kind    string // "Deployment" for status, "Scale", "Eviction"
 	Verbs   []string
 
-	// Update makes the subresource another way to write the parent (status,
+	// Update makes the subresource write the parent (status,
 	// ephemeralcontainers, resize, approval, finalize). Its PrepareForUpdate copies from old what
 	// the endpoint may not change.
 	Update *Strategy

@@ -93,7 +93,7 @@ func VersionRanks(names []string) map[string]int {
 	return ranks
 }
 
-// Where resources stand: built-in ones, those of definitions, reserved ones.
+// The order of resources: built-in ones, those of definitions, reserved ones.
 const (
 	builtIn = iota
 	ofDefinitions

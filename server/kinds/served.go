@@ -9,7 +9,7 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // custom says that the resource is served from a schema at run time.
 func (r *Resource) custom() bool { return r.Schema != nil }
 
-// defined says that the resource comes from a definition that somebody wrote.
+// defined reports whether the resource comes from a CustomResourceDefinition.
 func (r *Resource) defined() bool { return r.custom() && !r.Reserved }
 
 // whole says that a subresource is another way to read or write the object itself; so

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Typed is a Strategy in the words of a Go type: its functions are given objects of
-// type T, and what most kinds have in common is said and not written out. Strategy
+// Typed is a Strategy for a Go type: its functions get objects of
+// type T, and fields declare what most kinds have in common. Strategy
 // makes the untyped form. Nil functions do nothing; the fields that Strategy has too
 // mean the same there.
 type Typed[T Object] struct {
@@ -28,11 +28,11 @@ type Typed[T Object] struct {
 	// Keep copies from old what else clients may not change. For a new object old is an empty one, so
 	// that what may not be changed may not be set either.
 	Keep func(obj, old T)
-	// PrepareForCreate and PrepareForUpdate do the rest of what becomes of an object
-	// before it is validated. They come after Keep.
+	// PrepareForCreate and PrepareForUpdate do the rest of the changes
+	// before validation. They come after Keep.
 	PrepareForCreate func(T)
 	PrepareForUpdate func(obj, old T)
-	// PrepareForCreateIn takes the place of PrepareForCreate where it matters who asks.
+	// PrepareForCreateIn takes the place of PrepareForCreate where the requesting user matters.
 	PrepareForCreateIn func(ctx context.Context, obj T)
 	// Counted are the parts of an object that its generation counts changes of. It comes
 	// last. Nil: the generation is as the others leave it.
@@ -41,7 +41,7 @@ type Typed[T Object] struct {
 	Validate       func(T) field.ErrorList
 	ValidateUpdate func(obj, old T) field.ErrorList
 	// ValidateIn and ValidateUpdateIn take the place of the two where the context matters:
-	// it knows the resource that was asked for (see Requested), and may end.
+	// it holds the requested resource (see Requested), and may end.
 	ValidateIn       func(ctx context.Context, obj T) field.ErrorList
 	ValidateUpdateIn func(ctx context.Context, obj, old T) field.ErrorList
 	Canonicalize     func(T)
@@ -65,16 +65,16 @@ type Typed[T Object] struct {
 	ClaimsIn      string
 }
 
-// Status is what the strategy of a status says that does not follow from that of its kind.
+// Status is the part of the strategy of a status that does not follow from that of its kind.
 type Status[T Object] struct {
 	// ByCreate and ByUpdate say that clients write the status by creating and by updating the object, too.
-	// Whoever may do the latter owns the status, and who writes the status may own the spec.
+	// Then updates of the object may own the status, and writes of the status may own the spec.
 	ByCreate, ByUpdate bool
 
 	Meta *MetaRules
 	// KeepsMetadata says that writes of the status leave the metadata as it is.
 	KeepsMetadata bool
-	// Prepare does the rest of what becomes of an object before it is validated; its spec is that of old.
+	// Prepare does the rest of the changes before validation; the spec is that of old.
 	Prepare      func(obj, old T)
 	Validate     func(obj, old T) field.ErrorList
 	Canonicalize func(T)
@@ -235,7 +235,7 @@ func (t Typed[T]) forUpdate() func(context.Context, Object, Object) {
 	}
 }
 
-// TypedScale is a ScaleMapping in the words of a Go type, for kinds that have their
+// TypedScale is a ScaleMapping for a Go type, for kinds that have their
 // number in spec.replicas.
 type TypedScale[T Object] struct {
 	Wanted   func(T) **int32 // spec.replicas

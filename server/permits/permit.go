@@ -1,6 +1,6 @@
-// Package permits holds what authorizers have allowed, as values that nobody else
-// can make: whatever reads or writes for a client takes one and looks whether it
-// covers just that.
+// Package permits holds the decisions of authorizers, as values that no other package
+// can make: code that reads or writes for a client takes one and checks that it
+// covers exactly that.
 //
 // It promises: a Permit says that an authorizer allowed this verb on this resource,
 // subresource, namespace and name. The zero Permit covers nothing.

@@ -1,15 +1,15 @@
-// Package tracing tells an OpenTelemetry collector what became of requests, and how long
-// their parts took.
+// Package tracing exports the outcome of requests, and how long
+// their parts took, to an OpenTelemetry collector.
 //
-// Which requests are traced is decided once for each, where it comes in, by the rate that
-// the operator chose and nothing else: what a client says of its own trace is kept as a
-// link, so no client can have its requests traced, nor keep them from being. What is not
-// traced makes nothing: Start finds no span in its context and returns the zero Span, of
-// which all methods do nothing.
+// The server decides once for each request whether it is traced, when it arrives, by the sampling rate that
+// the operator chose and nothing else: the client's trace context becomes a
+// link, so no client can have its requests traced, nor prevent it. An untraced request
+// allocates nothing: Start finds no span in its context and returns the zero Span,
+// whose methods do nothing.
 //
-// What it costs at most: the queue holds 2048 spans and drops what comes beyond, each with
-// the few attributes that callers set, cut to maxText bytes. Strangers can make spans of
-// no more than the rate's share of their requests. Attributes hold no query, no header but
+// Cost: the queue holds 2048 spans and drops further ones, each with
+// the few attributes that callers set, cut to maxText bytes. Clients cause spans for
+// no more than the sampled share of their requests. Attributes hold no query, no header but
 // the User-Agent, and nothing of a body.
 package tracing
 

@@ -1,4 +1,4 @@
-// Package remotetest writes kubeconfigs of services that tests start.
+// Package remotetest writes kubeconfigs for services that tests start.
 package remotetest
 
 import (

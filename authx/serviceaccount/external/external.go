@@ -1,19 +1,18 @@
-// Package external signs service account tokens with keys that another process guards: a
-// signer on this machine that speaks ExternalJWTSigner (k8s.io/externaljwt, v1alpha1) over
-// a unix socket. The private key never comes into this process.
+// Package external signs service account tokens with keys that another process holds: a
+// signer on this machine that implements ExternalJWTSigner (k8s.io/externaljwt, v1alpha1) on
+// a unix socket. The private key never enters this process.
 //
-// It promises: a token goes out only under a header that says no more than its algorithm,
-// its type and its key, and by none that the signer keeps from others; keys are asked for
-// again when the signer said so, and when a token names one that is not known; while the
-// signer is away, tokens that it signed before are verified with the keys that it last named.
+// It promises: the header of an issued token has only its algorithm,
+// its type and its key, and no key that the signer excludes from OIDC discovery; keys are fetched
+// again when the signer's refresh hint expires, and when a token names an unknown key; while the
+// signer is unavailable, tokens that it signed before are verified with the keys that it last returned.
 //
-// Who causes calls, and how many: a signature for each token that is issued, to somebody
-// who may have it, at most 32 at once; one question for keys at a time, whoever wants to
-// know. What strangers show as tokens makes it ask once a second at most, and 256 of them
-// wait for the answer; others are refused at once.
+// Cost, and its cause: one signature for each issued token, requested by a client
+// with permission, at most 32 at once; one fetch of keys at a time. Tokens of unauthenticated clients cause
+// at most one fetch a second, and 256 of them wait for the answer; others are refused at once.
 //
-// Goroutines: those of the connection and of a question for keys, which Close ends; Run is
-// one, of who calls it.
+// Goroutines: those of the connection and of a fetch, which Close ends; Run is
+// one, of its caller.
 package external
 
 import (

@@ -1,7 +1,7 @@
 // Package certificates holds the admission plugins of CertificateSigningRequests: they
 // decide who may approve and sign a request, and which subjects a request may name.
 //
-// It promises: nobody approves or signs a request without permission for its signer.
+// It promises: approving or signing a request takes permission for its signer.
 package certificates
 
 import (

@@ -1,8 +1,8 @@
 // Package owners holds the admission plugin OwnerReferencesPermissionEnforcement.
 //
-// It promises: nobody changes the owner references of an object, and so when it is
-// garbage-collected, without permission to delete it; and nobody sets blockOwnerDeletion
-// without permission to update the finalizers of the owner.
+// It promises: only a user who may delete an object changes its owner references, on which garbage
+// collection depends; and only a user who may update the finalizers of the owner sets
+// blockOwnerDeletion.
 package owners
 
 import (

@@ -1,9 +1,9 @@
-// Package podsecurity holds the admission plugin PodSecurity: namespaces say by
-// labels which of the pod security standards their pods must keep to.
+// Package podsecurity holds the admission plugin PodSecurity: the labels of a namespace select
+// the pod security standards for its pods.
 //
-// It promises: pods that violate the enforced standard are refused; violations of the
-// standards to audit or to warn of are reported, and the pods admitted; namespaces with
-// invalid labels of that kind are refused.
+// It promises: the plugin refuses pods that violate the enforced standard; it admits pods that violate
+// the standards to audit or to warn of, and reports the violations; it refuses namespaces with
+// invalid labels of that kind.
 package podsecurity
 
 import (

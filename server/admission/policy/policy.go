@@ -1,17 +1,17 @@
 // Package policy enforces the admission policies of a cluster: ValidatingAdmissionPolicies,
 // which refuse writes, and MutatingAdmissionPolicies, which change them.
 //
-// It promises: policies and bindings are followed as they change, without polling, and a
-// decision that follows an acknowledged change of one takes it into account; without any,
+// It promises: the plugins follow policies and bindings as they change, without polling, and a
+// decision that follows an acknowledged change takes it into account; without policies,
 // writes cost nothing more; a policy is compiled once, when it first matches.
 //
-// Who may write policies and bindings may cause that each write costs, for each policy,
-// binding and set of parameters that is meant: match conditions within their budget; for a
+// A client who may write policies and bindings can make each write cost, for each matching policy,
+// binding and set of parameters: match conditions within their budget; for a
 // validating policy one budget of expressions, for a mutating one a budget for each mutation
-// (expr.Budget, a second or so), and what a mutation makes: 3 MiB of JSON, weighed as a body
-// is before it is decoded, and merged only where it has not too many fields side by side. No
-// mutation makes an object larger than 3 MiB. All of it ends with the request. An object is
-// changed in two runs at most, and then judged by the rules of its kind like any other.
+// (expr.Budget, about a second), and the result of a mutation: 3 MiB of JSON, which the plugin weighs
+// like a request body before it decodes it, and merges only if it does not have too many fields side by
+// side. No mutation makes an object larger than 3 MiB. All of this ends with the request. Policies
+// change an object in two passes at most, and the rules of its kind then validate the result.
 package policy
 
 import (

@@ -1,12 +1,12 @@
-// Package endpoints finds the EndpointSlices of a Service without looking at those of others.
+// Package endpoints finds the EndpointSlices of a Service without a scan of those of others.
 //
-// It promises: who asks after a write of a slice was acknowledged finds that write; and what
-// Of returns is the same pointer as long as the slices of the Service are the same, so that
-// what was made of them can be kept.
+// It promises: a reader that comes after a write of a slice was acknowledged sees that write; and
+// Of returns the same pointer as long as the slices of the Service are the same, so that
+// callers can cache what they derive from them.
 //
-// What it costs: the reading of the labels of each slice once a change, and for each slice
-// an entry of some hundred bytes, from the first question on. Who writes slices causes it.
-// Those of a Service are put in order when it is asked about after a change of them.
+// Cost: reading the labels of each slice once a change, and an entry of some hundred bytes for each
+// slice, from the first call on. Clients who may write slices cause it.
+// The slices of a Service are sorted at the first call after a change of them.
 //
 // It has no goroutine. Locks: the follower's, see package follow.
 package endpoints

@@ -4,11 +4,11 @@
 //	Decode -> Patch.Apply -> run.add, remove, replace, move, copy, test
 //	Merge  -> merger.merge        |
 //	                              v
-//	parse -> node (opened when something inside is asked for; lists in blocks) -> node.write
+//	parse -> node (parsed when an operation reaches inside; lists in blocks) -> node.write
 //
-// It promises what gopkg.in/evanphx/json-patch.v4, which stock servers use, makes of the
-// same document and patch, to the byte and with its errors, but in time that grows with
-// the size of both and not with their depth or with the length of lists times the number
-// of operations; an error where that library panics; and an end when the budget ends.
-// docs/design/kinds.md says why. A fuzzer holds it to the library.
+// It promises the results of gopkg.in/evanphx/json-patch.v4, which stock servers use, for the
+// same document and patch, byte for byte and with its errors. Its time grows with
+// the size of both, not with their depth or with the length of lists times the number
+// of operations; where that library panics it returns an error; and it stops when the budget is spent.
+// docs/design/kinds.md gives the reasons. A fuzzer compares it with the library.
 package jsonpatch

@@ -1,24 +1,23 @@
-// Package ownership keeps metadata.managedFields, the record of who owns which field of an
-// object, and merges server-side applies, which that record is for.
+// Package ownership maintains metadata.managedFields, the record of which manager owns which field of an
+// object, and merges server-side applies, which that record exists for.
 //
-//	writes -> FieldManager.AfterCreate, AfterUpdate    what every other write does to the record
-//	               |-> planned    quick: plans of package fieldset; frequent cases alone
-//	               `-> standard   the library (managedfields of apimachinery); every case
+//	writes -> FieldManager.AfterCreate, AfterUpdate    updates the record after every other write
+//	               |-> planned    fast path: plans of package fieldset, for frequent cases
+//	               `-> standard   the library (managedfields of apimachinery), for every case
 //	writes -> FieldManager.Apply
 //	               |-> planned    an apply of just the fields that were applied before
-//	               `-> standard   every other
+//	               `-> standard   every other apply
 //	writes -> FieldManager.ApplyScale                  always the library
 //
-// Both ways are behind one interface, tracker, and make the same of a write. The planned
-// one is asked first, unless Config says otherwise, and hands on what it is not made for:
-// custom objects, entries that somebody else wrote, lists with duplicate keys. Should it
-// ever panic, the library is asked, and from then on at once for objects of that type.
-// Config.Count is told which way was taken.
+// Both implement the interface tracker with the same results. The fast path comes first, unless
+// Config disables it, and passes on what it does not support: custom objects, entries that other
+// implementations wrote, lists with duplicate keys. If it panics, the library handles the
+// write, and from then on all objects of that type. Config.Count counts which of the two was used.
 //
-// What this costs is bounded, for clients write whatever they like into objects and their
-// managed fields: see limits.go. There are no goroutines here. A FieldManager is safe for
-// concurrent use; its plans and the library's managers are made when they are first needed,
-// under locks that nothing else is asked under.
+// limits.go bounds the cost, since clients write whatever they like into objects and their
+// managed fields. There are no goroutines. A FieldManager is safe for
+// concurrent use; it makes its plans and the library's managers on first use,
+// under locks that are never held while another lock is taken.
 package ownership
 
 import (

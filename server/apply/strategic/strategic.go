@@ -1,13 +1,13 @@
 // Package strategic merges strategic merge patches into objects in the form of JSON trees.
 //
-// Merge returns what strategicpatch of apimachinery makes of the same patch, its errors included, and an
-// error where that panics. Two corners differ: items that no list gives an order keep theirs, and an item
-// that one patch deletes and adds again counts as new. The library compares each item of a list with
-// each other one; here the time grows with the size of the object and the patch.
+// Merge returns the result of strategicpatch of apimachinery for the same patch, its errors included, and an
+// error where that panics. Two corner cases differ: items whose order no list defines keep their order, and
+// an item that one patch deletes and adds again counts as new. The library compares each item of a list with
+// every other; here the time grows linearly with the size of the object and the patch.
 //
-// How a field is merged (its strategy, and the key of a list's items) stands in the tags of
-// the Go types. The library reads them, and fields.go keeps the answers.
-// There are no goroutines and no locks but that of these answers.
+// The tags of the Go types define how a field is merged (its strategy, and the key of a list's items).
+// The library reads them, and fields.go caches the result.
+// There are no goroutines; the only lock is that of this cache.
 package strategic
 
 import (

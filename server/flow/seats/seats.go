@@ -1,22 +1,21 @@
 // Package seats decides which requests run now, which wait, and which are refused.
 //
-// A server has a number of seats, shared out among levels. A request runs while it has
-// seats of its level: one, or more if it is expensive. A level without a free seat refuses
-// requests or has them wait in queues, and a fair share of the level goes to each queue.
-// Levels lend seats that they do not use, as adjust.go says.
+// A server has a number of seats, divided among levels. A request occupies seats of its level while
+// it runs: one, or more if it is expensive. A level without a free seat refuses
+// requests or queues them, and each queue gets a fair share of the level.
+// Levels lend seats that they do not use (adjust.go).
 //
-// It promises: a request that was let in has its seats until Leave, but while it waits for
-// its client: Pause gives them back, and a request whose client does not take its answer
-// loses them to the next one that wants some. Both have them again before they go on, ahead
-// of all that came later. No seat is lost and nobody who waits is forgotten: each change
-// that could let somebody run looks for who that is, and while anybody waits a timer looks
-// too.
+// It promises: an admitted request has its seats until Leave, except while it waits for
+// its client: Pause gives them back, and a request whose client does not read its answer
+// loses them to the next one in line. Both get seats again before they go on, ahead
+// of all later requests. No seat is lost and no waiting request is forgotten: each change
+// that could let a request run looks for it, and while requests wait a timer looks too.
 //
-// What waits costs its goroutine and one channel; how many may wait is bounded by the
-// queues of a level and, for each user, by Limits. A decision takes one lock, for much less
-// than the request it is about, and allocates nothing while nobody waits.
+// A waiting request costs its goroutine and one channel; the queues of a level and the Limits of
+// each user bound how many wait. A decision takes one lock, for much less
+// time than the request, and allocates nothing while no request waits.
 //
-// The package has no goroutine. Its timer is armed only while somebody waits.
+// The package has no goroutine. Its timer runs only while requests wait.
 package seats
 
 import (

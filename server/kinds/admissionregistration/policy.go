@@ -66,7 +66,7 @@ var ValidatingAdmissionPolicyColumns = columns.Of(
 	columns.Age(),
 )
 
-// unset stands in columns for what a policy or binding does not have.
+// unset is the cell for a field that a policy or binding does not have.
 const unset = "<unset>"
 
 func paramKindCell(k *admissionv1.ParamKind) string {
@@ -99,7 +99,7 @@ type policy struct {
 	stored   storedTexts
 }
 
-// storedTexts are the expressions that a policy had before, by where they stood.
+// storedTexts are the expressions that a policy had before, by field.
 type storedTexts struct{ validations, messages, annotations map[string]bool }
 
 func newPolicy(obj, old *admissionv1.ValidatingAdmissionPolicy) *policy {

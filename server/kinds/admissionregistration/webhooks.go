@@ -1,5 +1,5 @@
-// Package admissionregistration says how webhook configurations and admission
-// policies behave as objects. What they do to requests is decided elsewhere.
+// Package admissionregistration holds the strategies of webhook configurations and admission
+// policies. Packages admission/webhook and admission/policy apply them to requests.
 package admissionregistration
 
 import (

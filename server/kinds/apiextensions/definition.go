@@ -1,10 +1,10 @@
-// Package apiextensions says how CustomResourceDefinitions behave as objects: their
-// defaults, what may stand in them, and what may change.
+// Package apiextensions holds the strategy of CustomResourceDefinitions: their defaults, their
+// validation, and which fields may change.
 //
-// It promises: definitions that pass can be served, by package structural among
-// others; mistakes are told with the paths and words of release 1.32; what an old
-// definition had before a rule was made does not stand in the way of its update. Rules
-// are priced before they ever run, and their compilation ends with the request.
+// It promises: the server can serve every definition that passes, package structural included; errors have
+// the paths and texts of release 1.32; an update may keep what the old definition had before a rule
+// existed. Validation estimates the cost of rules before they ever run, and compiling them ends with
+// the request.
 package apiextensions
 
 import (

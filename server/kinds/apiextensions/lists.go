@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// wrongType tells of an extension that asks for a type.
+// wrongType is the error about an extension that requires a type.
 func wrongType(p *field.Path, got, detail string) *field.Error {
 	if got == "" {
 		return field.Required(p.Child("type"), detail)
@@ -120,7 +120,7 @@ func validateKeyed(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorLi
 	for _, k := range s.XListMapKeys {
 		property, ok := item.Properties[k]
 		if !ok {
-			continue // told already
+			continue // reported already
 		}
 		key := at.Child("properties").Key(k)
 		errs = rules.RequiredIf(errs, property.Default == nil && !required.Has(k), key.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property")

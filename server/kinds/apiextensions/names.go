@@ -21,7 +21,7 @@ func validateRequiredNames(n *apiext.CustomResourceDefinitionNames, p *field.Pat
 	return errs
 }
 
-// validateNames checks names that are asked for or accepted, where they are set.
+// validateNames checks requested or accepted names, where they are set.
 func validateNames(n *apiext.CustomResourceDefinitionNames, p *field.Path) (errs field.ErrorList) {
 	label := func(p *field.Path, name string) {
 		if msgs := validation.IsDNS1035Label(name); len(msgs) > 0 {

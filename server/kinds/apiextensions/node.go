@@ -26,7 +26,7 @@ func hasExtensions(s *apiext.JSONSchemaProps) bool {
 type walk struct {
 	t             tolerance
 	unpriced      bool // single rules may cost what they like
-	only          bool // nothing is looked at but the way to rules
+	only          bool // only the paths to rules are checked
 	schema, rules field.ErrorList
 	cost          totalCost
 	typing        int // what making the types of rules took so far

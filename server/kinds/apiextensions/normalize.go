@@ -15,7 +15,7 @@ func normalize(d *apiextensionsv1.CustomResourceDefinition) {
 	for i := range d.Spec.Versions {
 		if v := &d.Spec.Versions[i]; v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 			if _, err := rewriteValues(v.Schema.OpenAPIV3Schema); err != nil {
-				return // some JSON in it is broken, which its validation tells
+				return // some JSON in it is broken, which validation reports
 			}
 		}
 	}

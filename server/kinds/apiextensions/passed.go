@@ -33,7 +33,7 @@ type passes struct {
 
 var passed passes
 
-// spelling writes schemas, to tell them apart.
+// spelling writes schemas, to distinguish them.
 var spelling = json.New(json.Settings{})
 
 func (p *passes) has(one pass) bool {

@@ -27,7 +27,7 @@ func steps(spec *apiext.CustomResourceDefinitionSpec) (sum int) {
 			}
 			cost, ok := known[n.Pattern]
 			if !ok {
-				cost = meter.Instructions(n.Pattern) // what is no pattern is refused elsewhere
+				cost = meter.Instructions(n.Pattern) // an invalid pattern is refused elsewhere
 				known[n.Pattern] = cost
 			}
 			if sum += cost; sum > maxSteps {

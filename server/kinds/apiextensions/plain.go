@@ -18,7 +18,7 @@ import (
 // left of a plain schema are its defaults and its rules, and of these alone trees and types are made.
 // Whatever is not certain is left to the checks themselves, which also know the words.
 
-// plainParts is what is left to be checked of a schema that is plain.
+// plainParts are the parts of a plain schema that still need checks.
 type plainParts struct {
 	ruled     *ruledParts             // nil: there are no rules
 	defaulted *apiext.JSONSchemaProps // the schema without all that has no default; nil: there are none

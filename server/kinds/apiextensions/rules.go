@@ -76,7 +76,7 @@ func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Err
 		errs = rules.InvalidIf(errs, hasBreak(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "fieldPath must not contain line breaks")
 		if tree == nil {
 			if tree, _ = pathTree(s); tree == nil {
-				continue // which is told elsewhere
+				continue // reported elsewhere
 			}
 		}
 		if _, _, err := cel.ValidFieldPath(r.FieldPath, tree); err != nil {

@@ -44,9 +44,9 @@ func checkSchema(ctx context.Context, v *apiext.CustomResourceValidation, status
 	return w.whole(ctx, s, at, errs)
 }
 
-// whole checks all of a schema. It adds to errs, which is what is wrong with the root.
+// whole checks all of a schema. It adds to errs, the errors of the root.
 func (w *walk) whole(ctx context.Context, s *apiext.JSONSchemaProps, at *field.Path, errs field.ErrorList) field.ErrorList {
-	var unreadable field.ErrorList // told only where nothing else tells it better
+	var unreadable field.ErrorList // reported only where no other error explains it better
 	var rules *scope               // nil: rules cannot be compiled
 	if !w.t.looseSchema {
 		var wrong field.ErrorList

@@ -125,7 +125,7 @@ func validateVersions(ctx context.Context, spec *apiext.CustomResourceDefinition
 	return errs
 }
 
-// common is what stands in each version, or once above them where it is the same.
+// common is the part of a version that may also be set once for all versions.
 type common struct {
 	schema       *apiext.CustomResourceValidation
 	subresources *apiext.CustomResourceSubresources

@@ -19,7 +19,7 @@ func CutSchemas(text []byte, each func(v *Stored)) []byte {
 	return append(small, text[last:]...)
 }
 
-// Stored is a version as it stands in the text of a stored definition. Name and Schema are parts of
+// Stored is a version in the text of a stored definition. Name and Schema are parts of
 // that text, nil where there are none.
 type Stored struct {
 	Text, Name, Schema []byte

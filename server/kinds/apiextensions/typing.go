@@ -22,7 +22,7 @@ const maxTyping = 600_000
 
 const tooMuchTyping = "there are too many rules above too large a part of the schema: the types that they are compiled against would be too many"
 
-// weight is what is below a type.
+// weight counts the objects and fields below a type.
 type weight struct{ fields, objects, names int }
 
 func (w weight) sum() int { return 1 + w.fields + 4*w.objects + w.names/16 }

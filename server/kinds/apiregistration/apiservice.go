@@ -1,4 +1,4 @@
-// Package apiregistration says how APIServices behave.
+// Package apiregistration holds the strategy of APIServices.
 package apiregistration
 
 import (

@@ -1,5 +1,5 @@
-// Package apiserverinternal says how StorageVersions behave: objects in which the servers of
-// a cluster tell each other in which version each of them stores a resource.
+// Package apiserverinternal holds the strategy of StorageVersions, in which the servers of
+// a cluster record the version in which each of them stores a resource.
 package apiserverinternal
 
 import (
@@ -166,7 +166,7 @@ func validateConditions(list []apiserverinternalv1alpha1.StorageVersionCondition
 	return errs
 }
 
-// apiVersion says what is wrong with a version, with its group before it or without.
+// apiVersion returns why a version, with or without its group, is invalid.
 func apiVersion(text string) []string {
 	parts := strings.Split(text, "/")
 	if len(parts) > 2 {

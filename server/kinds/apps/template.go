@@ -1,5 +1,5 @@
-// Package apps says how the kinds of the apps group behave: Deployment,
-// ReplicaSet, StatefulSet, DaemonSet and ControllerRevision.
+// Package apps holds the strategies of the apps group: Deployment, ReplicaSet, StatefulSet,
+// DaemonSet and ControllerRevision.
 package apps
 
 import (
@@ -23,7 +23,7 @@ var (
 	templatePath = specPath.Child("template")
 )
 
-// workload is what a kind of the four that run Pods says of itself; strategy does what they have in common.
+// workload is the part of the strategy that differs among the four kinds that run Pods; strategy adds the common part.
 // Functions other than template and the two that validate may be nil.
 type workload[T interface {
 	comparable
@@ -40,7 +40,7 @@ type workload[T interface {
 	changed  func(obj, old T) bool                     // whether an update has changed the template; nil: whether it has changed the generation
 }
 
-// strategy completes t, which has the rest of what the kind says.
+// strategy completes t, which has the rest of the kind's strategy.
 func (w workload[T]) strategy(on kinds.Feature, t kinds.Typed[T]) kinds.Strategy {
 	pods := podspec.For(on)
 	if t.ValidateName == nil {
@@ -74,7 +74,7 @@ func (w workload[T]) strategy(on kinds.Feature, t kinds.Typed[T]) kinds.Strategy
 	return t.Strategy()
 }
 
-// warn gives the warnings about a write; old is nil for a new object.
+// warn returns the warnings about a write; old is nil for a new object.
 func (w workload[T]) warn(obj, old T) []string {
 	var none T
 	if old == none {

@@ -6,7 +6,7 @@ import "strings"
 // are not linked for that: their words are those of apps/v1, but for what these functions change
 // (TestFirstWords compares with the types).
 
-// demand is what apps/v1 says of selectors and the first versions do not.
+// demand is the sentence about selectors that apps/v1 has and the first versions do not.
 const demand = "It must match the pod template's labels."
 
 // firstSelector makes the words of a selector: instead stands where the demand does, which goes, and before where

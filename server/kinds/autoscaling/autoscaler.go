@@ -1,4 +1,4 @@
-// Package autoscaling says how HorizontalPodAutoscalers behave, which are stored
+// Package autoscaling holds the strategy of HorizontalPodAutoscalers, which are stored
 // in v2 and served in v1 too.
 package autoscaling
 

@@ -193,7 +193,7 @@ func read(annotations map[string]string, key string, into any) bool {
 	return ok && json.Unmarshal([]byte(text), into) == nil
 }
 
-// ours are the annotations of v1 that stand for fields.
+// ours are the annotations of v1 that hold fields of v2.
 var ours = [...]string{metricsAnnotation, statusesAnnotation, conditionsAnnotation, behaviorAnnotation}
 
 func carriesOurs(annotations map[string]string) bool {

@@ -92,7 +92,7 @@ func validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.
 	return rules.ForbiddenIf(errs, least != nil && *least == 0 && !outside, p, "must specify at least one Object or External metric to support scaling to zero replicas")
 }
 
-// source is one of the ways to give a metric.
+// source is one of the kinds of metric sources.
 type source struct {
 	kind     autoscalingv2.MetricSourceType
 	name     string

@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// maxCronJobName leaves room for what is added to the names of its Jobs.
+// maxCronJobName leaves room for the suffix of the names of its Jobs.
 const maxCronJobName = 52
 
 // CronJob is how CronJobs are written.

@@ -1,4 +1,4 @@
-// Package batch says how Jobs and CronJobs behave.
+// Package batch holds the strategies of Jobs and CronJobs.
 package batch
 
 import (

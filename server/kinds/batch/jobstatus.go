@@ -203,7 +203,7 @@ func (c *statusChange) criteria() {
 	}
 }
 
-// progress checks what only moves one way.
+// progress checks fields that only move in one direction.
 func (c *statusChange) progress() {
 	s, old, spec := &c.job.Status, &c.old.Status, &c.job.Spec
 	for _, t := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget} {

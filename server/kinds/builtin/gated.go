@@ -11,7 +11,7 @@ import (
 )
 
 // without is a strategy that first removes a field whose gates are all off, unless the old
-// object has it. drop is given the old object, or an empty one.
+// object has it. drop gets the old object, or an empty one.
 func without[T kinds.Object](c Config, s kinds.Strategy, empty T, drop func(obj, old T), gates ...string) kinds.Strategy {
 	for _, gate := range gates {
 		if c.Feature(gate) {

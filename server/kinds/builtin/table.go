@@ -1,7 +1,6 @@
-// Package builtin is the table of every resource that is served from the start,
-// in discovery order, one file an API group.
+// Package builtin is the table of all built-in resources, in discovery order, one file an API group.
 //
-// A row names a resource; how it behaves comes from the package of its group.
+// A row names a resource; its strategy comes from the package of its group.
 package builtin
 
 import (

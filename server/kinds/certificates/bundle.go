@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	omitted       = "<value omitted>" // stands in messages for certificates
+	omitted       = "<value omitted>" // shown in messages in place of certificates
 	maxBundleSize = 1 << 20
 )
 

@@ -1,4 +1,4 @@
-// Package certificates says how CertificateSigningRequests behave.
+// Package certificates holds the strategies of CertificateSigningRequests and ClusterTrustBundles.
 package certificates
 
 import (
@@ -101,7 +101,7 @@ func state(r *certificatesv1.CertificateSigningRequest) string {
 	return strings.Join(out, ",")
 }
 
-// prepareRequest notes who asks; what a client says about that does not count.
+// prepareRequest records the requesting user; what the client sent for these fields is dropped.
 func prepareRequest(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
 	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = "", "", nil, nil
 	if user := request.From(ctx).User; user != nil {

@@ -193,7 +193,7 @@ func statesOf(t certificatesv1.RequestConditionType) []corev1.ConditionStatus {
 	}
 }
 
-// requestFault says what is wrong with a PKCS#10 request in PEM.
+// requestFault returns why a PKCS#10 request in PEM is invalid.
 func requestFault(text []byte) error {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {

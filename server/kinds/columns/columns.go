@@ -1,5 +1,5 @@
-// Package columns builds the Table form of built-in kinds: the columns most of
-// them share, and the words their cells use.
+// Package columns builds the Table form of built-in kinds: the columns that most of
+// them share, and the texts of their cells.
 package columns
 
 import (

@@ -1,4 +1,4 @@
-// Package coordination says how Leases behave.
+// Package coordination holds the strategies of Leases and LeaseCandidates.
 package coordination
 
 import (

@@ -1,9 +1,8 @@
-// Package core says how the kinds of core/v1 behave, except Pods: how they are
-// defaulted, prepared and validated, and how they print as tables.
+// Package core holds the strategies of core/v1, except Pods: how the kinds are
+// defaulted, prepared and validated, and their tables.
 //
-// It promises: defaulting is idempotent; functions change only the object they
-// are given and never panic, whatever a client sent; errors have the paths, order
-// and words of release 1.32.
+// It promises: defaulting is idempotent; functions change only the object that they get
+// and never panic, whatever a client sent; errors have the paths, order and texts of release 1.32.
 package core
 
 import (

@@ -207,7 +207,7 @@ func validateAnyEvent(e *corev1.Event, newStyle bool) field.ErrorList {
 	return append(errs, rules.Subdomain(e.Namespace, field.NewPath("namespace"))...)
 }
 
-// validateReport checks who reported what.
+// validateReport checks the reporting controller and the action.
 func validateReport(e *corev1.Event, newStyle bool) field.ErrorList {
 	var errs field.ErrorList
 	controller := field.NewPath("reportingComponent")

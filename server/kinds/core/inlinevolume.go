@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// DefaultInlineVolume fills in what the spec of a volume has by default where it
-// stands inside another object: that of its source.
+// DefaultInlineVolume fills in the defaults of the spec of a volume where it
+// is part of another object: those of its source.
 func DefaultInlineVolume(s *corev1.PersistentVolumeSpec) {
 	podspec.DefaultResources(s.Capacity)
 	podspec.DefaultPersistentVolumeSource(&s.PersistentVolumeSource)

@@ -29,14 +29,14 @@ var LimitRange = kinds.Typed[*corev1.LimitRange]{
 	UnconditionalUpdate: true,
 }.Strategy()
 
-// nameLimitRange names what nobody did.
+// nameLimitRange names a LimitRange without a name.
 func nameLimitRange(l *corev1.LimitRange) {
 	if l.Name == "" {
 		l.Name = uuid.NewString()
 	}
 }
 
-// emptyIsNone stores an empty list as none; who wrote it owns it all the same.
+// emptyIsNone stores an empty list as none; its writer owns the field nevertheless.
 func emptyIsNone(l *corev1.LimitRange) {
 	if len(l.Spec.Limits) == 0 {
 		l.Spec.Limits = nil

@@ -102,7 +102,7 @@ func nodeReadiness(n *corev1.Node) string {
 	return status
 }
 
-// nodeRoles are told by labels: the role in the key, or under an older one as value.
+// nodeRoles reads the roles from labels: the role in the key, or under an older key as value.
 func nodeRoles(n *corev1.Node) []string {
 	roles := make(map[string]bool)
 	for key, value := range n.Labels {
@@ -125,7 +125,7 @@ func nodeAddress(n *corev1.Node, t corev1.NodeAddressType) string {
 }
 
 // defaultNode keeps podCIDR the first of podCIDRs, and what can be allocated what
-// there is, unless told otherwise.
+// there is, unless the client sets them.
 func defaultNode(n *corev1.Node) {
 	if first := n.Spec.PodCIDR; first != "" && (len(n.Spec.PodCIDRs) == 0 || n.Spec.PodCIDRs[0] != first) {
 		n.Spec.PodCIDRs = []string{first} // older clients know no other field
@@ -139,7 +139,7 @@ func defaultNode(n *corev1.Node) {
 	}
 }
 
-// dropNodeConfig removes what is not served any more, unless old has it.
+// dropNodeConfig removes fields that are no longer served, unless old has them.
 func dropNodeConfig(n, old *corev1.Node) {
 	if old == nil || old.Spec.ConfigSource == nil {
 		n.Spec.ConfigSource = nil

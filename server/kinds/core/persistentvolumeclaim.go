@@ -104,7 +104,7 @@ func (r claimRules) prepareClaimUpdate(c, old *corev1.PersistentVolumeClaim) {
 	r.normalizeSources(&c.Spec)
 }
 
-// dropClaimFields removes what is not served, unless old has it: attribute classes,
+// dropClaimFields removes fields that are not served, unless old has them: attribute classes,
 // sources in other namespaces, and sources that the older field cannot name.
 func (r claimRules) dropClaimFields(s, old *corev1.PersistentVolumeClaimSpec) {
 	if !r.attributes && (old == nil || old.VolumeAttributesClassName == nil) {

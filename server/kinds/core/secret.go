@@ -84,7 +84,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	return append(errs, validateSecretType(s, path)...)
 }
 
-// validateSecretType checks that a secret has what its type stands for.
+// validateSecretType checks that a secret has the keys that its type requires.
 func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
 	has := func(key string) bool {
 		_, ok := s.Data[key]

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// addressWarnings tells what is odd about an address that is accepted.
+// addressWarnings are the warnings about an accepted address in an unusual form.
 func addressWarnings(path, text string) []string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
@@ -17,7 +17,7 @@ func addressWarnings(path, text string) []string {
 	return nil
 }
 
-// rangeWarnings tells what is odd about a network that is accepted.
+// rangeWarnings are the warnings about an accepted network in an unusual form.
 func rangeWarnings(path, text string) []string {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {

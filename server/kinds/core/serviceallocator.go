@@ -238,7 +238,7 @@ func (n network) size() int {
 	return max(size, 0)
 }
 
-// lower is how many addresses are used last where nobody asks for one.
+// lower is how many addresses the allocator uses last unless a client requests one.
 func (n network) lower() int { return min(max(16, n.size()/16), 256) }
 
 // at is the i-th address that can be had.
@@ -295,7 +295,7 @@ type portRange struct{ first, last int32 }
 
 func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last) }
 
-// port takes the port asked for.
+// port takes the requested port.
 func (p *allocation) port(port int32) error {
 	if r := p.a.ports; !p.dry && (port < r.first || port > r.last) {
 		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", r)

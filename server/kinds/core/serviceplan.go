@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// settleFamilies fills in families and policy from what the client asked for and
+// settleFamilies fills in families and policy from the client's request and
 // what the cluster has, or refuses what it does not have. old is nil on create.
 func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 	if !needsAddress(s) || keepsPreference(s, old) {
@@ -104,7 +104,7 @@ func singleStack(spec *corev1.ServiceSpec) field.ErrorList {
 	return errs
 }
 
-// inferFamilies adds the families of addresses that the client asked for.
+// inferFamilies adds the families of addresses that the client requested.
 func (a *ServiceAllocator) inferFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i, ip := range spec.ClusterIPs {
@@ -123,7 +123,7 @@ func (a *ServiceAllocator) inferFamilies(spec *corev1.ServiceSpec) field.ErrorLi
 	return errs
 }
 
-// checkFamilies checks that the cluster has what a service asks for.
+// checkFamilies checks that the cluster has the families that a service requests.
 func (a *ServiceAllocator) checkFamilies(spec *corev1.ServiceSpec) field.ErrorList {
 	errs := rules.InvalidIf(nil, *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2, policyPath, spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
 	for i, f := range spec.IPFamilies {

@@ -157,7 +157,7 @@ func readRange(revision int64, encoded []byte) serviceRange {
 	return r
 }
 
-// rangeAddress takes an address of a network that a ServiceCIDR names: the one asked for,
+// rangeAddress takes an address of a network that a ServiceCIDR names: the requested one,
 // or any.
 func (p *allocation) rangeAddress(f corev1.IPFamily, ip string) (string, error) {
 	networks := p.a.ranges.of(f, p.claims, p.a.networks)

@@ -30,7 +30,7 @@ const (
 // compiling is what Run does for requests. Kept.mu guards what has no lock of its own.
 type compiling struct {
 	on      bool                         // Run is running
-	queue   fair.Queue[string, *Version] // by user: each of those who ask for a version has it in the queue
+	queue   fair.Queue[string, *Version] // by user: each user who requests a version has it in the queue
 	pending map[*Version]*wanted         // in the queue or compiled now
 	busy    map[string]bool              // users in whose turn a version is compiled now
 	ahead   []*Version
@@ -40,7 +40,7 @@ type compiling struct {
 
 // wanted is a version that is to be compiled.
 type wanted struct {
-	users map[string]uint64 // who asked for it, with their tickets of the queue
+	users map[string]uint64 // the users who requested it, with their tickets of the queue
 	done  chan struct{}     // closed when it is compiled
 	taken bool              // it is being compiled
 }
@@ -86,7 +86,7 @@ func (k *Kept) ask(v *Version, user string) (<-chan struct{}, error) {
 		w = &wanted{users: map[string]uint64{}, done: make(chan struct{})}
 		k.pending[v] = w
 	}
-	if _, asked := w.users[user]; !asked && !w.taken && !full { // else it is in the queue for somebody else
+	if _, asked := w.users[user]; !asked && !w.taken && !full { // else it is in the queue for another user
 		w.users[user] = k.queue.Add(user, v)
 	}
 	select {
@@ -113,7 +113,7 @@ func (k *Kept) next() (user string, v *Version) {
 	return user, v
 }
 
-// compileAll compiles what is in the queue until ctx ends.
+// compileAll compiles the versions of the queue until ctx ends.
 func (k *Kept) compileAll(ctx context.Context) {
 	for {
 		select {
@@ -173,7 +173,7 @@ func (k *Kept) compileAhead(ctx context.Context) {
 		for _, v := range versions {
 			done, err := k.ask(v, ownUser)
 			if err != nil {
-				break // so many are asked for already: whoever needs the others will ask
+				break // the queue is full: requests for the others will queue them
 			}
 			select {
 			case <-ctx.Done():

@@ -1,9 +1,9 @@
-// Package custom makes resources of CustomResourceDefinitions: one for each version,
+// Package custom makes resources from CustomResourceDefinitions: one for each version,
 // with names, strategies, subresources, columns and selectable fields as the
-// definition says.
+// definition declares them.
 //
-// It promises: a resource never changes; the one of a version that is not served is
-// off; what objects look like is for their schema alone to say.
+// It promises: a resource never changes; the resource of a version that is not served is
+// off; only the schema decides what objects look like.
 package custom
 
 import (
@@ -65,7 +65,7 @@ type Source struct {
 	Text func(version string) []byte
 	// Digests are those of the texts of the schemas, by the names of versions.
 	Digests map[string]Digest
-	Kept    *Kept // bounds what is kept of them compiled; nil: all is kept
+	Kept    *Kept // bounds the compiled schemas in memory; nil: no bound
 }
 
 // New makes a definition whose schemas are read at once. What was stored after the revision
@@ -124,7 +124,7 @@ func Stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cust
 	return nil
 }
 
-// Version finds what is known of a version, or nil.
+// Version finds a version, or nil.
 func (d *Definition) Version(name string) *Version { return d.versions[name] }
 
 // Served are the versions that clients may ask for.
@@ -166,7 +166,7 @@ func (d *Definition) resource(v *Version) *kinds.Resource {
 	return r
 }
 
-// deprecation words what clients are told of an old version.
+// deprecation is the warning to clients about a deprecated version.
 func (v *Version) deprecation() *kinds.Deprecation {
 	if !v.spec.Deprecated {
 		return nil

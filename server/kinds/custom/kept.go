@@ -18,7 +18,7 @@ const (
 	// rules count for more; a compiled one takes some thirty times as much. The one that was used
 	// last is kept always.
 	keptText = 8 << 20
-	// keptFor is how long a compiled schema is kept that nobody uses.
+	// keptFor is how long an unused compiled schema stays in memory.
 	keptFor = 45 * time.Second
 )
 
@@ -44,7 +44,7 @@ func NewKept() *Kept {
 	return &Kept{limit: keptText, idle: keptFor, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{}, compiling: newCompiling()}
 }
 
-// Run compiles what is asked for, and drops what is idle, until ctx ends. While nothing is compiled it has no timer.
+// Run compiles requested schemas, and drops idle ones, until ctx ends. While nothing is compiled it has no timer.
 func (k *Kept) Run(ctx context.Context) {
 	var compilers sync.WaitGroup
 	defer compilers.Wait()
@@ -75,7 +75,7 @@ func (k *Kept) Run(ctx context.Context) {
 	}
 }
 
-// sweep drops what nobody used for a while, and says how many there are still.
+// sweep drops schemas that were not used for a while, and returns how many remain.
 func (k *Kept) sweep() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,10 +120,10 @@ func (k *Kept) drop(v *Version) {
 type made struct {
 	schema  *structural.Schema
 	merging func() (managedfields.TypeConverter, error) // made once
-	whole   atomic.Bool                                 // all of it is made, and not only what was asked for
+	whole   atomic.Bool                                 // all of it is compiled, and not only the requested parts
 }
 
-// compiled is a place for what is compiled of a version.
+// compiled holds the compiled schema of a version.
 type compiled struct {
 	read   func() (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
 	text   func() []byte // nil: there is none
@@ -132,10 +132,10 @@ type compiled struct {
 
 	mu   sync.Mutex // held while it is compiled
 	made atomic.Pointer[made]
-	used atomic.Int64 // nanoseconds of the clock, when it was last asked for
+	used atomic.Int64 // when it was last used, in nanoseconds of the clock
 }
 
-// use gives what is compiled of the version, which is its user's to keep.
+// use returns the compiled schema of the version, which the caller may keep.
 func (v *Version) use() *made {
 	m := v.made.Load()
 	if m == nil {
@@ -194,7 +194,7 @@ func (v *Version) Text() []byte {
 	return v.text()
 }
 
-// Digest tells the texts of schemas apart.
+// Digest identifies the texts of schemas.
 type Digest = [32]byte
 
 // Digest tells what the version's objects may be like from what those of others may: it

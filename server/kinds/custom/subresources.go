@@ -41,7 +41,7 @@ func (v *Version) subresources() (out []kinds.Subresource) {
 			},
 			Replicas: func(obj kinds.Object) (int32, int32) { return number(obj, spec), number(obj, status) },
 			SetReplicas: func(obj kinds.Object, n int32) {
-				// It fails where the path leads through what is no map; validation says so.
+				// It fails where the path leads through a value that is no map; validation reports that.
 				_ = unstructured.SetNestedField(tree(obj), int64(n), spec...)
 			},
 			Selector: func(obj kinds.Object) string {

@@ -77,7 +77,7 @@ func (v *Version) FromStore(ctx context.Context, objs ...kinds.Object) ([]kinds.
 	for _, obj := range objs {
 		own := v.of.versions[obj.(*unstructured.Unstructured).GroupVersionKind().Version]
 		if own == nil {
-			own = v // a version that is no more: there is nobody to ask
+			own = v // the version no longer exists
 		}
 		if err := own.fit(obj); err != nil {
 			return nil, err

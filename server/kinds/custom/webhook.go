@@ -127,7 +127,7 @@ func converted(asked *apiextensionsv1.ConversionReview, answer []byte) ([]runtim
 	return nil, fmt.Errorf("response.result.status was '%s', not 'Success'", got.Response.Result.Status)
 }
 
-// metadataError says what is wrong with the metadata that a webhook gave an object.
+// metadataError returns why the metadata that a webhook returned is invalid.
 type metadataError struct{ error }
 
 func (e *metadataError) Unwrap() error { return e.error }

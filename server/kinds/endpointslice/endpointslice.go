@@ -1,4 +1,4 @@
-// Package endpointslice says how EndpointSlices behave.
+// Package endpointslice holds the strategy of EndpointSlices.
 package endpointslice
 
 import (

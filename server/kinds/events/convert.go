@@ -1,5 +1,5 @@
-// Package events converts between the events of events.k8s.io/v1 and those of
-// core/v1, which are what is stored. Both have the same content under other names.
+// Package events converts between the events of events.k8s.io/v1 and those of core/v1, which are the
+// stored form. Both have the same content under different field names.
 package events
 
 import (

@@ -1,5 +1,5 @@
-// Package flowcontrol says how FlowSchemas and PriorityLevelConfigurations behave,
-// and which of them are there from the start.
+// Package flowcontrol holds the strategies of FlowSchemas and PriorityLevelConfigurations,
+// and the objects of both that every cluster has.
 package flowcontrol
 
 import (

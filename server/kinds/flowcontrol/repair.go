@@ -72,7 +72,7 @@ func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed
 }
 
 // kept says whether an object is to be kept at its values: as its annotation says; one
-// without, if nobody has changed it.
+// without, if no client has changed it.
 func kept(m *metav1.ObjectMeta, same bool) bool {
 	if _, said := m.Annotations[AutoUpdate]; !said {
 		return same

@@ -1,6 +1,5 @@
-// Package history is the group history.rowlock.dev as the catalogue knows it: what past states
-// of objects are called and look like. None of it is stored by itself; package verbs/history
-// answers.
+// Package history declares the resources of the group history.rowlock.dev, which show past states of
+// objects. The server stores none of them; package verbs/history answers requests for them.
 package history
 
 import (

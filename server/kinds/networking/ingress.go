@@ -1,4 +1,5 @@
-// Package networking says how Ingresses, IngressClasses and NetworkPolicies behave.
+// Package networking holds the strategies of the networking group: Ingresses, IngressClasses,
+// NetworkPolicies, IPAddresses and ServiceCIDRs.
 package networking
 
 import (

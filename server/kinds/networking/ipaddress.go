@@ -45,7 +45,7 @@ var IPAddressColumns = columns.Of(
 	columns.Text("ParentRef", networkingv1beta1.IPAddressSpec{}.SwaggerDoc()["parentRef"]),
 )
 
-// validateAddressName wants an address as it is written in one way alone.
+// validateAddressName requires the canonical spelling of an address.
 func validateAddressName(name string, _ bool) []string {
 	addr, err := netip.ParseAddr(name)
 	switch {

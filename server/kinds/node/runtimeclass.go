@@ -1,4 +1,4 @@
-// Package node says how RuntimeClasses behave.
+// Package node holds the strategy of RuntimeClasses.
 package node
 
 import (

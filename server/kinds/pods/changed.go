@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// mostChanges bounds what a message says of an object that is quite another.
+// mostChanges bounds the message about an object that differs in many fields.
 const mostChanges = 10
 
 // changed lists the paths at which two specs differ, one a line. Values stay out

@@ -23,5 +23,5 @@ func SetCondition(s *corev1.PodStatus, c corev1.PodCondition, now metav1.Time) {
 	s.Conditions = append(s.Conditions, c)
 }
 
-// Ready tells whether a pod says that it serves.
+// Ready reports whether a pod has the condition Ready.
 func Ready(pod *corev1.Pod) bool { return conditionTrue(pod, corev1.PodReady) }

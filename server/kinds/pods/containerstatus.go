@@ -30,7 +30,7 @@ func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// containerStatuses checks what node agents say of containers beyond their state.
+// containerStatuses checks what node agents report about containers beyond their state.
 func containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	ephemeral := make([]corev1.Container, len(pod.Spec.EphemeralContainers))
 	for i := range ephemeral {
@@ -80,7 +80,7 @@ func containerUser(u *corev1.ContainerUser, windows bool, p *field.Path) field.E
 // healthy are the words for the health of a device.
 var healthy = []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown}
 
-// resourceHealth checks how the resources of a container are: those that it asks for.
+// resourceHealth checks the health of the resources that a container requests.
 func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range s.AllocatedResourcesStatus {
@@ -105,7 +105,7 @@ type requirements struct {
 	named      map[string][]requirement // made when it is needed
 }
 
-// requirement is what a container asks for.
+// requirement is the resource requirements of a container.
 type requirement struct {
 	*corev1.ResourceRequirements
 	claims map[string]bool // with their requests

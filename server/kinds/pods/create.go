@@ -46,7 +46,7 @@ func (r podRules) setDefaults(pod *corev1.Pod) {
 	defaultStatus(&pod.Status)
 }
 
-// requestLimits asks for as much as the limit where no request is given.
+// requestLimits sets requests that are absent to the limit.
 func requestLimits(r *corev1.ResourceRequirements) {
 	if r.Limits == nil {
 		return
@@ -120,7 +120,7 @@ func (r podRules) validateCreate(pod *corev1.Pod) field.ErrorList {
 	return append(errs, podspec.ValidateProfilesMatch(&pod.ObjectMeta, &pod.Spec, spec)...)
 }
 
-// warnings are for whoever writes a manifest; updates come from controllers.
+// warnings are for authors of manifests; updates come from controllers.
 func warnings(pod, old *corev1.Pod) []string {
 	if old != nil {
 		return nil

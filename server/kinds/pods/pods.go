@@ -1,5 +1,5 @@
-// Package pods is the Pod resource: its subresources, columns and selectable
-// fields, what may change in a pod and when, and how it ends.
+// Package pods is the Pod resource: its strategies, subresources, columns and selectable
+// fields.
 package pods
 
 import (

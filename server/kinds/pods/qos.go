@@ -18,7 +18,7 @@ func QOS(pod *corev1.Pod, whole bool) corev1.PodQOSClass {
 	return qosOf(&pod.Spec, whole)
 }
 
-// qos is the quality of service that a pod gets by what it asks for, also as a whole.
+// qos is the quality of service class that follows from the requests and limits of a pod, also of the pod as a whole.
 func (r podRules) qos(pod *corev1.Pod) corev1.PodQOSClass { return QOS(pod, r.whole) }
 
 func qosOf(s *corev1.PodSpec, whole bool) corev1.PodQOSClass {
@@ -54,7 +54,7 @@ func quality(s *corev1.PodSpec) corev1.PodQOSClass {
 // amounts sums up CPU and memory.
 type amounts map[corev1.ResourceName]resource.Quantity
 
-// add counts what is above zero and says how many of the two there were.
+// add sums the amounts above zero and returns how many of the two there were.
 func (a amounts) add(list corev1.ResourceList) (found int) {
 	for _, name := range [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		q, ok := list[name]

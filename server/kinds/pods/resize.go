@@ -36,7 +36,7 @@ const resizeProposed corev1.PodResizeStatus = "Proposed"
 // release 1.32 init containers cannot be resized, sidecars neither.
 func (r podRules) prepareResize(pod, was *corev1.Pod) {
 	sent, asked := pod.Spec.Containers, pod.ObjectMeta
-	pod.ObjectMeta = *was.ObjectMeta.DeepCopy() // who owns which field too
+	pod.ObjectMeta = *was.ObjectMeta.DeepCopy() // field ownership too
 	pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion = asked.Name, asked.Namespace, asked.UID, asked.ResourceVersion
 	pod.Spec, pod.Status = *was.Spec.DeepCopy(), was.Status
 	places := make(map[string]int, len(pod.Spec.Containers))

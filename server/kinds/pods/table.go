@@ -203,7 +203,7 @@ func findContainer(list []corev1.Container, name string) *corev1.Container {
 	return nil
 }
 
-// endReason says why a container ended, by its number where nobody named it.
+// endReason is why a container ended: its reason, or else its signal or exit code.
 func endReason(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason != "":

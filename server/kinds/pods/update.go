@@ -237,7 +237,7 @@ func affinityUpdate(is, was *corev1.NodeAffinity, p *field.Path) field.ErrorList
 	return errs
 }
 
-// onlyAdded tells whether a term requires what it did, and maybe more. A term
+// onlyAdded reports whether a term requires what it did, and maybe more. A term
 // that was empty matched nothing and must stay so.
 func onlyAdded(is, was *corev1.NodeSelectorTerm) bool {
 	if len(was.MatchExpressions) == 0 && len(was.MatchFields) == 0 && len(is.MatchExpressions)+len(is.MatchFields) > 0 {

@@ -145,7 +145,7 @@ func (c *checker) claimMeta(m *metav1.ObjectMeta, p *field.Path) {
 	})
 }
 
-// claimNames are what a pod calls its claims.
+// claimNames are the names of a pod's claims.
 type claimNames struct {
 	names []string
 	set   nameSet
@@ -154,9 +154,9 @@ type claimNames struct {
 
 func (n *claimNames) has(name string) bool { return n != nil && n.set.has(name) }
 
-// told says what a name must be. The text is one for all errors of a pod, as it is as long as the
+// detail says what a name must be. All errors of a pod share the text, which is as long as the
 // list.
-func (n *claimNames) told() string {
+func (n *claimNames) detail() string {
 	const one = "must be one of the names in pod.spec.resourceClaims"
 	if n == nil || len(n.names) == 0 {
 		return one + " which is empty"

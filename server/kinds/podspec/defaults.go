@@ -18,7 +18,7 @@ var legacyInitAnnotations = [...]string{
 	"pod.alpha.kubernetes.io/init-container-statuses",
 }
 
-// DropLegacyAnnotations removes annotations that nobody may rely on any more.
+// DropLegacyAnnotations removes annotations that no longer have a meaning.
 func DropLegacyAnnotations(annotations map[string]string) {
 	if len(annotations) == 0 {
 		return

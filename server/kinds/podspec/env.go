@@ -24,7 +24,7 @@ func (c *checker) env(vars []corev1.EnvVar, p *field.Path) {
 	}
 }
 
-// envName says what is wrong with the name of a variable, or with how it begins.
+// envName returns why the name or prefix of a variable is invalid.
 func (c *checker) envName(name string) []string {
 	if c.o.AllowLooseEnv {
 		return utilvalidation.IsRelaxedEnvVarName(name)

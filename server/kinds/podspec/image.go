@@ -16,7 +16,7 @@ func pullPolicyFor(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// floats tells whether a reference means the tag latest, by name or by default.
+// floats reports whether a reference means the tag latest, by name or by default.
 func floats(image string) bool {
 	if isHexID(image) {
 		return false
@@ -39,7 +39,7 @@ func floats(image string) bool {
 	return !hasDigest
 }
 
-// isHexID tells whether the reference looks like the identifier of an image,
+// isHexID reports whether the reference looks like the identifier of an image,
 // which is not a name.
 func isHexID(s string) bool { return len(s) == 64 && allHex(s, false) }
 

@@ -82,14 +82,14 @@ func relaxedFor(old *corev1.PodSpec, annotations map[string]string) Options {
 	}
 }
 
-// validDeletionCost tells whether the deletion cost, if there is one, is a
+// validDeletionCost reports whether the deletion cost, if there is one, is a
 // canonical 32 bit integer.
 func validDeletionCost(annotations map[string]string) bool {
 	v, ok := annotations[corev1.PodDeletionCost]
 	if !ok {
 		return true
 	}
-	// A leading plus or zero would be lost on the way through an integer.
+	// Parsing it as an integer would lose a leading plus or zero.
 	if v == "" || v != "0" && v[0] != '-' && (v[0] < '1' || v[0] > '9') {
 		return false
 	}

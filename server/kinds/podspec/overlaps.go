@@ -60,7 +60,7 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 	a.overlaps(files, fmt.Sprintf("volume %q (Projected): overlapping paths", v.Name))
 }
 
-// bundleName is what a warning calls bundles by: their name, or else their signer.
+// bundleName is the name of bundles in a warning: their name, or else their signer.
 func bundleName(b *corev1.ClusterTrustBundleProjection) string {
 	for _, name := range []*string{b.Name, b.SignerName} {
 		if name != nil {
@@ -86,7 +86,7 @@ func downwardFiles(items []corev1.DownwardAPIVolumeFile, source string) []file {
 	return files
 }
 
-// mostCompared bounds what is compared pair by pair, as a client chooses how much
+// mostCompared bounds the pairwise comparisons, since a client chooses how much
 // there is of it.
 const mostCompared = 512
 
@@ -112,7 +112,7 @@ func (a *adviser) overlaps(files []file, message string) {
 	}
 }
 
-// below tells whether path is dir or lies in it.
+// below reports whether path is dir or lies in it.
 func below(path, dir string) bool {
 	return strings.HasPrefix(path, dir) && (len(path) == len(dir) || path[len(dir)] == '/')
 }

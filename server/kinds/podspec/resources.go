@@ -33,25 +33,25 @@ func isHugePages(n corev1.ResourceName) bool {
 	return strings.HasPrefix(string(n), corev1.ResourceHugePagesPrefix)
 }
 
-// IsStandardResource tells whether an unprefixed name is one the platform knows,
+// IsStandardResource reports whether an unprefixed name is one that the platform knows,
 // in a container or in a quota.
 func IsStandardResource(n corev1.ResourceName) bool {
 	return standardResources[n] || isHugePages(n) || strings.HasPrefix(string(n), corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// IsContainerResource tells whether containers may ask for an unprefixed name.
+// IsContainerResource reports whether containers may request an unprefixed name.
 func IsContainerResource(n corev1.ResourceName) bool {
 	return n == corev1.ResourceCPU || n == corev1.ResourceMemory || n == corev1.ResourceEphemeralStorage || isHugePages(n)
 }
 
-// IsNativeResource tells whether a name belongs to the platform: it has no prefix,
+// IsNativeResource reports whether a name belongs to the platform: it has no prefix,
 // or one below kubernetes.io.
 func IsNativeResource(n corev1.ResourceName) bool {
 	return !strings.Contains(string(n), "/") || strings.Contains(string(n), corev1.ResourceDefaultNamespacePrefix)
 }
 
-// IsExtendedResource tells whether a name belongs to somebody else and is fit for
-// a quota too.
+// IsExtendedResource reports whether a name is an extended resource that also works in
+// a quota.
 func IsExtendedResource(n corev1.ResourceName) bool {
 	if IsNativeResource(n) || strings.HasPrefix(string(n), corev1.DefaultResourceRequestsPrefix) {
 		return false
@@ -60,15 +60,15 @@ func IsExtendedResource(n corev1.ResourceName) bool {
 	return okQualifiedName(quota) || len(utilvalidation.IsQualifiedName(quota)) == 0
 }
 
-// IsOvercommitAllowed tells whether requests may be lower than limits.
+// IsOvercommitAllowed reports whether requests may be lower than limits.
 func IsOvercommitAllowed(n corev1.ResourceName) bool { return IsNativeResource(n) && !isHugePages(n) }
 
-// IsIntegerResource tells whether a resource comes in whole numbers.
+// IsIntegerResource reports whether a resource comes in whole numbers.
 func IsIntegerResource(n corev1.ResourceName) bool {
 	return countedResources[n] || IsExtendedResource(n)
 }
 
-// divisibleByPage tells whether q is a whole number of pages of the size in n. A
+// divisibleByPage reports whether q is a whole number of pages of the size in n. A
 // name without a size divides nothing.
 func divisibleByPage(n corev1.ResourceName, q resource.Quantity) bool {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
@@ -198,7 +198,7 @@ func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims *claimNames, p *
 		c.claimRefOnce(ref, seen, p.Index(i))
 		if !claims.has(ref.Name) {
 			e := field.NotFound(p.Index(i), ref.Name)
-			e.Detail = claims.told()
+			e.Detail = claims.detail()
 			c.add(e)
 		}
 	}

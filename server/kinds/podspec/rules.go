@@ -14,11 +14,11 @@ type Rules struct {
 	noPrivileged                                           bool // rules of the whole cluster
 }
 
-// NoPrivileged is asked for like a gate, and is none: whether the server refuses privileged
+// NoPrivileged is read like a gate, but is none: whether the server refuses privileged
 // containers everywhere.
 const NoPrivileged = "rowlock/NoPrivileged"
 
-// For asks for the gates that pod specs depend on.
+// For reads the gates that pod specs depend on.
 func For(on kinds.Feature) Rules {
 	return Rules{
 		userNamespaces: on("UserNamespacesSupport"), groupsPolicy: on("SupplementalGroupsPolicy"),

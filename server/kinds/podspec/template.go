@@ -204,7 +204,7 @@ func EffectiveAppArmor(s *corev1.PodSpec, ctr *corev1.Container) *corev1.AppArmo
 	return nil
 }
 
-// ValidAppArmor tells whether a profile could stand in a spec.
+// ValidAppArmor reports whether a profile would be valid in a spec.
 func ValidAppArmor(a *corev1.AppArmorProfile) bool {
 	var c checker
 	c.appArmor(a, nil)

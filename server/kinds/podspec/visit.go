@@ -60,7 +60,7 @@ func visitTerms(preferred []corev1.WeightedPodAffinityTerm, required []corev1.Po
 	}
 }
 
-// Restartable tells whether an init container keeps running beside the regular ones.
+// Restartable reports whether an init container keeps running alongside the regular ones.
 func Restartable(c *corev1.Container) bool {
 	return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

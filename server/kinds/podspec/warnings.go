@@ -22,7 +22,7 @@ var deprecatedLabels = map[string]string{
 	"node-role.kubernetes.io/master":                `use "node-role.kubernetes.io/control-plane" instead`,
 }
 
-// DeprecatedNodeLabel says what is to be used instead of a label of nodes, or "".
+// DeprecatedNodeLabel names the replacement of a deprecated node label, or is "".
 func DeprecatedNodeLabel(key string) string { return deprecatedLabels[key] }
 
 // deadAnnotations have lost their effect.
@@ -38,7 +38,7 @@ const (
 	seccompObsolete  = `non-functional in v1.27+; use the "seccompProfile" field instead`
 )
 
-// Warnings tells a client what it had better not use. p is that of the template;
+// Warnings are the warnings about a template. p is its path;
 // old, the template it replaces, is nil on create.
 func Warnings(p *field.Path, t, _ *corev1.PodTemplateSpec) []string {
 	return warnings(p, &t.Spec, &t.ObjectMeta, true)
@@ -338,7 +338,7 @@ func (a *adviser) ports(s *corev1.PodSpec) {
 	})
 }
 
-// portClash says how two ports of one number and protocol stand to one another.
+// portClash describes how two ports of one number and protocol conflict, or is "".
 func portClash(a, b *corev1.ContainerPort) string {
 	switch {
 	case a.HostIP == b.HostIP && a.HostPort == b.HostPort:

@@ -1,4 +1,4 @@
-// Package policy says how PodDisruptionBudgets behave.
+// Package policy holds the strategy of PodDisruptionBudgets.
 package policy
 
 import (

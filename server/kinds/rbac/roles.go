@@ -1,5 +1,5 @@
-// Package rbac says how the objects of role-based access control are written:
-// Role, ClusterRole and their bindings. What they grant is decided elsewhere.
+// Package rbac holds the strategies of role-based access control: Role, ClusterRole and their
+// bindings. Package authx/rbac decides what they grant.
 package rbac
 
 import (

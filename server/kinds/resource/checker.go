@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// checker checks one object. It compiles each expression once for what is new and once
-// for what is stored.
+// checker checks one object. It compiles each expression once for new objects and once
+// for stored ones.
 type checker struct {
 	ctx      context.Context
 	compiled map[expression]*field.Error
@@ -62,7 +62,7 @@ func (c *checker) selectors(list []resourcev1beta1.DeviceSelector, p *field.Path
 	})
 }
 
-// compile says what is wrong with an expression, in an error without a path.
+// compile returns why an expression is invalid, in an error without a path.
 func (c *checker) compile(e expression) *field.Error {
 	if len(e.text) > resourcev1beta1.CELSelectorExpressionMaxLength {
 		return field.TooLong(nil, "", resourcev1beta1.CELSelectorExpressionMaxLength)
@@ -96,7 +96,7 @@ func (c *checker) compile(e expression) *field.Error {
 	return field.InternalError(nil, fault)
 }
 
-// configuration checks what is passed on to a driver.
+// configuration checks the opaque parameters for a driver.
 func configuration(c *resourcev1beta1.DeviceConfiguration, p *field.Path, stored bool) field.ErrorList {
 	p = p.Child("opaque")
 	if c.Opaque == nil {

@@ -81,7 +81,7 @@ func stateOf(c *resourcev1beta1.ResourceClaim) string {
 	return strings.Join(states, ",")
 }
 
-// defaultRequests fills in how many devices are asked for.
+// defaultRequests fills in the number of requested devices.
 func defaultRequests(s *resourcev1beta1.ResourceClaimSpec) {
 	for i := range s.Devices.Requests {
 		r := &s.Devices.Requests[i]
@@ -141,7 +141,7 @@ func dropAdminAccess(s *resourcev1beta1.ResourceClaimSpec) {
 	}
 }
 
-// claim checks what a claim asks for. stored says that it was accepted before.
+// claim checks the requests of a claim. stored says that it was accepted before.
 func (c *checker) claim(d *resourcev1beta1.DeviceClaim, p *field.Path, stored bool) field.ErrorList {
 	names := requestNames(d)
 	at := p.Child("requests")

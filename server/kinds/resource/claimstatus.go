@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Limits of what drivers say of a device.
+// Limits of the device data that drivers report.
 const (
 	maxConditions    = 8
 	maxInterfaceName = 256
@@ -151,7 +151,7 @@ func validateDeviceStatus(s *resourcev1beta1.AllocatedDeviceStatus, devices map[
 	return append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), validateNetwork)...)
 }
 
-// dataOf is what a driver says of a device: a struct, or in newer releases of k8s.io/api a pointer to it.
+// dataOf is the data that a driver reports about a device: a struct, or in newer releases of k8s.io/api a pointer to it.
 func dataOf(s *resourcev1beta1.AllocatedDeviceStatus) runtime.RawExtension {
 	switch data := any(s.Data).(type) {
 	case runtime.RawExtension:

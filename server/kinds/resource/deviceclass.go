@@ -1,10 +1,10 @@
-// Package resource says how the kinds of dynamic resource allocation behave: DeviceClass,
+// Package resource holds the strategies of dynamic resource allocation: DeviceClass,
 // ResourceClaim, ResourceClaimTemplate and ResourceSlice.
 //
-// Who may write one of them makes the server compile the expressions in it, and nothing
-// evaluates them here. Those of an object may have 256 KiB together, which takes two
-// seconds to compile, and 10 KiB each; an expression that is there twice is compiled once,
-// one that did not change is not compiled again, and none is after the request has ended.
+// Clients who may write these kinds make the server compile the expressions in them; nothing
+// evaluates them here. An object may have 256 KiB of expressions, which take two seconds to compile,
+// and 10 KiB in each. The server compiles equal expressions of an object once and unchanged ones not
+// again, and stops when the request ends.
 package resource
 
 import (

@@ -70,7 +70,7 @@ func sized(t *celtypes.DeclType, most int64) *celtypes.DeclType {
 	return &out
 }
 
-// compile tells the cost of an expression at worst, or what is wrong with it.
+// compile returns the worst-case cost of an expression, or why it is invalid.
 func (s *selectors) compile(text string, kind environment.Type) (cost uint64, fault *celtypes.Error) {
 	failed := func(t celtypes.ErrorType, format string, args ...any) (uint64, *celtypes.Error) {
 		return math.MaxUint64, &celtypes.Error{Type: t, Detail: fmt.Sprintf(format, args...)}
@@ -100,7 +100,7 @@ func (s *selectors) compile(text string, kind environment.Type) (cost uint64, fa
 	return estimate.Max, nil
 }
 
-// EstimateSize tells the estimate how large a part of the device can be.
+// EstimateSize returns how large a part of the device can be.
 func (s *selectors) EstimateSize(element celchecker.AstNode) *celchecker.SizeEstimate {
 	path := element.Path()
 	if len(path) == 0 || path[0] != "device" {

@@ -65,7 +65,7 @@ func validateSlice(s, old *resourcev1beta1.ResourceSliceSpec) field.ErrorList {
 	return append(errs, repeated(s.Devices, func(d *resourcev1beta1.Device) string { return d.Name }, devices, "name")...)
 }
 
-// validateNodes checks which nodes have the devices, which is said in one of three ways.
+// validateNodes checks which nodes have the devices; one of three fields declares it.
 func validateNodes(s *resourcev1beta1.ResourceSliceSpec) field.ErrorList {
 	const one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required"
 	var errs field.ErrorList

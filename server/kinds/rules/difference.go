@@ -31,21 +31,21 @@ func Difference(old, value any) string {
 	return out.String()
 }
 
-// Bounds of what is shown.
+// Bounds of the text.
 const (
-	shownAround   = 2   // fields beside one that differs
+	shownAround   = 2   // fields around one that differs
 	shownDepth    = 3   // of values that are the same
 	shownEntries  = 16  // of a list or a map
 	shownText     = 256 // bytes of a string
 	longestInside = 72  // bytes between braces that stay on one line, of what is gone or new
 )
 
-// entry is a line, or some: what stands before the brace, within, and the brace.
+// entry is one or more lines: the text before the brace, the entries within, and the brace.
 type entry struct {
 	sign   byte // '-', '+', or that of what it is in
 	key    string
 	text   string  // all of it, or what opens it
-	inside []entry // nil for what is one line
+	inside []entry // nil for a single line
 	last   bool    // no comma behind it
 }
 
@@ -206,7 +206,7 @@ func whole(v reflect.Value, sign byte, typed bool) entry {
 	return entry{sign: sign, text: open, inside: inside}
 }
 
-// texts are entries as they stand on one line.
+// texts are entries on one line.
 func texts(list []entry) (out []string) {
 	for _, e := range list {
 		if e.key != "" {

@@ -1,7 +1,7 @@
 // Package rules holds the validation rules that kinds of several API groups
-// share: numbers, percentages, names, selectors and what may not change.
+// share: numbers, percentages, names, selectors and immutable fields.
 //
-// It promises: no rule changes what it is given; errors have the paths and words
+// It promises: no rule changes its arguments; errors have the paths and texts
 // of release 1.32; an empty list means valid.
 package rules
 
@@ -131,7 +131,7 @@ func SelectorEmpty(s *metav1.LabelSelector) bool {
 	return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// Messages turns what a library check says into errors about one value.
+// Messages turns the messages of a library check into errors about one value.
 func Messages(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range messages {
@@ -189,7 +189,7 @@ func CIDR(v string, path *field.Path) (network *net.IPNet, errs field.ErrorList)
 	return network, nil
 }
 
-// DefaultTo sets what is absent.
+// DefaultTo sets a pointer that is nil.
 func DefaultTo[T any](p **T, v T) {
 	if *p == nil {
 		*p = &v
@@ -204,14 +204,14 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// Twice repeats what is wrong. A stock server checks updates of some kinds by the rules
-// of a create and by those of an update, which are the same, and clients are shown both.
+// Twice repeats errors. A stock server checks updates of some kinds by the rules
+// of a create and by those of an update, which are the same, and returns the errors of both.
 func Twice(errs field.ErrorList) field.ErrorList { return append(errs[:len(errs):len(errs)], errs...) }
 
 // Seen finds the values of a list that have been before.
 type Seen[T comparable] map[T]struct{}
 
-// Again notes a value and says whether it was noted already.
+// Again records a value and reports whether it was recorded before.
 func (s Seen[T]) Again(value T) bool {
 	if _, ok := s[value]; ok {
 		return true

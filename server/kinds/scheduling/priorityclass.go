@@ -1,4 +1,4 @@
-// Package scheduling says how PriorityClasses behave.
+// Package scheduling holds the strategy of PriorityClasses.
 package scheduling
 
 import (

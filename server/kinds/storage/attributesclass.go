@@ -49,7 +49,7 @@ func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.Erro
 }
 
 func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
-	// A stock server says twice, and first, what is wrong with a class that replaces another one.
+	// A stock server reports the errors of a class that replaces another one twice, and first.
 	whole := validateAttributesClass(c)
 	errs := append(whole, whole...)
 	errs = rules.ForbiddenIf(errs, c.DriverName != old.DriverName, field.NewPath("driverName"), "updates to driverName are forbidden.")
@@ -62,7 +62,7 @@ func AttributesClassToStorage(obj kinds.Object) (kinds.Object, error) {
 	return (*storagev1beta1.VolumeAttributesClass)(obj.(*storagev1alpha1.VolumeAttributesClass)), nil
 }
 
-// AttributesClassFromStorage is the way back.
+// AttributesClassFromStorage is the reverse.
 func AttributesClassFromStorage(obj kinds.Object) (kinds.Object, error) {
 	return (*storagev1alpha1.VolumeAttributesClass)(obj.(*storagev1beta1.VolumeAttributesClass)), nil
 }

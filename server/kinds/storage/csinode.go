@@ -89,7 +89,7 @@ func validateNodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 	}
 	for i := range was.Drivers {
 		list := named[was.Drivers[i].Name]
-		delete(named, was.Drivers[i].Name) // names of what is stored are different ones
+		delete(named, was.Drivers[i].Name) // names of stored drivers are unique
 		for _, k := range list {
 			if !rules.Same(was.Drivers[i], s.Drivers[k]) {
 				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver"), rules.Shown(s.Drivers[k]), apivalidation.FieldImmutableErrorMsg))

@@ -1,5 +1,5 @@
-// Package storage says how the kinds of the storage group behave: StorageClass,
-// CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
+// Package storage holds the strategies of the storage group: StorageClass,
+// CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment and VolumeAttributesClass.
 package storage
 
 import (

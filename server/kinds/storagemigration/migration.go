@@ -1,5 +1,5 @@
-// Package storagemigration says how StorageVersionMigrations behave: requests to write the
-// objects of a resource anew, so that all of them are stored as they would be now.
+// Package storagemigration holds the strategy of StorageVersionMigrations: requests to write all
+// objects of a resource again, so that they are stored in the current version.
 package storagemigration
 
 import (

@@ -1,8 +1,8 @@
-// Package otlp sends spans to an OpenTelemetry collector by its protocol over gRPC.
+// Package otlp sends spans to an OpenTelemetry collector over gRPC (OTLP).
 //
-// It is apart from package tracing, so that programs which embed a server and send no traces
-// compile neither the protocol nor gRPC. A collector that is away costs what the queue of
-// package tracing does, and nothing else.
+// It is separate from package tracing, so that programs which embed a server and send no traces
+// compile neither the protocol nor gRPC. An unreachable collector costs only the queue of
+// package tracing.
 package otlp
 
 import (

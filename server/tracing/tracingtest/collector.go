@@ -1,4 +1,4 @@
-// Package tracingtest has an OpenTelemetry collector for tests.
+// Package tracingtest provides an OpenTelemetry collector for tests.
 package tracingtest
 
 import (

@@ -1,5 +1,5 @@
-// Package signertest is a signer of service account tokens for tests, which holds keys,
-// speaks ExternalJWTSigner over a unix socket, and which lies and fails when it is told to.
+// Package signertest is a signer of service account tokens for tests: it holds keys,
+// implements ExternalJWTSigner on a unix socket, and can be made to return wrong answers and to fail.
 //
 // Goroutines: those of its gRPC server, which end with the test that started it.
 package signertest

@@ -1,5 +1,5 @@
-// Package applytest makes and changes random objects of built-in kinds, for tests that hold
-// two ways to the same result together.
+// Package applytest makes and changes random objects of built-in kinds, for differential tests of two
+// implementations.
 package applytest
 
 import (

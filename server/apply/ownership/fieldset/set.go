@@ -1,19 +1,19 @@
 // Package fieldset finds the fields in which two objects of one Go type differ, and
-// calculates with sets of fields as they stand in metadata.managedFields.
+// computes with sets of fields as metadata.managedFields records them.
 //
-// It is the quick half of package ownership, and knows neither managers nor entries:
+// It is the fast path of package ownership, and knows neither managers nor entries:
 //
-//	Plans.Of       a plan for a Go type, compiled from schema.Shape once and then kept
+//	Plans.Of       a plan for a Go type, compiled from schema.Shape once and then cached
 //	Plan.Changes   compares two objects as the plan says: a Set of added, changed and
 //	               removed paths
 //	Parse, Append  read and write the text of a Set (FieldsV1)
-//	Remove, Union  calculate with sets
+//	Remove, Union  compute with sets
 //
-// Whatever it is not made for (lists with duplicate keys, unusual characters in keys,
-// fields without a schema, sets in an unusual spelling) ends in ErrUnsupported. Package
-// ownership then asks the library, which handles all.
+// For input that it does not support (lists with duplicate keys, unusual characters in keys,
+// fields without a schema, sets in an unusual spelling) it returns ErrUnsupported. Package
+// ownership then falls back to the library, which handles everything.
 //
-// Plans are shared by all goroutines. A Set and the Memory it is built in belong to one.
+// All goroutines share plans. A Set and the Memory that backs it belong to one goroutine.
 package fieldset
 
 import (
