@@ -28,7 +28,7 @@ type Attributes struct {
 }
 
 // Decision is an authorizer's answer. The zero value is no opinion,
-// and a request on which nobody has an opinion is denied.
+// and a request on which no authorizer has an opinion is denied.
 type Decision uint8
 
 const (

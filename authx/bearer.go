@@ -30,7 +30,7 @@ func (b Bearer) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	return who, true, nil
 }
 
-// ErrBadToken: nobody knows the token.
+// ErrBadToken: no authenticator accepts the token.
 var ErrBadToken = badToken{}
 
 type badToken struct{}

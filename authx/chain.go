@@ -32,7 +32,7 @@ func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 }
 
 // MaxToken is how long a token may be, in bytes. What is longer is refused before
-// anybody decodes it: what a stranger's token costs is bounded by its length.
+// it is decoded: its length bounds the cost of an unknown token.
 const MaxToken = 64 << 10
 
 // ErrLongToken: a token is longer than any that is good.
@@ -74,18 +74,18 @@ func withGroup(who *Authenticated) *Authenticated {
 	return &Authenticated{Identity: &with, Audiences: who.Audiences}
 }
 
-// anonymous is who a request without credentials is.
+// anonymous is the user of a request without credentials.
 var anonymous = &Authenticated{Identity: &Identity{Name: Anonymous, Groups: []string{GroupUnauthenticated}}}
 
 // AllowAnonymous takes requests without credentials as anonymous.
 type AllowAnonymous struct {
 	Next  Authenticator
 	Paths []string // where they are welcome, exactly; nil: everywhere
-	// Closed, if set, says whether nobody is let in this way at present.
+	// Closed, if set, reports whether anonymous requests are refused at present.
 	Closed func() bool
 }
 
-// Authenticate asks Next; a request without credentials is anonymous, one with
+// Authenticate calls Next; a request without credentials is anonymous, one with
 // bad credentials stays refused.
 func (a AllowAnonymous) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	who, mine, err := a.Next.Authenticate(r)
@@ -109,11 +109,11 @@ func (Masters) Authorize(_ context.Context, a *Attributes) (Decision, string, er
 	return NoOpinion, "", nil
 }
 
-// AuthorizerChain asks authorizers in order; the first that allows or denies decides.
+// AuthorizerChain calls authorizers in order; the first that allows or denies decides.
 type AuthorizerChain []Authorizer
 
 // Authorize implements Authorizer. Errors of authorizers without an opinion are
-// joined and returned if nobody decides.
+// joined and returned if none decides.
 func (c AuthorizerChain) Authorize(ctx context.Context, a *Attributes) (Decision, string, error) {
 	var errs []error
 	var reasons []byte

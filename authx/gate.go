@@ -22,7 +22,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	inside int
-	by     map[any]int // only of those who are inside
+	by     map[any]int // only of those that are inside
 }
 
 // GateConfig says how wide a Gate is.
@@ -31,9 +31,9 @@ type GateConfig struct {
 	All  int    // at once
 	Each int    // of them by one source; 0: no limit but All
 	// Source names whom a request comes from, by something that can be compared; nil, or
-	// the answer nil: nobody in particular.
+	// the answer nil: unknown.
 	Source  func(context.Context) any
-	Refused func() // is told of each that found no place; may be nil
+	Refused func() // is called for each refused request; may be nil
 }
 
 // NewGate makes a Gate.

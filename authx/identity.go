@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 )
 
-// Identity is who makes a request. Values are shared and must not be changed.
+// Identity is the user of a request. Values are shared and must not be changed.
 type Identity struct {
 	Name   string
 	UID    string
@@ -39,7 +39,7 @@ func (i *Identity) InGroup(group string) bool {
 }
 
 // SplitServiceAccount takes the name of a user apart that is a service account. A name
-// that no account can have is that of somebody else.
+// that no account can have belongs to another user.
 func SplitServiceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, ServiceAccountPrefix)
 	if !ok {

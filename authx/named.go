@@ -2,11 +2,11 @@ package authx
 
 import "errors"
 
-// ErrNameless: a credential was found good and names nobody. Who has no name is let in
-// nowhere: an empty name would be that of whoever a rule forgot to name.
+// ErrNameless: a valid credential names no user. A user without a name is authenticated
+// nowhere: an empty name would match rules that forgot to name a user.
 var ErrNameless = errors.New("the credential is good and names no user")
 
-// named holds an answer of an authenticator to its promise: who is found has a name.
+// named enforces the promise of authenticators: a user has a name.
 func named(who *Authenticated, mine bool, err error) (*Authenticated, bool, error) {
 	if mine && err == nil && !who.HasName() {
 		return nil, true, ErrNameless
@@ -14,5 +14,5 @@ func named(who *Authenticated, mine bool, err error) (*Authenticated, bool, erro
 	return who, mine, err
 }
 
-// HasName says whether it is known who it is.
+// HasName reports whether the identity has a name.
 func (a *Authenticated) HasName() bool { return a != nil && a.Identity != nil && a.Identity.Name != "" }

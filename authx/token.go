@@ -33,7 +33,7 @@ type Grant struct {
 	WarnAfter         time.Time // zero: never
 }
 
-// Agnostic lets tokens that name no audiences stand for those of the API: they are
+// Agnostic treats tokens that name no audiences as tokens for the API: they are
 // taken where one of API is wanted.
 type Agnostic struct {
 	Tokens TokenAuthenticator
@@ -56,7 +56,7 @@ func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences
 	return &Authenticated{Identity: who.Identity, Audiences: shared}, true, nil
 }
 
-// Intersect returns what of asked is in good too, as often and in the order in which it stands in
+// Intersect returns the items of asked that good has too, as often and in the order in which they are in
 // asked. The result may be asked itself.
 func Intersect(good, asked []string) []string {
 	if slices.Equal(good, asked) {
@@ -75,7 +75,7 @@ func Intersect(good, asked []string) []string {
 // Review judges a token apart from any request, as TokenReview does: for these
 // audiences, or those of the API if there are none. ok is false for a token that
 // is no good, with the reason as err. Text that holds no token is anonymous, for all
-// audiences that were asked for.
+// requested audiences.
 func Review(ctx context.Context, tokens TokenAuthenticator, anonymousToo bool, token string, audiences []string) (who *Authenticated, ok bool, err error) {
 	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
 	var a Authenticator = Chain{Bearer{Tokens: tokens, Audiences: audiences}}

@@ -21,7 +21,7 @@ type Policy struct {
 	Spec PolicySpec `json:"spec"`
 }
 
-// PolicySpec says who may do what. A policy is about resources or about paths;
+// PolicySpec grants permissions. A policy is about resources or about paths;
 // Readonly leaves only get, list and watch of resources, and GET and HEAD of paths.
 type PolicySpec struct {
 	User            string `json:"user,omitempty"`
@@ -112,7 +112,7 @@ func (p *PolicySpec) reaches(path string) bool {
 }
 
 // isAbout wants the user and the group where both are named; a policy that names
-// neither is about nobody.
+// neither matches no user.
 func (p *PolicySpec) isAbout(user *authx.Identity) bool {
 	if user == nil || p.User == "" && p.Group == "" {
 		return false

@@ -38,7 +38,7 @@ func Load(path string) (*Authorizer, error) {
 	return Read(f, path)
 }
 
-// Read reads policies. name stands for the file in errors, which name a bad line and
+// Read reads policies. name is the file name for errors, which name a bad line and
 // quote nothing of it: another file that is given by mistake may hold secrets.
 func Read(r io.Reader, name string) (*Authorizer, error) {
 	z := &Authorizer{}
@@ -97,7 +97,7 @@ func parse(line []byte) (PolicySpec, bool, error) {
 	return PolicySpec{}, false, errors.New("no such kind is registered for its version: want Policy of " + versions[0])
 }
 
-// strange are the fields of a policy that nobody reads, or that come twice.
+// strange are the unknown and duplicate fields of a policy.
 func strange(line []byte, legacy bool) []error {
 	var versioned struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -113,7 +113,7 @@ func strange(line []byte, legacy bool) []error {
 		into = &old
 	}
 	problems, err := sigsjson.UnmarshalStrict(line, into)
-	if err != nil { // of metadata, which nobody reads either
+	if err != nil { // of metadata, which is not used either
 		return nil
 	}
 	return problems
@@ -131,7 +131,7 @@ func parseVersioned(line []byte) (PolicySpec, error) {
 	return s, nil
 }
 
-// legacyPolicy is the form without a version: what is left out there is any.
+// legacyPolicy is the form without a version: a field that is left out matches anything.
 type legacyPolicy struct {
 	User      string `json:"user,omitempty"`
 	Group     string `json:"group,omitempty"`

@@ -29,7 +29,7 @@ type Providers struct {
 	Taken     []string // issuers that no provider may be
 	Path      string   // of the file; "" for a configuration that stays
 	Log       *slog.Logger
-	// Reloaded, if set, is told of each attempt to take over a changed file.
+	// Reloaded, if set, is called for each attempt to apply a changed file.
 	Reloaded func(ok bool, at time.Time)
 	Again    time.Duration // how soon a refused file is tried again; 0: after a minute
 
@@ -91,7 +91,7 @@ func (p *Providers) Run(ctx context.Context) error {
 	return file.Run(ctx)
 }
 
-// took tells how an attempt to take over a changed file ended.
+// took reports how an attempt to apply a changed file ended.
 func (p *Providers) took(err error, repeated bool) {
 	switch {
 	case err != nil && !repeated:

@@ -64,7 +64,7 @@ type ConnectionInfo struct {
 	KubeConfigFile *string `json:"kubeConfigFile"`
 }
 
-// MatchCondition is an expression that must be true for a request to be asked about.
+// MatchCondition is an expression that must be true for the webhook to be called.
 type MatchCondition struct {
 	Expression string `json:"expression"`
 }

@@ -27,20 +27,20 @@ type Builtin interface {
 }
 
 // Chain decides by the authorizers of a configuration, which may be that of a file that
-// changes. The group system:masters is allowed everything before any of them is asked.
+// changes. The group system:masters is allowed everything before any of them is called.
 type Chain struct {
 	Path      string             // of the file; "" for a configuration that stays
 	Every     time.Duration      // how often it is looked at; 0: twice a second
 	Again     time.Duration      // how soon a refused one is tried again; 0: after a minute
 	Builtin   map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
 	Selectors bool               // match conditions may look at selectors
-	Metrics   *Metrics           // nil: nobody counts
+	Metrics   *Metrics           // nil: none
 	Log       *slog.Logger
 	Dial      remote.Dial // how webhooks are reached; nil: directly
 	// Reloaded, if set, is told that the file is followed from now on, and of each
 	// attempt to take over a changed one.
 	Reloaded func(ok bool, at time.Time)
-	// Using, if set, is told of each later configuration that is taken over.
+	// Using, if set, is called for each later configuration that takes effect.
 	Using func(*Configuration)
 
 	required []string // types that every later configuration must have
@@ -155,7 +155,7 @@ func (c *Chain) Run(ctx context.Context) error {
 	return file.Run(ctx)
 }
 
-// took tells how an attempt to take over a changed file ended.
+// took reports how an attempt to apply a changed file ended.
 func (c *Chain) took(err error, repeated bool) {
 	switch {
 	case err == nil:

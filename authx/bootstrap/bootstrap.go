@@ -38,7 +38,7 @@ var (
 	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 )
 
-// Secret is what is to know of a stored Secret.
+// Secret is the needed part of a stored Secret.
 type Secret struct {
 	Type     string
 	Data     map[string][]byte
@@ -54,7 +54,7 @@ type Lookup interface {
 type Authenticator struct {
 	Secrets Lookup
 	Clock   func() time.Time // nil: time.Now
-	Gate    *authx.Gate      // bounds the look-ups under way, which may have to wait for the store; nil: nothing does
+	Gate    *authx.Gate      // bounds the look-ups in flight, which may have to wait for the store; nil: no bound
 }
 
 // AuthenticateToken implements authx.TokenAuthenticator.

@@ -21,8 +21,8 @@ type Authenticator struct {
 	known    memory[*authx.Authenticated]
 }
 
-// New makes an Authenticator; roots is asked on each request, so that it can be
-// reloaded. A nil pool trusts nobody.
+// New makes an Authenticator; roots is called on each request, so that the pool can be
+// reloaded. A nil pool trusts no certificate.
 func New(roots func() *x509.CertPool) *Authenticator {
 	return &Authenticator{verifier: NewVerifier(roots)}
 }

@@ -9,7 +9,7 @@ import (
 // remembered is how many certificates are remembered at most.
 const remembered = 4096
 
-// memory holds what is known of parsed certificates, by identity. It does not keep
+// memory caches parsed certificates, by identity. It does not keep
 // them alive.
 type memory[T any] struct {
 	mu sync.RWMutex

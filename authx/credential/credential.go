@@ -45,7 +45,7 @@ func (c *Credential) fresh(now time.Time) bool {
 
 // Source fetches a credential from a server.
 type Source interface {
-	// ID tells sources apart, along with the server.
+	// ID identifies the source, along with the server.
 	ID() string
 	Fetch(ctx context.Context, s *Server) (*Credential, error)
 }
@@ -154,7 +154,7 @@ func Get(ctx context.Context, source Source, s *Server, cache string) (*Credenti
 	return c, nil
 }
 
-// load reads a kept credential. One that others could have read or written, or that
+// load reads a cached credential. One that others could have read or written, or that
 // makes no sense, is none.
 func load(path string) (*Credential, error) {
 	info, err := os.Stat(path)
@@ -201,7 +201,7 @@ func store(path string, c *Credential) error {
 // ExecInfo is the environment variable by which a client tells a plugin what it wants.
 const ExecInfo = "KUBERNETES_EXEC_INFO"
 
-// ParseInfo reads the value of ExecInfo; an empty one asks for v1.
+// ParseInfo reads the value of ExecInfo; an empty one means v1.
 func ParseInfo(text string) (*clientauthentication.ExecCredential, error) {
 	info := &clientauthentication.ExecCredential{}
 	if text == "" {
@@ -217,7 +217,7 @@ func ParseInfo(text string) (*clientauthentication.ExecCredential, error) {
 	return info, nil
 }
 
-// Write hands a credential to the client, in the version that it speaks.
+// Write writes a credential for the client, in the version that it requested.
 func Write(out io.Writer, version string, c *Credential) error {
 	expires := metav1.NewTime(c.Expires)
 	return json.NewEncoder(out).Encode(&clientauthentication.ExecCredential{

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Account asks for tokens of a service account.
+// Account requests tokens of a service account.
 type Account struct {
 	Namespace, Name string
 	Audiences       []string      // none: the API
@@ -50,7 +50,7 @@ func (a Account) Fetch(ctx context.Context, s *Server) (*Credential, error) {
 	return &Credential{Token: req.Status.Token, Issued: now, Expires: req.Status.ExpirationTimestamp.Time}, nil
 }
 
-// Node asks for the client certificate of a node.
+// Node requests the client certificate of a node.
 type Node struct {
 	Name string
 	Wait time.Duration // between looks at whether the request has been signed; 0: 500 ms

@@ -19,7 +19,7 @@ import (
 const (
 	// interval is how long a look at the files holds.
 	interval = time.Second
-	// settled is how long a file must have stood still to be taken for written.
+	// settled is how long a file must be unchanged to count as completely written.
 	settled = 200 * time.Millisecond
 )
 
@@ -35,14 +35,14 @@ type Value[T any] struct {
 	mu     sync.Mutex
 	marks  []mark // of what current was read from
 	moving []mark // of the last look, if it found something new
-	told   string // the failure that was told last
+	told   string // the failure that was reported last
 }
 
-// mark tells versions of a file apart.
+// mark distinguishes versions of a file.
 type mark struct {
 	size     int64
 	modified time.Time
-	mode     os.FileMode // who reads a file may have something to say of who else can
+	mode     os.FileMode // a reader may check who else can read the file
 	info     os.FileInfo
 }
 

@@ -15,7 +15,7 @@ const again = time.Minute
 // ErrSame: a version says nothing that is not in use already.
 var ErrSame = errors.New("nothing new")
 
-// Follower has the versions of one file taken over as they come. It promises: what is
+// Follower applies the versions of one file as they appear. It promises: what is
 // being written is waited for; a version that is refused is tried again, though the file
 // did not change; a newer version is never kept waiting by an older one.
 type Follower struct {
@@ -26,8 +26,8 @@ type Follower struct {
 	// Take takes over a version, which may take its time: ctx ends once there is a newer
 	// one, and no newer one is taken over before Take has returned. An error refuses it.
 	Take func(ctx context.Context, text []byte) error
-	// Took is told how that went, and that the file cannot be read; not of what a newer
-	// version overtook, nor of ErrSame. repeated says that it was told the same before.
+	// Took gets the result, and the error if the file cannot be read; not that of a version that a newer
+	// one replaced, nor ErrSame. repeated says that the last report was the same.
 	Took func(err error, repeated bool)
 }
 
@@ -56,7 +56,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	var (
 		under *attempt
 		due   time.Time // when it is tried again; zero: it was taken over
-		told  string    // what Took was told of it
+		told  string    // what Took reported of it
 	)
 	defer func() { under.abandon() }()
 	for {
@@ -103,7 +103,7 @@ func (f *Follower) look() state {
 	return state{text: text}
 }
 
-// tell tells of the end of an attempt, and returns what was told.
+// tell reports the end of an attempt, and returns the report.
 func (f *Follower) tell(err error, told string) string {
 	if f.Took == nil || errors.Is(err, ErrSame) {
 		return told
@@ -129,7 +129,7 @@ func (f *Follower) begin(ctx context.Context, found state) *attempt {
 	return a
 }
 
-// result is nil, which is never ready, while nothing is under way.
+// result is nil, which is never ready, while no attempt is in progress.
 func (a *attempt) result() <-chan error {
 	if a == nil {
 		return nil

@@ -37,7 +37,7 @@ var measures = map[string]measure{
 	"quantity":   quantity,
 	"isQuantity": quantity,
 
-	// What cannot be read is told with an error that has the text in it.
+	// The error about an unreadable value has the text in it.
 	"int": texts(8), "uint": texts(8), "double": texts(8), "bool": texts(8), "duration": texts(8), "timestamp": texts(8),
 
 	// A URL is taken apart again each time.
@@ -167,7 +167,7 @@ func formatted(m *Meter, args []ref.Val) ref.Val {
 	return nil
 }
 
-// precisions takes steps for the digits that a format asks for.
+// precisions takes steps for the digits that a format requests.
 func (m *Meter) precisions(format string) bool {
 	for {
 		_, after, found := strings.Cut(format, "%.")
@@ -238,7 +238,7 @@ func joinedTexts(m *Meter, args []ref.Val) ref.Val {
 	return nil
 }
 
-// quantity takes steps for the digits that a quantity stands for: the library computes with
+// quantity takes steps for the digits of a quantity: the library computes with
 // all of them.
 func quantity(m *Meter, args []ref.Val) ref.Val {
 	s, ok := text(args, 0)

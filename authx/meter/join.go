@@ -12,7 +12,7 @@ import (
 // maxJoined is how many elements a list may have that is joined of others.
 const maxJoined = 1 << 20
 
-// How much of what is joined is a step.
+// How much joined data is one step.
 const (
 	joinedItems = 2
 	joinedBytes = 8 // its price tells them as well

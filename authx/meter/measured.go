@@ -155,7 +155,7 @@ func (d decorator[A, F]) implementation(call interpreter.InterpretableCall) (fun
 	}, nil
 }
 
-// comparison tells whether two values are equal.
+// comparison compares two values.
 type comparison[F interpreter.Activation] struct {
 	interpreter.InterpretableCall
 	left, right interpreter.Interpretable

@@ -36,17 +36,17 @@ const Name = "#meter"
 type Meter struct {
 	ctx  context.Context
 	left int
-	n    int // steps since it was asked whether ctx has ended
+	n    int // steps since the last check of ctx
 	all  int
 }
 
-// askedEach is after how many steps it is asked again whether anybody waits.
+// askedEach is the number of steps between checks of the context.
 const askedEach = 1024
 
 // New makes a meter of so many steps, which ends with ctx.
 func New(ctx context.Context, steps int) *Meter { return &Meter{ctx: ctx, left: steps, all: steps} }
 
-// Over says that there were not enough steps, or nobody waits any more.
+// Over reports whether the steps were spent, or the context has ended.
 func (m *Meter) Over() bool { return m.left < 0 }
 
 // Used is how many steps were taken; all of them, where there were not enough.
@@ -67,7 +67,7 @@ func (m *Meter) Spend(steps int) bool {
 	return m.left >= 0
 }
 
-// spendProduct is Spend for a product, which may be more than a number tells.
+// spendProduct is Spend for a product, which may overflow.
 func (m *Meter) spendProduct(a, b int) bool {
 	if a > 0 && b > m.left/a {
 		return m.Spend(-1)
@@ -99,7 +99,7 @@ type Structure interface {
 	Fields() map[string]ref.Val
 }
 
-// holds says of a value that other values are in it.
+// holds reports whether a value contains other values.
 func holds(v ref.Val) bool {
 	switch v.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional, Structure:
@@ -304,7 +304,7 @@ func (m *Meter) index(list traits.Lister, item ref.Val, last bool) types.Int {
 	return -1
 }
 
-// contains says whether a value is in a list. It asks the value, as the library does, and parts
+// contains reports whether a value is in a list. It compares by the value, as the library does, and parts
 // of custom objects their own.
 func (m *Meter) contains(list traits.Lister, item ref.Val) bool {
 	if isData(list) {

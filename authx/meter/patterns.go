@@ -120,7 +120,7 @@ func matching(do func(m *Meter, re *regexp.Regexp, s string, args []ref.Val) ref
 		}
 		p := m.compiled(by)
 		if p == nil || !m.Spend(int(min(float64(len(s)+1)*float64(p.size)/matchedAtOnce, MaxSteps*matchedAtOnce))) {
-			return nil // what is no pattern is told by the library
+			return nil // the library reports an invalid pattern
 		}
 		return do(m, p.re, s, args)
 	}

@@ -32,7 +32,7 @@ const (
 	// maxOpen bounds the parts of an expression, times the lists and maps without anything in
 	// them: what they may hold is found out, and kept in mind for all that comes after.
 	maxOpen = 10_000_000
-	// maxInstructions bounds what the patterns that stand in an expression become.
+	// maxInstructions bounds the compiled size of the patterns in an expression.
 	maxInstructions = 100_000
 	// maxLength is that of the library, which says so.
 	maxLength = 100_000
@@ -133,7 +133,7 @@ func (w *weigher) of(e ast.Expr) float64 {
 	return n
 }
 
-// nests are the functions and macros whose result has the type of what they are given in it.
+// nests are the functions and macros whose result type contains that of an argument.
 var nests = map[string]bool{
 	"map": true, "transformList": true, "transformMap": true, "transformMapEntry": true, "type": true,
 	"optional.of": true, "optional.ofNonZeroValue": true, "of": true, "ofNonZeroValue": true, "optMap": true, "optFlatMap": true,
@@ -192,14 +192,14 @@ func within(t *cel.Type, left *int) bool {
 	return !slices.ContainsFunc(t.Parameters(), func(of *types.Type) bool { return !within(of, left) })
 }
 
-// maxTold is how many bytes are told of what is wrong with an expression: each of a hundred
+// maxShown is how many bytes of an error about an expression are shown: each of a hundred
 // errors comes with the line that it is in.
-const maxTold = 16 << 10
+const maxShown = 16 << 10
 
-// Told is what the compiler says, without what is beyond all reading.
-func Told(text string) string {
-	if len(text) <= maxTold {
+// Abridge cuts an error text of the compiler to a readable length.
+func Abridge(text string) string {
+	if len(text) <= maxShown {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxTold], "") + fmt.Sprintf("... (%d bytes more)", len(text)-maxTold)
+	return strings.ToValidUTF8(text[:maxShown], "") + fmt.Sprintf("... (%d bytes more)", len(text)-maxShown)
 }

@@ -60,10 +60,10 @@ func TestDeclarable(t *testing.T) {
 
 // TestTold: what is said of an expression is not longer than anybody reads.
 func TestTold(t *testing.T) {
-	if got := meter.Told("short"); got != "short" {
+	if got := meter.Abridge("short"); got != "short" {
 		t.Error(got)
 	}
-	if got := meter.Told(strings.Repeat("é", 100_000)); len(got) > 17_000 || !strings.HasSuffix(got, "(183616 bytes more)") {
+	if got := meter.Abridge(strings.Repeat("é", 100_000)); len(got) > 17_000 || !strings.HasSuffix(got, "(183616 bytes more)") {
 		t.Errorf("%d bytes: ...%s", len(got), got[len(got)-40:])
 	}
 }

@@ -34,7 +34,7 @@ func NameOf(id *authx.Identity) (name string, isNode bool) {
 type Authorizer struct {
 	Graph *Graph
 	// Allows says whether the fixed rules of node agents cover a request that is not
-	// about one of the kinds told apart here.
+	// about one of the kinds with a rule here.
 	Allows func(a *authx.Attributes, rule *rbacv1.PolicyRule) bool
 	Rules  []rbacv1.PolicyRule
 	// Selectors keeps nodes to their own Node object and to lists that select what
@@ -88,7 +88,7 @@ func (z *Authorizer) RulesFor(_ context.Context, user *authx.Identity, _ string)
 	return nil, nil, false, nil
 }
 
-// special is the rule of a kind that is told apart, or nil.
+// special is the rule of a kind that has one, or nil.
 func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes) answer {
 	switch a.APIGroup + "/" + a.Resource {
 	case "/secrets":

@@ -27,7 +27,7 @@ var algorithms = []string{
 // Algorithms are all that a provider may be allowed to sign with: those of key pairs.
 func Algorithms() []string { return slices.Clone(algorithms) }
 
-// retryAfter is how soon a provider that did not answer is asked again.
+// retryAfter is how soon a provider that did not answer is tried again.
 const retryAfter = 10 * time.Second
 
 // Authenticator judges the tokens of one provider.
@@ -51,7 +51,7 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	}
 	a := &Authenticator{provider: p, compiled: c, algs: p.SigningAlgs, audience: audiences, now: time.Now}
 	if len(a.algs) == 0 {
-		a.algs = []string{gooidc.RS256} // the one that OpenID Connect asks all providers for
+		a.algs = []string{gooidc.RS256} // the one that OpenID Connect requires of all providers
 	}
 	for _, alg := range a.algs {
 		if !slices.Contains(algorithms, alg) {
@@ -92,7 +92,7 @@ func (d redirect) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Run finds the provider, as often as it takes, and returns when that is done or
-// ctx ends. Each failure is told to failed.
+// ctx ends. Each failure is reported to failed.
 func (a *Authenticator) Run(ctx context.Context, failed func(error)) {
 	for {
 		err := a.discover(ctx)
@@ -221,14 +221,14 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 // Issuer is whose tokens are judged.
 func (a *Authenticator) Issuer() string { return a.provider.Issuer.URL }
 
-// IssuerOf reads who claims to have issued a token; "" where nobody does. Nothing is
+// IssuerOf reads the claimed issuer of a token; "" if there is none. Nothing is
 // verified.
 func IssuerOf(token string) string {
 	_, issuer, _ := peek(token)
 	return issuer
 }
 
-// peek reads who claims to have issued a token, and how. Nothing is verified.
+// peek reads the claimed issuer and algorithm of a token. Nothing is verified.
 func peek(token string) (alg, issuer string, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

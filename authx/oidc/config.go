@@ -30,7 +30,7 @@ type Issuer struct {
 // MatchAny is the only audience match policy.
 const MatchAny = "MatchAny"
 
-// ClaimValidationRule asks for a value of a claim, or for an expression to be true.
+// ClaimValidationRule requires a value of a claim, or an expression to be true.
 type ClaimValidationRule struct {
 	Claim         string `json:"claim,omitempty"`
 	RequiredValue string `json:"requiredValue,omitempty"`
@@ -65,7 +65,7 @@ type ExtraMapping struct {
 	ValueExpression string `json:"valueExpression"`
 }
 
-// UserValidationRule asks for an expression about the identity to be true.
+// UserValidationRule requires an expression about the identity to be true.
 type UserValidationRule struct {
 	Expression string `json:"expression"`
 	Message    string `json:"message,omitempty"`

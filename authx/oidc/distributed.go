@@ -108,7 +108,7 @@ func (c *claims) source(name string) (*source, error) {
 	return &s, nil
 }
 
-// fetchToken asks an endpoint for the token that holds the claim.
+// fetchToken fetches the token that holds the claim from an endpoint.
 func (a *Authenticator) fetchToken(ctx context.Context, s *source) (string, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "https" {

@@ -67,7 +67,7 @@ var environments = sync.OnceValues(func() (map[string]*cel.Env, error) {
 })
 
 // compile makes an expression; condition says that it must be a boolean. The error
-// is for whoever wrote the expression.
+// is for the author of the expression.
 func compile(text, variable string, condition bool) (*expression, error) {
 	envs, err := environments()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // What strangers may make a provider do: a token with an unknown key has the keys fetched
 // again, because they may have changed, but fetchBurst times at once and then every
-// fetchEvery. A key that is new is known after the next fetch, whoever caused it.
+// fetchEvery. A new key is known after the next fetch, whichever request caused it.
 const (
 	fetchBurst = 2
 	fetchEvery = 5 * time.Second
@@ -94,8 +94,8 @@ func verify(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) []byte {
 	return nil
 }
 
-// newer fetches the keys, or waits for those who do; it errs where it is too early for
-// that, as for a token that nobody has signed.
+// newer fetches the keys, or waits for a fetch in flight; it errs where it is too early for
+// that, as for a token with an unknown key.
 func (k *keySet) newer(ctx context.Context) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
 	if under := k.fetched; under != nil {
@@ -161,8 +161,8 @@ func (k *keySet) mayFetch() bool {
 	return true
 }
 
-// fetch asks for the keys. It does not end with the request that caused it: others wait,
-// and who hangs up at once would only use fetches up.
+// fetch fetches the keys. It does not end with the request that caused it: others wait,
+// and a client that disconnects at once would only use fetches up.
 func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchIn)
 	defer cancel()

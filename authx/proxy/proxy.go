@@ -27,7 +27,7 @@ type Config struct {
 	ExtraPrefix  []string
 }
 
-// Validate names what is missing.
+// Validate names the missing settings.
 func (c *Config) Validate() error {
 	if len(c.User) == 0 {
 		return errors.New("--requestheader-username-headers must name a header when --requestheader-client-ca-file is given")
@@ -114,7 +114,7 @@ func hasPrefix(name, prefix string) bool {
 	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
 }
 
-// strip takes the headers away, whoever sent them.
+// strip removes the headers, whichever client sent them.
 func (a *Authenticator) strip(header http.Header) {
 	for _, names := range [][]string{a.cfg.User, a.cfg.UID, a.cfg.Groups} {
 		for _, name := range names {

@@ -20,8 +20,8 @@ const maxParts = 100_000
 var ErrTooMany = errors.New("the rules have too many parts to be compared")
 
 // Uncovered lists what rules grant and held does not, one verb of one thing in
-// each: empty where whoever holds held may hand out rules. A few short lists can
-// stand for millions of parts; ErrTooMany says that they were not all looked at.
+// each: empty where a user with the rules held may grant rules. A few short lists can
+// mean millions of parts; ErrTooMany says that not all of them were checked.
 func Uncovered(held, rules []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	var missing []rbacv1.PolicyRule
 	left, each, most := maxComparisons, 1, maxParts
@@ -67,7 +67,7 @@ func parts(r *rbacv1.PolicyRule) int {
 	return min(n+len(r.Verbs)*len(r.NonResourceURLs), maxParts+1)
 }
 
-// words is how many strings stand in a rule.
+// words is the number of strings in a rule.
 func words(r *rbacv1.PolicyRule) int {
 	return len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs)
 }

@@ -14,8 +14,8 @@ const (
 	longRole = 8
 	// manyBindings is the same for the bindings that one subject has in one namespace.
 	manyBindings = 16
-	// manyKeys is how often one rule may stand in the index of its role; beyond that
-	// it stands there without its names.
+	// manyKeys is how often one rule may be in the index of its role; beyond that
+	// it is there without its names.
 	manyKeys = 1024
 )
 
@@ -31,7 +31,7 @@ func aboutOf(text string) about {
 	return about{resource: resource, sub: sub}
 }
 
-// asked lists what rules that cover a request may be about, names aside. The first
+// asked lists the index keys of rules that may cover a request, names aside. The first
 // n count.
 func asked(a *authx.Attributes) (keys [3]about, n int) {
 	keys = [3]about{{resource: a.Resource, sub: a.Subresource}, {resource: "*"}, {resource: "*", sub: a.Subresource}}

@@ -42,12 +42,12 @@ const (
 // Dial makes a connection.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Service is one that is asked. It is safe for use by several goroutines.
+// Service is a remote service. It is safe for concurrent use.
 type Service struct {
 	// Pause is that before the second try; each later one is half as long again, and
 	// each varies by a fifth.
 	Pause time.Duration
-	// Observe, if set, is told of each try: the caller's context, and the error if it
+	// Observe, if set, is called for each try: the caller's context, and the error if it
 	// went wrong.
 	Observe func(ctx context.Context, took time.Duration, err error)
 
@@ -56,8 +56,8 @@ type Service struct {
 	timeout time.Duration
 }
 
-// New reads a kubeconfig; its current context names the service, and says who asks.
-// Nothing is asked yet. timeout is that of one try. dial makes the connections; nil: they
+// New reads a kubeconfig; its current context names the service and the user.
+// It makes no call yet. timeout is that of one try. dial makes the connections; nil: they
 // are made directly.
 func New(kubeconfig string, timeout time.Duration, dial Dial) (*Service, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
@@ -140,14 +140,14 @@ func (s *Service) Ask(ctx context.Context, question []byte, gvk schema.GroupVers
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return err // says more than that nobody waits any longer
+			return err // says more than that the caller no longer waits
 		case <-timer.C:
 			pause = pause * 3 / 2
 		}
 	}
 }
 
-// post asks once. again says that the service may do better next time.
+// post makes one try. again says that a retry may succeed.
 func (s *Service) post(ctx context.Context, question []byte) (answer []byte, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -220,7 +220,7 @@ func retryAfter(resp *http.Response) int {
 	return n
 }
 
-// decode reads an answer. What names no version or kind is taken to be as asked.
+// decode reads an answer. One that names no version or kind is taken to have the expected ones.
 func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 	var head metav1.TypeMeta
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &head); err != nil {

@@ -26,19 +26,19 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// LegacyIssuer issues the tokens that are kept in Secrets.
+// LegacyIssuer issues the tokens that are stored in Secrets.
 const LegacyIssuer = "kubernetes/serviceaccount"
 
 // leeway is how far clocks may be apart.
 const leeway = time.Minute
 
-// Object is what is to know of an object that a token names.
+// Object describes an object that a token names.
 type Object struct {
 	UID     string
 	Deleted time.Time // its deletionTimestamp; zero if it is not being deleted
 }
 
-// Secret is an Object, with what concerns the token kept in it.
+// Secret is an Object, with the fields about the token stored in it.
 type Secret struct {
 	Object
 	Token    []byte
@@ -46,7 +46,7 @@ type Secret struct {
 	LastUsed string // the day of the last use that is noted on it, as 2006-01-02
 }
 
-// LegacyUse is a use of a token that is kept in a Secret.
+// LegacyUse is a use of a token that is stored in a Secret.
 type LegacyUse struct {
 	Namespace, Secret string
 	Subject           string // the account, as a user
@@ -68,10 +68,10 @@ type Config struct {
 	Audiences  []string // of the API
 	Lookup     Lookup
 	KeepLegacy bool // take tokens of Secrets without looking the Secrets up
-	// LegacyUsed, if set, is told of each use of a token that is kept in a Secret.
+	// LegacyUsed, if set, is called for each use of a token that is stored in a Secret.
 	LegacyUsed func(ctx context.Context, use LegacyUse)
-	// Extended, if set, is told of each use of a token that lives longer than its holder
-	// asked for; overdue is how long ago it should have been renewed, negative before.
+	// Extended, if set, is called for each use of a token that lives longer than its holder
+	// requested; overdue is how long ago it should have been renewed, negative before.
 	Extended func(ctx context.Context, subject string, overdue time.Duration)
 	Clock    func() time.Time // nil: time.Now
 }
@@ -130,7 +130,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return &authx.Authenticated{Identity: known.who.Identity, Audiences: shared}, true, nil
 }
 
-// issuerOf reads who claims to have issued a token. Nothing is verified.
+// issuerOf reads the claimed issuer of a token. Nothing is verified.
 func issuerOf(token string) (string, bool) {
 	if strings.Count(token, ".") != 2 {
 		return "", false

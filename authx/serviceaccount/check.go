@@ -36,7 +36,7 @@ func (a *Authenticator) check(ctx context.Context, c *claims, now time.Time) err
 	if err := a.checkRef(ctx, "pods", "pod", b.Namespace, b.Pod, now); err != nil {
 		return err
 	}
-	if b.Pod == nil { // with a pod, the node is only told
+	if b.Pod == nil { // with a pod, the node is only informative
 		if err := a.checkRef(ctx, "nodes", "node", "", b.Node, now); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func gone(o Object, now time.Time) bool {
 	return !o.Deleted.IsZero() && o.Deleted.Before(now.Add(-leeway))
 }
 
-// checkLegacy judges a token that is kept in a Secret.
+// checkLegacy checks a token that is stored in a Secret.
 func (a *Authenticator) checkLegacy(ctx context.Context, token string, c *claims, now time.Time) error {
 	for _, need := range []struct{ name, value string }{
 		{"sub", c.Subject}, {"namespace", c.LegacyNamespace}, {"secretName", c.LegacySecret},

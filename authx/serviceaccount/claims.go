@@ -7,7 +7,7 @@ import (
 )
 
 // claims are those of all tokens that this package knows: what JWT defines, what
-// bound tokens carry, and the flat ones of tokens kept in Secrets.
+// bound tokens carry, and the flat ones of tokens stored in Secrets.
 type claims struct {
 	Audience  audience         `json:"aud,omitempty"`
 	Expiry    *jwt.NumericDate `json:"exp,omitempty"`

@@ -90,7 +90,7 @@ func (p *Published) Documents() map[string]Document {
 	}
 }
 
-// Document answers with the bytes of one document, whatever is asked.
+// Document answers every request with the bytes of one document.
 type Document struct {
 	MediaType string
 	path      string

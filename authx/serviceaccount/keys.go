@@ -17,7 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Key is a public key and what is known of it.
+// Key is a public key with its attributes.
 type Key struct {
 	ID     string // unpadded base64url of the SHA-256 of its DER form, or what a signer of another process calls it
 	Public crypto.PublicKey

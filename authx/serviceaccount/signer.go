@@ -26,7 +26,7 @@ type Signer struct {
 	by     Signatures
 }
 
-// NewSigner makes a Signer that speaks as issuer.
+// NewSigner makes a Signer for an issuer.
 func NewSigner(issuer string, by Signatures) *Signer { return &Signer{issuer: issuer, by: by} }
 
 // Local signs with a key of this process.

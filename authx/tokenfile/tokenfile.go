@@ -19,7 +19,7 @@ import (
 )
 
 // Authenticator knows the tokens of one file, read once. Tokens are looked up by
-// their hash, so that the time a look-up takes tells nothing about them.
+// their hash, so that the time of a look-up reveals nothing about them.
 type Authenticator struct {
 	byHash map[[sha256.Size]byte]*authx.Authenticated
 	// Remarks say which rows do not count, and why.

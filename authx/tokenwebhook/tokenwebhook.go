@@ -43,12 +43,12 @@ type Config struct {
 	Version    string        // of TokenReview: "v1beta1" or "v1"
 	CacheTTL   time.Duration // 0: nothing is remembered
 	Audiences  []string      // of the API
-	Gate       *authx.Gate   // bounds the questions under way; nil: nothing does
+	Gate       *authx.Gate   // bounds the calls in flight; nil: no bound
 	Dial       remote.Dial   // how the service is reached; nil: directly
-	Failed     func(error)   // is told, once, that the service does not work; may be nil
+	Failed     func(error)   // is called once when the service fails; may be nil
 }
 
-// Authenticator asks the service.
+// Authenticator calls the service.
 type Authenticator struct {
 	service   *remote.Service
 	version   string
@@ -59,18 +59,18 @@ type Authenticator struct {
 	complain  authx.Complaint
 
 	mu    sync.Mutex
-	asked map[[sha256.Size]byte]*question // under way
+	asked map[[sha256.Size]byte]*question // in flight
 }
 
-// question is one that is under way. What came of it may be read once done is closed.
+// question is a call in flight. Its result may be read once done is closed.
 type question struct {
 	done chan struct{}
 	verdict
 	failed error
-	ended  bool // the request that asked ended before the answer: it says nothing to others
+	ended  bool // the request that called ended before the answer: the result means nothing to others
 }
 
-// New reads the kubeconfig. The service is not asked anything yet.
+// New reads the kubeconfig. It does not call the service yet.
 func New(c Config) (*Authenticator, error) {
 	if c.Version != "v1" && c.Version != "v1beta1" {
 		return nil, fmt.Errorf(`unsupported authentication webhook version %q, supported versions are "v1", "v1beta1"`, c.Version)
@@ -136,7 +136,7 @@ func (a *Authenticator) once(ctx context.Context, key [sha256.Size]byte, token s
 	}
 }
 
-// find asks, remembers the answer, and lets those know who wait for it.
+// find calls the service, caches the answer, and wakes the requests that wait for it.
 func (a *Authenticator) find(ctx context.Context, q *question, key [sha256.Size]byte, token string, audiences []string) {
 	defer func() {
 		a.mu.Lock()
@@ -144,7 +144,7 @@ func (a *Authenticator) find(ctx context.Context, q *question, key [sha256.Size]
 		a.mu.Unlock()
 		close(q.done)
 	}()
-	q.ended = true // for those who wait, if what follows panics
+	q.ended = true // for the requests that wait, if the call panics
 	leave, err := a.gate.Enter(ctx)
 	if err != nil {
 		q.failed, q.ended = err, false
@@ -195,7 +195,7 @@ func remaining(token string, now time.Time) time.Duration {
 	return time.Unix(int64(*claims.Expiry), 0).Sub(now)
 }
 
-// ask asks the service, several times while it is in trouble.
+// ask calls the service, several times while it fails.
 func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (verdict, error) {
 	gvk := schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: a.version, Kind: "TokenReview"}
 	// Both versions have the same fields.

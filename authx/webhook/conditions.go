@@ -29,7 +29,7 @@ type Condition struct {
 // the context.
 const interruptEvery = 100
 
-// Compile makes a condition. Its error is for whoever wrote the expression.
+// Compile makes a condition. Its error is for the author of the expression.
 func Compile(text string, selectors bool) (*Condition, error) {
 	env, err := environments[selectors]()
 	if err != nil {

@@ -65,7 +65,7 @@ func specOf(a *authx.Attributes) authorizationv1.SubjectAccessReviewSpec {
 		Namespace: a.Namespace, Verb: a.Verb, Group: a.APIGroup, Version: a.APIVersion,
 		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name,
 	}
-	// Requirements narrow: where only some are known, what is asked for is broader than
+	// Requirements narrow: where only some are known, the question is broader than
 	// the request, never narrower.
 	if list := fieldRequirements(a.FieldRequirements); len(list) > 0 {
 		s.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{Requirements: list}
@@ -115,7 +115,7 @@ func labelRequirements(in labels.Requirements) []metav1.LabelSelectorRequirement
 	return out
 }
 
-// keyOf stands for all attributes that a question holds. Each part is written with
+// keyOf encodes all attributes that a question holds. Each part is written with
 // its length, and each list with its own, so that no two questions share a key.
 func keyOf(a *authx.Attributes) [sha256.Size]byte {
 	k := keyWriter{buf: make([]byte, 0, 512)}

@@ -36,23 +36,23 @@ type Config struct {
 	UnauthorizedTTL time.Duration // how long any other answer is
 	OnError         authx.Decision
 	Conditions      Conditions
-	Observer        Observer     // nil: nobody is told
+	Observer        Observer     // nil: none
 	Dial            remote.Dial  // how the service is reached; nil: directly
-	Log             *slog.Logger // of failures that nobody else would hear of; nil: none
+	Log             *slog.Logger // of failures that are not reported elsewhere; nil: none
 }
 
 // Observer keeps figures.
 type Observer interface {
-	// Asked is told of each round trip; result is "success", "error", "timeout" or "canceled".
+	// Asked is called for each round trip; result is "success", "error", "timeout" or "canceled".
 	Asked(name, result string, took time.Duration)
-	// FailedOpen is told of each failure that left the decision to others.
+	// FailedOpen is called for each failure that left the decision to other authorizers.
 	FailedOpen(name, result string)
-	// Matched is told of each evaluation of conditions; err says that some failed,
+	// Matched is called for each evaluation of conditions; err says that some failed,
 	// excluded that one did not hold.
 	Matched(name string, took time.Duration, excluded bool, err error)
 }
 
-// Authorizer asks the service.
+// Authorizer calls the service.
 type Authorizer struct {
 	c       Config
 	gvk     schema.GroupVersionKind
@@ -62,7 +62,7 @@ type Authorizer struct {
 	complain authx.Complaint
 }
 
-// New reads the kubeconfig. The service is not asked anything yet.
+// New reads the kubeconfig. It does not call the service yet.
 func New(c Config) (*Authorizer, error) {
 	if c.Version != "v1" && c.Version != "v1beta1" {
 		return nil, fmt.Errorf(`unsupported webhook authorizer version %q, supported versions are "v1", "v1beta1"`, c.Version)
@@ -86,7 +86,7 @@ func New(c Config) (*Authorizer, error) {
 	}, nil
 }
 
-// complaint says once that the service fails and others decide, which nobody may see.
+// complaint logs once that the service fails and others decide, since no client may notice.
 func (c *Config) complaint() func(error) {
 	if c.Log == nil || c.OnError != authx.NoOpinion {
 		return nil
@@ -168,7 +168,7 @@ func (z *Authorizer) ask(ctx context.Context, a *authx.Attributes) (*answer, err
 	return judge(&review.Status), nil
 }
 
-// failedOpen tells of a failure that others may never see: they may allow the request.
+// failedOpen reports a failure that would otherwise go unnoticed: others may allow the request.
 func (z *Authorizer) failedOpen(ctx context.Context, err error) {
 	if z.c.Observer != nil {
 		z.c.Observer.FailedOpen(z.c.Name, result(ctx, err))

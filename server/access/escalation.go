@@ -23,7 +23,7 @@ import (
 type Escalation struct {
 	Rules      *rbac.Rules
 	Follower   *follow.Follower
-	Authorizer authx.Authorizer // asked about the verbs escalate and bind
+	Authorizer authx.Authorizer // decides about the verbs escalate and bind
 }
 
 // Name implements admission.Plugin.

@@ -28,7 +28,7 @@ type Host struct {
 	API       API
 }
 
-// Authentication is what a server needs to know who sends a request.
+// Authentication is what a server needs to authenticate requests.
 type Authentication struct {
 	Authenticator authx.Authenticator
 	// Review judges a token that is sent for review; see tokenverbs.Config. Nil: the
@@ -47,7 +47,7 @@ var (
 // NewLookup makes a look-up of a server's objects.
 func NewLookup(h Host) Lookup { return Lookup{h} }
 
-// forAuthentication is the server's own right to see what credentials refer to.
+// forAuthentication is the server's permit to read the objects that credentials refer to.
 var forAuthentication = permits.OfServer("authentication")
 
 // find decodes a live object of the core group; nil where there is none. What the

@@ -76,7 +76,7 @@ type Nodes struct {
 	*node.Authorizer
 }
 
-// NewNodes gives an authorizer the graph of what is in a cache.
+// NewNodes maintains the graph of a node authorizer from a cache.
 func NewNodes(z node.Authorizer, c *cache.Cache) Nodes {
 	z.Graph = &node.Graph{}
 	return Nodes{Follower: FollowNodes(z.Graph, c), Authorizer: &z}

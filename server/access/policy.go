@@ -52,7 +52,7 @@ type Policy struct {
 	whole sync.Map // sqlstore.Key -> the sum of a stored object that lacked nothing
 }
 
-// DefaultPolicy is the built-in policy of a release, which nobody may change, where some gates are on; nil:
+// DefaultPolicy is the built-in, immutable policy of a release, where some gates are on; nil:
 // none of those that bring roles or rules.
 func DefaultPolicy(v release.Version, on kinds.Feature) (*Policy, error) {
 	file, err := readPolicy()
@@ -313,7 +313,7 @@ func (s standing) key() sqlstore.Key {
 }
 
 // ensure makes an object, or brings it back to what it should be. Of one that is not known
-// nobody is asked first whether it is there: on the first start none is.
+// without a read first: on the first start none of them exists.
 func (s standing) ensure(ctx context.Context, api API, known bool) error {
 	if !known {
 		err := api.Call(ctx, policyAgent, http.MethodPost, s.collection, jsonType, s.want, nil)

@@ -52,7 +52,7 @@ func (s *Standard) Nodes(selectors bool) Nodes {
 }
 
 // Guard is the admission plugin that keeps people from granting what they do not hold.
-// by is who decides on all requests.
+// by is the authorizer of all requests.
 func (s *Standard) Guard(by authx.Authorizer) admission.Plugin {
 	return Escalation{Rules: s.roles, Follower: s.follower, Authorizer: by}
 }

@@ -19,8 +19,8 @@ import (
 type Synced struct {
 	Follower *follow.Follower
 	authx.Authorizer
-	// Denials is told of requests that the authorizer does not allow, whatever others
-	// may say of them; nil: nobody is.
+	// Denials is called for requests that the authorizer does not allow, whatever others
+	// decide; nil: not called.
 	Denials *slog.Logger
 }
 
@@ -58,7 +58,7 @@ func (s Synced) logDenial(a *authx.Attributes, reason string) {
 	s.Denials.Debug(fmt.Sprintf("RBAC: no rules authorize user %q with groups %q to %s %s", a.User.Name, a.User.Groups, a.Verb, what), "reason", reason)
 }
 
-// SyncedRules tells what somebody may do by what a follower keeps in step.
+// SyncedRules lists what a user may do, from the state of a follower.
 type SyncedRules struct {
 	Follower *follow.Follower
 	authx.RuleResolver

@@ -47,14 +47,14 @@ func (m *TokenMetrics) Collectors() []prometheus.Collector {
 }
 
 // TokenUses records uses of such tokens: in metrics, in the audit log and, for those
-// kept in Secrets, on the Secret.
+// stored in Secrets, on the Secret.
 type TokenUses struct {
 	API     API
 	Metrics *TokenMetrics
 	Log     *slog.Logger
 }
 
-// Extended records a use of a token that lives longer than its holder asked for.
+// Extended records a use of a token that lives longer than its holder requested.
 func (u *TokenUses) Extended(ctx context.Context, subject string, overdue time.Duration) {
 	if overdue <= 0 {
 		u.Metrics.valid.Inc()
@@ -65,7 +65,7 @@ func (u *TokenUses) Extended(ctx context.Context, subject string, overdue time.D
 		fmt.Sprintf("subject: %s, seconds after warning threshold: %d", subject, int64(overdue/time.Second)))
 }
 
-// Legacy records a use of a token that is kept in a Secret.
+// Legacy records a use of a token that is stored in a Secret.
 func (u *TokenUses) Legacy(ctx context.Context, use serviceaccount.LegacyUse) {
 	scope := request.From(ctx)
 	if use.Invalid {

@@ -58,7 +58,7 @@ type Attributes struct {
 	repeat, second bool
 }
 
-// Repeat asks for a second run of all plugins that mutate, as the object has become
+// Repeat requests a second run of all mutating plugins, as the object has become
 // another one.
 func (a *Attributes) Repeat() { a.repeat = true }
 
@@ -73,7 +73,7 @@ func (a *Attributes) Remember(plugin string, v any) {
 	a.memory[plugin] = v
 }
 
-// Remembered is what a plugin has kept, or nil.
+// Remembered is the value that a plugin stored, or nil.
 func (a *Attributes) Remembered(plugin string) any { return a.memory[plugin] }
 
 // Meta is the metadata of Object, or nil where it has none.
@@ -134,7 +134,7 @@ type Timer interface{ Observe(seconds float64) }
 // Chain is an ordered list of plugins, split by what they do. The nil Chain lets
 // everything pass.
 type Chain struct {
-	Observer Observer // nil: nobody looks; set before the first request
+	Observer Observer // nil: none; set before the first request
 
 	mutators   []Mutator
 	validators []Validator
@@ -161,7 +161,7 @@ func NewChain(plugins ...Plugin) *Chain {
 // lists of other objects for each item of its own takes more by itself.
 const pluginSteps = 100
 
-// Admit runs the plugins that may change the object, twice where one asks for it.
+// Admit runs the plugins that may change the object, twice if one requests it.
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	if c == nil {
 		return nil

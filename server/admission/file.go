@@ -20,7 +20,7 @@ type file struct {
 }
 
 // LoadConfigs reads an admission configuration file, and what it points at, into
-// the configuration of each plugin. Paths in it start at the file's own folder.
+// the configuration of each plugin. Paths in it are relative to the file's folder.
 func LoadConfigs(path string) (map[string][]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// Rounds is what a plugin that asks others to change objects keeps of its first run for the
-// second: who is to be asked again, as the object has changed since they saw it.
+// Rounds is what a plugin that calls others to change objects remembers of its first run for the
+// second: which of them to call again, as the object has changed since they saw it.
 type Rounds struct {
 	seen, again map[string]bool
-	output      runtime.Object // at the end of a run, where anybody wants to know
+	output      runtime.Object // at the end of a run, if a webhook or policy wants to be called again
 }
 
 // RoundsOf finds the rounds of a plugin and begins the next. There are none where the first
-// run asked nobody: then nobody is asked now.
+// run called none: then none is called now.
 func RoundsOf(a *Attributes, plugin string) *Rounds {
 	r, _ := a.Remembered(plugin).(*Rounds)
 	switch {
@@ -31,7 +31,7 @@ func RoundsOf(a *Attributes, plugin string) *Rounds {
 	return r
 }
 
-// Changed notes that the object was changed: those that saw it are to be asked again.
+// Changed records a change of the object: those that saw it are to be called again.
 func (r *Rounds) Changed() {
 	for id := range r.seen {
 		r.again[id] = true
@@ -39,7 +39,7 @@ func (r *Rounds) Changed() {
 	clear(r.seen)
 }
 
-// Saw notes that somebody saw the object who wants to see it again when it changes.
+// Saw records a webhook or policy that saw the object and wants to see it again when it changes.
 func (r *Rounds) Saw(id string) { r.seen[id] = true }
 
 // Asks says whether somebody is asked in this run: in the first everybody, in the second who

@@ -19,7 +19,7 @@ type stopwatch struct {
 // each of two dozen plugins is a noticeable part of a write.
 type timers [4][2]atomic.Pointer[Timer]
 
-// place is where the timers of an operation stand.
+// place is the index of an operation's timers.
 func (op Operation) place() int {
 	switch op {
 	case Create:

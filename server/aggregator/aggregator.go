@@ -29,16 +29,16 @@ type Config struct {
 	// Dial reaches addresses where they are not on this server's network; nil dials them
 	// directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Trace tells a server, by headers, of which trace a request is a part; nil leaves the
+	// Trace sets the headers for the trace of a request; nil leaves the
 	// headers as they are.
 	Trace func(ctx context.Context, h http.Header)
-	// Dated counts certificates that go out of use; nil: nobody does.
+	// Dated counts certificates of deprecated forms; nil: not counted.
 	Dated *webhook.Dated
 	// TellUID passes on the UID of users as well, in X-Remote-Uid.
 	TellUID bool
 }
 
-// Aggregator knows which servers stand behind this one. It is safe for concurrent use.
+// Aggregator knows the servers behind this one. It is safe for concurrent use.
 type Aggregator struct {
 	cfg      Config
 	follower *follow.Follower
@@ -54,7 +54,7 @@ type Aggregator struct {
 	changed  chan struct{}       // holds an element when a verdict is new
 }
 
-// New makes an Aggregator, which reads nothing before it is asked.
+// New makes an Aggregator, which reads nothing before its first use.
 func New(cfg Config) *Aggregator {
 	if cfg.Slices == nil {
 		cfg.Slices = endpoints.New(cfg.Cache)

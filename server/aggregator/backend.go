@@ -47,7 +47,7 @@ type ConfigError struct{ Err error }
 func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// backendKey is what tells connections apart that must not be shared.
+// backendKey distinguishes connections that must not be shared.
 type backendKey struct {
 	namespace, name, bundle string
 	insecure                bool
@@ -57,7 +57,7 @@ func keyOf(s *apiregistrationv1.APIService) backendKey {
 	return backendKey{s.Spec.Service.Namespace, s.Spec.Service.Name, string(s.Spec.CABundle), s.Spec.InsecureSkipTLSVerify}
 }
 
-// unchecked is that of connections on which a server is asked whether it is there.
+// unchecked is the TLS configuration of availability checks.
 func unchecked(s *apiregistrationv1.APIService) backendKey {
 	return backendKey{namespace: s.Spec.Service.Namespace, name: s.Spec.Service.Name, insecure: true}
 }
@@ -74,7 +74,7 @@ type backend struct {
 	upgrades *http.Transport // HTTP/1.1 alone: its connections can be taken over
 }
 
-// RoundTrip sends a request to the server behind an APIService, on behalf of who.
+// RoundTrip sends a request to the server behind an APIService, on behalf of a user.
 func (a *Aggregator) RoundTrip(ctx context.Context, s *apiregistrationv1.APIService, who *authx.Identity, r *http.Request) (*http.Response, error) {
 	if s.Spec.Service == nil {
 		return nil, &ConfigError{fmt.Errorf("APIService %s names no service", s.Name)}

@@ -14,11 +14,11 @@ import (
 // How servers are looked after.
 const (
 	lookEvery  = 250 * time.Millisecond // at the objects in memory that lead to a server
-	firstPause = time.Second            // before a server that failed is asked again; then twice as long each time, up to recheck
+	firstPause = time.Second            // before the next check of a server that failed; then twice as long each time, up to recheck
 	mostChecks = 32                     // at once
 )
 
-// verdict is what is known of a server, and when it is looked at again. The loop of Run
+// verdict is the availability of a server, and the time of its next check. The loop of Run
 // writes it, with Aggregator.mu held where others read.
 type verdict struct {
 	Verdict
@@ -189,7 +189,7 @@ func (c *checker) end(ctx context.Context, o outcome) {
 	}
 }
 
-// store keeps what is known of an APIService where requests look; nil forgets it.
+// store publishes the availability of an APIService to requests; nil removes it.
 func (a *Aggregator) store(name string, v *verdict) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

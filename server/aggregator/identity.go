@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/relay"
 )
 
-// The headers that tell an aggregated server who asks. What the server publishes of how it
+// The headers that name the user to an aggregated server. What the server publishes of how it
 // authenticates names them.
 const (
 	UserHeader  = "X-Remote-User"
@@ -51,7 +51,7 @@ func escaped(key string) string {
 	return b.String()
 }
 
-// isToken says whether a byte may stand in the name of a header.
+// isToken reports whether a byte may be part of the name of a header.
 func isToken(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$&'*+-.^_`|~", c) >= 0
 }

@@ -53,7 +53,7 @@ type what struct {
 	group, version, namespace, resource, sub, name, odd string
 }
 
-// meaning is what a path means. What cannot be told is a meaning of its own.
+// meaning is what a path means; unknown is a meaning too.
 func meaning(method, path string) what {
 	i, err := request.Parse(method, &url.URL{Path: path})
 	switch {

@@ -31,12 +31,12 @@ const mostHops = 16
 const mostEarly = 16
 
 // Proxy answers requests with what aggregated servers answer. Requests have passed the
-// filters: their scope holds who asks, and that an authorizer allowed it.
+// filters: their scope holds the user, and the permit of an authorizer.
 type Proxy struct {
 	By *Aggregator
 	// RejectRedirects answers 502 where a server would send clients elsewhere.
 	RejectRedirects bool
-	// Timeout is how long a request may take that asks for another protocol, until that
+	// Timeout is how long an upgrade request may take, until the new protocol
 	// is spoken. Others have a deadline in their context.
 	Timeout time.Duration
 	// Lasts says of which requests the number is bounded already, as they last.
@@ -132,7 +132,7 @@ func unavailable(w http.ResponseWriter, scope *request.Scope) {
 	http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 }
 
-// exchange is one request on its way to another server and back.
+// exchange is one request to another server, with its answer.
 type exchange struct {
 	*Proxy
 	service *apiregistrationv1.APIService
@@ -224,7 +224,7 @@ func (e *exchange) answered(resp *http.Response) error {
 	return nil
 }
 
-// failed tells a client why there is no answer.
+// failed answers with the error that explains why there is no answer.
 func (e *exchange) failed(w http.ResponseWriter, _ *http.Request, err error) {
 	var resolve *ResolveError
 	var config *ConfigError
@@ -251,7 +251,7 @@ type final struct {
 }
 
 func (f *final) WriteHeader(code int) {
-	if code < 200 { // a switch of protocols that was asked for is written to the connection itself
+	if code < 200 { // a requested switch of protocols is written to the connection itself
 		if f.early++; f.early > mostEarly {
 			f.end()
 		}

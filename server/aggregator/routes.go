@@ -49,7 +49,7 @@ func serviceOf(s *apiregistrationv1.APIService) webhook.Service {
 
 // Address is where the server behind an APIService is at the moment, host:port: one of the
 // addresses of its Service. They are worked out once for each state of the objects that say
-// so. The error is a *ResolveError, and is not kept.
+// so. The error is a *ResolveError, and is not cached.
 func (a *Aggregator) Address(ctx context.Context, s *apiregistrationv1.APIService) (string, error) {
 	to := serviceOf(s)
 	by := traces{service: a.cfg.Cache.Get("services", to.Namespace, to.Name)}

@@ -69,7 +69,7 @@ func newServices(byName map[string]*apiregistrationv1.APIService) *Services {
 	return s
 }
 
-// withheld tells an APIService that nobody is sent to: nobody else tells what was here.
+// withheld reports an APIService to which no request is sent: no other place records that.
 func withheld(s *apiregistrationv1.APIService) bool {
 	return s.Spec.Service != nil && s.Spec.Group == history.GroupVersion.Group
 }

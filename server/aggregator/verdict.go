@@ -32,12 +32,12 @@ const (
 	nextAttempt = time.Second      // how long one may keep the next waiting
 	attemptTime = 5 * time.Second  // of one
 	checkTime   = 6 * time.Second  // of all
-	maxMessage  = 1024             // bytes of what is said of a failure
+	maxMessage  = 1024             // bytes of the message about a failure
 	maxIgnored  = 64 << 10         // bytes of an answer that are read to use its connection again
 	recheck     = 30 * time.Second // after which a server is looked at again
 )
 
-// self is who looks whether a server answers.
+// self is the user of availability checks.
 var self = &authx.Identity{Name: "system:kube-aggregator", Groups: []string{authx.GroupMasters}}
 
 // judge finds out whether a server can be used. It says no as soon as it knows.
@@ -89,7 +89,7 @@ func (a *Aggregator) judgeObjects(ctx context.Context, to *apiregistrationv1.Ser
 	return passed, true
 }
 
-// probe asks a server for the document of the group version. One good answer of a few
+// probe fetches the document of the group version from a server. One good answer of a few
 // addresses is enough. Certificates are not looked at: who is not trusted answers all the
 // same, and requests fail with the reason.
 func (a *Aggregator) probe(ctx context.Context, s *apiregistrationv1.APIService) error {
@@ -123,7 +123,7 @@ func (a *Aggregator) probe(ctx context.Context, s *apiregistrationv1.APIService)
 	}
 }
 
-// attempt asks once.
+// attempt makes one request.
 func (a *Aggregator) attempt(ctx context.Context, s *apiregistrationv1.APIService) error {
 	address, err := a.Address(ctx, s)
 	if err != nil {
@@ -152,7 +152,7 @@ func (a *Aggregator) attempt(ctx context.Context, s *apiregistrationv1.APIServic
 	return nil
 }
 
-// documentPath is where a server must tell of its resources.
+// documentPath is the path at which a server must list its resources.
 func documentPath(s *apiregistrationv1.APIService) string {
 	if s.Spec.Group == "" {
 		return "/api/" + s.Spec.Version

@@ -38,7 +38,7 @@ func changeDirectly(patch *Patch, current runtime.Object) (runtime.Object, bool)
 }
 
 // direct is one patch. Its methods take the index of a value in the body, and return that behind
-// it, or -1 for what is not to be done directly.
+// it, or -1 if changeDirectly does not support the patch.
 type direct struct {
 	body      []byte
 	strategic bool
@@ -50,7 +50,7 @@ const (
 	longestDirect = 64 << 10 // bytes of a body
 	deepestDirect = 100
 	fewItems      = 64 // of a list, or names of a map: each is looked for among all others
-	plainDigits   = 9  // of a number that is the same to whoever reads it
+	plainDigits   = 9  // of a number that all decoders read alike
 )
 
 // suits looks for what means something else to the library than to who reads the values
@@ -260,7 +260,7 @@ func (d *direct) entries(m reflect.Value, at int) int {
 	})
 }
 
-// single says that a value of the type is set as a whole where it stands in a map.
+// single reports whether a value of the type is set as a whole inside a map.
 func single(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Map, reflect.Pointer:

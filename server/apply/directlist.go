@@ -69,7 +69,7 @@ func (d *direct) list(v reflect.Value, key string, l *listPatch) bool {
 	return true
 }
 
-// keysOf are the keys of a list's items; ok is false unless all have one of their own.
+// keysOf are the keys of a list's items; ok is false unless all have different ones.
 func keysOf(list reflect.Value, key string, into []string) (keys []string, ok bool) {
 	n := list.Len()
 	if n > fewItems {

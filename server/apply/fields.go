@@ -15,7 +15,7 @@ type patchFields struct {
 	tagged []bool         // fields with a strategy for merging of their own
 	merged []bool         // those of them that are lists whose items are merged
 	shown  []bool         // fields whose value is in the JSON even if it is null
-	keys   []string       // the field of such items, of a kind of string, that tells them apart; "" for others
+	keys   []string       // the string field that identifies such items; "" for others
 	opaque bool           // the type reads its own JSON
 }
 
@@ -37,7 +37,7 @@ func patchFieldsOf(t reflect.Type) *patchFields {
 			out.shown[i] = !slices.Contains(strings.Split(options, ","), "omitempty")
 			out.tagged[i] = f.Tag.Get("patchStrategy") != ""
 			out.merged[i] = f.Type.Kind() == reflect.Slice && slices.Contains(strings.Split(f.Tag.Get("patchStrategy"), ","), "merge")
-			if key := f.Tag.Get("patchMergeKey"); out.merged[i] && toldBy(f.Type.Elem(), key) {
+			if key := f.Tag.Get("patchMergeKey"); out.merged[i] && keyedBy(f.Type.Elem(), key) {
 				out.keys[i] = key
 			}
 		}
@@ -46,8 +46,8 @@ func patchFieldsOf(t reflect.Type) *patchFields {
 	return out
 }
 
-// toldBy says that items of a type are told apart by a field that holds a string.
-func toldBy(item reflect.Type, key string) bool {
+// keyedBy reports whether a string field identifies the items of a type.
+func keyedBy(item reflect.Type, key string) bool {
 	if item.Kind() != reflect.Struct {
 		return false
 	}
@@ -71,7 +71,7 @@ func descend(field reflect.Value) (reflect.Value, bool) {
 	return field, field.Kind() == reflect.Struct && !patchFieldsOf(field.Type()).opaque
 }
 
-// keepsSpelling tells types with a field that holds JSON as it was written. A patch
+// keepsSpelling reports types with a field that holds JSON as it was written. A patch
 // writes all of an object anew, so that the spelling changes where it was another.
 func keepsSpelling(object reflect.Type) bool {
 	for i := range object.NumField() {

@@ -53,14 +53,14 @@ func (p *Patch) operations(ctx context.Context, encoded []byte) (out []byte, pro
 	return out, problems, nil
 }
 
-// ended tells the errors of a budget, which say enough themselves.
+// ended reports errors of a budget, which need no wrapping.
 func ended(err error) bool {
 	var api apierrors.APIStatus
 	return errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // DecodeOperations reads a JSON Patch that came from elsewhere. How much it can do is
-// bounded. Errors: 400 for what is no patch, 413 for too many operations.
+// bounded. Errors: 400 for an invalid patch, 413 for too many operations.
 func DecodeOperations(body []byte) (jsonpatch.Patch, error) {
 	ops, err := jsonpatch.Decode(body)
 	if err != nil {

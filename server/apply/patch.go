@@ -48,7 +48,7 @@ func (p *Patch) Change(ctx context.Context, kind schema.GroupVersionKind, curren
 	return p.changeDocument(ctx, kind, current, encoded)
 }
 
-// judge turns unknown and duplicate fields into what the client asked for.
+// judge turns unknown and duplicate fields into the errors or warnings of the client's fieldValidation.
 func (p *Patch) judge(patched runtime.Object, problems []string, value func() string) (runtime.Object, []string, error) {
 	if len(problems) == 0 {
 		return patched, nil, nil

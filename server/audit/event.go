@@ -86,7 +86,7 @@ func stripOwn(obj map[string]json.RawMessage, version string) (changed bool) {
 	return changed
 }
 
-// without is an object after a change; what is no object comes back as it is.
+// without is an object after a change; other values are returned unchanged.
 func without(data []byte, change func(map[string]json.RawMessage) bool) []byte {
 	var obj map[string]json.RawMessage
 	if json.Unmarshal(data, &obj) != nil || !change(obj) {

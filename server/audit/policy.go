@@ -187,7 +187,7 @@ func (r *Rule) validateResources(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// Verdict is what a policy says of one request.
+// Verdict is the decision of a policy on one request.
 type Verdict struct {
 	Level             Level
 	OmitManagedFields bool
@@ -198,7 +198,7 @@ type Verdict struct {
 // Omits says whether a stage is left out.
 func (v *Verdict) Omits(s Stage) bool { return slices.Contains(v.all, s) || slices.Contains(v.own, s) }
 
-// For decides on a request. Its user is nil where nobody was authenticated.
+// For decides on a request. Its user is nil if it was not authenticated.
 func (p *Policy) For(a *authx.Attributes) Verdict {
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -256,7 +256,7 @@ func (r *Rule) matchesResource(a *authx.Attributes) bool {
 }
 
 // names says whether a pattern of a rule is of a resource: "pods", "pods/log",
-// "pods/*", "*/scale", "*". A resource alone does not stand for its subresources.
+// "pods/*", "*/scale", "*". A resource alone does not include its subresources.
 func names(pattern, resource, sub string) bool {
 	if pattern == "*" {
 		return true

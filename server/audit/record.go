@@ -33,7 +33,7 @@ const (
 	MaxHeld   = 256 << 20 // bytes of answers that all requests under way keep for their events
 )
 
-// Hold asks for room for n bytes of answers, and says whether there is any. Release gives it back.
+// Hold reserves n bytes for answers, and reports whether they were free. Release gives them back.
 func (a *Auditor) Hold(n int) bool {
 	if a.held.Add(int64(n)) <= MaxHeld {
 		return true
@@ -78,10 +78,10 @@ func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, r
 	return rec
 }
 
-// Level is what the policy says of the request.
+// Level is the level of the policy for the request.
 func (r *Record) Level() Level { return r.verdict.Level }
 
-// Impersonate notes who the request acts as.
+// Impersonate records the impersonated user.
 func (r *Record) Impersonate(who *authx.Identity) {
 	u := userInfo(who)
 	r.event.ImpersonatedUser = &u
@@ -103,7 +103,7 @@ func (r *Record) RequestObject(obj runtime.Object) {
 	}
 }
 
-// refer fills in what the path did not say of the object.
+// refer fills in the parts of the object reference that the path does not name.
 func (r *Record) refer(m metav1.Object) {
 	ref := r.event.ObjectRef
 	if ref == nil {
@@ -232,7 +232,7 @@ func userInfo(i *authx.Identity) authenticationv1.UserInfo {
 	return u
 }
 
-// maxAgent is how much of a client's name is kept.
+// maxAgent bounds the recorded user agent.
 const maxAgent = 1024
 
 func agent(r *http.Request) string {

@@ -15,7 +15,7 @@ import (
 // must not go on unrecorded.
 type Sink interface{ Take(event []byte) error }
 
-// Metrics counts what is recorded and what is lost. Its fields are registered by
+// Metrics counts recorded and lost events. Its fields are registered by
 // Collectors.
 type Metrics struct {
 	events   prometheus.Counter
@@ -82,7 +82,7 @@ func (l *Lines) Send(_ context.Context, events [][]byte) error {
 type Blocking struct {
 	Sender  Sender
 	Metrics *Metrics
-	Strict  bool        // what is lost fails the request
+	Strict  bool        // a lost event fails the request
 	Report  func(error) // what an event was lost to; may be nil
 }
 
@@ -107,7 +107,7 @@ func (b *Blocking) Take(event []byte) error {
 const MaxKept = 256 << 20
 
 // Batch keeps events for a loop that sends them. A full buffer loses events, as does one
-// with MaxKept bytes; it never makes anybody wait.
+// with MaxKept bytes; it never makes a request wait.
 type Batch struct {
 	Sender   Sender
 	Metrics  *Metrics
@@ -139,10 +139,10 @@ func (b *Batch) Take(event []byte) error {
 	return nil
 }
 
-// flushTime is how long the end of Run may take for what is still waiting.
+// flushTime bounds how long Run sends waiting events at its end.
 const flushTime = 5 * time.Second
 
-// Run sends until ctx ends, and then what is left.
+// Run sends until ctx ends, and then the remaining events.
 func (b *Batch) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if events := b.collect(ctx); len(events) > 0 {

@@ -19,7 +19,7 @@ const (
 	Cluster      = "cluster"
 )
 
-// Protocols that a proxy may speak.
+// Protocols of proxies.
 const (
 	direct      = "Direct"
 	httpConnect = "HTTPConnect"

@@ -29,7 +29,7 @@ import (
 
 const (
 	dialTimeout = 30 * time.Second
-	maxAnswer   = 16 << 10 // bytes of what a proxy says before the connection stands
+	maxAnswer   = 16 << 10 // bytes of a proxy's answer before the connection is established
 	maxStatus   = 256      // bytes of it in an error
 )
 
@@ -92,7 +92,7 @@ func (s *Selector) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.starts, s.times, s.failures}
 }
 
-// proxy is one way out.
+// proxy is one egress proxy.
 type proxy struct {
 	protocol, transport string // as metrics call them
 	connect             func(ctx context.Context) (tunnel, error)
@@ -212,7 +212,7 @@ func (t *tlsConfig) build() (*tls.Config, error) {
 	return conf, nil
 }
 
-// askHTTP asks a proxy by the method CONNECT.
+// askHTTP opens a tunnel with the method CONNECT.
 func askHTTP(conn net.Conn, proxy, address string) error {
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", address, address); err != nil {
 		return fmt.Errorf("asking proxy %s for %s: %w", proxy, address, err)

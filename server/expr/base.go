@@ -39,7 +39,7 @@ var (
 )
 
 // Base is the environment that all expressions share: the language and its
-// libraries, without variables. It is made when first asked for.
+// libraries, without variables. It is made on first use.
 var Base = sync.OnceValues(func() (*environment.EnvSet, error) {
 	set, err := meter.Environment(compatible).Extend(environment.VersionedOptions{
 		IntroducedVersion: always,

@@ -23,7 +23,7 @@ type Source struct {
 	Stored bool
 }
 
-// The types that expressions are asked for.
+// The result types of expressions.
 var (
 	Bool         = []*cel.Type{cel.BoolType}
 	String       = []*cel.Type{cel.StringType}
@@ -54,7 +54,7 @@ type Compiler struct {
 	envs     map[Offer]*environment.EnvSet
 }
 
-// NewCompiler makes a compiler of expressions that stand for themselves.
+// NewCompiler makes a compiler of independent expressions.
 func NewCompiler() *Compiler { return &Compiler{} }
 
 // NewComposer makes a compiler of expressions that may use variables, which are
@@ -129,14 +129,14 @@ func (c *Compiler) Compile(s Source) *Program {
 	return p
 }
 
-// compiled is what a text says. The error is for whoever wrote it.
+// compiled is a compiled expression. The error is for its author.
 func compiled(env *cel.Env, text string) (*cel.Ast, error) {
 	if err := meter.Vet(text); err != nil {
-		return nil, errors.New(meter.Told(err.Error()))
+		return nil, errors.New(meter.Abridge(err.Error()))
 	}
 	ast, issues := env.Compile(text)
 	if issues != nil {
-		return nil, errors.New(meter.Told(issues.String()))
+		return nil, errors.New(meter.Abridge(issues.String()))
 	}
 	return ast, nil
 }

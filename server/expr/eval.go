@@ -75,10 +75,10 @@ type Evaluation struct {
 	authorizer bool
 	variables  *Compiler // nil: there are none
 	left       int64
-	cost       int64 // of variables, not yet taken from what is left
+	cost       int64 // of variables, not yet taken from the budget
 	values     *lazy.MapValue
 	meter      *meter.Meter
-	alone      bool // the namespace is not told
+	alone      bool // without the variable namespaceObject
 }
 
 // WithoutNamespace makes the namespace null.
@@ -139,7 +139,7 @@ func (e *Evaluation) spend(cost int64) error {
 	return nil
 }
 
-// costOf is what an evaluation cost; one that cannot be told cost everything.
+// costOf is the cost of an evaluation; an unknown cost counts as the whole budget.
 func costOf(d *cel.EvalDetails) int64 {
 	if d == nil {
 		return math.MaxInt64

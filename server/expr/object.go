@@ -24,7 +24,7 @@ const (
 	patchName  = "JSONPatch"
 )
 
-// The types that mutations are asked for.
+// The result types of mutations.
 var (
 	Configuration = []*cel.Type{types.NewObjectType(objectName)}
 	Patch         = []*cel.Type{cel.ListType(types.NewObjectType(patchName))}
@@ -166,7 +166,7 @@ func (m *made) ConvertToType(to ref.Type) ref.Val {
 	return types.NewErr("unsupported conversion into %v", to.TypeName())
 }
 
-// maxCompared is how many values the library compares to tell two objects apart.
+// maxCompared is how many values the library compares to distinguish two objects.
 const maxCompared = 100_000
 
 // Equal implements ref.Val.

@@ -16,7 +16,7 @@ const (
 	perText = 32
 )
 
-// TooLong says of texts that compiling them would take too long.
+// TooLong reports whether compiling texts would take too long.
 func TooLong(texts iter.Seq[string]) bool {
 	sum := 0
 	for text := range texts {
@@ -29,7 +29,7 @@ func TooLong(texts iter.Seq[string]) bool {
 	return false
 }
 
-// LongDetail is what is said of them.
+// LongDetail is the error text about them.
 func LongDetail() string {
 	return fmt.Sprintf("too complex, the expressions of one object may have %d bytes together, and each counts for %d more", MaxTexts, perText)
 }

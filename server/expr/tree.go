@@ -90,7 +90,7 @@ type treeMaker struct {
 	wrong []string // objects that are called by another place than theirs
 }
 
-// spend counts the bytes of what is made next.
+// spend counts the bytes of the next value.
 func (t *treeMaker) spend(bytes int) error {
 	if t.left -= bytes; t.left < 0 {
 		return fmt.Errorf("the expression makes more than %d bytes", MaxTree)
@@ -109,10 +109,10 @@ func (t *treeMaker) mistyped() error {
 	return errors.New("type mismatch: " + strings.Join(t.wrong, "\n"))
 }
 
-// maxMistyped is how many wrong names are told.
+// maxMistyped is how many wrong names an error lists.
 const maxMistyped = 10
 
-// made is an object that stands where its name must be path; "" is any.
+// made is an object at a place where its type name must be path; "" is any.
 func (t *treeMaker) made(m *made, path string) (map[string]any, error) {
 	if have := m.typ.TypeName(); path != "" && have != path && len(t.wrong) < maxMistyped {
 		t.wrong = append(t.wrong, fmt.Sprintf("unexpected type name %q, expected %q, which matches field name path from root Object type", have, path))

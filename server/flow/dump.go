@@ -79,7 +79,7 @@ func queueRows(states []seats.State, _ bool) [][]string {
 
 func seatSeconds(n float64) string { return strconv.FormatFloat(n, 'f', 8, 64) + "ss" }
 
-// requestRows shows those who wait and those who run.
+// requestRows lists the waiting and the running requests.
 func (c *Classifier) requestRows(states []seats.State, details bool) [][]string {
 	head := []string{"PriorityLevelName", "FlowSchemaName", "QueueIndex", "RequestIndexInQueue", "FlowDistingsher", "ArriveTime", "InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime"}
 	if details {
@@ -118,7 +118,7 @@ type About struct {
 	Info  *request.Info
 }
 
-// flow is what tells the request's flow from others of its schema.
+// flow distinguishes the request's flow from others of its schema.
 func (a *About) flow() string {
 	switch a.Class.by {
 	case "ByUser":

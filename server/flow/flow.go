@@ -115,7 +115,7 @@ func (c *Classifier) reset() {
 	c.mandatory()
 }
 
-// mandatory puts what must be there in the place of what is not.
+// mandatory adds the mandatory objects that are missing.
 func (c *Classifier) mandatory() {
 	for _, s := range flowcontrol.MandatorySchemas() {
 		if c.schemas[s.Name] == nil {
@@ -149,7 +149,7 @@ func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
 	return c.classes().find(user, info)
 }
 
-// classes are the flow schemas, to be asked.
+// classes are the flow schemas, ready for evaluation.
 func (c *Classifier) classes() *index {
 	c.follower.RLock()
 	defer c.follower.RUnlock()

@@ -12,9 +12,9 @@ import (
 // index finds the rules that are about a user, so that a request does not look at those of
 // everybody else, however many flow schemas there are.
 type index struct {
-	rules []ranked // in the order in which they are asked
+	rules []ranked // in the order of evaluation
 
-	// Where the rules stand that name somebody, in their order.
+	// The indexes of the rules that name a user or group, in their order.
 	anybody       []int
 	users, groups map[string][]int
 	accounts      map[string][]int // of service accounts, as namespace:name
@@ -30,7 +30,7 @@ type ranked struct {
 	rule  *flowcontrolv1.PolicyRulesWithSubjects
 }
 
-// newIndex makes the index of classes in the order in which they are asked. The last one is
+// newIndex makes the index of classes in the order of evaluation. The last one is
 // that of requests that no rule is about.
 func newIndex(classes []*Class) *index {
 	x := &index{

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/flow/seats"
 )
 
-// rank puts the schemas whose level exists into the order in which they are asked, and has
-// the levels be as they are said to be. It is called with what it reads kept still.
+// rank puts the schemas whose level exists into the order of evaluation, and has
+// the levels configured. Its caller holds the locks of what it reads.
 func (c *Classifier) rank() *index {
 	c.ranking.Lock()
 	defer c.ranking.Unlock()
@@ -69,7 +69,7 @@ func (c *Classifier) fresh() *index {
 	return ranked
 }
 
-// configure tells the scheduler of all levels.
+// configure sets all levels of the scheduler.
 func (c *Classifier) configure() map[string]*seats.Level {
 	configs := make([]seats.Config, 0, len(c.levels))
 	for _, l := range c.levels {

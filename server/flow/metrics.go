@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/flow/seats"
 )
 
-// pair names what is counted together.
+// pair is a schema and a level whose requests are counted together.
 type pair struct{ level, schema string }
 
 // counts are those of the requests of a schema in a level.
@@ -23,8 +23,8 @@ type counts struct {
 	estimated, watchers prometheus.Observer
 }
 
-// metrics are what is measured by histograms; the rest is read from the scheduler whenever
-// somebody asks.
+// metrics are the histograms; the scheduler provides the rest whenever
+// metrics are scraped.
 type metrics struct {
 	waited, ran, queueLength, estimated, watchers *prometheus.HistogramVec
 	plain                                         seats.Flow // where nothing is classified
@@ -47,7 +47,7 @@ func newMetrics() metrics {
 	}
 }
 
-// countsOf finds what is counted of a pair. It and forget are called with ranking held.
+// countsOf finds the counts of a pair. It and forget are called with ranking held.
 func (c *Classifier) countsOf(p pair) *counts {
 	k := c.counts[p]
 	if k == nil {
@@ -64,7 +64,7 @@ func (c *Classifier) countsOf(p pair) *counts {
 	return k
 }
 
-// forget drops the series of pairs that are no more, once nobody runs or waits there.
+// forget drops the series of removed pairs, once no request runs or waits there.
 func (c *Classifier) forget(list []*Class) {
 	used := make(map[*counts]bool, len(list))
 	for _, class := range list {
@@ -246,7 +246,7 @@ func (c *Classifier) Collect(to chan<- prometheus.Metric) {
 	if c.config.Plain {
 		return
 	}
-	c.classes() // levels that nobody has asked for since they changed
+	c.classes() // include levels that changed since the last request
 	states, fair := c.Seats.States(seats.OfLevels)
 	for i := range states {
 		for _, f := range levelFamilies {
@@ -283,7 +283,7 @@ func (c *Classifier) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// counted reads what is counted of all pairs.
+// counted reads the counts of all pairs.
 func (c *Classifier) counted() ([]pair, []seats.Counts) {
 	c.ranking.Lock()
 	defer c.ranking.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 // What requests are expected to cost, as a stock server does: a seat for so many objects
-// that are read, and for so many watchers that are told of a write, for a time each.
+// that are read, and for so many watchers that a write notifies, for a time each.
 const (
 	objectsOfSeat  = 100
 	watchersOfSeat = 10
@@ -85,7 +85,7 @@ func initialEvents(info *request.Info) bool {
 // telling gives a write the seats that its watchers are worth, after it.
 func (c *Classifier) telling(r *seats.Request, k *Class, info *request.Info) {
 	if info.Subresource == "token" && info.Resource == "serviceaccounts" {
-		return // nobody is told of it
+		return // no watcher is notified
 	}
 	res := c.stored(info)
 	if res == nil {

@@ -6,7 +6,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Effect is what is done with what is stored. Several can be written as one.
+// Effect is an operation on stored objects. A set of them is the union of their bits.
 type Effect uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	Create                     // an object is made; whether there is one is looked up
 	Update                     // an object is written over what it was
 	Delete                     // an object goes
-	Discard                    // an object goes that nobody could read
+	Discard                    // removes an object that could not be read
 )
 
 // Target is what an effect is on: an object, or with an empty Name a collection. A
@@ -50,8 +50,8 @@ var direct = map[string]struct {
 type reach uint8
 
 const (
-	sameName      reach = iota // that of the name asked about, in its namespace
-	proxiedName                // that whose name stands in SCHEME:NAME:PORT
+	sameName      reach = iota // the object of the requested name, in its namespace
+	proxiedName                // the object whose name is part of SCHEME:NAME:PORT
 	sameNamespace              // those of its namespace
 	anywhere                   // any of cluster scope
 )
@@ -150,7 +150,7 @@ func (f *further) covers(p *Permit, t *Target) bool {
 	return t.Namespace == p.namespace && t.Name == p.name && p.name != ""
 }
 
-// UncoveredError is an effect that nobody was asked about. It is a fault of the
+// UncoveredError is an effect that no authorizer was asked about. It is a fault of the
 // server, and the request that meets it is refused.
 type UncoveredError struct {
 	Permit Permit

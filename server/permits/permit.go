@@ -23,7 +23,7 @@ import (
 // Permit is one thing that an authorizer allowed.
 type Permit struct {
 	valid      bool
-	server     bool // it is the server's own; resource says which part's
+	server     bool // it belongs to the server itself; resource names the part
 	collective bool
 	effects    Effect    // on the resource itself
 	actions    []further // not nil: in place of effects
@@ -48,10 +48,10 @@ func (p Permit) String() string {
 // it.
 func OfServer(part string) Permit { return Permit{valid: true, server: true, resource: part} }
 
-// Valid says whether anybody allowed anything.
+// Valid reports whether an authorizer allowed anything.
 func (p Permit) Valid() bool { return p.valid }
 
-// Ask asks an authorizer. The permit is valid if it allows what is asked; err says
+// Ask asks an authorizer. The permit is valid if it allows the request; err says
 // why it could not decide, whatever it decided.
 func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, reason string, err error) {
 	d, reason, err := z.Authorize(ctx, a)
@@ -67,7 +67,7 @@ func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit
 		namespace: a.Namespace, name: a.Name,
 	}
 	if p.group == "" && p.resource == "namespaces" {
-		p.namespace = "" // authorizers are told that a namespace is in itself
+		p.namespace = "" // for authorizers, a namespace is in itself
 	}
 	if p.subresource != "" || p.resource == "bindings" {
 		p.actions = actions[endpoint{p.group, p.resource, p.subresource}]
@@ -75,7 +75,7 @@ func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit
 	return p, reason, err
 }
 
-// collective are the verbs that are asked about without a name. With one they are
+// collective are the verbs of requests without a name. With one they are
 // limited to it.
 func collective(verb string) bool {
 	switch verb {
@@ -102,7 +102,7 @@ func Need(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (Permit,
 	return Permit{}, Forbidden(a, reason)
 }
 
-// Forbidden is the 403 for attributes that nobody allowed.
+// Forbidden is the 403 for attributes that no authorizer allowed.
 func Forbidden(a *authx.Attributes, reason string) error {
 	if !a.ResourceRequest {
 		text := "forbidden: " + Escape(fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path))

@@ -35,20 +35,20 @@ import (
 const (
 	scope      = "github.com/rowlock/rowlock/server/tracing"
 	maxText    = 1024            // bytes of an attribute
-	lastWords  = 5 * time.Second // for what is still to be sent when the server ends
+	lastWords  = 5 * time.Second // for sending the queue when the server ends
 	traceState = "Tracestate"
 	traceID    = "Traceparent"
 )
 
-// Tracer decides which requests are traced, and sends what is known of them. A nil one
-// traces nothing and tells nobody. It is safe for concurrent use.
+// Tracer decides which requests are traced, and exports their spans. A nil one
+// traces nothing. It is safe for concurrent use.
 type Tracer struct {
 	rate     uint32 // of a million
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// Settings are what a Tracer needs beside its configuration.
+// Settings are what a Tracer needs in addition to its configuration.
 type Settings struct {
 	ServerID string // of this server among those of a cluster
 	// Exporter makes what sends spans to a collector at an endpoint (nil: where they listen by
@@ -98,7 +98,7 @@ func unsent(log *slog.Logger) otel.ErrorHandlerFunc {
 	}
 }
 
-// Close sends what is still to be sent, for a few seconds at most.
+// Close sends the queued spans, for a few seconds at most.
 func (t *Tracer) Close() error {
 	if t == nil || t.provider == nil {
 		return nil
@@ -153,7 +153,7 @@ func Start(ctx context.Context, name string) (context.Context, Span) {
 	return ctx, Span{span}
 }
 
-// On says whether there is a span: what is only made for one need not be made else.
+// On reports whether there is a span: callers make values for a span only then.
 func (s Span) On() bool { return s.span != nil }
 
 // Text sets an attribute.
@@ -170,7 +170,7 @@ func (s Span) Number(key string, value int) {
 	}
 }
 
-// Fail says that this part failed. Why is not told: errors may quote what clients sent.
+// Fail marks this part as failed, without the error: errors may quote what clients sent.
 func (s Span) Fail() {
 	if s.span != nil {
 		s.span.SetStatus(codes.Error, "")

@@ -21,7 +21,7 @@ const (
 // customs are the custom resources of a source. Definitions may come after the objects,
 // as keys have their own order, so that both are put side by side at the end.
 type customs struct {
-	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by resource; of the spec only what is asked for
+	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by resource; only the needed part of the spec
 	objects     map[string]*metCustom
 }
 

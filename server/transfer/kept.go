@@ -52,7 +52,7 @@ const (
 	identityServer = "kube-apiserver"
 )
 
-// keptPath says why what is kept at a path is left out; "" for what is not.
+// keptPath says why the value at a path is left out; "" if it is not.
 func keptPath(path string) string {
 	if why := keptAt[path]; why != "" {
 		return why
@@ -65,7 +65,7 @@ func keptPath(path string) string {
 	return ""
 }
 
-// keptOutside says why what is kept at a key outside the prefix is left out.
+// keptOutside says why the value at a key outside the prefix is left out.
 func keptOutside(key string) string {
 	if why := keptKeys[key]; why != "" {
 		return why

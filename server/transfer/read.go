@@ -18,7 +18,7 @@ import (
 
 // Opener decrypts values of a stock server.
 type Opener interface {
-	// Open gives back what was encrypted for a key of etcd. Errors tell nothing of it.
+	// Open decrypts the value of a key of etcd. Errors reveal nothing of it.
 	Open(ctx context.Context, key string, stored []byte) ([]byte, error)
 }
 
@@ -111,7 +111,7 @@ func unquoted(err error) error {
 	return err
 }
 
-// object reads what is kept for an object.
+// object reads the value of an object.
 func (r *Reader) object(ctx context.Context, at located, e foreign.Entry) (Outcome, error) {
 	if e.Unread != nil {
 		return Outcome{}, e.Unread

@@ -27,7 +27,7 @@ type Report struct {
 	Resources   []Resource `json:"resources"` // in the order of their names
 	Left        []LeftOut  `json:"left"`      // in the order of the reasons
 	Undecodable int64      `json:"undecodable"`
-	Problems    []Problem  `json:"problems"` // the first of what is undecodable
+	Problems    []Problem  `json:"problems"` // the first undecodable values
 	Warnings    []string   `json:"warnings"`
 	byResource  map[string]*Resource
 	byReason    map[string]*LeftOut

@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Stored finds how objects that another API server serves as a resource are kept here: the
+// Stored finds how objects that another API server serves as a resource are stored here: the
 // resource of their rows, and which of the versions that are served they should be asked
 // for in: the stored one if it is there, or else another that can be read; "" if none can.
 // ok is false where no stored resource of that name is built in.

@@ -1,16 +1,16 @@
 // Package transfer translates between what other API servers keep under a key of
 // etcd and the rows of this one.
 //
-//	transfer.go  what both directions know of keys: which resource is kept where
-//	kept.go      what a server keeps for itself and nobody takes along
+//	transfer.go  the layout of keys, for both directions: which resource is stored where
+//	kept.go      internal data of a server, which is not transferred
 //	read.go      from an entry to a row, with the claims that go with it
 //	value.go     from the bytes of a value to the JSON that is stored
 //	legacy.go    values in versions of the past
 //	write.go     from a row to the entry that a stock server serves
 //	customs.go   whether custom resources fit the definitions that came with them
-//	report.go    what became of how many, by name
+//	report.go    counts of results, by name
 //
-// It promises: an object that passes is the one that was kept, field by field; UIDs,
+// It promises: a transferred object equals the stored one, field by field; UIDs,
 // times, managed fields and generations stay what they were; what does not pass is
 // named with the reason, which holds nothing of a value but names and numbers.
 //
@@ -21,7 +21,7 @@
 // CustomResourceDefinitions, APIServices and custom resources, as kube-apiserver 1.32
 // writes them. Rows that are no objects (claims, resource "~...") have no entry: a stock
 // server makes its ranges anew from the Services. Keys of etcd have another order than
-// rows ("a-b/" is before "a/"), so that who needs them in order has to sort.
+// rows ("a-b/" is before "a/"), so a caller that needs them in order has to sort.
 //
 // Who may cause it: an operator, by a command; nothing here serves clients. A value costs
 // some times its size while it is translated, and sizes are bounded by foreign.MaxValue.
@@ -80,7 +80,7 @@ func newLayout(prefix string) *layout {
 	return l
 }
 
-// placeOf is the part of a key that stands for a built-in resource.
+// placeOf is the part of a key that names a built-in resource.
 func placeOf(r *kinds.Resource) string {
 	return strings.TrimSuffix(strings.TrimPrefix(r.RegistryKey("", ""), DefaultPrefix+"/"), "/")
 }
@@ -94,7 +94,7 @@ type located struct {
 	key      sqlstore.Key
 }
 
-// locate finds the object that a path names. ok is false where no resource is kept so.
+// locate finds the object that a path names. ok is false where no resource is stored there.
 func (l *layout) locate(path string) (at located, ok bool) {
 	parts := strings.Split(path, "/")
 	for _, p := range parts {

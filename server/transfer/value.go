@@ -49,7 +49,7 @@ func isJSON(value []byte) bool {
 
 // decode makes the working form, with its defaults, of a value of a built-in kind: a stock
 // server fills them in too whenever it reads.
-// Fields that no type here has cannot be kept: unknown names the first of them.
+// Fields that no type here has would be lost: unknown names the first of them.
 func (l *layout) decode(home *kinds.Resource, value []byte) (obj kinds.Object, unknown []string, err error) {
 	var codec codecs.Codec
 	switch {

@@ -49,7 +49,7 @@ const (
 	// unknownPause is how long after a question for keys no other one is asked for the sake
 	// of a token whose key is not known.
 	unknownPause = time.Second
-	// failedPause is how long after a question that failed the next one is asked.
+	// failedPause is the time between a failed fetch and the next one.
 	failedPause = 10 * time.Second
 	// maxHint is how many seconds at most keys are believed to stay.
 	maxHint = int64(24 * time.Hour / time.Second)
@@ -60,7 +60,7 @@ type Config struct {
 	Socket  string        // a path, or @ and a name
 	Timeout time.Duration // of a question for keys; 0: a minute
 	Log     *slog.Logger
-	// Changed, if set, is told which keys others may find, and for how long they are so.
+	// Changed, if set, gets the published keys, and for how long they are valid.
 	// It is called before Open returns, and by one goroutine at a time.
 	Changed func(keys []serviceaccount.Key, until time.Time)
 }
@@ -84,7 +84,7 @@ type Signer struct {
 
 	mu     sync.Mutex
 	closed bool
-	asking *question // under way
+	asking *question // in flight
 	asked  time.Time // when the last one ended
 }
 
@@ -96,7 +96,7 @@ type known struct {
 	until  time.Time
 }
 
-// question is one for keys, for all who wait for it.
+// question is a fetch of keys, for all callers that wait for it.
 type question struct {
 	done chan struct{}
 	err  error
@@ -152,7 +152,7 @@ func (s *Signer) start(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection, and what was asked over it.
+// Close ends the connection, and the calls on it.
 func (s *Signer) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -192,8 +192,8 @@ func (s *Signer) Sign(ctx context.Context, claims []byte) (token string, err err
 	return got.Header + "." + payload + "." + got.Signature, nil
 }
 
-// checkHeader judges the header of a token: what else could stand in it would be believed
-// by somebody.
+// checkHeader checks the header of a token: other fields in it could be believed
+// by a verifier.
 func (s *Signer) checkHeader(ctx context.Context, text string) error {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *Signer) Find(ctx context.Context, id string) []serviceaccount.Key {
 		return nil
 	}
 	if err := s.refresh(ctx); err != nil {
-		return nil // Run tells of it
+		return nil // Run reports it
 	}
 	return s.known.Load().of(id)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/authx/serviceaccount"
 )
 
-// Run asks for the keys anew whenever the signer said it should, until ctx ends.
+// Run fetches the keys again whenever the signer's refresh hint expires, until ctx ends.
 func (s *Signer) Run(ctx context.Context) error {
 	wait := time.NewTimer(time.Until(s.known.Load().until))
 	defer wait.Stop()
@@ -42,7 +42,7 @@ func (s *Signer) Run(ctx context.Context) error {
 	}
 }
 
-// refresh asks for the keys, and waits for the answer, also to somebody else's question.
+// refresh fetches the keys, or waits for a fetch in flight.
 func (s *Signer) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	q := s.asking
@@ -64,7 +64,7 @@ func (s *Signer) refresh(ctx context.Context) error {
 	}
 }
 
-// answer asks for all who wait: nobody's going away ends it.
+// answer fetches for all waiting callers: none of them ends it by going away.
 func (s *Signer) answer(q *question) {
 	ctx, cancel := context.WithTimeout(s.life, s.cfg.Timeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func (k *known) shown() []serviceaccount.Key {
 	return shown
 }
 
-// fetch asks for the keys and looks at what is said.
+// fetch fetches the keys and checks the answer.
 func (s *Signer) fetch(ctx context.Context) (*known, error) {
 	said, err := s.client.FetchKeys(ctx, &v1alpha1.FetchKeysRequest{})
 	switch {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Metrics counts what a signer is asked, under the names of a stock server.
+// Metrics counts the calls of a signer, under the names of a stock server.
 type Metrics struct {
 	fetchedAt, dataAt prometheus.Gauge
 	fetches, signs    *prometheus.CounterVec

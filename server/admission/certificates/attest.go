@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Attest lets those write a ClusterTrustBundle of a signer who may attest for it. Each write
+// Attest requires the right to attest for a signer for writes of its ClusterTrustBundles. Each write
 // costs two questions to the authorizer at most.
 type Attest struct{ Authorizer authx.Authorizer }
 
@@ -25,10 +25,10 @@ func (Attest) Handles(op admission.Operation) bool {
 func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	b, ok := a.Object.(*certificatesv1alpha1.ClusterTrustBundle)
 	if !ok || !a.Is(group, "clustertrustbundles", "") || b.Spec.SignerName == "" {
-		return nil // the signer of an object never changes, so that the new one can be asked about
+		return nil // the signer of an object never changes, so the check may use the new one
 	}
 	if a.Operation == admission.Update && a.OnlyGarbage() {
-		return nil // nobody is to trust anything else afterwards
+		return nil // the trusted certificates stay the same
 	}
 	if may(ctx, p.Authorizer, a.User, "attest", b.Spec.SignerName) {
 		return nil

@@ -60,7 +60,7 @@ func Parse(text []byte) (*x509.CertificateRequest, error) {
 	return x509.ParseCertificateRequest(block.Bytes)
 }
 
-// Approval lets those approve and deny who may do so for the signer.
+// Approval requires the right to approve for the signer.
 type Approval struct{ Authorizer authx.Authorizer }
 
 var _ admission.Validator = Approval{}
@@ -80,7 +80,7 @@ func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
 	return a.Forbid(fmt.Errorf("user not permitted to approve requests with signerName %q", r.Spec.SignerName))
 }
 
-// Signing lets those set certificates and conditions who may sign for the signer.
+// Signing requires the right to sign for the signer from users who set certificates and conditions.
 type Signing struct{ Authorizer authx.Authorizer }
 
 var _ admission.Validator = Signing{}
@@ -104,7 +104,7 @@ func (p Signing) Validate(ctx context.Context, a *admission.Attributes) error {
 	return a.Forbid(fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName))
 }
 
-// may asks about the signer by name, then about all signers of its domain. A
+// may checks the signer by name, then all signers of its domain. A
 // question that cannot be answered is a no.
 func may(ctx context.Context, z authx.Authorizer, user *authx.Identity, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")

@@ -43,7 +43,7 @@ func (m *Metrics) observe(of Owner, op admission.Operation, took time.Duration, 
 	}
 }
 
-// Excluded counts a request that was kept from a webhook.
+// Excluded counts a request that match conditions excluded from a webhook.
 func (m *Metrics) Excluded(of Owner, op admission.Operation) {
 	if m != nil {
 		m.spared.WithLabelValues(of.Name, of.Kind, of.Phase, string(op)).Inc()

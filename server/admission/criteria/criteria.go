@@ -33,8 +33,8 @@ type Namespaces interface {
 
 // Cluster is what matching needs to know besides the write.
 type Cluster struct {
-	Namespaces Namespaces
-	Kin        *Kin
+	Namespaces  Namespaces
+	Equivalents *Equivalents
 }
 
 // Criteria say which writes are meant. They are immutable once made.
@@ -88,17 +88,17 @@ func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluste
 	if c.fault == nil && !c.object(a) {
 		return Target{}, false, nil
 	}
-	if _, excluded := find(c.except, c.equivalent, a, in.Kin); excluded {
+	if _, excluded := find(c.except, c.equivalent, a, in.Equivalents); excluded {
 		return Target{}, false, nil
 	}
 	as, meant := a.Resource, true
 	if !c.all {
-		as, meant = find(c.rules, c.equivalent, a, in.Kin)
+		as, meant = find(c.rules, c.equivalent, a, in.Equivalents)
 	}
 	if !meant {
 		return Target{}, false, nil
 	}
-	// Only those who would be asked hear of what could not be found out.
+	// The error counts only if the rules match.
 	switch {
 	case nsErr != nil:
 		return Target{}, false, nsErr
@@ -158,7 +158,7 @@ func (c *Criteria) object(a *admission.Attributes) bool {
 
 // find is the resource as which one of the rules means a write: its own, before any
 // that is equivalent.
-func find(rules []admissionregistrationv1.NamedRuleWithOperations, equivalent bool, a *admission.Attributes, kin *Kin) (*kinds.Resource, bool) {
+func find(rules []admissionregistrationv1.NamedRuleWithOperations, equivalent bool, a *admission.Attributes, equivalents *Equivalents) (*kinds.Resource, bool) {
 	for i := range rules {
 		if means(&rules[i], a, a.Resource) {
 			return a.Resource, true
@@ -167,7 +167,7 @@ func find(rules []admissionregistrationv1.NamedRuleWithOperations, equivalent bo
 	if !equivalent || len(rules) == 0 {
 		return nil, false
 	}
-	others := kin.Of(a.Resource)
+	others := equivalents.Of(a.Resource)
 	if len(others) == 0 {
 		return nil, false
 	}

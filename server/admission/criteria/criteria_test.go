@@ -55,7 +55,7 @@ func named(operation, group, version, resource string, names ...string) admissio
 
 func TestMatch(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
-	cluster := criteria.Cluster{Kin: criteria.NewKin(catalogue), Namespaces: namespaces{"ns": `{"metadata":{"name":"ns","labels":{"team":"a"}}}`}}
+	cluster := criteria.Cluster{Equivalents: criteria.NewEquivalents(catalogue), Namespaces: namespaces{"ns": `{"metadata":{"name":"ns","labels":{"team":"a"}}}`}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"app": "x"}}}
 	write := func(op admission.Operation, group, version, plural, sub, namespace string, obj runtime.Object) *admission.Attributes {
 		return &admission.Attributes{Operation: op, Resource: catalogue.Lookup(group, version, plural), Subresource: sub, Namespace: namespace, Name: "p", Object: obj}

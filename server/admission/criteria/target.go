@@ -11,9 +11,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Kin knows which resources are the same objects in other versions, or by another
+// Equivalents knows which resources are the same objects in other versions, or by another
 // name.
-type Kin struct {
+type Equivalents struct {
 	catalogue *kinds.Catalogue
 	known     atomic.Pointer[families]
 }
@@ -23,11 +23,11 @@ type families struct {
 	of         map[string][]*kinds.Resource // by storage, where there are several
 }
 
-// NewKin makes a Kin of a catalogue, which it follows.
-func NewKin(c *kinds.Catalogue) *Kin { return &Kin{catalogue: c} }
+// NewEquivalents makes the Equivalents of a catalogue, which it follows.
+func NewEquivalents(c *kinds.Catalogue) *Equivalents { return &Equivalents{catalogue: c} }
 
 // Of lists the resources that are served from r's storage, but for r itself.
-func (k *Kin) Of(r *kinds.Resource) []*kinds.Resource {
+func (k *Equivalents) Of(r *kinds.Resource) []*kinds.Resource {
 	if r.Storage == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func Kind(r *kinds.Resource, sub string) schema.GroupVersionKind {
 }
 
 // Whole says whether the body of a write is the stored object, and not a kind of its
-// own such as a Scale.
+// different kind, such as a Scale.
 func Whole(a *admission.Attributes) bool {
 	return a.Subresource == "" || Kind(a.Resource, a.Subresource) == a.Resource.GVK()
 }
@@ -132,7 +132,7 @@ func held(a *admission.Attributes) *kinds.Resource {
 	return nil
 }
 
-// through converts an object by way of the stored version. in is the resource whose
+// through converts an object via the stored version. in is the resource whose
 // version it has, nil for the stored one; from leads out of there, nil where it is to
 // stay.
 func through(obj kinds.Object, in *kinds.Resource, from func(kinds.Object) (kinds.Object, error), to *kinds.Resource) (kinds.Object, error) {

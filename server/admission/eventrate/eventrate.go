@@ -27,7 +27,7 @@ type Limit struct {
 	Type  string `json:"type"`
 	QPS   int32  `json:"qps"`
 	Burst int32  `json:"burst"`
-	// CacheSize is how many buckets are kept; those used longest ago are forgotten.
+	// CacheSize is how many buckets stay in memory; the least recently used are dropped.
 	// Default 4096.
 	CacheSize int32 `json:"cacheSize"`
 }

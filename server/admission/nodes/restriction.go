@@ -128,7 +128,7 @@ func (p Restriction) mirror(ctx context.Context, name string, a *admission.Attri
 	return fmt.Errorf("node %q can not create pods that reference %s", name, what)
 }
 
-// owner sees to it that a mirror pod belongs to the node as it is now, and to nobody else.
+// owner checks that the only owner of a mirror pod is the current node object.
 func (p Restriction) owner(ctx context.Context, name string, pod *corev1.Pod) error {
 	if len(pod.OwnerReferences) > 1 {
 		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", name)

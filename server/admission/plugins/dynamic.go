@@ -9,7 +9,7 @@ import (
 	hooks "github.com/rowlock/rowlock/server/webhook"
 )
 
-// shared is what the plugins share that follow the cluster's own rules: webhooks and
+// shared is what the plugins share that follow objects of the cluster: webhooks and
 // policies.
 type shared struct {
 	Host
@@ -26,7 +26,7 @@ type shared struct {
 func share(h Host, c *Config) *shared {
 	r := Reader{h.Catalogue, h.Cache, h.Objects}
 	s := &shared{
-		Host: h, reader: r, cluster: criteria.Cluster{Namespaces: r, Kin: criteria.NewKin(h.Catalogue)},
+		Host: h, reader: r, cluster: criteria.Cluster{Namespaces: r, Equivalents: criteria.NewEquivalents(h.Catalogue)},
 		conditions: conditions.NewMetrics(), webhooks: webhook.NewMetrics(), policies: policy.NewMetrics(),
 	}
 	if h.Registry == nil {

@@ -84,7 +84,7 @@ func (c *covering) add(t *corev1.Toleration) {
 	case corev1.TolerationOpEqual, "":
 		at.value = p.value
 	default:
-		return // it covers what is the same and nothing else
+		return // it covers only equal tolerations
 	}
 	w := &waiting{toleration: p}
 	w.seconds, w.bounded = p.longest()

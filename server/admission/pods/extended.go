@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// ExtendedResources lets pods onto nodes that are kept for the special resources that
+// ExtendedResources lets pods onto nodes that are reserved for the extended resources that
 // the pods ask for: such nodes have a taint with the resource's name.
 type ExtendedResources struct{}
 

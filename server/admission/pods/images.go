@@ -13,7 +13,7 @@ import (
 )
 
 // AlwaysPullImages has the images of pods pulled every time they start, so that
-// nobody uses one who may not pull it.
+// only users who may pull an image use it.
 type AlwaysPullImages struct{}
 
 var (

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// RuntimeClass puts into new pods what their runtime class asks for: overhead, node
+// RuntimeClass adds the settings of their runtime class to new pods: overhead, node
 // labels and tolerations.
 type RuntimeClass struct{ Objects admission.Objects }
 

@@ -70,7 +70,7 @@ func (c *Config) policy() (api.Policy, error) {
 			labels[label] = value
 		}
 	}
-	// A default for warnings does not follow what is enforced, as it does for labels.
+	// Unlike with labels, the default for warnings does not follow the enforced level.
 	if labels[api.WarnLevelLabel] == "" {
 		labels[api.WarnLevelLabel] = string(api.LevelPrivileged)
 	}

@@ -62,7 +62,7 @@ func sameErrors(a, b field.ErrorList) bool {
 	return slices.EqualFunc(a, b, func(x, y *field.Error) bool { return *x == *y })
 }
 
-// warnExempt tells who labels a namespace that the labels do nothing there.
+// warnExempt warns that the labels have no effect on an exempt namespace.
 func (p *Plugin) warnExempt(a *admission.Attributes, ns *corev1.Namespace, standard api.Policy) {
 	if standard.FullyPrivileged() || standard.Equivalent(&p.defaults) {
 		return

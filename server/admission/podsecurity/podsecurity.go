@@ -41,7 +41,7 @@ var (
 	relaxed   = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(relaxedChecks()) })
 )
 
-// isolated are the checks that pods in a user namespace of their own pass where the standards
+// isolated are the checks that pods in a separate user namespace pass where the standards
 // are relaxed for them: root, and all of /proc, are those of the namespace.
 var isolated = []policy.CheckID{"procMount", "runAsNonRoot", "runAsUser"}
 
@@ -115,7 +115,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// harmless are subresources by which a pod's own fields do not change.
+// harmless are subresources that do not change the fields of the pod.
 var harmless = map[string]bool{
 	"exec": true, "attach": true, "binding": true, "eviction": true, "log": true, "portforward": true, "proxy": true, "status": true,
 }
@@ -164,7 +164,7 @@ func (p *Plugin) exemptRuntime(class *string) bool {
 	return class != nil && *class != "" && slices.Contains(p.exemptions.RuntimeClasses, *class)
 }
 
-// standard is what a namespace asks for; errs are its labels that mean nothing.
+// standard is the policy of a namespace; errs are its invalid labels.
 func (p *Plugin) standard(ctx context.Context, name string) (standard api.Policy, errs field.ErrorList, err error) {
 	obj, err := p.objects.Get(ctx, "namespaces", "", name)
 	if err == nil && obj == nil {

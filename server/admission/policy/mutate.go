@@ -134,7 +134,7 @@ func (m *mutator) use(v *invocation) (changed bool, err error) {
 	return changed, nil
 }
 
-// final says of an error that it is that of the request, whatever the policy wants done
+// final marks an error as that of the request, whatever the failure policy says
 // about its own.
 func final(ctx context.Context, err error) bool {
 	var st apierrors.APIStatus

@@ -42,7 +42,7 @@ func newMutators(t testing.TB, served bool) *mutators {
 	c := &cluster{t: t, catalogue: kinds.NewCatalogue(resources)}
 	c.cache = cache.New(c.catalogue)
 	m := &mutators{c, admission.NewChain(policy.NewMutating(policy.Config{
-		Cluster: criteria.Cluster{Namespaces: c, Kin: criteria.NewKin(c.catalogue)}, Catalogue: c.catalogue,
+		Cluster: criteria.Cluster{Namespaces: c, Equivalents: criteria.NewEquivalents(c.catalogue)}, Catalogue: c.catalogue,
 		Schemas: schema.New(c.catalogue), Cache: c.cache, Authorizer: c,
 	}))}
 	c.set("namespaces", "", "ns", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns","labels":{"team":"a"}}}`)

@@ -177,7 +177,7 @@ func (s *subject) read(document []byte) (runtime.Object, error) {
 	return obj, nil
 }
 
-// plain makes the error of what a policy did out of one that would speak of the request.
+// plain turns an error about the request into one about the result of a policy.
 func plain(err error) error {
 	var st apierrors.APIStatus
 	if errors.As(err, &st) {

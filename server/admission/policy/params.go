@@ -41,7 +41,7 @@ type param struct {
 }
 
 // params are the parameters that a binding refers to, as expressions see them. A
-// policy that takes none, or is bound without, is asked once without any.
+// policy that takes none, or is bound without, is evaluated once without any.
 func (r *request) params(res *kinds.Resource, ref *admissionregistrationv1.ParamRef) ([]param, error) {
 	if res == nil || ref == nil {
 		return []param{{}}, nil
@@ -102,7 +102,7 @@ func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregi
 	return items, nil
 }
 
-// kept are the names of forms that are kept on items.
+// kept are the names of forms that are cached with items.
 type kept struct {
 	what     string
 	resource *kinds.Resource

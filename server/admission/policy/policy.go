@@ -41,7 +41,7 @@ type Config struct {
 	Schemas    *schema.Schemas // how objects merge; nil for policies that change none
 	Cache      *cache.Cache
 	Authorizer authx.Authorizer
-	Metrics    *Metrics            // nil: nobody looks
+	Metrics    *Metrics            // nil: none
 	Conditions *conditions.Metrics // the same
 }
 

@@ -36,7 +36,7 @@ func newCluster(t testing.TB) *cluster {
 	c := &cluster{t: t, catalogue: kinds.NewCatalogue(builtin.Resources())}
 	c.cache = cache.New(c.catalogue)
 	c.plugin = policy.New(policy.Config{
-		Cluster: criteria.Cluster{Namespaces: c, Kin: criteria.NewKin(c.catalogue)}, Catalogue: c.catalogue, Cache: c.cache, Authorizer: c, Metrics: policy.NewMetrics(),
+		Cluster: criteria.Cluster{Namespaces: c, Equivalents: criteria.NewEquivalents(c.catalogue)}, Catalogue: c.catalogue, Cache: c.cache, Authorizer: c, Metrics: policy.NewMetrics(),
 	})
 	c.set("namespaces", "", "ns", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns","labels":{"team":"a"}}}`)
 	return c

@@ -132,7 +132,7 @@ func (p Reading) mayUseRef(ctx context.Context, user *authx.Identity, name strin
 	return fmt.Sprintf("user %v does not have %q permission on the object referenced by paramRef", user, what.Verb)
 }
 
-// everything asks for all resources of all groups.
+// everything is a request for all resources of all groups.
 func everything() authx.Attributes {
 	return authx.Attributes{APIGroup: "*", APIVersion: "*", Resource: "*", ResourceRequest: true}
 }
@@ -158,7 +158,7 @@ func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx
 	return what, fmt.Sprintf("resolve paramKind &{%s %s}", kind.APIVersion, kind.Kind)
 }
 
-// allowed asks. A question that cannot be answered is a no.
+// allowed asks the authorizer. An error means no.
 func (p Reading) allowed(ctx context.Context, what authx.Attributes) bool {
 	d, _, err := p.Authorizer.Authorize(ctx, &what)
 	return err == nil && d == authx.Allow

@@ -21,7 +21,7 @@ type source struct {
 	list     atomic.Pointer[[]*hook] // nil: to be made anew
 }
 
-// policy is a policy as it is stored; it is compiled when first asked for. It refuses or it
+// policy is a policy as it is stored; it is compiled on first use. It refuses or it
 // changes.
 type policy struct {
 	params     *admissionregistrationv1.ParamKind

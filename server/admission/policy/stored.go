@@ -90,7 +90,7 @@ func newPolicy(params *admissionregistrationv1.ParamKind, match *admissionregist
 	return p
 }
 
-// own tells match conditions whose they are; nil has none.
+// own sets the name and metrics of match conditions; nil has none.
 func own(list *conditions.List, policy string, m *conditions.Metrics) {
 	if list != nil {
 		list.Of, list.Metrics = conditions.Owner{Name: policy, Kind: "policy", Phase: "validate"}, m

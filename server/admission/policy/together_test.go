@@ -95,7 +95,7 @@ func TestPoliciesAndWebhooks(t *testing.T) {
 			at := httptest.NewTLSServer(served)
 			defer at.Close()
 			m := newMutators(t, true)
-			cluster := criteria.Cluster{Namespaces: m.cluster, Kin: criteria.NewKin(m.catalogue)}
+			cluster := criteria.Cluster{Namespaces: m.cluster, Equivalents: criteria.NewEquivalents(m.catalogue)}
 			outgoing := &client.Client{}
 			defer outgoing.Close()
 			m.chain = admission.NewChain(

@@ -79,7 +79,7 @@ func refusal(a *admission.Attributes, d denial) error {
 	return err
 }
 
-// ask asks a policy that refuses, in all its uses.
+// ask evaluates a validating policy with all its bindings and parameters.
 func (r *request) ask(h *hook) error {
 	notes := annotations{}
 	if err := r.each(h, func(v invocation) { r.decide(&v, &notes) }); err != nil {
@@ -91,7 +91,7 @@ func (r *request) ask(h *hook) error {
 	return nil
 }
 
-// decide asks a policy in one use.
+// decide evaluates a policy with one binding and parameter.
 func (r *request) decide(v *invocation, notes *annotations) {
 	result := v.validation().decide(r.ctx, r.input(v), r.a.Operation)
 	for i := range result.decisions {

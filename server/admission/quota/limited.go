@@ -13,13 +13,13 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Limited names resources that nobody may use without a quota that covers them.
+// Limited names resources that clients may use only under a quota that covers them.
 type Limited struct {
 	APIGroup string `json:"apiGroup"`
 	Resource string `json:"resource"`
-	// MatchContains are parts of the names of what is used.
+	// MatchContains are parts of the names of the used resources.
 	MatchContains []string `json:"matchContains"`
-	// MatchScopes are scopes that need a quota of their own.
+	// MatchScopes are scopes that need a separate quota.
 	MatchScopes []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
 }
 
@@ -65,7 +65,7 @@ func limitedOf(all []Limited, r schema.GroupResource) limits {
 	return of
 }
 
-// check refuses what is used without a quota for it.
+// check refuses the use of limited resources without a quota for them.
 func (l limits) check(a *admission.Attributes, m *meter, counts map[corev1.ResourceName]bool, scopes map[corev1.ResourceQuotaScope]bool, all []Limited) error {
 	var bare []corev1.ResourceName
 	if len(l) > 0 {

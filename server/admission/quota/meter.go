@@ -27,7 +27,7 @@ type meter struct {
 	use func(obj runtime.Object) corev1.ResourceList
 	// requires says what an object must name because of a quota; nil: nothing.
 	requires func(names []corev1.ResourceName, obj runtime.Object) error
-	// inScope tells whether an object is in a scope; nil: it is in none.
+	// inScope reports whether an object is in a scope; nil: it is in none.
 	inScope func(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error)
 }
 
@@ -169,7 +169,7 @@ func countsServices(name corev1.ResourceName) bool {
 	return false
 }
 
-// useService goes by what is asked for: ports of nodes may not be given out yet.
+// useService counts the requested node ports: they may not be allocated yet.
 func useService(obj runtime.Object) corev1.ResourceList {
 	l := corev1.ResourceList{countServices: number(1), corev1.ResourceServices: number(1)}
 	s, ok := obj.(*corev1.Service)
@@ -197,7 +197,7 @@ func useService(obj runtime.Object) corev1.ResourceList {
 
 const (
 	countClaims corev1.ResourceName = "count/persistentvolumeclaims"
-	// ofClass follows the name of a storage class in what is counted for it alone.
+	// ofClass follows the name of a storage class in the resources counted for that class.
 	ofClass = ".storageclass.storage.k8s.io/"
 )
 

@@ -24,11 +24,11 @@ import (
 
 // Store is where quotas are.
 type Store interface {
-	// List is admission.Objects' own.
+	// List is that of admission.Objects.
 	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
 	// CatchUp waits until List shows what any server has written by now.
 	CatchUp(ctx context.Context) error
-	// SetStatus stores the status of a quota if nobody changed the quota meanwhile.
+	// SetStatus stores the status of a quota unless the quota changed meanwhile.
 	SetStatus(ctx context.Context, q *corev1.ResourceQuota) error
 }
 
@@ -128,7 +128,7 @@ func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
 			answer(asks, err)
 			return
 		}
-		// Another server was faster, or who counts the use anew: as often as it takes.
+		// Another server, or the quota controller, was faster: try again as often as it takes.
 		if err := contention.Rest(ctx, try); err != nil {
 			answer(asks, apierrors.NewInternalError(errPatience))
 			return

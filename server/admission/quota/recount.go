@@ -15,7 +15,7 @@ import (
 
 // Objects are those of one namespace.
 type Objects interface {
-	// Count is how many there are of a resource; known is false where nobody can tell.
+	// Count is the number of objects of a resource; known is false where it is unknown.
 	Count(r schema.GroupResource) (n int, known bool)
 	// Each shows those of a resource, decoded, until visit says false; known as above.
 	Each(r schema.GroupResource, visit func(runtime.Object) bool) (known bool)
@@ -102,7 +102,7 @@ func Recount(quotas []*corev1.ResourceQuota, objects Objects, now time.Time) []c
 	return out
 }
 
-// tally is what is counted of one resource for one quota.
+// tally is the count of one resource for one quota.
 type tally struct {
 	quota int // its number
 	of    *corev1.ResourceQuota
@@ -169,7 +169,7 @@ func (m *meter) count(r schema.GroupResource, objects Objects, list []*tally) bo
 	})
 }
 
-// Unmeasured says whether a quota limits what nobody has counted yet, of what can be.
+// Unmeasured reports whether a quota limits countable resources that have no count yet.
 func Unmeasured(q *corev1.ResourceQuota) bool {
 	if !equal(q.Spec.Hard, q.Status.Hard) {
 		return true

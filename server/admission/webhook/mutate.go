@@ -18,7 +18,7 @@ import (
 // MutatingName is the name of the plugin of webhooks that may change objects.
 const MutatingName = "MutatingAdmissionWebhook"
 
-// Mutating asks the webhooks of MutatingWebhookConfigurations.
+// Mutating calls the webhooks of MutatingWebhookConfigurations.
 type Mutating struct{ asker }
 
 // NewMutating makes the plugin. It follows the cache of the config.
@@ -56,7 +56,7 @@ func (p *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// ask asks one webhook, if it is meant.
+// ask calls one webhook, if it matches.
 func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admission.Rounds) error {
 	if !r.Asks(v.a, h.id) {
 		return nil

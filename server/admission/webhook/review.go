@@ -180,7 +180,7 @@ func verifyPatch(r *admissionv1.AdmissionResponse, mutates bool) error {
 	return nil
 }
 
-// tell hands the warnings and audit annotations of an answer on.
+// tell passes on the warnings and audit annotations of an answer.
 func (w *answer) tell(hook string, a *admission.Attributes) {
 	keys := make([]string, 0, len(w.annotations))
 	for k := range w.annotations {

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// hook is one webhook of a configuration, ready to be asked.
+// hook is one webhook of a configuration, ready to be called.
 type hook struct {
 	id, name, configuration string
 	criteria                *criteria.Criteria
@@ -28,7 +28,7 @@ type hook struct {
 	target                  webhook.Target
 	timeout                 time.Duration // 0: that of the request
 	ignores                 bool          // failures
-	quiet                   bool          // it may be asked about dry runs
+	quiet                   bool          // it has no side effects on dry runs
 	declared                bool          // its side effects are
 	speaks                  string        // a version that is spoken here
 	mutates, again          bool          // it may change objects; it wants to see them again
@@ -37,7 +37,7 @@ type hook struct {
 	list *conditions.List
 }
 
-// compiled are the match conditions, compiled when first asked for.
+// compiled are the match conditions, compiled on first use.
 func (h *hook) compiled(k *asker) *conditions.List {
 	h.once.Do(func() {
 		h.list = conditions.Compile(expr.NewCompiler(), expr.Offer{Authorizer: true}, h.conditions, h.ignores)
@@ -46,7 +46,7 @@ func (h *hook) compiled(k *asker) *conditions.List {
 	return h.list
 }
 
-// spanName is what a trace says of a call.
+// spanName is the name of a call in traces.
 func (h *hook) spanName() string {
 	if h.mutates {
 		return "Call mutating webhook"

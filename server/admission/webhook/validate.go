@@ -13,7 +13,7 @@ import (
 // ValidatingName is the name of the plugin of webhooks that only look.
 const ValidatingName = "ValidatingAdmissionWebhook"
 
-// Validating asks the webhooks of ValidatingWebhookConfigurations.
+// Validating calls the webhooks of ValidatingWebhookConfigurations.
 type Validating struct{ asker }
 
 // NewValidating makes the plugin. It follows the cache of the config.

@@ -37,7 +37,7 @@ type Config struct {
 	Cluster    criteria.Cluster
 	Cache      *cache.Cache
 	Authorizer authx.Authorizer
-	Metrics    *Metrics            // nil: nobody looks
+	Metrics    *Metrics            // nil: none
 	Conditions *conditions.Metrics // the same
 	Log        *slog.Logger
 }
@@ -52,7 +52,7 @@ type asker struct {
 // exempt says whether writes of a resource are never sent to webhooks.
 func exempt(r *kinds.Resource) bool { return r.Group == "admissionregistration.k8s.io" }
 
-// callError says that a webhook could not be asked, or gave no answer that counts.
+// callError says that a webhook could not be called, or returned no valid answer.
 type callError struct {
 	hook string
 	err  error
@@ -105,7 +105,7 @@ func (v *view) as(ctx context.Context, t criteria.Target, cfg *Config) *shown {
 // changed forgets what was shown.
 func (v *view) changed() { v.shown = nil }
 
-// wants says whether a webhook is to be asked, and as which resource.
+// wants reports whether a webhook matches, and as which resource.
 func (k *asker) wants(ctx context.Context, h *hook, v *view) (*shown, error) {
 	target, meant, err := h.criteria.Match(ctx, v.a, k.cfg.Cluster)
 	if err != nil || !meant {
@@ -135,7 +135,7 @@ type outcome struct {
 	took time.Duration
 }
 
-// call asks a webhook. It touches nothing that other goroutines may use.
+// call calls a webhook. It touches nothing that other goroutines may use.
 func (k *asker) call(ctx context.Context, h *hook, v *view, s *shown) (out outcome) {
 	began := time.Now()
 	defer func() {

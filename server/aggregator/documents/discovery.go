@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/aggregator"
 )
 
-// sayings are the resources of a server as it last told of them.
+// sayings are the resources of a server according to its last discovery documents.
 type sayings struct {
 	versions map[schema.GroupVersion]*discoveryv2.APIVersionDiscovery
 	etag     string
@@ -38,7 +38,7 @@ func (s *sayings) bad() error {
 	return errors.Join(errs...)
 }
 
-// everything asks for all groups in one document, in whichever form the server knows.
+// everything fetches all groups in one document, in whichever form the server supports.
 const everything = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
 // resources asks a server for its resources, version by version where it cannot tell of all
@@ -74,7 +74,7 @@ func (d *Documents) resources(ctx context.Context, services []*apiregistrationv1
 	return s
 }
 
-// list asks for the resources of one version.
+// list fetches the resources of one version.
 func (d *Documents) list(ctx context.Context, service *apiregistrationv1.APIService, gv schema.GroupVersion) (*discoveryv2.APIVersionDiscovery, error) {
 	path := "/apis/" + gv.Group + "/" + gv.Version
 	a, err := d.ask(ctx, service, question{who: discoverer, path: path, accept: codecs.JSON, timeout: discoveryTimeout, most: maxDiscovery})

@@ -27,7 +27,7 @@ type Config struct {
 	Agent string // User-Agent
 	Log   *slog.Logger
 	Clock func() time.Time // nil: time.Now
-	// Interval is how often a server that answers is asked; 0: each minute.
+	// Interval is the time between fetches from a server that answers; 0: a minute.
 	Interval time.Duration
 }
 
@@ -98,7 +98,7 @@ func (d *Documents) Services() ([]discovery.Service, uint64) {
 	return d.listing, d.number
 }
 
-// says is what a server says of a version; nil before it was asked for the first time.
+// says is the last discovery document of a version; nil before the first fetch.
 func (s *server) says(gv schema.GroupVersion) *discoveryv2.APIVersionDiscovery {
 	switch {
 	case s.said == nil:
@@ -109,7 +109,7 @@ func (s *server) says(gv schema.GroupVersion) *discoveryv2.APIVersionDiscovery {
 	if v := s.said.versions[gv]; v != nil {
 		return v
 	}
-	if s.said.lists { // it was not asked for this one yet
+	if s.said.lists { // this version was not fetched yet
 		return nil
 	}
 	return &discoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}

@@ -19,7 +19,7 @@ type Backend interface {
 	RoundTrip(ctx context.Context, s *apiregistrationv1.APIService, who *authx.Identity, r *http.Request) (*http.Response, error)
 }
 
-// Who other servers are asked as.
+// The user of fetches from other servers.
 var (
 	discoverer = &authx.Identity{Name: "system:kube-aggregator", Groups: []string{authx.GroupMasters}}
 	describer  = &authx.Identity{Name: "system:aggregator"}
@@ -28,7 +28,7 @@ var (
 // errAway is the failure of a request that brought no answer: there is no use in the next.
 var errAway = errors.New("the server cannot be reached")
 
-// question is what a server is asked.
+// question is one request to a server.
 type question struct {
 	who     *authx.Identity
 	path    string
@@ -46,7 +46,7 @@ type answer struct {
 	body        []byte // of a 200, whole
 }
 
-// ask asks the server behind an APIService, within the bounds of the question.
+// ask sends a question to the server behind an APIService, within its bounds.
 func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q question) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()

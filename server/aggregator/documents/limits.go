@@ -4,7 +4,7 @@ import "time"
 
 // What a server may cost.
 const (
-	atOnce = 32 // servers that are asked at the same time
+	atOnce = 32 // concurrent fetches
 
 	discoveryTimeout = 5 * time.Second
 	openAPITimeout   = 30 * time.Second

@@ -16,10 +16,10 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// descriptions are the OpenAPI documents of a server as it last told of them. They do not
+// descriptions are the last OpenAPI documents of a server. They do not
 // change.
 type descriptions struct {
-	about []*apiregistrationv1.APIService // that they were asked for
+	about []*apiregistrationv1.APIService // that they were fetched for
 
 	index     map[string]string // the hash of each document of version 3, by "apis/GROUP/VERSION"
 	indexETag string
@@ -29,7 +29,7 @@ type descriptions struct {
 	swaggerETag string
 }
 
-// covers says that the documents tell of all versions that APIServices leave to the server.
+// covers reports whether the documents have all versions that APIServices delegate to the server.
 func (o *descriptions) covers(services []*apiregistrationv1.APIService) bool {
 	have := map[string]bool{}
 	for _, s := range o.about {
@@ -38,7 +38,7 @@ func (o *descriptions) covers(services []*apiregistrationv1.APIService) bool {
 	return !slices.ContainsFunc(services, func(s *apiregistrationv1.APIService) bool { return !have[s.Spec.Group+"/"+s.Spec.Version] })
 }
 
-// describe asks a server for its OpenAPI documents: the list of those of version 3, and the
+// describe fetches the OpenAPI documents of a server: the list of those of version 3, and the
 // whole document of version 2. Where one cannot be had, the last one stays. What comes back
 // is last itself if nothing has changed.
 func (d *Documents) describe(ctx context.Context, services []*apiregistrationv1.APIService, last *descriptions) (*descriptions, error) {

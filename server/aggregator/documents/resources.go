@@ -18,7 +18,7 @@ type Resource struct {
 }
 
 // Resources are those of all other servers, one version of each: the preferred one that has
-// it. unknown are the versions of which it cannot be told what they have.
+// it. unknown are the versions whose resources are unknown.
 func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion) {
 	services := d.cfg.Services()
 	if !services.AnyRemote() {
@@ -51,7 +51,7 @@ func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion)
 	return list, unknown
 }
 
-// Serves says whether another server has a version, whatever it says of it.
+// Serves reports whether another server has a version, whatever its documents say.
 func (d *Documents) Serves(gv schema.GroupVersion) bool { return d.cfg.Services().Remote(gv) != nil }
 
 // OfKind finds the resource whose objects are of a kind; it is an admission.Elsewhere.

@@ -17,12 +17,12 @@ import (
 // Documents.mu; what they point to does not change.
 type server struct {
 	services  []*apiregistrationv1.APIService // that lead to it, by name
-	asked     bool                            // it is being asked
+	asked     bool                            // a fetch is in flight
 	again     bool                            // its APIServices have changed meanwhile
 	resources due
 	described due
 
-	said    *sayings      // nil: it was not asked yet
+	said    *sayings      // nil: not fetched yet
 	opened  *descriptions // nil: likewise
 	trouble string        // that was logged last
 }
@@ -42,7 +42,7 @@ func (d *due) failed(now time.Time, retry, most time.Duration) {
 	d.failures++
 }
 
-// Run asks servers until ctx ends.
+// Run fetches documents until ctx ends.
 func (d *Documents) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -53,7 +53,7 @@ func (d *Documents) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow asks servers whenever an APIService changes or the time has come. It returns when
+// follow starts fetches whenever an APIService changes or a fetch is due. It returns when
 // the watch of APIServices was cut off, so that Run begins another.
 func (d *Documents) follow(ctx context.Context, asking *sync.WaitGroup, done chan struct{}) {
 	watcher, _ := d.cfg.Cache.WatchNow(aggregator.Storage, cache.Scope{})
@@ -89,7 +89,7 @@ func (d *Documents) follow(ctx context.Context, asking *sync.WaitGroup, done cha
 	}
 }
 
-// begin asks the servers that are to be asked now, in goroutines of their own, and says when
+// begin starts the fetches that are due, each in a goroutine, and returns when
 // the next one is due; zero: none is.
 func (d *Documents) begin(ctx context.Context, asking *sync.WaitGroup, done chan<- struct{}) (next time.Time) {
 	services := d.cfg.Services()
@@ -168,14 +168,14 @@ func (d *Documents) keep(services *aggregator.Services) {
 	}
 }
 
-// visit is what a server is asked at once.
+// visit is one round of fetches from a server.
 type visit struct {
 	server               *server
 	services             []*apiregistrationv1.APIService
 	resources, described bool
 }
 
-// visit asks one server: for its resources first, as more depends on them.
+// visit fetches from one server: its resources first, as more depends on them.
 func (d *Documents) visit(ctx context.Context, v visit) {
 	s := v.server
 	if v.resources {
@@ -202,7 +202,7 @@ func (d *Documents) visit(ctx context.Context, v visit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.asked = false
-	if s.again { // its APIServices are not those that it was asked about
+	if s.again { // its APIServices changed since the fetch began
 		s.resources.at = time.Time{}
 	}
 }

@@ -38,16 +38,16 @@ type (
 	slice   struct{ namespace, name string }
 )
 
-// group is what is known of a Service that has slices.
+// group holds the slices of a Service.
 type group struct {
 	items  map[string]*cache.Item // by name, guarded by the follower's lock
-	sorted atomic.Pointer[Slices] // of items; nil: nobody has asked since they changed
+	sorted atomic.Pointer[Slices] // of items; nil: not sorted since they changed
 }
 
 // Slices are those of a Service, by name. They do not change.
 type Slices struct{ Items []*cache.Item }
 
-// New makes an Index, which reads nothing before it is asked.
+// New makes an Index, which reads nothing before its first use.
 func New(c *cache.Cache) *Index {
 	x := &Index{}
 	x.follower = follow.New(c, x.reset, follow.Kind{Storage: Storage, Set: x.set, Delete: x.forget})

@@ -7,12 +7,12 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// node is a value of a document: text as it came, until somebody looks inside. A nil node
+// node is a value of a document: its text, until an operation reaches inside. A nil node
 // is null. What was looked into is written with sorted keys, the rest as it came.
 type node struct {
 	src      *source // nil for null as a value of an operation
 	at, end  int     // of the text in src
-	ordinal  int     // of the text's own container in src, if it is one
+	ordinal  int     // of the container in src that the text is, if it is one
 	opened   form
 	members  map[string]*node
 	elements list
@@ -99,7 +99,7 @@ func (n *node) form() form {
 	return unopened
 }
 
-// open looks into a node, and tells what it is: an object, a list, or something that
+// open parses a node, and returns its kind: an object, a list, or something that
 // stays unopened.
 func (n *node) open(b *budget.Budget) (form, error) {
 	f := n.form()

@@ -65,7 +65,7 @@ const hexDigits = "0123456789abcdef"
 // appendText appends JSON text without white space, and with what HTML has a use for
 // escaped.
 func appendText(dst, text []byte) []byte {
-	from := 0 // what is not appended yet
+	from := 0 // start of the text that is not appended yet
 	for i := 0; i < len(text); {
 		if text[i] == '"' {
 			i, _ = scan.String(text, i)
@@ -81,7 +81,7 @@ func appendText(dst, text []byte) []byte {
 
 // appendEscaped appends a part of JSON text with what HTML has a use for escaped.
 func appendEscaped(dst, text []byte) []byte {
-	from := 0 // what is not appended yet
+	from := 0 // start of the text that is not appended yet
 	for i, c := range text {
 		switch {
 		case c == '<' || c == '>' || c == '&':

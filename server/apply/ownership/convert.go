@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// converter is what else the library must be told of kinds: it makes objects, and converts
+// converter provides the library with the remaining facts about kinds: it makes objects, and converts
 // them between the versions of their kinds.
 type converter struct{ schemas *schema.Schemas }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
-// standard is the tracker that asks the field managers of apimachinery, which turn objects
+// standard is the tracker that uses the field managers of apimachinery, which turn objects
 // into typed values of structured-merge-diff. It handles every case.
 type standard struct {
 	schemas  *schema.Schemas

@@ -177,7 +177,7 @@ func elementType(a, b []any) (reflect.Type, error) {
 	return t, nil
 }
 
-// ErrNoScalar is returned where an item of a list cannot be told from others.
+// ErrNoScalar says that an item of a list cannot be compared with others.
 var ErrNoScalar = errors.New("the key of a list item must be a scalar")
 
 // keyIn is the value of an item's key; a scalar is its own.
@@ -202,7 +202,7 @@ func keyIn(item any, key string) (any, error) {
 	return value, nil
 }
 
-// isScalar tells values that can be compared. Null is one: it equals itself.
+// isScalar reports values that can be compared. Null is one: it equals itself.
 func isScalar(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:

@@ -101,7 +101,7 @@ func (f *field) follows(patch, wanted []any) error {
 	next := 0
 	for _, item := range patch {
 		if m, ok := item.(map[string]any); ok {
-			// What a directive stands for need not be among them.
+			// The item of a directive need not be among them.
 			if directive, ok := m[marker]; ok && (directive == "delete" || next < len(wanted)) {
 				continue
 			}

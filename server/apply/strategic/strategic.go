@@ -27,7 +27,7 @@ const (
 	setOrder   = "$setElementOrder"
 )
 
-// Merge merges patch into live, which stands for a struct of type t, and returns
+// Merge merges patch into live, the tree of a struct of type t, and returns
 // the result. Both are changed and must not be used afterwards. Values are those that
 // JSON has, numbers int64 or float64.
 //

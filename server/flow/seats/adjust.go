@@ -27,14 +27,14 @@ func (i *integrator) add(seconds, x float64) {
 
 func (i *integrator) peak(x float64) { i.high = max(i.high, x) }
 
-// take returns what was noted, and begins anew with what is wanted now.
+// take returns the recorded demand, and starts again with the current one.
 func (i *integrator) take(now float64) (was integrator) {
 	was = *i
 	*i = integrator{high: now}
 	return was
 }
 
-// statistics are what is known of the demand for seats of a level.
+// statistics describe the demand for seats of a level.
 type statistics struct {
 	High, Average, Deviation float64 // of the last period
 	Smoothed                 float64

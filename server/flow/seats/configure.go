@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Configure makes the levels be as they are given, and returns them in that order. One that
+// Configure sets the levels, and returns them in the order of the argument. One that
 // is not given any more goes on until nothing of it runs or waits. Its seats are those of
 // its shares until then.
 func (s *Scheduler) Configure(configs []Config) []*Level {

@@ -24,7 +24,7 @@ func (s *Scheduler) Enter(ctx context.Context, r *Request) error {
 	}
 }
 
-// enter gives a request seats, or a place in a queue and what is closed when it has seats.
+// enter gives a request seats, or a place in a queue and a channel that is closed when it has seats.
 func (s *Scheduler) enter(r *Request) (ready chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,7 @@ type Config struct {
 	Length       int // of a queue, beyond which requests are refused
 }
 
-// Level is a number of seats, and those who wait for them.
+// Level is a number of seats, and the requests that wait for them.
 type Level struct {
 	config Config
 	fixed  bool // its limit follows from no shares

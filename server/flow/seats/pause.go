@@ -57,7 +57,7 @@ func (s *Scheduler) withdraw(r *Request) (waited bool) {
 	return true
 }
 
-// ask gives a request seats again and returns nil, or returns what is closed once it has
+// ask gives a request seats again and returns nil, or returns a channel that is closed once it has
 // some.
 func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	s.mu.Lock()

@@ -10,12 +10,12 @@ type queue struct {
 	index       int
 	first, last *Request
 	length      int
-	seats       int     // that those who wait want
-	work        float64 // seat-seconds of those who wait
+	seats       int     // that the waiting requests want
+	work        float64 // seat-seconds of the waiting requests
 	running     int     // requests of it that have seats
 	used        int     // their seats
 	start       float64 // virtual time at which its next request begins
-	at          int     // in the level's backlog; -1: nobody waits
+	at          int     // in the level's backlog; -1: no request waits
 }
 
 // deal chooses the queue of a flow: of its hand, the one in which the least work waits.
@@ -130,7 +130,7 @@ func (l *Level) dequeue(r *Request) {
 	l.wanted -= r.Seats
 }
 
-// next finds who waits in the queue that has had the least: whose next request would be
+// next finds the next request of the queue that has had the least: whose next request would be
 // done first, had each active queue been served at the same rate.
 func (l *Level) next() *Request {
 	var best *Request

@@ -10,7 +10,7 @@ import (
 // one may read the body, and so call Pause and Resume, even after Leave.
 type Request struct {
 	Level  *Level
-	Flow   *Flow  // what is counted for it
+	Flow   *Flow  // counts it
 	Hash   uint64 // of its flow: requests of a flow share queues
 	User   string // whose share it counts for
 	Class  Class
@@ -46,7 +46,7 @@ type Request struct {
 	waited             time.Duration
 }
 
-// taken says of a write that the seats were taken during it.
+// taken marks a write during which the seats were taken.
 const taken = -1
 
 // stuck is when the write began that has lasted for too long, else 0.

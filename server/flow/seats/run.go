@@ -82,7 +82,7 @@ func (s *Scheduler) preempt(l *Level, r *Request, own bool, now time.Duration) b
 	return false
 }
 
-// dispatch gives free seats to those who wait for them: first to requests that had some,
+// dispatch gives free seats to waiting requests: first to those that had some,
 // then to those in queues. With take, seats of requests whose clients have stopped count as
 // free.
 func (s *Scheduler) dispatch(l *Level, now time.Duration, take bool) {

@@ -46,7 +46,7 @@ const (
 	Bodies Refusal = "bodies-of-user"
 )
 
-// Class tells requests that read from those that write: a user has a share of each.
+// Class distinguishes requests that read from those that write: a user has a share of each.
 type Class uint8
 
 const (
@@ -157,7 +157,7 @@ func (s *Scheduler) keep(e extra) {
 	s.extras[at] = e
 }
 
-// arm sees to it that somebody looks again while anybody waits.
+// arm starts the timer while requests wait.
 func (s *Scheduler) arm() {
 	if s.waiters == 0 || s.armed {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Flow is what is counted for the requests of a flow schema in a level. Its fields belong
+// Flow counts the requests of a flow schema in a level. Its fields belong
 // to the scheduler; Counts reads them.
 type Flow struct{ Counts }
 
@@ -67,7 +67,7 @@ type State struct {
 type QueueState struct {
 	Index, Waiting, Running, Used int
 	Start                         float64 // virtual time at which its next request begins
-	Seats                         int     // that those who wait want
+	Seats                         int     // that the waiting requests want
 	Work                          float64 // seat-seconds that wait
 }
 
@@ -79,7 +79,7 @@ type RequestState struct {
 	Arrived, Ran time.Duration
 }
 
-// Depth is how much States tells.
+// Depth is how much States reports.
 type Depth uint8
 
 const (
@@ -148,7 +148,7 @@ func (l *Level) queueStates() (list []QueueState) {
 	return list
 }
 
-// requestStates are those of each queue, who wait and who run; and those of none.
+// requestStates are the waiting and running requests of each queue, and those of no queue.
 func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 	for _, q := range l.queues {
 		if q == nil {
@@ -170,7 +170,7 @@ func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 		}
 		list = append(list, state)
 	}
-	// Those who wait are in the order of their queues and places already.
+	// The waiting requests are in the order of their queues and places already.
 	slices.SortStableFunc(list, func(a, b RequestState) int { return cmp.Compare(uint(a.Queue), uint(b.Queue)) })
 	return list
 }

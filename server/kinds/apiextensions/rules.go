@@ -135,11 +135,11 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 // where nothing is left of it.
 func (w *walk) vet(r *apiextensionsv1.ValidationRule, told *apiext.ValidationRule, p *field.Path) bool {
 	if err := meter.Vet(r.MessageExpression); err != nil {
-		w.rules = append(w.rules, field.Invalid(p.Child("messageExpression"), *told, "messageExpression compilation failed: "+meter.Told(err.Error())))
+		w.rules = append(w.rules, field.Invalid(p.Child("messageExpression"), *told, "messageExpression compilation failed: "+meter.Abridge(err.Error())))
 		r.MessageExpression = ""
 	}
 	if err := meter.Vet(r.Rule); err != nil {
-		w.rules = append(w.rules, field.Invalid(p.Child("rule"), *told, "compilation failed: "+meter.Told(err.Error())))
+		w.rules = append(w.rules, field.Invalid(p.Child("rule"), *told, "compilation failed: "+meter.Abridge(err.Error())))
 		r.Rule = ""
 	}
 	return r.Rule != ""
@@ -156,12 +156,12 @@ func (w *walk) compiled(c *cel.CompilationResult, r *apiext.ValidationRule, at p
 		if c.Error.Type == apiservercel.ErrorTypeRequired {
 			w.rules = append(w.rules, field.Required(rule, c.Error.Detail))
 		} else {
-			w.rules = append(w.rules, field.Invalid(rule, *r, meter.Told(c.Error.Detail)))
+			w.rules = append(w.rules, field.Invalid(rule, *r, meter.Abridge(c.Error.Detail)))
 		}
 	}
 	switch {
 	case c.MessageExpressionError != nil:
-		w.rules = append(w.rules, field.Invalid(message, *r, meter.Told(c.MessageExpressionError.Detail)))
+		w.rules = append(w.rules, field.Invalid(message, *r, meter.Abridge(c.MessageExpressionError.Detail)))
 	case c.MessageExpression != nil:
 		w.charge(message, "estimated messageExpression cost", c.MessageExpressionMaxCost)
 	}

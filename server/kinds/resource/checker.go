@@ -74,7 +74,7 @@ func (c *checker) compile(e expression) *field.Error {
 		return field.Forbidden(nil, fmt.Sprintf("too complex, the expressions of one object may have %d bytes together", maxExpressions))
 	}
 	if err := meter.Vet(e.text); err != nil {
-		return field.Invalid(nil, e.text, "compilation failed: "+meter.Told(err.Error()))
+		return field.Invalid(nil, e.text, "compilation failed: "+meter.Abridge(err.Error()))
 	}
 	kind := environment.NewExpressions
 	if e.stored {

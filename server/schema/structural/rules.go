@@ -124,7 +124,7 @@ func (r *ruleTree) compile(s *structuralschema.Structural, decl *apiservercel.De
 	}
 	for i := range results {
 		if err := faults[i]; err != nil {
-			results[i].Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + meter.Told(err.Error())}
+			results[i].Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + meter.Abridge(err.Error())}
 		}
 		r.rules = append(r.rules, rule{results[i], &s.XValidations[i]})
 	}

@@ -24,7 +24,7 @@ type Collector struct {
 	held  sync.RWMutex // while it is, nothing is answered
 }
 
-// Hold lets whoever sends spans wait until release is called.
+// Hold makes senders of spans wait until release is called.
 func (c *Collector) Hold() (release func()) {
 	c.held.Lock()
 	return c.held.Unlock

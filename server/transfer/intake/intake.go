@@ -13,7 +13,7 @@
 // Revisions: an object keeps the revision of its newest write, so that what clients know
 // of it stays true; claims, and objects that share a revision with another one, get
 // revisions above all of the source. The log begins behind all of them, at a revision that
-// is higher than any that the source ever gave: whoever watched there lists anew.
+// is higher than any that the source ever returned, so clients that watched there list again.
 //
 // Who may cause it: an operator, by a command. It starts no goroutine.
 package intake
@@ -29,7 +29,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// Job says what is to be read.
+// Job describes what to read.
 type Job struct {
 	Source  foreign.Source
 	Options transfer.Options
@@ -38,7 +38,7 @@ type Job struct {
 	SkipUndecodable bool
 	// Spool is the path of the spool without its ends; "" tries everything and keeps nothing.
 	Spool string
-	// Mark stands for all that the spool depends on besides the source and what is above:
+	// Mark identifies all that the spool depends on besides the source and the fields above:
 	// files with keys, say.
 	Mark     string
 	Progress func(entries int64) // called now and then; may be nil
@@ -60,7 +60,7 @@ const (
 type intake struct {
 	*Job
 	reader    *transfer.Reader
-	spool     *spool // nil: nothing is kept
+	spool     *spool // nil: none
 	revisions []int64
 	holders   map[sqlstore.Key]string // of claims
 	shared    int64                   // claims that another service holds already

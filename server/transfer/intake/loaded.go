@@ -63,7 +63,7 @@ func (s *Spooled) Loaded(ctx context.Context, d sqlstore.Driver) (bool, error) {
 	}
 }
 
-// digest stands for rows in whichever order they come: a source has another one than the
+// digest identifies rows in any order: a source has another order than the
 // database.
 type digest struct {
 	rows int64

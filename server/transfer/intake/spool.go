@@ -25,7 +25,7 @@ const (
 
 // Spooled is everything of a source, read and checked.
 type Spooled struct {
-	Path           string          `json:"-"`              // without the ends; "" where nothing was kept
+	Path           string          `json:"-"`              // without the suffixes; "" without a spool
 	Reused         bool            `json:"-"`              // an earlier run made it
 	Mark           string          `json:"mark"`           // of the source and the options
 	SourceRevision int64           `json:"sourceRevision"` // the newest of the source
@@ -109,7 +109,7 @@ func (s *Spooled) Remove() error {
 	return removeSpool(s.Path)
 }
 
-// mark stands for all that decides what is in the spool.
+// mark identifies all that decides the content of the spool.
 func (j *Job) mark() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "1\n%q\n%d\n%q\n%v %v\n%q", j.Source.Describe(), j.Source.Revision(), j.Options.Prefix, j.Options.Events, j.SkipUndecodable, j.Mark)

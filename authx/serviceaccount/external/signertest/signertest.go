@@ -32,7 +32,7 @@ type Manner struct {
 	Header  map[string]any  // fields of the header of tokens, in place of its own
 	Naked   bool            // tokens have no signature
 	Keys    *v1alpha1.Key   // named besides
-	Hint    int64           // after how many seconds its keys are asked for; 0: an hour
+	Hint    int64           // after how many seconds its keys are fetched again; 0: an hour
 	Longest int64           // seconds that its tokens may live; 0: a day
 	Hidden  map[string]bool // keys that are not for discovery
 }
