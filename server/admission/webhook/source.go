@@ -28,7 +28,7 @@ type hook struct {
 	target                  webhook.Target
 	timeout                 time.Duration // 0: that of the request
 	ignores                 bool          // failures
-	quiet                   bool          // it has no side effects on dry runs
+	quiet                   bool          // it may be called for dry runs
 	declared                bool          // its side effects are
 	speaks                  string        // a version that is spoken here
 	mutates, again          bool          // it may change objects; it wants to see them again
