@@ -41,8 +41,8 @@ type attested struct {
 	key  [32]byte
 }
 
-// mostAttested is how many cache files a database attests to, the newest ones: that of each server that shares it,
-// and the one before it, which lies there until the next is put in its place.
+// mostAttested is how many cache files a database attests to, the newest ones: for each server that shares it the
+// current file and the one before it, which exists until it is replaced.
 const mostAttested = 32
 
 // Attestor attests to cache files.
@@ -69,7 +69,7 @@ type Attestor interface {
 	ReadRows(ctx context.Context, revisions []int64, take func(rows []Row) error) error
 }
 
-// NewEpoch makes an epoch in which nothing is attested to yet.
+// NewEpoch makes an epoch that attests to no file yet.
 func NewEpoch() CacheFiles {
 	var b [16]byte
 	rand.Read(b[:])
@@ -86,11 +86,11 @@ func (c *CacheFiles) Key(name string) (key [32]byte, ok bool) {
 	return key, false
 }
 
-// Any tells whether the database attests to any file.
+// Any reports whether the database attests to any file.
 func (c *CacheFiles) Any() bool { return len(c.files) > 0 }
 
-// Add adds a file. Files at one place have names with the same first half: of those the last one before it stays,
-// as that is there until the new one takes its place, and the others go. Of many places the oldest go.
+// Add adds a file. Files at one place have names with the same first half: of those only the last one before it
+// stays, because it exists until the new one replaces it. Of many places the oldest are dropped.
 func (c *CacheFiles) Add(name string, key [32]byte) {
 	place, before := name[:len(name)/2], false
 	for i := len(c.files) - 1; i >= 0; i-- {
@@ -114,7 +114,7 @@ func (c *CacheFiles) Text() string {
 	return b.String()
 }
 
-// ParseCacheFiles reads what a database has; false: Text did not write it.
+// ParseCacheFiles parses the text of a database; false: Text did not write it.
 func ParseCacheFiles(text string) (c CacheFiles, ok bool) {
 	lines := strings.Split(text, "\n")
 	if c.Epoch = lines[0]; len(c.Epoch) != 32 || len(lines) > mostAttested+1 {
@@ -131,8 +131,8 @@ func ParseCacheFiles(text string) (c CacheFiles, ok bool) {
 	return c, true
 }
 
-// Attestor is the driver as one that attests to cache files, or nil; errors and times of it are
-// observed as those of other reads. Rows are opened.
+// Attestor is the driver's Attestor, or nil. Its errors and durations are observed like those of other reads. Rows
+// are decrypted.
 func (s *Store) Attestor() Attestor {
 	a := s.driver.Attestor()
 	if a == nil {
@@ -146,7 +146,8 @@ type storeAttestor struct {
 	s *Store
 }
 
-// Attest implements Attestor. It refuses where what was shown to readers is ahead of the database, which then has gone back below this server.
+// Attest implements Attestor. It refuses if readers were shown revisions that the database does not have, because
+// the database went back to an earlier state.
 func (a storeAttestor) Attest(ctx context.Context, epoch, name string, key [32]byte) error {
 	shown := a.s.applied.Load()
 	b, err := a.s.Bounds(ctx)
@@ -171,7 +172,7 @@ func (a storeAttestor) ReadRows(ctx context.Context, revisions []int64, take fun
 	return a.Attestor.ReadRows(ctx, revisions, a.s.opening(ctx, take))
 }
 
-// Encrypts says that values of a resource are encrypted in the database, or were.
+// Encrypts reports whether values of a resource are, or were, encrypted in the database.
 func (s *Store) Encrypts(resource string) bool {
 	return s.cfg.Sealer != nil && !strings.HasPrefix(resource, "~") && s.cfg.Sealer.Covers(resource)
 }

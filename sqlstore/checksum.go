@@ -19,7 +19,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Summer computes checksums of rows, in memory that it uses again. It is for one goroutine.
+// Summer computes checksums of rows and reuses its memory. It is for one goroutine.
 type Summer struct{ head []byte }
 
 // Written is the part of a checksum that does not depend on revisions. Times are microseconds since 1970; expires is nil
@@ -50,7 +50,7 @@ func (s *Summer) end(value []byte) int64 {
 	return int64(crc32.Update(crc32.Update(0, castagnoli, s.head), castagnoli, value))
 }
 
-// Placed is the whole checksum of a row whose part Written is known.
+// Placed is the whole checksum of a row from its part Written.
 func Placed(written, revision, created int64) int64 {
 	return written + sumRevision*revision + sumCreated*created
 }
@@ -69,15 +69,15 @@ func Micros(t time.Time) *int64 {
 	return &us
 }
 
-// DamagedSum is the checksum of no row: what is known to be damaged is written with it.
+// DamagedSum is no row's checksum: rows that are known to be damaged are written with it.
 const DamagedSum = -1
 
-// DamageError: a row is not as it was written, or is not where it was written. It names no part of the value.
+// DamageError: a row is not as it was written, or not where it was written. It contains no part of the value.
 type DamageError struct{ Reason string }
 
 func (e *DamageError) Error() string { return "damaged in the database: " + e.Reason }
 
-// SumError is the damage of a row whose checksum is not the one that is stored.
+// SumError is the damage of a row whose checksum differs from the stored one.
 func SumError(stored, computed int64) error {
 	return &DamageError{"the row has the checksum " + strconv.FormatInt(stored, 10) + ", its columns give " + strconv.FormatInt(computed, 10)}
 }

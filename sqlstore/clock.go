@@ -6,9 +6,9 @@ import "time"
 // boots without one. What is deleted because of a clock is gone, so age is measured
 // by a clock that cannot be set wherever this server has been there to measure.
 
-// horizon finds the revision up to which history is older than the retention. What
-// was written while it watched is judged by elapsed time alone; what was there
-// before, by its time of writing and the wall clock as it was at the start.
+// horizon finds the revision up to which history is older than the retention. The age of rows that were written
+// while it runs is measured by elapsed time; that of older rows by their time of writing and the wall clock at the
+// start.
 type horizon struct {
 	retention time.Duration
 	wall      time.Time     // at the start
@@ -31,8 +31,7 @@ func (h *horizon) before(elapsed time.Duration) time.Time {
 	return h.wall.Add(elapsed - h.start - h.retention)
 }
 
-// reach takes the head as it is now and the newest revision written by before, and
-// returns the revision to compact to.
+// reach takes the present head and the newest revision written by before, and returns the revision to compact to.
 func (h *horizon) reach(elapsed time.Duration, head, old int64) int64 {
 	to := min(old, h.head)
 	h.seen = append(h.seen, sighting{elapsed, head})
@@ -47,10 +46,10 @@ func (h *horizon) reach(elapsed time.Duration, head, old int64) int64 {
 	return to
 }
 
-// cautious is a wall clock for what expires. Set back, it is believed at once: things
-// live longer. Set ahead, it is believed after an hour, by when all that was to live
-// for an hour has done so; until then the clock goes on as it went.
-type cautious struct {
+// expiryClock is the wall clock for expiry. If the system's clock is set back, it follows at once: objects live
+// longer. If it is set ahead, it follows after an hour, when everything that should live for an hour has done so;
+// until then it continues at its own pace.
+type expiryClock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
 	last    time.Time     // believed
@@ -64,9 +63,9 @@ const (
 	inStep   = 10 * time.Second // differences that no caution is worth
 )
 
-// look reads both clocks as of one moment: time that passes between two readings, as
-// for a process that is put to sleep, would show as a clock that is set.
-func (c *cautious) look() (wall time.Time, elapsed time.Duration) {
+// read reads both clocks at one moment: time between two readings, as of a suspended process, would look like a
+// clock that was set.
+func (c *expiryClock) read() (wall time.Time, elapsed time.Duration) {
 	for before := c.elapsed(); ; before = elapsed {
 		wall, elapsed = c.wall(), c.elapsed()
 		if elapsed-before < inStep {
@@ -75,8 +74,8 @@ func (c *cautious) look() (wall time.Time, elapsed time.Duration) {
 	}
 }
 
-func (c *cautious) now() time.Time {
-	wall, elapsed := c.look()
+func (c *expiryClock) now() time.Time {
+	wall, elapsed := c.read()
 	steady := c.last.Add(elapsed - c.at)
 	switch {
 	case c.last.IsZero(), !wall.After(steady.Add(inStep)), c.ahead && elapsed-c.since >= doubtFor:

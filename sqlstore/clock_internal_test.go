@@ -11,7 +11,7 @@ func TestSleepBetweenClocks(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var slept time.Duration
 	asleep := false
-	c := &cautious{
+	c := &expiryClock{
 		wall: func() time.Time {
 			now := start.Add(slept)
 			if asleep {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// write is one Txn on its way. done is closed once out is set.
+// write is one Txn in progress. done is closed once out is set.
 type write struct {
 	txn  Txn // as it is stored
 	size int
@@ -24,7 +24,7 @@ func (w *write) finish(out Outcome) {
 	close(w.done)
 }
 
-// finished says that the writer has been told the outcome.
+// finished reports whether the writer has the outcome.
 func (w *write) finished() bool {
 	select {
 	case <-w.done:
@@ -70,7 +70,7 @@ func (q *queue) take(most, size int) []*write {
 	return batch
 }
 
-// drop removes a write that nobody waits for any more; false if it is under way.
+// drop removes a write that nobody waits for; false if it is in progress.
 func (q *queue) drop(w *write) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
 	return w.out, w.out.Err
 }
 
-// admit refuses what no driver could write.
+// admit refuses writes that no driver could commit.
 func (s *Store) admit(w *write) error {
 	ops := w.txn.Ops
 	if len(ops) == 0 {
@@ -156,8 +156,8 @@ func (s *Store) admit(w *write) error {
 	return nil
 }
 
-// commit is the loop that turns waiting writes into batches. While one batch is
-// on its way to disk the next gathers; nobody waits for a timer.
+// commit turns waiting writes into batches. While one batch is being committed, the next gathers; no write waits
+// for a timer.
 func (s *Store) commit(ctx context.Context) {
 	for ctx.Err() == nil {
 		// Who is about to write, and waits for a processor alone, comes along: a commit
@@ -209,7 +209,7 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	}
 }
 
-// isCommon says that an error is the database's and not that of one Txn.
+// isCommon reports whether an error concerns the database and not one Txn.
 func isCommon(err error) bool {
 	for _, common := range []error{ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed, ErrFull, ErrReadOnly, ErrGone, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, common) {
@@ -219,12 +219,12 @@ func isCommon(err error) bool {
 	return false
 }
 
-// longestWait is between two attempts to reach a database: when it is back, those who
-// wait are answered soon.
+// longestWait is the longest pause between two attempts to reach a database, so that waiting writes get an answer
+// soon after it is back.
 const longestWait = 250 * time.Millisecond
 
-// apply brings one batch into the database: again while it is busy or away, and
-// with the outcome found out where a commit was cut.
+// apply commits one batch: it retries while the database is busy or unreachable, and resolves the outcome of a
+// commit whose connection broke.
 func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 	txns, ops := make([]Txn, len(batch)), 0
 	for i, w := range batch {
@@ -256,8 +256,8 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 	}
 }
 
-// resolve asks until the database tells what became of a batch. It returns no
-// error and committed false if nothing was written, so that it may be tried again.
+// resolve asks the database for the outcome of a batch until it answers. It returns no error and committed false
+// if nothing was written, so that the batch may be tried again.
 func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, committed bool, err error) {
 	began, told := time.Now(), false
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, longestWait) {

@@ -19,7 +19,7 @@ func (s *Store) compact(ctx context.Context) {
 	}
 }
 
-// compaction is what a server knows that compacts, for as long as it leads.
+// compaction is the state of a server while it leads compaction.
 type compaction struct {
 	*Store
 	keeper   keeper
@@ -28,8 +28,8 @@ type compaction struct {
 	lastPack *time.Duration // when, by Elapsed
 }
 
-// once trims where all that is kept is in the log. Else it packs, once in the time that
-// the log reaches back: an object that is written all the time then fills its packs.
+// once trims if the log has the whole history. Otherwise it packs, once in the period of the log, so that an
+// object that is written all the time fills its packs.
 func (c *compaction) once(ctx context.Context) (err error) {
 	if c.kept, err = c.keeper.retention(ctx); err != nil {
 		return err
@@ -87,9 +87,9 @@ const (
 	longestRest         = 100 * time.Millisecond
 )
 
-// Trim compacts a database up to a revision, in short transactions. After each it
-// tells how many rows went, and rests rest times as long as that took, within
-// limits. It may be cut short by ctx and begun again. Errors: those of Driver.Trim.
+// Trim compacts a database up to a revision, in short transactions. After each it calls trimmed with the number of
+// rows, and pauses rest times as long as the transaction took, within limits. It may be cancelled and started
+// again. Errors: those of Driver.Trim.
 func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows int)) error {
 	return inPieces(ctx, d, rest, leastTrim, func(limit int) (bool, time.Duration, error) {
 		n, err := d.Trim(ctx, to, limit)
@@ -103,9 +103,9 @@ func Trim(ctx context.Context, d Driver, to int64, rest int, trimmed func(rows i
 
 const expirePage = 500
 
-// expire deletes rows whose time has come, as ordinary deletes that watchers see.
+// expire deletes expired rows, as ordinary deletes that watchers see.
 func (s *Store) expire(ctx context.Context) {
-	clock := &cautious{wall: s.cfg.Clock, elapsed: s.cfg.Elapsed}
+	clock := &expiryClock{wall: s.cfg.Clock, elapsed: s.cfg.Elapsed}
 	for {
 		more, err := s.expireOnce(ctx, clock.now())
 		if err != nil && ctx.Err() == nil {

@@ -195,7 +195,7 @@ type Admin interface {
 	Close() error
 }
 
-// Stats is what an operator asks of a database.
+// Stats describes a database for operators.
 type Stats struct {
 	Driver          string // "sqlite", "postgres"
 	ServerVersion   string

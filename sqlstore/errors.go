@@ -34,20 +34,20 @@ type ConflictError struct {
 	Current Row
 }
 
-// CompactedError: the history asked for is gone. Floor is the highest compacted revision.
+// CompactedError: the requested history is gone. Floor is the highest compacted revision.
 type CompactedError struct{ Revision, Floor int64 }
 
-// FutureError: the revision asked for lies beyond Head.
+// FutureError: the requested revision is above Head.
 type FutureError struct{ Revision, Head int64 }
 
-// CorruptError: a stored value cannot be what was written. Without a Key it is the database that is damaged.
+// CorruptError: a stored value cannot be what was written. Without a Key the database itself is damaged.
 type CorruptError struct {
 	Key      Key
 	Revision int64
 	Reason   string
 }
 
-// SchemaError: the database's schema does not suit this binary.
+// SchemaError: this binary cannot use the database's schema.
 type SchemaError struct {
 	Found, Known uint
 	Reason       string

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// feed brings the log to the sink: own commits from memory where they are next,
-// everything else from the table. It is the only caller of the sink.
+// feed delivers the log to the sink: own commits from memory if they are next, everything else from the table. It
+// is the only caller of the sink.
 type feed struct {
 	*Store
 	sink    Sink
@@ -24,9 +24,8 @@ type feed struct {
 
 const pageOfChanges = 1000
 
-// run feeds until feeding ends, which is after the committer's end. Reads of the
-// table stop with ctx, so that an unreachable database does not delay the end.
-// When the feed cannot go on it stops the store.
+// run feeds until feeding ends, which is after the committer has ended. Reads of the table stop with ctx, so that
+// an unreachable database does not delay the end. If the feed cannot continue it stops the store.
 func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 	f.again = time.NewTimer(0) // the first look
 	defer f.again.Stop()
@@ -77,7 +76,7 @@ func (f *feed) drain(each func([]*write)) {
 	}
 }
 
-// settle finishes the writes of a batch that are not finished yet.
+// settle finishes the writes of a batch that are not finished.
 func settle(batch []*write, err error) {
 	for _, w := range batch {
 		if w.out.Err == nil {
@@ -89,14 +88,13 @@ func settle(batch []*write, err error) {
 	}
 }
 
-// stall is how long the feed leaves it to a batch under way to tell what came
-// before it. It is short for people and long for a commit.
+// stall is how long the feed waits for a batch in progress to deliver earlier revisions: short for people, long
+// for a commit.
 const stall = 20 * time.Millisecond
 
-// look reads the bounds and brings the sink to the head they show. What may be a
-// batch of this process, under way or waiting to be taken, is better had from
-// memory: then look does nothing, and comes back. Once the sink has got no further for a
-// stall it reads, also where hints and slow answers have put off coming back.
+// look reads the bounds and brings the sink to the head. Revisions that may belong to a batch of this process come
+// from memory: then look returns and is called again. If the sink has made no progress for a stall, it reads the
+// table, also if hints and slow answers have delayed the next call.
 func (f *feed) look(ctx context.Context) error {
 	b, err := f.driver.Bounds(ctx)
 	if err != nil {
@@ -130,8 +128,8 @@ func (f *feed) look(ctx context.Context) error {
 	return f.catchUp(ctx, b.Head)
 }
 
-// catchUp reads the table until the sink has revision to. Among what it finds may
-// be writes of a batch under way, whose outcome is not told yet.
+// catchUp reads the table until the sink has revision to. The changes may include writes of a batch in progress
+// whose outcome is not known yet.
 func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error {
 	wait := 10 * time.Millisecond
 	for f.applied.Load() < to {
@@ -173,7 +171,7 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 	return nil
 }
 
-// reload brings the sink up to date from the live rows, where the log no longer can.
+// reload loads the live rows into the sink if the log no longer has the changes.
 func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 	sink, ok := f.sink.(Reloader)
 	if !ok {
@@ -216,7 +214,7 @@ func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 	}
 }
 
-// take brings an own batch to the sink and acknowledges its writes.
+// take delivers an own batch to the sink and acknowledges its writes.
 func (f *feed) take(ctx context.Context, batch []*write) error {
 	f.changes = f.changes[:0]
 	for _, w := range batch {
@@ -278,9 +276,8 @@ func appendChanges(changes []Change, w *write) []Change {
 	return changes
 }
 
-// attach gives changes found in the table what their writers attached, and the values that
-// they wrote. Compare and swap lets one write alone succeed on what it expects. own says
-// which of the changes it found.
+// attach adds to changes from the table what their writers attached, and the values that they wrote. Because of
+// compare-and-swap only one write can succeed on what it expects. own says for which changes it found a write.
 func attach(changes []Change, writes []*write) (own []bool) {
 	type place struct {
 		w *write

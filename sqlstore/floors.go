@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Floors are how far back a database can be read: the log, and the snapshots of each
-// resource, which may reach back further. Rows between the two lie packed.
+// Floors are the oldest readable revisions: of the log, and of the snapshots of each resource, which may reach
+// back further. Rows between the two are packed.
 type Floors struct {
 	Log int64 `json:"log"`
 	// Past are the floors of snapshots, by resource ("leases.coordination.k8s.io"), by its
@@ -18,8 +18,8 @@ type Floors struct {
 	Past map[string]int64 `json:"past,omitempty"`
 }
 
-// ParseFloors reads what a database keeps of them. Where its log has another floor than is
-// noted with them, somebody has compacted who knows nothing of packs: then all end there.
+// ParseFloors parses the text in a database. If the log has another floor than the text, a program that knows no
+// packs has compacted: then all floors are that of the log.
 func ParseFloors(text string, log int64) (Floors, error) {
 	if text == "" {
 		return Floors{Log: log}, nil
@@ -34,13 +34,13 @@ func ParseFloors(text string, log int64) (Floors, error) {
 	return f, nil
 }
 
-// Text is what a database keeps of them.
+// Text is the form for the database.
 func (f Floors) Text() string {
 	text, _ := json.Marshal(f) // numbers and names cannot fail
 	return string(text)
 }
 
-// Of is the floor of the snapshots of a resource; of those of all resources for "".
+// Of is the floor of the snapshots of a resource; for "" that of snapshots of all resources.
 func (f Floors) Of(resource string) int64 {
 	if f.Past == nil {
 		return f.Log
@@ -58,7 +58,7 @@ func (f Floors) Of(resource string) int64 {
 	return f.Past[""]
 }
 
-// Lowest is the floor of what is kept longest.
+// Lowest is the lowest floor.
 func (f Floors) Lowest() int64 {
 	if f.Past == nil {
 		return f.Log
@@ -66,14 +66,13 @@ func (f Floors) Lowest() int64 {
 	return slices.Min(slices.Collect(maps.Values(f.Past)))
 }
 
-// Check says whether a snapshot of a resource can be read: CompactedError, FutureError or nil.
+// Check returns whether a snapshot of a resource can be read: CompactedError, FutureError or nil.
 func (f Floors) Check(resource string, revision, head int64) error {
 	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
 }
 
-// Raised are the floors that keeping to others leaves. None is lowered, and none of
-// the past is above that of the log. Names that to does not have any more go once
-// others have reached them.
+// Raised are the floors after a raise to others. No floor is lowered, and no floor of snapshots is above that of
+// the log. A name that to lacks is dropped once the others have reached its floor.
 func (f Floors) Raised(to Floors, head int64) Floors {
 	next := Floors{Log: max(f.Log, min(to.Log, head)), Past: map[string]int64{"": 0}}
 	for name, floor := range to.Past {
@@ -88,7 +87,7 @@ func (f Floors) Raised(to Floors, head int64) Floors {
 	return next
 }
 
-// start is from where a name's floor rises: nothing that it may stand for is there below.
+// start is the floor from which a name's floor rises: nothing that it may stand for exists below.
 func (f Floors) start(name string) int64 {
 	if f.Past == nil {
 		return f.Log
@@ -105,7 +104,7 @@ func (f Floors) start(name string) int64 {
 	return floor
 }
 
-// Cursor is a place among the rows of all keys, in the order of keys and revisions.
+// Cursor is a position among the rows of all keys, in the order of keys and revisions.
 type Cursor struct {
 	Key      Key
 	Revision int64

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// heads gathers the calls of Head that wait for the next question.
+// heads collects the calls of Head that wait for the next query.
 type heads struct {
 	mu   sync.Mutex
 	next *headCall
@@ -16,7 +16,7 @@ type heads struct {
 	wake chan struct{}
 }
 
-// headCall is one question to the database and all who wait for its answer.
+// headCall is one query and all calls that wait for its answer.
 type headCall struct {
 	done     chan struct{}
 	revision int64
@@ -57,12 +57,11 @@ func (s *Store) Head(ctx context.Context) (int64, error) {
 	}
 }
 
-// askHeadFor is longer than drivers wait for a database that is silent: they know better what to
-// make of it.
+// askHeadFor is longer than drivers wait for a silent database: their error is more specific.
 const askHeadFor = 6 * time.Second
 
-// answerHeads asks for all that wait at once. Who comes while a question is
-// under way waits for the next: the answer may be older than the call.
+// answerHeads sends one query for all waiting calls. Calls that arrive while a query is in progress wait for the
+// next one: its answer may be older than the call.
 func (s *Store) answerHeads(ctx context.Context) {
 	for {
 		select {

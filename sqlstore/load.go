@@ -8,8 +8,8 @@ import (
 // ErrNotEmpty: a database that should be filled has content.
 var ErrNotEmpty = errors.New("store not empty")
 
-// Content is what a database holds: rows in any order that together are right
-// for the bounds. Rows that ended by the head carry Superseded.
+// Content is the content of a database: rows in any order that are consistent with the bounds. Rows that ended by
+// the head have Superseded.
 type Content struct {
 	Bounds    Bounds
 	Past      map[string]int64 // Floors.Past

@@ -8,7 +8,7 @@ import (
 // horizons are the horizons of all retentions, of which several resources may share one.
 type horizons map[time.Duration]*horizon
 
-// reach is the revision up to which what is kept for d may go.
+// reach is the revision up to which history that is kept for d may be deleted.
 func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (int64, error) {
 	wall, elapsed := c.cfg.Clock(), c.cfg.Elapsed() // in this order: time between them lets history live longer
 	if c.horizons[d] == nil {
@@ -21,7 +21,7 @@ func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (in
 	return c.horizons[d].reach(elapsed, head, old), nil
 }
 
-// floorsNow are the floors that the retention asks for now.
+// floorsNow are the floors of the retention now.
 func (c *compaction) floorsNow(ctx context.Context) (to Floors, err error) {
 	b, err := c.Bounds(ctx)
 	if err != nil {
@@ -43,8 +43,7 @@ func (c *compaction) floorsNow(ctx context.Context) (to Floors, err error) {
 	return to, nil
 }
 
-// pack raises the floors, puts what the log does not need any more into packs, and deletes those
-// that are not kept.
+// pack raises the floors, packs rows that the log does not need any more, and deletes packs that are not kept.
 func (c *compaction) pack(ctx context.Context) error {
 	to, err := c.floorsNow(ctx)
 	if err != nil {
@@ -75,7 +74,7 @@ func (s *Store) rest() int {
 	return restWaited
 }
 
-// Forget deletes packs that are not kept, as Pack packs.
+// Forget deletes packs that are not kept, in the way of Pack.
 func Forget(ctx context.Context, d Driver, rest int) error {
 	return inPieces(ctx, d, rest, leastForget, func(limit int) (bool, time.Duration, error) {
 		n, err := d.Forget(ctx, limit)
@@ -83,9 +82,9 @@ func Forget(ctx context.Context, d Driver, rest int) error {
 	})
 }
 
-// Pack packs all that ended at or below the floor of the log, in short transactions. After each
-// it tells what was done, and rests rest times as long as that took, within limits. It may be cut
-// short by ctx and begun again. Errors: those of Driver.Pack.
+// Pack packs all rows that ended at or below the floor of the log, in short transactions. After each it calls
+// packed, and pauses rest times as long as the transaction took, within limits. It may be cancelled and started
+// again. Errors: those of Driver.Pack.
 func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 	var from Cursor
 	return inPieces(ctx, d, rest, leastPack, func(limit int) (bool, time.Duration, error) {
@@ -107,9 +106,8 @@ const leastPack, leastForget = 100, 10
 // Driver.Pack may take for each row of its limit. It stops with the key that goes beyond.
 const PackedFor = 2 << 10
 
-// inPieces calls do until nothing is left, each time with as many rows as fit into the time that
-// writers may be kept waiting, and rests in between. do says for how long it kept them, where that is less
-// than it took.
+// inPieces calls do until nothing is left, each time with as many rows as fit into the time that writers may wait,
+// and pauses in between. do returns how long writers waited, if that is less than it took.
 func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int) (more bool, held time.Duration, err error)) error {
 	aim := trimTime
 	if d.ConcurrentTrim() {
@@ -134,8 +132,8 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 	}
 }
 
-// know remembers the floors that ask returns. One asks at a time: else an answer that has been
-// overtaken would put older floors in the place of newer ones.
+// know stores the floors that ask returns. One ask runs at a time, so that an outdated answer does not replace a
+// newer one.
 func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, error)) (Floors, error) {
 	select {
 	case s.asking <- struct{}{}:
@@ -151,7 +149,7 @@ func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, err
 	return f, err
 }
 
-// learnFloors keeps up with floors that other servers raise.
+// learnFloors follows floors that other servers raise.
 func (s *Store) learnFloors(ctx context.Context) {
 	for {
 		if _, err := s.know(ctx, s.driver.Floors); err != nil && ctx.Err() == nil {

@@ -11,7 +11,7 @@ import (
 // without the flag does not delete history that is still wanted.
 const LowerAfter = 24 * time.Hour
 
-// promiseEvery is how often the time that has passed since is stored.
+// promiseEvery is how often the elapsed time is stored.
 const promiseEvery = 10 * time.Minute
 
 // promise is the note "retention" of a database: for how long its history is kept, whichever server compacts.
@@ -76,8 +76,8 @@ func (k *keeper) retention(ctx context.Context) (Retention, error) {
 	return asked, k.note(ctx, promise{Kept: asked.String()}, now)
 }
 
-// inferred is what a database seems to have promised that has no note, such as one of an older version or one that
-// was restored: where it has packs, what they hold.
+// inferred is the retention of a database without a note, such as one of an older version or a restored one: if it
+// has packs, that of their rows.
 func (k *keeper) inferred(ctx context.Context, asked Retention) (Retention, error) {
 	floors, err := k.driver.Floors(ctx)
 	if err != nil || floors.Past == nil {
@@ -91,8 +91,8 @@ func (k *keeper) inferred(ctx context.Context, asked Retention) (Retention, erro
 	return asked.longest(Retention{Rest: age}), nil
 }
 
-// needed says whether there is history that was written under the longer of two retentions: also what is younger than
-// the lower one, which it would delete before its time.
+// needed reports whether there is history that was written under the longer of two retentions and that the lower
+// one would delete.
 func (k *keeper) needed(ctx context.Context, names []string) (bool, error) {
 	b, err := k.driver.Bounds(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (k *keeper) needed(ctx context.Context, names []string) (bool, error) {
 	return false, nil
 }
 
-// wait keeps to the longer of each two until the lower ones have waited for long enough.
+// wait keeps the longer of each two retentions until the lower one has waited for long enough.
 func (k *keeper) wait(ctx context.Context, asked, kept Retention, now time.Duration) (Retention, error) {
 	next := promise{Kept: k.promised.Kept, Lower: asked.String()}
 	if k.promised.Lower == next.Lower {
@@ -139,7 +139,8 @@ func (k *keeper) wait(ctx context.Context, asked, kept Retention, now time.Durat
 	return both, k.note(ctx, next, now)
 }
 
-// note stores a promise unless it is stored already. If another server stored one meanwhile, the next round reads that.
+// note stores a promise unless it is stored already. If another server stored one in between, the next round reads
+// that.
 func (k *keeper) note(ctx context.Context, p promise, now time.Duration) error {
 	b, err := json.Marshal(p)
 	if err != nil || string(b) == k.text {

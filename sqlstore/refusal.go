@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Kind says, as metrics and logs do, why a database did not do what it was asked.
+// Kind is the reason of a database's refusal in metrics and logs.
 type Kind string
 
 const (
@@ -30,8 +30,8 @@ const (
 // OpWrite is the operation of commits; others have the names of queries.
 const OpWrite = "write"
 
-// KindOf is the Kind of an error of a Driver; "" if it is none of the database's: an answer about a key or
-// a revision, a call that its caller has ended, a driver that is closed.
+// KindOf is the Kind of a Driver's error; "" if the database is not the cause: an answer about a key or a
+// revision, a cancelled call, a closed driver.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
@@ -71,7 +71,7 @@ func KindOf(err error) Kind {
 	return KindRejected
 }
 
-// lasts says that a refusal of this kind keeps the database from doing others of the operation.
+// lasts reports whether a refusal of this kind affects further calls of the operation.
 func (k Kind) lasts() bool { return k != "" && k != KindRejected }
 
 // Refusal is one operation that the database refuses.
@@ -81,8 +81,8 @@ type Refusal struct {
 	Err       error // in the database's words
 }
 
-// refusals are what the database refuses, by operation and kind, as of the last of each. The log says
-// when each begins and when it ends, at most once a minute.
+// refusals are the database's refusals by operation and kind, as of the last call of each. The log reports their
+// beginning and end, at most once a minute.
 type refusals struct {
 	elapsed  func() time.Duration
 	observer Observer
@@ -119,7 +119,7 @@ func newRefusals(cfg Config) *refusals {
 	return &refusals{elapsed: cfg.Elapsed, observer: cfg.Observer, log: cfg.Log, list: map[refusedBy]*refusal{}}
 }
 
-// tell remembers what became of an operation, and logs where that changes.
+// tell records the result of an operation, and logs a change.
 func (r *refusals) tell(operation string, err error) {
 	kind := KindOf(err)
 	if kind == "" {
@@ -149,7 +149,7 @@ func (r *refusals) tell(operation string, err error) {
 	}
 }
 
-// done takes note that the database does what it refused.
+// done records that the database accepts an operation again.
 func (r *refusals) done(operation string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +168,7 @@ func (r *refusals) end(by refusedBy, f *refusal, message string) {
 	}
 }
 
-// now are those that stand. What nobody tries any more is taken to be over after a while.
+// now are the present refusals. An operation that nobody calls any more is forgotten after a while.
 func (r *refusals) now() []Refusal {
 	if r.standing.Load() == 0 {
 		return nil
@@ -200,10 +200,10 @@ func (r *refusals) now() []Refusal {
 	return found
 }
 
-// upkeep are the operations that write for the store itself.
+// upkeep are the operations by which the store maintains itself.
 var upkeep = []string{"trim", "retain", "pack", "forget", "lead"}
 
-// writes says of an operation that it writes: for clients, or to keep the store in order.
+// writes reports whether an operation writes, for clients or for maintenance.
 func writes(operation string) bool {
 	return operation == OpWrite || slices.Contains(upkeep, operation)
 }
@@ -241,8 +241,7 @@ func ended(operation string) string {
 	return "the store answers reads again"
 }
 
-// Writable says why writes are refused, those of clients or those that keep the store in order; nil as
-// far as is known that they are not.
+// Writable is why writes are refused, of clients or for maintenance; nil as far as is known that they are not.
 func (s *Store) Writable() error {
 	if err := s.driver.Healthy(); err != nil {
 		s.refused.tell(OpWrite, err)
@@ -251,7 +250,7 @@ func (s *Store) Writable() error {
 	return s.refusal(writes)
 }
 
-// Readable says why reads are refused; nil as far as is known that they are not.
+// Readable is why reads are refused; nil as far as is known that they are not.
 func (s *Store) Readable() error {
 	return s.refusal(func(operation string) bool { return !writes(operation) })
 }

@@ -21,8 +21,8 @@ const (
 // relaxable are the resources whose commits may be relaxed, by the names that operators use.
 var relaxable = map[string]string{"events": "events", "leases": "leases.coordination.k8s.io"}
 
-// ParseRelaxed reads names such as "leases" and "events" and returns the resources that they mean.
-// The error says which name is none of those.
+// ParseRelaxed parses names such as "leases" and "events" and returns their resources. The error names an invalid
+// one.
 func ParseRelaxed(names []string) ([]string, error) {
 	var resources []string
 	for _, name := range names {
@@ -37,8 +37,8 @@ func ParseRelaxed(names []string) ([]string, error) {
 	return resources, nil
 }
 
-// Relaxed is what a driver knows of its commits that are acknowledged before they are
-// durable. A nil one relaxes nothing. Commits are told of in their order, by one caller at a time.
+// Relaxed tracks a driver's commits that are acknowledged before they are durable. A nil one relaxes nothing. One
+// caller at a time reports commits, in their order.
 type Relaxed struct {
 	of   map[string]bool
 	sync func() error
@@ -58,8 +58,8 @@ type RelaxedStats struct {
 	Unsynced time.Duration // age of the oldest such operation that is not known to be durable
 }
 
-// NewRelaxed makes one for resources ("leases.coordination.k8s.io"); sync makes durable what was
-// committed before it is called. Nil where there are no resources.
+// NewRelaxed makes one for resources ("leases.coordination.k8s.io"); sync makes all earlier commits durable. It is
+// nil if there are no resources.
 func NewRelaxed(resources []string, sync func() error) *Relaxed {
 	if len(resources) == 0 {
 		return nil
@@ -71,8 +71,8 @@ func NewRelaxed(resources []string, sync func() error) *Relaxed {
 	return r
 }
 
-// May says that a batch need not wait for the disk: it holds nothing else, and the disk
-// keeps up with what was acknowledged before.
+// May reports whether a batch need not wait for the disk: all of it may be relaxed, and the disk keeps up with
+// earlier commits.
 func (r *Relaxed) May(batch []Txn) bool {
 	if r == nil {
 		return false
@@ -99,7 +99,7 @@ func (r *Relaxed) age() time.Duration {
 	return 0
 }
 
-// Committed tells of a relaxed commit of ops operations, just before it is acknowledged.
+// Committed records a relaxed commit of ops operations, just before it is acknowledged.
 func (r *Relaxed) Committed(ops int) {
 	r.mu.Lock()
 	if r.oldest.IsZero() {
@@ -107,10 +107,10 @@ func (r *Relaxed) Committed(ops int) {
 	}
 	r.stats.Writes += int64(ops)
 	r.mu.Unlock()
-	r.rouse()
+	r.wakeUp()
 }
 
-// Durable tells of a commit that waited for the disk, and that all before it are there with it.
+// Durable records a commit that waited for the disk, which makes all commits before it durable.
 func (r *Relaxed) Durable() {
 	if r == nil {
 		return
@@ -120,7 +120,7 @@ func (r *Relaxed) Durable() {
 	r.mu.Unlock()
 }
 
-// Failed is why the last sync failed; nil if it did not.
+// Failed is the error of the last sync, or nil.
 func (r *Relaxed) Failed() error {
 	if r == nil {
 		return nil
@@ -130,7 +130,7 @@ func (r *Relaxed) Failed() error {
 	return r.failed
 }
 
-// Fail tells of a sync that failed, though it was not Run's.
+// Fail records a failed sync outside of Run.
 func (r *Relaxed) Fail(err error) {
 	if r == nil {
 		return
@@ -139,18 +139,18 @@ func (r *Relaxed) Fail(err error) {
 	r.failed = err
 	r.stats.Failures++
 	r.mu.Unlock()
-	r.rouse()
+	r.wakeUp()
 }
 
-// rouse has Run come.
-func (r *Relaxed) rouse() {
+// wakeUp wakes Run up.
+func (r *Relaxed) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Mended tells that everything is durable in another way after a sync failed.
+// Mended records that everything became durable in another way after a failed sync.
 func (r *Relaxed) Mended() {
 	if r == nil {
 		return
@@ -172,8 +172,7 @@ func (r *Relaxed) Stats() RelaxedStats {
 	return s
 }
 
-// Run syncs soon after relaxed commits until closing closes. What is left then is its owner's
-// to make durable.
+// Run syncs soon after relaxed commits until closing is closed. Its owner makes the rest durable.
 func (r *Relaxed) Run(closing <-chan struct{}) {
 	for {
 		select {
@@ -192,7 +191,7 @@ func (r *Relaxed) Run(closing <-chan struct{}) {
 	}
 }
 
-// flush syncs once; after a failure it comes again.
+// flush syncs once; after a failure it is called again.
 func (r *Relaxed) flush() {
 	r.mu.Lock()
 	if r.syncing.IsZero() {
@@ -216,5 +215,5 @@ func (r *Relaxed) flush() {
 	}
 	r.failed = err
 	r.stats.Failures++
-	r.rouse()
+	r.wakeUp()
 }

@@ -16,11 +16,11 @@ type Retention struct {
 	Of map[string]time.Duration
 }
 
-// ParseRetention reads "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest, which is 0 where
-// it is not given. Its error names the part that cannot be read.
+// ParseRetention parses "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest, 0 if it is missing. Its
+// error names the invalid part.
 func ParseRetention(text string) (r Retention, err error) {
 	if !strings.Contains(text, "=") {
-		r.Rest, err = parseAge(text)
+		r.Rest, err = ParseDuration(text)
 		return r, err
 	}
 	for part := range strings.SplitSeq(text, ",") {
@@ -28,7 +28,7 @@ func ParseRetention(text string) (r Retention, err error) {
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return r, fmt.Errorf("%q is not of the form RESOURCE=DURATION, such as events=1h", part)
 		}
-		d, err := parseAge(strings.TrimSpace(age))
+		d, err := ParseDuration(strings.TrimSpace(age))
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", name, err)
 		}
@@ -50,8 +50,8 @@ func ParseRetention(text string) (r Retention, err error) {
 	return r, nil
 }
 
-// parseAge reads a duration, which may also be given in days.
-func parseAge(text string) (time.Duration, error) {
+// ParseDuration parses a duration above 0, which may also be in days: 7d.
+func ParseDuration(text string) (time.Duration, error) {
 	const longest = 36500
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseFloat(days, 64); err == nil && n > 0 && n <= longest {
@@ -65,7 +65,7 @@ func parseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// For is how long the history of a resource is kept, or that of a plural in whatever group; of the rest for "".
+// For is how long the history of a resource is kept, or of a plural in any group; for "" that of the rest.
 func (r Retention) For(resource string) time.Duration {
 	if d, ok := r.Of[resource]; ok {
 		return d
@@ -87,7 +87,7 @@ func (r Retention) below(other Retention) (names []string) {
 	return names
 }
 
-// longest keeps each resource for as long as the longer of two.
+// longest keeps each resource for the longer of two retentions.
 func (r Retention) longest(other Retention) Retention {
 	both := Retention{Rest: max(r.Rest, other.Rest)}
 	for _, name := range r.names(other) {
@@ -101,7 +101,7 @@ func (r Retention) longest(other Retention) Retention {
 	return both
 }
 
-// names are those that either names, and "" for the rest.
+// names are the names in either retention, and "" for the rest.
 func (r Retention) names(other Retention) []string {
 	names := map[string]struct{}{"": {}}
 	for _, of := range []map[string]time.Duration{r.Of, other.Of} {
@@ -112,7 +112,7 @@ func (r Retention) names(other Retention) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// String is what ParseRetention reads.
+// String is the form that ParseRetention parses.
 func (r Retention) String() string {
 	if len(r.Of) == 0 {
 		return r.Rest.String()
@@ -124,10 +124,10 @@ func (r Retention) String() string {
 	return b.String() + "*=" + r.Rest.String()
 }
 
-// log is how far back the log is to reach: as long as window, but not longer than the rest is kept.
+// log is how far back the log reaches: for window, but not longer than the rest is kept.
 func (r Retention) log(window time.Duration) time.Duration { return min(window, r.Rest) }
 
-// packs says whether anything is kept for longer than the log is.
+// packs reports whether any history is kept for longer than the log.
 func (r Retention) packs(window time.Duration) bool {
 	log := r.log(window)
 	for _, d := range r.Of {

@@ -12,10 +12,10 @@ import (
 // A driver notices that, and goes on above every revision that any server may have shown, so that no
 // revision means two things. The Store then serves nothing from memory until the sink has been loaded anew.
 
-// ErrWentBack: the database went back to an older state, and memory has not been loaded anew yet.
+// ErrWentBack: the database went back to an older state, and memory has not been reloaded yet.
 var ErrWentBack = errors.New("the database has gone back to an older state")
 
-// Returns is what a driver noticed of databases that are not as they were.
+// Returns is what a driver noticed of databases that changed their identity or state.
 type Returns struct {
 	Count  int64     // how often the database was found to have gone back, or may have
 	Lost   int64     // revisions that were met and are not in the database, in all
@@ -26,7 +26,7 @@ type Returns struct {
 	Seen   time.Time // when that was
 }
 
-// Return is one time that a database went back.
+// Return describes one return of a database to an older state.
 type Return struct {
 	Reason string // what showed it
 	Shown  int64  // the newest revision that this process had met
@@ -34,11 +34,11 @@ type Return struct {
 	GoesOn int64  // the database goes on behind this one
 }
 
-// Lost is how many revisions this process met that the database does not have.
+// Lost is how many revisions this process has seen that the database lacks.
 func (r Return) Lost() int64 { return max(0, r.Shown-r.Found) }
 
-// LeftOut is how many revisions are left out where a database has gone back and nobody knows from where: those that
-// servers may have given since its newest write, and RelaxedReserve in any case.
+// LeftOut is how many revisions are skipped after a database went back by an unknown distance: those that servers
+// may have allocated since its newest write, and RelaxedReserve in any case.
 func LeftOut(sinceNewest time.Duration) int64 {
 	return RelaxedReserve + int64(min(max(sinceNewest, 0), longestReturn)/time.Second)*mostRevisions
 }
@@ -48,9 +48,9 @@ const (
 	longestReturn = 10 * 365 * 24 * time.Hour
 )
 
-// WentBack says that memory may show what the database does not have, as that has gone back: nothing may
-// be answered from it until it has been loaded anew.
+// WentBack reports whether memory may show revisions that the database lacks because it went back: nothing may be
+// answered from memory until it has been reloaded.
 func (s *Store) WentBack() bool { return s.driver.Returned() != s.loaded.Load() }
 
-// Returns tells what the driver noticed of a database that went back.
+// Returns describes how the database went back, as far as the driver noticed.
 func (s *Store) Returns() Returns { return s.driver.Returns() }

@@ -1,14 +1,14 @@
 package sqlstore
 
-// Schema is how a database's schema stands to what a binary knows. It is for drivers.
+// Schema compares a database's schema with the one that a binary knows. It is for drivers.
 type Schema struct {
 	Found, Known uint
 	Dirty        bool // a migration to Found was cut short
 }
 
-// Lacks says whether migrations have to be run before the database can be used.
-// compatible reads the oldest version whose binaries can live with a schema that is newer than
-// theirs. frozen forbids migrations. Errors: SchemaError, and those of compatible.
+// Lacks reports whether migrations have to run before the database can be used. compatible reads the oldest
+// version whose binaries can use a schema that is newer than theirs. frozen forbids migrations. Errors:
+// SchemaError, and those of compatible.
 func (s Schema) Lacks(compatible func() (int64, error), frozen bool) (bool, error) {
 	if s.Found > s.Known {
 		oldest, err := compatible()

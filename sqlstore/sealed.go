@@ -23,21 +23,21 @@ import (
 // server did not write; what fails slowly is not tried again for a while (slowKeys), so
 // that rows under a key that is away cost the others a bounded time.
 
-// opened is a value as it was before it was encrypted, or why that is not known.
+// opened is a decrypted value, or the reason why it is not known.
 type opened struct {
 	value []byte
 	err   error
 }
 
-// show puts the plain value of an operation into a row that has it as it is stored.
+// show replaces the stored value in a row by the plain value of its operation.
 func (w *write) show(i int, row *Row) {
 	if w.plain != nil {
 		row.Value, row.Unopened = w.plain[i].value, w.plain[i].err
 	}
 }
 
-// sealable says whether rows of a resource may be encrypted. The server's own rows hold
-// names alone, and are compared as they lie in the table.
+// sealable reports whether rows of a resource may be encrypted. The server's own rows contain only names, and are
+// compared as stored.
 func sealable(key *Key) bool { return !strings.HasPrefix(key.Resource, "~") }
 
 // seal encrypts the values of a write. Errors: SealError, and those of ctx.
@@ -74,7 +74,7 @@ func (s *Store) seal(ctx context.Context, w *write) error {
 	return nil
 }
 
-// sealOne is what an operation stores, and what the sink is shown of it.
+// sealOne returns the stored value of an operation, and the value for the sink.
 func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opened, err error) {
 	if op.AsStored {
 		plain.value, _, plain.err = s.open(ctx, op.Key, op.Value)
@@ -104,13 +104,12 @@ func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opene
 	return nil, plain, err
 }
 
-// same says that two values are the same memory, as they are where nothing was encrypted.
+// same reports whether two values are the same memory, as they are if nothing was encrypted.
 func same(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// Sealable says why a value of a key could not be encrypted now; nil: it could.
-// Errors: SealError, those of ctx.
+// Sealable is why a value of a key cannot be encrypted now, or nil. Errors: SealError, those of ctx.
 func (s *Store) Sealable(ctx context.Context, key Key) error {
 	if s.cfg.Sealer == nil || !sealable(&key) {
 		return nil
@@ -119,12 +118,11 @@ func (s *Store) Sealable(ctx context.Context, key Key) error {
 	return err
 }
 
-// Sealed says that values may be encrypted here.
+// Sealed reports whether values may be encrypted.
 func (s *Store) Sealed() bool { return s.cfg.Sealer != nil }
 
-// Stale says of a live row, whose value is to be written once more, that the bytes in the
-// table would be others: it was encrypted by another provider or key, or cannot be opened
-// any more. It reads the row, unless nothing of the resource is encrypted here.
+// Stale reports whether writing a live row's value again would store other bytes: it was encrypted by another
+// provider or key, or cannot be decrypted any more. It reads the row, unless nothing of the resource is encrypted.
 func (s *Store) Stale(ctx context.Context, key Key, revision int64) bool {
 	if s.cfg.Sealer == nil || !sealable(&key) || !s.cfg.Sealer.Covers(key.Resource) {
 		return false
@@ -137,8 +135,8 @@ func (s *Store) Stale(ctx context.Context, key Key, revision int64) bool {
 	return stale || err != nil
 }
 
-// Open gives the value of stored bytes of a key, as for a row that could not be opened
-// when it was read. Errors: UnsealError, those of ctx.
+// Open decrypts the stored bytes of a key, as of a row that could not be decrypted when it was read. Errors:
+// UnsealError, those of ctx.
 func (s *Store) Open(ctx context.Context, key Key, stored []byte) ([]byte, error) {
 	if s.cfg.Sealer == nil || !sealable(&key) {
 		return stored, nil
@@ -147,14 +145,14 @@ func (s *Store) Open(ctx context.Context, key Key, stored []byte) ([]byte, error
 	return plain, err
 }
 
-// open is Sealer.Open, but for keys that lately took long to fail.
+// open is Sealer.Open, except for keys that recently took long to fail.
 func (s *Store) open(ctx context.Context, key Key, stored []byte) (plain []byte, stale bool, err error) {
 	provider, name, _, sealed := SealedBy(stored)
 	if !sealed {
 		return s.cfg.Sealer.Open(ctx, key, stored)
 	}
 	began := s.cfg.Elapsed()
-	if cause := s.slow.lately(provider, name, began); cause != nil {
+	if cause := s.slow.recent(provider, name, began); cause != nil {
 		return nil, false, &UnsealError{Key: key, Provider: provider, KeyName: name, Err: cause}
 	}
 	if plain, stale, err = s.cfg.Sealer.Open(ctx, key, stored); err == nil {
@@ -193,12 +191,10 @@ func (s *Store) openRows(ctx context.Context, rows []Row) {
 	s.openAll(ctx, all, s.calls)
 }
 
-// atOnce is how many values are opened at once whose provider may ask a key server for each
-// of them.
+// atOnce is how many values are decrypted concurrently if each may cause a call of a key server.
 const atOnce = 16
 
-// openAll opens rows: one after another, but those that may cost a call each, which are
-// opened several at once. It waits for all.
+// openAll decrypts rows: one after another, and concurrently those that may cause a call each. It waits for all.
 func (s *Store) openAll(ctx context.Context, rows []*Row, places chan struct{}) {
 	var calls []*Row
 	for _, r := range rows {
@@ -220,9 +216,8 @@ func (s *Store) openAll(ctx context.Context, rows []*Row, places chan struct{}) 
 	workers.Wait()
 }
 
-// openInTurn is openRow with a place among those of all pages: who waits at the plugin
-// instead loses of the time that a call may take. The feed has places of its own, so that
-// those who read much do not make it late.
+// openInTurn is openRow with a place among those of all pages: waiting at the plugin instead would use up the time
+// of the call. The feed has places of its own, so that large reads do not delay it.
 func (s *Store) openInTurn(ctx context.Context, row *Row, places chan struct{}) {
 	select {
 	case places <- struct{}{}:
@@ -232,10 +227,10 @@ func (s *Store) openInTurn(ctx context.Context, row *Row, places chan struct{}) 
 	s.openRow(ctx, row)
 }
 
-// oneCallEach begins values whose data key is their own.
+// oneCallEach is the prefix of values that have a data key of their own.
 var oneCallEach = []byte(SealedPrefix + "kmsv1:")
 
-// openChanges opens what is not known to be open already.
+// openChanges decrypts changes that are not known to be plain.
 func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool, places chan struct{}) {
 	if s.cfg.Sealer == nil {
 		return
@@ -260,11 +255,11 @@ func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool, p
 	}
 }
 
-// feedOpens is how long the feed waits for keys of one page of changes. What was not opened
-// by then is shown as such, and tried again by others.
+// feedOpens is how long the feed waits for the keys of one page of changes. Values that are not decrypted by then
+// are shown as such, and others try again.
 const feedOpens = 3 * time.Second
 
-// openFed is openChanges for the feed, for which all servers' readers wait.
+// openFed is openChanges for the feed, which must not wait long.
 func (f *feed) openFed(ctx context.Context, changes []Change, own []bool) {
 	if f.cfg.Sealer == nil {
 		return
@@ -274,7 +269,7 @@ func (f *feed) openFed(ctx context.Context, changes []Change, own []bool) {
 	f.openChanges(ctx, changes, own, f.fed)
 }
 
-// opening opens rows before they are taken.
+// opening decrypts rows before it passes them to take.
 func (s *Store) opening(ctx context.Context, take func([]Row) error) func([]Row) error {
 	if s.cfg.Sealer == nil {
 		return take
@@ -285,7 +280,7 @@ func (s *Store) opening(ctx context.Context, take func([]Row) error) func([]Row)
 	}
 }
 
-// slowKeys are keys of key servers that took long to say no.
+// slowKeys are keys whose key server took long to fail.
 type slowKeys struct {
 	mu   sync.Mutex
 	last map[string]slowKey
@@ -302,8 +297,8 @@ const (
 	mostSlow    = 64
 )
 
-// lately is why a key cannot be used now, or nil.
-func (k *slowKeys) lately(provider, name string, now time.Duration) error {
+// recent is a recent error of a key, or nil.
+func (k *slowKeys) recent(provider, name string, now time.Duration) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s, ok := k.last[provider+":"+name]; ok && now < s.until {

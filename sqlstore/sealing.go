@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// Sealer turns values into what is stored and back. It is asked with the key of the row;
-// what is sealed for one key does not open for another. Its methods may be called by many
-// goroutines at once. They may have to ask a key management service, and then take as long
-// as that may take: who holds what others wait for does not call them.
+// Sealer encrypts and decrypts values. A value is bound to the key of its row. Its methods may be called by many
+// goroutines concurrently. They may call a key management service, and take as long as that does: do not call them
+// while others wait for a lock.
 type Sealer interface {
 	// Seal makes the bytes to store. They may be plain itself, where nothing is encrypted.
 	// Errors: SealError, and those of ctx.
@@ -31,18 +30,18 @@ type Sealer interface {
 // its key, each ended by a colon (SealedBy), and then bytes that are nobody's business here.
 const SealedPrefix = "rowlock:enc:1:"
 
-// maxSealedName bounds what SealedBy takes for a name: a value may have any bytes.
+// maxSealedName bounds the name in SealedBy: a value may have any bytes.
 const maxSealedName = 4096
 
-// SealHead begins a value that a provider seals with a key of a name. What is no plain
-// text in the name, and a colon, is written as in URLs.
+// SealHead begins a value that a provider encrypts with a key. Special characters of the name, and colons, are
+// escaped as in URLs.
 func SealHead(provider, keyName string) string {
 	return SealedPrefix + provider + ":" + escapeName(keyName) + ":"
 }
 
-// SealedBy says which provider sealed a value, with the key of which name (as SealHead
-// wrote it), and where the head ends. ok is false for a value that is not encrypted.
-// A value that begins as one and has no head is encrypted, by nobody.
+// SealedBy is the provider that encrypted a value, the name of its key (as SealHead wrote it), and the length of
+// the head. ok is false for a value that is not encrypted. A value that begins like an encrypted one and has no
+// head is encrypted by no provider.
 func SealedBy(stored []byte) (provider, keyName string, head int, ok bool) {
 	rest, ok := bytes.CutPrefix(stored, []byte(SealedPrefix))
 	if !ok {
@@ -69,7 +68,7 @@ func escapeName(name string) string {
 	return out.String()
 }
 
-// UnsealError: a stored value cannot be opened. It tells nothing of the value.
+// UnsealError: a stored value cannot be decrypted. It reveals nothing of the value.
 type UnsealError struct {
 	Key      Key
 	Provider string // that sealed it; "" if that is unknown
@@ -77,7 +76,7 @@ type UnsealError struct {
 	Err      error
 }
 
-// SealError: a value cannot be sealed. It tells nothing of the value.
+// SealError: a value cannot be encrypted. It reveals nothing of the value.
 type SealError struct {
 	Key      Key
 	Provider string
@@ -103,15 +102,14 @@ func sealedWith(provider, keyName string) string {
 	return fmt.Sprintf(" (%s, key %q)", provider, keyName)
 }
 
-// ErrSealed: a value is encrypted, and who should open it has no key at all.
+// ErrSealed: a value is encrypted, and there is no key.
 var ErrSealed = errors.New("the value is encrypted, and no provider is configured that opens it")
 
-// ErrKeyUnavailable: who has the key does not answer now. The same may succeed later, and
-// nothing is known to be wrong with the value.
+// ErrKeyUnavailable: the key server does not answer now. The same call may succeed later, and the value need not
+// be damaged.
 var ErrKeyUnavailable = errors.New("the key is not to be had at present")
 
-// Unsealed is the Sealer of who has no keys: values are stored as they are, and what was
-// encrypted by others is refused.
+// Unsealed is the Sealer without keys: it stores values in plain text, and refuses encrypted ones.
 type Unsealed struct{}
 
 // Seal implements Sealer.

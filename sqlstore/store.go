@@ -69,8 +69,7 @@ func setDefault[T int | time.Duration](v *T, d T) {
 	}
 }
 
-// Observer learns what a Store does. Its methods are called on hot paths and
-// must return at once.
+// Observer observes a Store. Its methods are called on hot paths and must return at once.
 type Observer interface {
 	// Committed: one Apply of txns Txns with ops Ops took d.
 	Committed(txns, ops int, d time.Duration, err error)
@@ -115,8 +114,8 @@ type Sink interface {
 	Apply(batch []Change)
 }
 
-// Reloader is a Sink that can be brought up to date without the log, when the feed
-// fell so far behind that the log does not reach back, or the database went back to an older state.
+// Reloader is a Sink that can be loaded from live rows if the log no longer reaches back, or the database went
+// back to an older state.
 type Reloader interface {
 	Sink
 	// Reload takes all live rows at a revision no older than the call in place of
@@ -125,7 +124,7 @@ type Reloader interface {
 	Reload(ctx context.Context, s *Store, afresh bool) (revision int64, err error)
 }
 
-// Store is the face that a server uses. It is safe for concurrent use.
+// Store is the interface of servers to the database. It is safe for concurrent use.
 type Store struct {
 	driver  Driver
 	cfg     Config
@@ -210,8 +209,7 @@ func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	return nil
 }
 
-// Now is the time by the clock that all servers of the database go by, as for what
-// Op.ExpiresAt is reckoned from.
+// Now is the time of the clock that all servers of the database share, to which Op.ExpiresAt refers.
 func (s *Store) Now() time.Time { return s.cfg.Clock() }
 
 // Applied is the newest revision that the sink has.
@@ -223,7 +221,7 @@ func (s *Store) Floor() int64 { return s.floor.Load() }
 // Lag is how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 
-// Behind is for how long the sink has lacked a revision that was known here.
+// Behind is how long the sink has lacked a revision that is known here.
 func (s *Store) Behind() time.Duration { return s.goal.missed(s.applied.Load()) }
 
 // goal is a revision that the feed was to reach, and since when.

@@ -2,14 +2,12 @@
 package backup
 
 import (
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/archive/follow"
 )
 
@@ -28,26 +26,9 @@ func (o *Flags) Config(prefix string) (c follow.Config, err error) {
 		flag, text string
 		to         *time.Duration
 	}{{"keep", o.keep, &c.Keep}, {"base-every", o.baseEvery, &c.BaseEvery}} {
-		if *v.to, err = parseDuration(v.text); err != nil {
+		if *v.to, err = sqlstore.ParseDuration(v.text); err != nil {
 			return c, fmt.Errorf("--%s%s %q: want a duration above 0, such as 36h or 7d", prefix, v.flag, v.text)
 		}
 	}
 	return c, nil
-}
-
-// parseDuration parses a duration, also one in days.
-func parseDuration(text string) (d time.Duration, err error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, e := strconv.ParseInt(days, 10, 32)
-		d, err = time.Duration(n)*24*time.Hour, e
-		if n > 36500 {
-			err = errors.New("too long")
-		}
-	} else {
-		d, err = time.ParseDuration(text)
-	}
-	if err == nil && d <= 0 {
-		err = errors.New("not above 0")
-	}
-	return d, err
 }
