@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// ErrDamaged: a file is not as it was written, or is none of this package, or has another key.
+// ErrDamaged means that a file is not as it was written, was not written by this package, or has another key.
 var ErrDamaged = errors.New("the file is damaged, or another one")
 
 // File is an open file. Block may be called by several goroutines at once.
@@ -60,17 +60,16 @@ func (f *File) begin() error {
 	return nil
 }
 
-// Name is that of the content.
+// Name identifies the content.
 func (f *File) Name() string { return f.name }
 
-// Size is the file's, in bytes.
+// Size is the size of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Close ends reading.
+// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// Unseal takes the key, and returns what was told with Finish. Errors: ErrDamaged, and those
-// of the system.
+// Unseal takes the key, and returns the argument of Finish. Errors: ErrDamaged, and those of the system.
 func (f *File) Unseal(key [32]byte) (about []byte, err error) {
 	if f.seal, err = sealer(key); err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func (f *File) Unseal(key [32]byte) (about []byte, err error) {
 	return f.locate(directory, int64(at))
 }
 
-// locate finds out where the blocks lie, which end at end.
+// locate finds the places of the blocks, which end at end.
 func (f *File) locate(directory []byte, end int64) (about []byte, err error) {
 	next := func() (v uint64) {
 		v, n := binary.Uvarint(directory)
@@ -121,11 +120,10 @@ func (f *File) locate(directory []byte, end int64) (about []byte, err error) {
 	return directory, nil
 }
 
-// Blocks is how many there are, once it is unsealed.
+// Blocks is the number of blocks, once the file is unsealed.
 func (f *File) Blocks() int { return len(f.places) }
 
-// Block reads a block into room, which grows as it needs to. Errors: ErrDamaged, and those of the
-// system.
+// Block reads a block into room, which it grows if necessary. Errors: ErrDamaged, and those of the system.
 func (f *File) Block(i int, room []byte) ([]byte, error) {
 	return f.open(uint64(i), f.places[i], room)
 }

@@ -1,10 +1,9 @@
-// Package blockfile keeps blocks of bytes in a file that can be read only with a key which lies
-// elsewhere, in any order and by several at once.
+// Package blockfile keeps encrypted blocks in a file, whose key is kept elsewhere. Goroutines may read blocks in any order and at
+// the same time.
 //
-// It promises: a file appears under its name whole, or not at all; each block comes back as it was
-// written, or not at all: one that was changed, cut off, moved, or that comes from another file, is an
-// error, as is everything with another key. Without the key the file says nothing but how long its
-// blocks are. It is for its owner alone (0600).
+// A file appears under its name whole or not at all. A block that was changed, cut off, moved, or taken from another file is an
+// error, as is everything with another key. Without the key a file shows only the sizes of its blocks. Only its owner can
+// access it (0600).
 package blockfile
 
 import (
@@ -21,8 +20,8 @@ import (
 	"path/filepath"
 )
 
-// A file is: magic and name; the blocks, each sealed with its number; the directory, sealed as
-// the last of them; where that begins, and its size.
+// A file has the magic and the name; the blocks, each sealed with its number; the directory, sealed as the last block; and the
+// offset and size of the directory.
 const (
 	magic    = "rowlock blocks 1\n"
 	nameSize = 32
@@ -31,16 +30,16 @@ const (
 	overhead = 16 // of each block
 )
 
-// Block numbers of what is no block.
+// Numbers for sealing that belong to no block.
 const directoryNumber = math.MaxUint64
 
-// MostBlock is how large a block may be, and MostDirectory a directory with what goes with it.
+// MostBlock bounds the size of a block, MostDirectory that of the directory with the argument of Finish.
 const (
 	MostBlock     = 64 << 20
 	MostDirectory = 256 << 20
 )
 
-// Writer makes a file. One goroutine uses it.
+// Writer writes a file. It is for one goroutine.
 type Writer struct {
 	path   string
 	file   *os.File
@@ -54,8 +53,8 @@ type Writer struct {
 	whole  bool
 }
 
-// Create begins a file that Commit puts in the place of path. A file that was begun before, and
-// not ended, goes. The first half of its name is that of the file whose place it takes.
+// Create begins a file that Commit renames to path. It removes a file that was begun before and not committed. The new file has
+// the first half of the name of the file that it replaces.
 func Create(path string) (*Writer, error) {
 	w := &Writer{path: path}
 	var name [nameSize / 2]byte
@@ -88,12 +87,12 @@ func Create(path string) (*Writer, error) {
 
 func (w *Writer) draft() string { return w.path + ".new" }
 
-// Name is that of the file's content, and Key what opens it. Each file has others, but for the first half of its
-// name, which all that take one another's place have.
+// Name identifies the content of the file, and Key unseals it. Each file has its own, but files that replace one another share
+// the first half of the name.
 func (w *Writer) Name() string  { return w.name }
 func (w *Writer) Key() [32]byte { return w.key }
 
-// Size is how many bytes were written.
+// Size is the number of bytes written.
 func (w *Writer) Size() int64 { return w.at }
 
 func sealer(key [32]byte) (cipher.AEAD, error) {
@@ -117,7 +116,7 @@ func (w *Writer) add(number uint64, b []byte) error {
 	return w.write(w.sealed)
 }
 
-// Add adds a block, which may be used again.
+// Add adds a block. It does not keep it.
 func (w *Writer) Add(block []byte) error {
 	if len(block) > MostBlock {
 		return fmt.Errorf("a block of %d bytes is larger than %d", len(block), MostBlock)
@@ -127,7 +126,7 @@ func (w *Writer) Add(block []byte) error {
 	return w.add(number, block)
 }
 
-// Finish adds what the reader is to know before it reads blocks, and brings everything to the disk.
+// Finish adds a text for Unseal to return, and makes the file durable.
 func (w *Writer) Finish(about []byte) error {
 	directory := binary.AppendUvarint(nil, uint64(len(w.sizes)))
 	for _, n := range w.sizes {
@@ -156,7 +155,7 @@ func (w *Writer) Finish(about []byte) error {
 	return nil
 }
 
-// Commit puts the file, which must be finished, under its name.
+// Commit renames the finished file to its path.
 func (w *Writer) Commit() error {
 	if !w.whole {
 		return errors.New("the file is not finished")
@@ -173,11 +172,11 @@ func (w *Writer) Commit() error {
 		return err
 	}
 	defer dir.Close()
-	_ = dir.Sync() // some systems cannot; then the former file may be there after a power loss
+	_ = dir.Sync() // where this is unsupported, the former file may be back after a power loss
 	return nil
 }
 
-// Discard gives up a file that was not committed; afterwards it does nothing.
+// Discard removes a file that was not committed.
 func (w *Writer) Discard() {
 	if w.file == nil {
 		return

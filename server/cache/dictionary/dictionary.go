@@ -1,9 +1,7 @@
-// Package dictionary packs small values that resemble each other, each for itself, against
-// what some of them have in common.
+// Package dictionary compresses small similar values, each by itself, against a dictionary of samples.
 //
-// It promises: what was packed comes back byte for byte (Pack sees to it that it does, before
-// it returns); unpacking needs no other value and costs about as much as copying; all
-// methods may be called at once.
+// A packed value unpacks to the same bytes: Pack verifies that before it returns. Unpacking needs no other value and costs about
+// as much as copying. All methods may be called at the same time.
 package dictionary
 
 import (
@@ -14,17 +12,16 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// Bounds of what a dictionary is made of, in bytes.
+// Bounds of the samples of a dictionary, in bytes.
 const (
 	most   = s2.MaxDictSize
 	sample = 8 << 10 // of one value
 )
 
-// Dictionary is what values have in common. It never changes.
+// Dictionary is a dictionary. It never changes.
 type Dictionary struct{ with *s2.Dict }
 
-// New makes a dictionary of samples, the most typical one last; nil if they are too short to
-// be worth it. The samples are copied.
+// New makes a dictionary of copies of the samples, the most typical one last. It returns nil if they are too short.
 func New(samples [][]byte) *Dictionary {
 	var text []byte
 	for _, s := range slices.Backward(samples) {
@@ -41,11 +38,11 @@ func New(samples [][]byte) *Dictionary {
 	return &Dictionary{with: s2.MakeDict(text, last[:min(len(last), 64)])}
 }
 
-// Room is the buffer that Pack needs for a value of so many bytes, or a shorter one.
+// Room is the size of the buffer that Pack needs for a value of up to size bytes.
 func Room(size int) int { return max(0, s2.MaxEncodedLen(size)) + size }
 
-// Pack returns the packed value in a part of room, or nil if packing does not pay: if less
-// than a quarter is saved. room has at least Room(len(value)) bytes.
+// Pack returns the packed value in room, or nil if packing saves less than a quarter. room must have at least Room(len(value))
+// bytes.
 func (d *Dictionary) Pack(room, value []byte) []byte {
 	if len(value) < 64 || len(room) < Room(len(value)) {
 		return nil
@@ -62,8 +59,7 @@ func (d *Dictionary) Pack(room, value []byte) []byte {
 	return packed
 }
 
-// Unpack appends the value to dst. The error is that of bytes which Pack did not make with
-// this dictionary.
+// Unpack appends the value to dst. It fails for bytes that Pack has not made with this dictionary.
 func (d *Dictionary) Unpack(dst, packed []byte) ([]byte, error) {
 	size, err := s2.DecodedLen(packed)
 	if err != nil {
@@ -77,10 +73,10 @@ func (d *Dictionary) Unpack(dst, packed []byte) ([]byte, error) {
 	return dst[:at+size], nil
 }
 
-// Bytes is what Parse makes the same dictionary of.
+// Bytes returns the dictionary in the form that Parse reads.
 func (d *Dictionary) Bytes() []byte { return d.with.Bytes() }
 
-// Parse makes a dictionary of what Bytes gave; nil if it did not.
+// Parse makes a dictionary of the result of Bytes. It returns nil if the bytes are invalid.
 func Parse(b []byte) *Dictionary {
 	with := s2.NewDict(b)
 	if with == nil {
@@ -89,5 +85,5 @@ func Parse(b []byte) *Dictionary {
 	return &Dictionary{with: with}
 }
 
-// Size is how many bytes a packed value says that it has.
+// Size is the size that a packed value claims to have.
 func Size(packed []byte) (int, error) { return s2.DecodedLen(packed) }

@@ -1,7 +1,7 @@
-// Package file reads and writes cache files: the objects of a server as its memory has them, for the next start. A file
-// is a blockfile. Each block has objects of one resource, in key order; its directory says what it takes to read them.
+// Package file reads and writes cache files: the objects of a server as they are in memory, for its next start. A file is a
+// blockfile. Each block has objects of one resource, in key order; the directory has what reading them needs.
 //
-// The package knows no items: package cache makes Objects of its items and items of Objects. A reader trusts nothing in a file
-// further than its checks go: damage is the end of the file, and never of the process. Whether a file is
-// of the database that a server uses is for the database to say (sqlstore.Attestor).
+// The package does not know items: package cache converts between its items and Objects. A reader checks everything that it
+// relies on: damage makes a file unusable, and never ends the process. The database attests that a file belongs to it
+// (sqlstore.Attestor).
 package file

@@ -9,17 +9,17 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// Directory is what a file says before its blocks, as JSON.
+// Directory describes the blocks of a file, as JSON.
 type Directory struct {
-	Maker     string // the program that wrote it; another one might have packed or judged objects otherwise
+	Maker     string // the program that wrote the file; another may pack or validate differently
 	Resources []Resource
 	Blocks    []Block
 }
 
-// Resource is a resource that a file has objects of.
+// Resource is a resource with objects in the file.
 type Resource struct {
 	Name         string
-	Fields       []string // labels of the selectable fields, whose values lie in the metadata
+	Fields       []string // labels of the selectable fields, whose values are in the metadata
 	Dictionaries [][]byte
 }
 
@@ -27,40 +27,40 @@ type Resource struct {
 type Block struct {
 	Resource        int
 	Objects         int
-	Namespace, Name string // of the first
+	Namespace, Name string // of the first object
 }
 
-// Object is an object as it lies in a file.
+// Object is an object of a file.
 type Object struct {
-	Namespace, Name   string // where it was read: the name is a view of the block
+	Namespace, Name   string // the name of an object that was read is a view of the block
 	Revision, Created int64
 	Head              int
-	Data              []byte // its line, or, where it is packed, its metadata and its packed line; where it was read: a view of the block
+	Data              []byte // its line or, if packed, its metadata and its packed line; a view of the block if it was read
 
-	With        *packing.Codec // what it is packed with; nil, and where it was read: see Packed
-	Packed      bool           // it was read, and is packed
-	Dictionary  int            // it was read: with which one of its resource
-	Size, Split int            // of a packed one: the bytes of its JSON, and where its metadata ends in Data
+	With        *packing.Codec // for writing: what it is packed with; nil: plain
+	Packed      bool           // when read: it is packed
+	Dictionary  int            // when read: number of its dictionary in Resource
+	Size, Split int            // if packed: the size of its JSON, and where its metadata ends in Data
 	Common      *packing.Common
 }
 
-// What an object in a block begins with.
+// Flags at the beginning of an object.
 const (
-	flagPacked        = 1 << iota // it lies packed, and not as a line
-	flagSameNamespace             // as the one before
+	flagPacked        = 1 << iota // packed, not plain
+	flagSameNamespace             // the same namespace as the object before
 )
 
 // blockSize is about how many bytes of objects a block has.
 const blockSize = 1 << 20
 
-// before is what an object may have in common with the one before it in a block.
+// before is the object before, to which an object in a block is relative.
 type before struct {
 	namespace string
 	any       bool // there is one
 	near      packing.Neighbors
 }
 
-// append appends an object, which is packed with a dictionary of its resource.
+// append appends an object; dictionary is the number of its dictionary, if packed.
 func (o *Object) append(dst []byte, dictionary int, before *before) []byte {
 	at := len(dst)
 	dst = append(dst, 0)
@@ -96,10 +96,10 @@ type Objects struct {
 // NewObjects begins with the first object of a block.
 func NewObjects(block []byte) Objects { return Objects{left: packing.NewCursor(block)} }
 
-// Left tells whether something is left of the block.
+// Left says whether the block has more bytes.
 func (r *Objects) Left() bool { return r.left.Left() > 0 }
 
-// ErrForm: an object has another form. It is an ErrDamaged.
+// ErrForm means that an object has an invalid form. It is an ErrDamaged.
 var ErrForm = fmt.Errorf("%w: an object in it has another form", blockfile.ErrDamaged)
 
 // Next reads an object. Errors: ErrForm.

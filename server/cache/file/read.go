@@ -10,18 +10,18 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ErrOtherMaker: a cache file was written by another program, which may be another version of this one.
+// ErrOtherMaker means that another program has written the file, or another version of this one.
 var ErrOtherMaker = errors.New("the cache file was written by another version of the program")
 
-// File is a cache file that is open, and that the database attests to.
+// File is an open cache file that the database has attested.
 type File struct {
 	Directory Directory
 	file      *blockfile.File
 }
 
 // Open opens the file at cfg.Path if the database attests to it.
-// One that has objects of what is to be left out now is removed, whoever wrote it: encryption may
-// have been turned on since, and what lies there would not be encrypted as is wanted.
+// It removes a file with objects of resources that must not be in a file any more: their encryption may have been configured
+// since.
 // Errors: ErrNotAttested, ErrOtherMaker, ErrLeftOut, blockfile.ErrDamaged, and those of the system.
 func Open(cfg *Config, known *sqlstore.CacheFiles) (_ *File, err error) {
 	file, err := blockfile.Open(cfg.Path)
@@ -60,16 +60,16 @@ func Open(cfg *Config, known *sqlstore.CacheFiles) (_ *File, err error) {
 	return p, nil
 }
 
-// ErrLeftOut: a cache file had objects that must not be in one any more, and was removed.
+// ErrLeftOut means that the file had objects that must not be in a file any more. It was removed.
 var ErrLeftOut = errors.New("the cache file had objects that are not to be in one any more, and is removed")
 
-// ErrNotAttested: the file is of another database, of another epoch, or of a later state of this one than it is in now.
+// ErrNotAttested means that the file is of another database, of another epoch, or of a later state of this one.
 var ErrNotAttested = errors.New("the database does not attest to the cache file")
 
-// Size is the file's, in bytes.
+// Size is the size of the file in bytes.
 func (p *File) Size() int64 { return p.file.Size() }
 
-// besides is about how many bytes an object takes beside its bytes in a file: itself, its body, its places in the trees.
+// besides is about how many bytes an object takes besides those in the file: its item, its body, its entries in trees.
 const besides = 320
 
 // Memory is about how many bytes the objects will take.
@@ -78,11 +78,11 @@ func (p *File) Memory() int64 {
 	for _, b := range p.Directory.Blocks {
 		objects += max(0, b.Objects)
 	}
-	return p.file.Size() + besides*min(int64(objects), p.file.Size()) // none is shorter than a byte
+	return p.file.Size() + besides*min(int64(objects), p.file.Size()) // each takes at least a byte of the file
 }
 
-// Close ends reading.
+// Close closes the file.
 func (p *File) Close() error { return p.file.Close() }
 
-// Block reads a block into room, which grows as it needs to.
+// Block reads a block into room, which it grows if necessary.
 func (p *File) Block(i int, room []byte) ([]byte, error) { return p.file.Block(i, room) }

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// Revisions is a set of revisions of which each can be taken once. Those of live objects mostly lie close together, so it
-// has a bit for each, in words of 64 that are found by a map: a fraction of what a sorted list takes, and of its misses.
+// Revisions is a set of revisions, each of which can be taken once. Revisions of live objects are mostly close together, so the
+// set has a map of words with a bit for each: a fraction of the memory and of the cache misses of a sorted list.
 type Revisions struct {
-	at    map[int64]int32 // where the word of 64 revisions lies, by the first of them
+	at    map[int64]int32 // index of the word of 64 revisions, by the first of them
 	words []uint64
 }
 
-// Add puts revisions into the set. One caller at a time, and none of Take meanwhile.
+// Add adds revisions. It may run neither twice nor with Take at the same time.
 func (r *Revisions) Add(some []int64) {
 	if r.at == nil {
 		r.at = map[int64]int32{}
@@ -28,7 +28,7 @@ func (r *Revisions) Add(some []int64) {
 	}
 }
 
-// Take takes a revision out of the set, and says whether it was there. Several may call it at once.
+// Take removes a revision, and says whether it was in the set. Goroutines may call it at the same time.
 func (r *Revisions) Take(revision int64) bool {
 	n, known := r.at[revision&^63]
 	if !known {
@@ -38,7 +38,7 @@ func (r *Revisions) Take(revision int64) bool {
 	return atomic.AndUint64(&r.words[n], ^bit)&bit != 0
 }
 
-// Left are those that nobody took, in order.
+// Left returns the revisions that were not taken, in order.
 func (r *Revisions) Left() (rest []int64) {
 	for first, n := range r.at {
 		for word, i := r.words[n], int64(0); word != 0; word, i = word>>1, i+1 {

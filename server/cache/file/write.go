@@ -10,23 +10,23 @@ import (
 	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
-// Config says where a file is, and what it is to be like.
+// Config has the place of a file, and how to write it.
 type Config struct {
 	Path  string
-	Maker string                     // names the program: another one does not read the file
+	Maker string                     // the program; another program does not read the file
 	Leave func(resource string) bool // resources that are left out
-	// Attest is told the file's name and key when all of it is on the disk, before it is under Path.
+	// Attest gets the file's name and key once the file is durable, before it is renamed to Path.
 	Attest func(ctx context.Context, name string, key [32]byte) error
-	Rate   int64 // most bytes a second; 0: as it goes
+	Rate   int64 // most bytes a second; 0: no bound
 }
 
-// Written is what came of a file.
+// Written describes a file that was written.
 type Written struct {
 	Objects int
 	Bytes   int64
 }
 
-// Writer writes a file: for each resource Begin, and then Add for each of its objects. It needs a block's memory.
+// Writer writes a file: call Begin for each resource, and then Add for each of its objects. It needs memory for a block.
 type Writer struct {
 	ctx       context.Context
 	cfg       *Config
@@ -41,7 +41,7 @@ type Writer struct {
 	dictionaries map[*packing.Codec]int
 }
 
-// Create begins a file, which Finish puts at its place. Discard is to be called in the end.
+// Create begins a file, which Finish renames to its path. The caller must call Discard in the end.
 func Create(ctx context.Context, cfg *Config) (*Writer, error) {
 	f, err := blockfile.Create(cfg.Path)
 	if err != nil {
@@ -50,10 +50,10 @@ func Create(ctx context.Context, cfg *Config) (*Writer, error) {
 	return &Writer{ctx: ctx, cfg: cfg, file: f, began: time.Now(), directory: Directory{Maker: cfg.Maker}}, nil
 }
 
-// Discard removes what was written, unless it is finished.
+// Discard removes the file, unless it is finished.
 func (w *Writer) Discard() { w.file.Discard() }
 
-// Begin begins with the objects of a resource; fields are the labels of its selectable fields.
+// Begin begins the objects of a resource; fields are the labels of its selectable fields.
 func (w *Writer) Begin(resource string, fields []string) error {
 	err := w.flush()
 	w.directory.Resources = append(w.directory.Resources, Resource{Name: resource, Fields: fields})
@@ -61,7 +61,7 @@ func (w *Writer) Begin(resource string, fields []string) error {
 	return err
 }
 
-// Add adds an object of the resource, behind those before it.
+// Add adds an object of the resource, in key order.
 func (w *Writer) Add(o *Object) error {
 	dictionary := 0
 	if o.With != nil {
@@ -104,7 +104,7 @@ func (w *Writer) flush() error {
 	return w.pause()
 }
 
-// pause keeps to the rate.
+// pause sleeps as long as the rate requires.
 func (w *Writer) pause() error {
 	if w.cfg.Rate <= 0 {
 		return w.ctx.Err()
@@ -119,7 +119,7 @@ func (w *Writer) pause() error {
 	return w.ctx.Err()
 }
 
-// Finish seals the file, has the database attest to it, and puts it at its place.
+// Finish seals the file, lets the database attest to it, and renames it to its path.
 func (w *Writer) Finish() (done Written, err error) {
 	if err = w.flush(); err != nil {
 		return done, err

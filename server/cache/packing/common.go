@@ -8,28 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Common is what a packed object mostly has in common with its neighbours in the order of keys:
-// its labels and its references to owners. nil is neither. A map of three labels takes 336 bytes
-// and more, and there are as many as nodes.
+// Common is the labels and owner references of a packed object, which neighbors in key order mostly share. nil means neither. A
+// map of three labels would take at least 336 bytes for each object.
 //
-// Labels are their keys and values in the order of the keys; owners are of each reference whether
-// it blocks, its version, kind, name and UID. Each string stands behind its length.
+// Labels holds keys and values in the order of keys; Owners holds for each reference whether it blocks, its API version, kind,
+// name and UID. Each string follows its length.
 type Common struct{ Labels, Owners string }
 
 var _ labels.Labels = (*Common)(nil)
 
-// mostNeighbors is how many others an object's labels and owners are compared with. As many Pods of one
-// owner may differ in one label.
+// mostNeighbors is the number of earlier objects that an object is compared with: so many Pods of one owner may differ in one
+// label.
 const mostNeighbors = 32
 
-// Neighbors are what the last objects had, so that equal ones share it. They are for a loop over
-// many objects, mostly in the order of keys, and hold nothing once that is over.
+// Neighbors are the labels and owners of the last objects of a loop over many objects, mostly in key order, so that equal ones
+// share memory.
 type Neighbors struct {
 	seen [mostNeighbors]*Common
 	next int
 }
 
-// See takes what a packed object has.
+// See adds the labels and owners of a packed object.
 func (n *Neighbors) See(c *Common) {
 	if c == nil || slices.Contains(n.seen[:], c) {
 		return
@@ -38,10 +37,10 @@ func (n *Neighbors) See(c *Common) {
 	n.next = (n.next + 1) % mostNeighbors
 }
 
-// find finds what is equal, or else the parts that are.
+// find returns an equal Common, or else equal parts.
 func (n *Neighbors) find(labels, owners string) (same *Common, parts Common) {
 	for i := range n.seen {
-		c := n.seen[(n.next+mostNeighbors-1-i)%mostNeighbors] // the last first
+		c := n.seen[(n.next+mostNeighbors-1-i)%mostNeighbors] // the latest first
 		if c == nil {
 			break
 		}
@@ -58,7 +57,7 @@ func (n *Neighbors) find(labels, owners string) (same *Common, parts Common) {
 	return nil, parts
 }
 
-// Common finds what is equal, or makes it of the parts that are. Nothing is a view of what it is given.
+// Common returns an equal Common, or makes one of equal parts. It keeps no view of its arguments.
 func (n *Neighbors) Common(labels, owners []byte) *Common {
 	if len(labels) == 0 && len(owners) == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (n *Neighbors) Common(labels, owners []byte) *Common {
 	return &made
 }
 
-// Shared is what is equal to c among what was seen, or else c with the parts that are.
+// Shared returns a Common equal to c that was seen before, or else c with equal parts replaced.
 func (n *Neighbors) Shared(c *Common) *Common {
 	if c == nil || slices.Contains(n.seen[:], c) {
 		return c
@@ -93,9 +92,9 @@ func (n *Neighbors) Shared(c *Common) *Common {
 	return c
 }
 
-// AppendLabels appends labels as common has them.
+// AppendLabels appends labels in the form of Common.Labels.
 func AppendLabels(dst []byte, set labels.Set) []byte {
-	var few [8]string // most objects have fewer, and there is one set for each that is loaded
+	var few [8]string // most objects have fewer, and a load calls this for each
 	keys := few[:0]
 	for key := range set {
 		keys = append(keys, key)
@@ -169,7 +168,7 @@ func (c *Common) Has(label string) bool { _, exists := c.Lookup(label); return e
 // Get implements labels.Labels.
 func (c *Common) Get(label string) string { value, _ := c.Lookup(label); return value }
 
-// Set is the labels as a map, which is the caller's; nil if there are none.
+// Set returns the labels as a new map; nil if there are none.
 func (c *Common) Set() (set labels.Set) {
 	c.Each(func(k, v string) bool {
 		if set == nil {
@@ -181,7 +180,7 @@ func (c *Common) Set() (set labels.Set) {
 	return set
 }
 
-// Text is what selectors of labels depend on: equal ones select the same.
+// Text identifies the labels: a label selector selects all or none of the objects with equal texts.
 func (c *Common) Text() string {
 	if c == nil {
 		return ""
@@ -189,16 +188,15 @@ func (c *Common) Text() string {
 	return c.Labels
 }
 
-// Owner is one of an object's references to owners. Its strings may be views of memory that
-// never changes.
+// Owner is one of an object's references to owners. Its strings may be views of memory that never changes.
 type Owner struct {
 	APIVersion, Kind, Name, UID string
 
 	Blocks bool   // the owner's deletion in the foreground waits for the object
-	JSON   []byte // as it stands in the object, where that was asked for
+	JSON   []byte // as in the object, if wanted
 }
 
-// AppendOwner appends a reference as Common has it.
+// AppendOwner appends a reference in the form of Common.Owners.
 func AppendOwner(dst []byte, o *Owner) []byte {
 	blocks := byte(0)
 	if o.Blocks {

@@ -1,5 +1,4 @@
-// Package packing has what it takes to keep many objects in little memory, and knows no objects: dictionaries that
-// are learned from samples (Learner), what objects have in common with their neighbors (Common, Neighbors), the bytes that may
-// stay as they are (Budget), and the pace of a round (Pace). Package cache packs its items with it, and package file
-// writes them as they lie packed.
+// Package packing compresses many similar objects, of which it knows only bytes: dictionaries made of samples (Learner), labels
+// and owners that neighbors share (Common, Neighbors), the bytes that may stay plain (Budget), and the pace of a round (Pace).
+// Package cache packs its items with it, and package file writes packed items to a file.
 package packing

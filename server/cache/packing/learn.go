@@ -6,10 +6,10 @@ import (
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 )
 
-// Codec packs the bytes of one form, of the objects of one storage.
+// Codec packs one form of the objects of one storage.
 type Codec struct{ *dictionary.Dictionary }
 
-// MustUnpack appends a packed form, which never comes from a file. Packing has seen each come back.
+// MustUnpack appends a packed form that comes from no file. Pack has verified that it can be unpacked.
 func (p *Codec) MustUnpack(dst, packed []byte) []byte {
 	dst, err := p.Unpack(dst, packed)
 	if err != nil {
@@ -18,14 +18,14 @@ func (p *Codec) MustUnpack(dst, packed []byte) []byte {
 	return dst
 }
 
-// Learner is how the bytes of one form are packed: by what dictionary, and how well.
+// Learner has the codec of one form, and measures how well it packs.
 type Learner struct {
 	With  *Codec
 	first yield // of the first objects
 	since yield // of those after them
 }
 
-// yield is what packing some objects gave.
+// yield is the sizes of some objects before and after packing.
 type yield struct{ objects, plain, packed int }
 
 func (y *yield) add(plain, packed int) {
@@ -36,14 +36,13 @@ func (y *yield) add(plain, packed int) {
 
 // Bounds of a dictionary.
 const (
-	Samples    = 16   // of how many objects one is made, at most
-	judged     = 1000 // by how many it is judged
-	SampleEach = 8    // of how many Protobuf forms that come by one is a sample
-	stale      = 1.5  // where they take so many times what the first took, another is made
+	Samples    = 16   // the most samples of a dictionary
+	judged     = 1000 // number of objects that are measured
+	SampleEach = 8    // one of so many Protobuf forms is a sample
+	stale      = 1.5  // a dictionary is replaced if later objects take so many times as much as the first
 )
 
-// Note takes down what packing an object gave. When the objects have come to look
-// different, the dictionary is forgotten.
+// Note measures the packing of an object. Once new objects pack much worse than the first, it drops the dictionary.
 func (l *Learner) Note(plain, packed int) {
 	if l.first.objects < judged {
 		l.first.add(plain, packed)
@@ -58,7 +57,7 @@ func (l *Learner) Note(plain, packed int) {
 	}
 }
 
-// Learn makes a dictionary if there is none. get gives the bytes of an object, or nil.
+// Learn makes a dictionary if there is none. get returns the bytes of an object, or nil.
 func (l *Learner) Learn(n int, get func(i int) []byte) *Codec {
 	if l.With != nil {
 		return l.With

@@ -2,9 +2,9 @@ package packing
 
 import "slices"
 
-// Record appends what a packed object has in common with those before it: a number of what was seen,
-// or 0 and the parts, each as a number of what has it, or 0 and its text. Who reads has seen the same, and
-// need not look for what is equal.
+// Record appends the labels and owners of a packed object relative to the objects before it: the number of an equal Common, or
+// 0 and both parts, each as the number of a Common that has it, or 0 and its text. A reader that has seen the same objects
+// needs no comparison.
 func (n *Neighbors) Record(dst []byte, c *Common) []byte {
 	at := 0
 	if c != nil {
@@ -35,7 +35,7 @@ func (n *Neighbors) recordPart(dst []byte, text string, of func(c *Common) strin
 	return AppendText(dst, text)
 }
 
-// Read reads what Record wrote; false if that is something else.
+// Read reads what Record wrote. It returns false if the bytes are invalid.
 func (n *Neighbors) Read(from *Cursor) (c *Common, ok bool) {
 	at := int(from.Byte())
 	if at > mostNeighbors {

@@ -13,21 +13,21 @@ func View(b []byte) string {
 	return unsafe.String(&b[0], len(b))
 }
 
-// AppendText appends a string behind its length.
+// AppendText appends the length of a string and the string.
 func AppendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// Cursor reads bytes that may be anything. What it cannot read is empty, and Bad is set.
+// Cursor reads untrusted bytes. If it cannot read a value it returns an empty one and sets Bad.
 type Cursor struct {
 	b   []byte
 	Bad bool
 }
 
-// NewCursor begins with the first of some bytes.
+// NewCursor begins at the first byte.
 func NewCursor(b []byte) Cursor { return Cursor{b: b} }
 
-// Left is how many bytes are left.
+// Left is the number of remaining bytes.
 func (c *Cursor) Left() int { return len(c.b) }
 
 // Byte reads one byte.
@@ -52,8 +52,8 @@ func (c *Cursor) Number() uint64 {
 	return v
 }
 
-// Bytes reads what AppendText wrote; it is a view. A length in more bytes than it needs is none: commonReader looks at so
-// many alone.
+// Bytes reads what AppendText wrote, and returns a view. A length in more bytes than necessary is invalid, because commonReader
+// reads at most as many.
 func (c *Cursor) Bytes() []byte {
 	before := len(c.b)
 	n := c.Number()
@@ -66,5 +66,5 @@ func (c *Cursor) Bytes() []byte {
 	return v
 }
 
-// Text is Bytes as a string; it is a view.
+// Text is Bytes as a string, which is a view.
 func (c *Cursor) Text() string { return View(c.Bytes()) }
