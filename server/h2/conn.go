@@ -177,12 +177,14 @@ func (c *conn) reportError(code http2.ErrCode) {
 func (c *conn) abort() {
 	c.closing.Store(true)
 	_ = c.socket.Conn.Close() // it may be closed already
+	c.server.poller.Wake(c.id)
 }
 
 // close is abort after a TLS close_notify, for a connection without streams.
 func (c *conn) close() {
 	c.closing.Store(true)
 	_ = c.tls.Close() // it may be closed already
+	c.server.poller.Wake(c.id)
 }
 
 // checkTimeouts is called at each tick.

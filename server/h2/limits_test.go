@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -244,7 +243,7 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// TestParks: a connection on which nothing happens gives up its reader, and serves on.
+// TestParks: a connection on which nothing happens has no goroutine, and is served when its client sends something.
 func TestParks(t *testing.T) {
 	streams := make(chan wire.Stream, 1)
 	s, addr := start(t, h2.Config{Clock: 10 * time.Millisecond, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -256,23 +255,10 @@ func TestParks(t *testing.T) {
 		stream, _ := wire.Detach(w)
 		streams <- stream
 	})})
-	parks := func(n int) {
-		t.Helper()
-		stacks := make([]byte, 1<<20)
-		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			text := string(stacks[:runtime.Stack(stacks, true)])
-			if strings.Count(text, "h2.(*conn).park(") == n && !strings.Contains(text, "h2.(*conn).serve(") {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("the connection is not parked: %s", text)
-			}
-		}
-	}
 	c := dial(t, addr)
 	c.ask(1, "GET", "/watch", true)
 	stream := <-streams
-	parks(1)
+	parked(t, s, 1, 0)
 	b := append(make([]byte, wire.Headroom), "said"...)
 	if _, err := stream.TryWrite(&b); err != nil {
 		t.Fatal(err)
@@ -280,14 +266,14 @@ func TestParks(t *testing.T) {
 	c.want("data", func(f http2.Frame) bool { d, ok := f.(*http2.DataFrame); return ok && string(d.Data()) == "said" })
 	c.ask(3, "GET", "/", true)
 	c.want("an answer", isEnd(3))
-	parks(1)
+	parked(t, s, 1, 0)
 	told := make(chan struct{})
 	stream.WhenEnded(t.Context(), func() { close(told) })
 	c.must(c.WriteRSTStream(1, http2.ErrCodeCancel))
 	<-told
 	stream.Close(true)
 	stream.Over()
-	parks(1)
+	parked(t, s, 1, 0)
 	c.conn.Close()
 	for end := time.Now().Add(patience); s.Conns() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

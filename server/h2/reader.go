@@ -103,7 +103,8 @@ func (c *conn) serve() {
 		err := c.awaitFrame()
 		if err == errPark {
 			c.releaseInput()
-			c.server.running.Go(c.park) // it replaces this goroutine
+			c.server.running.Add(1) // until Resume's goroutine ends
+			c.server.poller.Park(c.socket, c.id, c)
 			return
 		}
 		if err == nil {
@@ -116,14 +117,14 @@ func (c *conn) serve() {
 	}
 }
 
-// park waits, with a small stack, until the client sends something.
-func (c *conn) park() {
-	_ = c.socket.AwaitReadable() // the next read returns the same error
-	c.server.running.Go(func() {
+// Resume implements wire.Parked.
+func (c *conn) Resume() {
+	go func() {
+		defer c.server.running.Done()
 		defer c.recoverPanic()
 		c.acquireInput()
 		c.serve()
-	})
+	}()
 }
 
 // awaitFrame waits for the first byte of a frame.

@@ -15,8 +15,8 @@
 //	Server.Drain          drain.go     closes connections gracefully
 //
 // Reading. One goroutine reads a connection. It never waits for a handler, nor for the client to read
-// something. When the client has sent nothing for a second, that goroutine ends and its buffers go back to
-// a pool; a goroutine with a small stack waits until the socket is readable.
+// something. When the client has sent nothing for a second, the connection is parked: the goroutine ends, its
+// buffers go back to a pool, and one goroutine waits for all parked connections (wire.Poller).
 //
 // Writing. A handler, the reader, or the goroutine that delivers an event to many watches appends
 // whole frames to the connection's queue (conn.out), and sends the queue unless another goroutine is
@@ -28,9 +28,9 @@
 // no other lock. The locks of package tls and of wire.Queue are taken without conn.mu. Server.mu and
 // pool.mu are never held with another lock.
 //
-// Goroutines. Each connection has one reader, which waits for the connection's handlers and detached
+// Goroutines. Each connection that is not parked has one reader, which waits for the connection's handlers and detached
 // streams before it ends; one writer while its client is slow; and handlers, whose goroutines are reused
-// (pool). Each server has one ticker for timeouts. Close waits for all of them.
+// (pool). Each server has one ticker for timeouts, and one poller. Close waits for all of them.
 //
 // A watch is a stream without a handler: the handler detaches it (wire.Detach) and returns. Over ends it.
 package h2
@@ -64,6 +64,7 @@ type Server struct {
 	hs   *http.Server // what handlers find as http.ServerContextKey
 	pool pool
 
+	poller   *wire.Poller // of parked connections
 	lastDate atomic.Pointer[date]
 
 	mu       sync.Mutex
@@ -84,7 +85,7 @@ func New(cfg Config) *Server {
 	cfg.MaxHeader = cmp.Or(cfg.MaxHeader, http.DefaultMaxHeaderBytes)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 3*time.Minute)
 	cfg.Clock = cmp.Or(cfg.Clock, time.Second)
-	s := &Server{cfg: cfg, hs: &http.Server{}, conns: map[*conn]struct{}{}}
+	s := &Server{cfg: cfg, hs: &http.Server{}, poller: wire.NewPoller(), conns: map[*conn]struct{}{}}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.running.Go(func() { s.tick(ctx) })
@@ -162,5 +163,6 @@ func (s *Server) Close() {
 	s.each(func(c *conn) { c.abort() })
 	s.stop()
 	s.running.Wait()
+	s.poller.Close()
 	s.pool.close()
 }

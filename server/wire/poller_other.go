@@ -1,0 +1,12 @@
+//go:build !linux
+
+package wire
+
+import (
+	"errors"
+	"os"
+)
+
+func newEpoll() *os.File                       { return nil }
+func addEpoll(*os.File, uintptr, uint64) error { return errors.ErrUnsupported }
+func waitEpoll(*os.File, func(id uint64))      {}
