@@ -10,10 +10,12 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/authx/bootstrap"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
@@ -48,6 +50,32 @@ func (s *Signer) Run(ctx context.Context) error {
 		{Storage: "configmaps", Scope: cache.Scope{Namespace: metav1.NamespacePublic, Name: clusterInfo}, Changed: func(cache.Delivery) { l.Queue.Touch(all, 0) }},
 	}
 	return l.Run(ctx)
+}
+
+// signing are the tokens that sign, secrets by id, and when the first of them expires; 0: none does.
+func (s *Signer) signing() (tokens map[string]string, next time.Duration) {
+	tokens = map[string]string{}
+	s.Cache.Snapshot("secrets").Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
+		if !isToken(item) {
+			return true
+		}
+		token := tokenOf(item)
+		if token == nil || token.DeletionTimestamp != nil || string(token.Data[bootstrap.KeySigning]) != "true" {
+			return true
+		}
+		left, ends := bootstrap.Remaining(token.Data, s.Now())
+		if ends && left <= 0 {
+			return true
+		}
+		if ends && (next == 0 || left < next) {
+			next = left
+		}
+		if id, secret := string(token.Data[bootstrap.KeyID]), string(token.Data[bootstrap.KeySecret]); id != "" && secret != "" && token.Name == bootstrap.NamePrefix+id {
+			tokens[id] = secret
+		}
+		return true
+	})
+	return tokens, next
 }
 
 // sign brings the signatures in cluster-info in line with the tokens, secrets by id. Without the ConfigMap there is

@@ -3,7 +3,6 @@ package clusterinfo
 import (
 	"context"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,30 +50,4 @@ func tokenOf(item *cache.Item) *corev1.Secret {
 		return nil
 	}
 	return s
-}
-
-// signing are the tokens that sign, secrets by id, and when the first of them expires; 0: none does.
-func (s *Signer) signing() (tokens map[string]string, next time.Duration) {
-	tokens = map[string]string{}
-	s.Cache.Snapshot("secrets").Ascend(metav1.NamespaceSystem, "", "", func(item *cache.Item) bool {
-		if !isToken(item) {
-			return true
-		}
-		token := tokenOf(item)
-		if token == nil || token.DeletionTimestamp != nil || string(token.Data[bootstrap.KeySigning]) != "true" {
-			return true
-		}
-		left, ends := bootstrap.Remaining(token.Data, s.Now())
-		if ends && left <= 0 {
-			return true
-		}
-		if ends && (next == 0 || left < next) {
-			next = left
-		}
-		if id, secret := string(token.Data[bootstrap.KeyID]), string(token.Data[bootstrap.KeySecret]); id != "" && secret != "" && token.Name == bootstrap.NamePrefix+id {
-			tokens[id] = secret
-		}
-		return true
-	})
-	return tokens, next
 }

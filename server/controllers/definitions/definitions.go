@@ -4,34 +4,22 @@ package definitions
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/definitions"
 )
 
-const (
-	agent = "kube-apiserver" // field manager of what Controller writes
-	// Storage is where CustomResourceDefinitions are.
-	Storage         = "customresourcedefinitions.apiextensions.k8s.io"
-	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
-
-	// pollEvery is how often definitions that wait for their objects' end are looked at.
-	pollEvery = 500 * time.Millisecond
-)
+// pollEvery is how often definitions that wait for their objects' end are looked at.
+const pollEvery = 500 * time.Millisecond
 
 // Controller says of each CustomResourceDefinition whether its names are accepted and it is established, keeps the
 // APIServices of what they define, and removes the objects of those that are being deleted.
@@ -41,17 +29,14 @@ type Controller struct {
 	Own    func(group, plural string) bool
 	Reader *definitions.Reader // shared with others who follow definitions; nil: nobody else does
 
-	known map[string]*definition // by name
-}
-
-// definition is one that was decoded.
-type definition struct {
-	crd     *apiextensionsv1.CustomResourceDefinition // without schemas; not to be changed
-	created int64                                     // revision
+	known    map[string]*definition // by name
+	services services
+	write    writer
 }
 
 // Run works until ctx ends.
 func (d *Controller) Run(ctx context.Context) error {
+	d.services, d.write = services{d.Base}, writer{d.Base}
 	var tidying reconcile.Key // others are groups
 	l := &reconcile.Loop{Base: d.Base, Keys: []reconcile.Key{tidying}, Longest: time.Second, Failure: "cannot keep the definitions of a group"}
 	l.Begin = func(context.Context) error {
@@ -84,7 +69,11 @@ func (d *Controller) Run(ctx context.Context) error {
 	}}
 	l.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 		if key == tidying {
-			return r, d.tidy(ctx)
+			groups := map[string]bool{}
+			for _, one := range d.known {
+				groups[one.crd.Spec.Group] = true
+			}
+			return r, d.services.tidy(ctx, groups)
 		}
 		return d.reconcile(ctx, key.Name)
 	}
@@ -144,7 +133,7 @@ func (d *Controller) reconcile(ctx context.Context, group string) (r reconcile.R
 			failed = append(failed, fmt.Errorf("%s: %w", one.crd.Name, err))
 		}
 	}
-	return r, errors.Join(append(failed, d.services(ctx, group, list))...)
+	return r, errors.Join(append(failed, d.services.keep(ctx, group, list))...)
 }
 
 // shadows says that a definition asks for the name of a built-in resource, or was given
@@ -157,7 +146,7 @@ func (d *Controller) shadows(crd *apiextensionsv1.CustomResourceDefinition) bool
 func (d *Controller) settle(ctx context.Context, one *definition, list []*definition) error {
 	crd := one.crd.DeepCopy()
 	if crd.DeletionTimestamp != nil && len(crd.Finalizers) == 0 {
-		return d.remove(ctx, crd)
+		return d.write.remove(ctx, crd)
 	}
 	if d.shadows(crd) {
 		refuseNames(crd)
@@ -166,66 +155,7 @@ func (d *Controller) settle(ctx context.Context, one *definition, list []*defini
 	}
 	approve(crd)
 	if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		return d.end(ctx, one, crd)
+		return d.write.end(ctx, one, crd)
 	}
-	return d.write(ctx, one, crd)
-}
-
-// write stores the status of crd, a changed copy of one, if it differs.
-func (d *Controller) write(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) error {
-	if equality.Semantic.DeepEqual(one.crd.Status, crd.Status) {
-		return nil
-	}
-	change, err := statusChange(&one.crd.Status, &crd.Status)
-	if err != nil {
-		return err
-	}
-	// Nothing but what differs is sent, which takes the schemas along as they are, and nothing but
-	// metadata is read: schemas are large.
-	written := &metav1.PartialObjectMetadata{}
-	err = d.API.Call(ctx, agent, http.MethodPatch, definitionsPath+crd.Name+"/status", reconcile.MergePatch, map[string]any{
-		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
-		"status":   change,
-	}, written)
-	if err == nil {
-		crd.ObjectMeta = written.ObjectMeta
-		one.crd = crd // others of its group must know before it comes back
-	}
-	return reconcile.Current(err) // what it is now is on its way here
-}
-
-// statusChange is the merge patch between two states of a status.
-func statusChange(was, now *apiextensionsv1.CustomResourceDefinitionStatus) (map[string]any, error) {
-	var trees [2]map[string]any
-	for i, status := range []*apiextensionsv1.CustomResourceDefinitionStatus{was, now} {
-		text, err := json.Marshal(status)
-		if err == nil {
-			err = json.Unmarshal(text, &trees[i])
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return mergeBetween(trees[0], trees[1]), nil
-}
-
-// mergeBetween is what a merge patch has to say to make a tree another one.
-func mergeBetween(was, now map[string]any) map[string]any {
-	patch := map[string]any{}
-	for name := range was {
-		if _, still := now[name]; !still {
-			patch[name] = nil
-		}
-	}
-	for name, value := range now {
-		before, had := was[name]
-		inner, tree := value.(map[string]any)
-		if wasTree, both := before.(map[string]any); tree && both {
-			value = mergeBetween(wasTree, inner)
-		}
-		if !had || !reflect.DeepEqual(before, now[name]) {
-			patch[name] = value
-		}
-	}
-	return patch
+	return d.write.status(ctx, one, crd)
 }

@@ -17,14 +17,14 @@ import (
 
 // end removes the objects of a definition that is being deleted, and lets it go when
 // there are none. crd is a copy of one.
-func (d *Controller) end(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) error {
+func (d *writer) end(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) error {
 	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		terminating(crd, apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established")
 		return d.release(ctx, one, crd)
 	}
 	if old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating); old == nil || old.Reason == "InstanceDeletionPending" {
 		terminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-		if err := d.write(ctx, one, crd); err != nil {
+		if err := d.status(ctx, one, crd); err != nil {
 			return err
 		}
 		crd = one.crd.DeepCopy()
@@ -33,7 +33,7 @@ func (d *Controller) end(ctx context.Context, one *definition, crd *apiextension
 	switch {
 	case err != nil:
 		terminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err))
-		return errors.Join(err, d.write(ctx, one, crd))
+		return errors.Join(err, d.status(ctx, one, crd))
 	case left > 0:
 		return nil // it is looked at again
 	}
@@ -48,7 +48,7 @@ func terminating(crd *apiextensionsv1.CustomResourceDefinition, status apiextens
 }
 
 // empty deletes all objects of a definition, and says how many are there still.
-func (d *Controller) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (left int, err error) {
+func (d *writer) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (left int, err error) {
 	storage := crd.Status.AcceptedNames.Plural + "." + crd.Spec.Group
 	namespaces := map[string]bool{} // those with objects that nobody has deleted yet
 	d.Cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
@@ -80,8 +80,8 @@ func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 // release takes the finalizer from a definition.
-func (d *Controller) release(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) error {
-	if err := d.write(ctx, one, crd); err != nil {
+func (d *writer) release(ctx context.Context, one *definition, crd *apiextensionsv1.CustomResourceDefinition) error {
+	if err := d.status(ctx, one, crd); err != nil {
 		return err
 	}
 	next := one.crd.DeepCopy()
@@ -96,7 +96,7 @@ func (d *Controller) release(ctx context.Context, one *definition, crd *apiexten
 }
 
 // remove deletes a definition once more: one that was marked goes with its last finalizer only if it is asked to.
-func (d *Controller) remove(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+func (d *writer) remove(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	return reconcile.Current(d.API.Call(ctx, agent, http.MethodDelete, definitionsPath+crd.Name, reconcile.JSON, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &crd.UID},
 	}, nil))

@@ -11,6 +11,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// definition is one that was decoded.
+type definition struct {
+	crd     *apiextensionsv1.CustomResourceDefinition // without schemas; not to be changed
+	created int64                                     // revision
+}
+
 // names are those that are taken in a group.
 type names struct{ resources, kinds map[string]bool }
 

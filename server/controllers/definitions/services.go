@@ -23,8 +23,11 @@ const (
 	servicesPath    = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
-// services keeps the APIServices of what the definitions of a group serve.
-func (d *Controller) services(ctx context.Context, group string, list []*definition) error {
+// services are the APIServices of what definitions serve.
+type services struct{ reconcile.Base }
+
+// keep keeps those of the definitions of a group.
+func (d *services) keep(ctx context.Context, group string, list []*definition) error {
 	wanted := map[string]*apiregistrationv1.APIService{}
 	for _, one := range list {
 		for i := range one.crd.Spec.Versions {
@@ -47,7 +50,7 @@ func (d *Controller) services(ctx context.Context, group string, list []*definit
 
 // serve makes the APIService of a version, or makes it again what it was made as. One that
 // somebody took the label off is left alone.
-func (d *Controller) serve(ctx context.Context, wanted *apiregistrationv1.APIService) error {
+func (d *services) serve(ctx context.Context, wanted *apiregistrationv1.APIService) error {
 	item := d.Cache.Get(servicesStorage, "", wanted.Name)
 	if item == nil {
 		return note(d.API.Call(ctx, agent, http.MethodPost, servicesPath, reconcile.JSON, wanted, nil), wanted.Name)
@@ -64,16 +67,12 @@ func (d *Controller) serve(ctx context.Context, wanted *apiregistrationv1.APISer
 }
 
 // withdraw deletes the APIService of a version that is not served any more.
-func (d *Controller) withdraw(ctx context.Context, name string) error {
+func (d *services) withdraw(ctx context.Context, name string) error {
 	return note(d.API.Call(ctx, agent, http.MethodDelete, servicesPath+"/"+name, "", nil, nil), name)
 }
 
 // tidy removes the APIServices of groups that no definition has any more.
-func (d *Controller) tidy(ctx context.Context) error {
-	groups := map[string]bool{}
-	for _, one := range d.known {
-		groups[one.crd.Spec.Group] = true
-	}
+func (d *services) tidy(ctx context.Context, groups map[string]bool) error {
 	var failed []error
 	all := func(string) bool { return true }
 	for _, name := range d.kept(all, func(s *apiregistrationv1.APIService) bool { return !groups[s.Spec.Group] }) {
@@ -84,7 +83,7 @@ func (d *Controller) tidy(ctx context.Context) error {
 
 // kept names those of the APIServices of definitions that which says yes to. Only those are read
 // that are named for a group that is one of those asked for: there can be thousands.
-func (d *Controller) kept(of func(group string) bool, which func(*apiregistrationv1.APIService) bool) (out []string) {
+func (d *services) kept(of func(group string) bool, which func(*apiregistrationv1.APIService) bool) (out []string) {
 	d.Cache.Snapshot(servicesStorage).Ascend("", "", "", func(item *cache.Item) bool {
 		if _, group, _ := strings.Cut(item.Name, "."); !of(group) {
 			return true

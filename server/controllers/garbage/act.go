@@ -13,7 +13,7 @@ import (
 )
 
 // remove deletes an object, if it still is what was looked at.
-func (c *collection) remove(ctx context.Context, s *subject, how metav1.DeletionPropagation) error {
+func (c *state) remove(ctx context.Context, s *subject, how metav1.DeletionPropagation) error {
 	uid, revision := types.UID(s.UID), fmt.Sprint(s.item.Revision)
 	return c.call(ctx, s, http.MethodDelete, "application/json", &metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -22,7 +22,7 @@ func (c *collection) remove(ctx context.Context, s *subject, how metav1.Deletion
 }
 
 // release takes references away from an object.
-func (c *collection) release(ctx context.Context, s *subject, away func(i int) bool) error {
+func (c *state) release(ctx context.Context, s *subject, away func(i int) bool) error {
 	var kept []json.RawMessage
 	for i := range s.refs {
 		if !away(i) {
@@ -33,7 +33,7 @@ func (c *collection) release(ctx context.Context, s *subject, away func(i int) b
 }
 
 // unblock has an object block no owner's deletion any more.
-func (c *collection) unblock(ctx context.Context, s *subject) error {
+func (c *state) unblock(ctx context.Context, s *subject) error {
 	var list []json.RawMessage
 	for i := range s.refs {
 		var r map[string]any
@@ -53,7 +53,7 @@ func (c *collection) unblock(ctx context.Context, s *subject) error {
 }
 
 // unfinalize takes a finalizer away.
-func (c *collection) unfinalize(ctx context.Context, s *subject, finalizer string) error {
+func (c *state) unfinalize(ctx context.Context, s *subject, finalizer string) error {
 	var all []string
 	if err := json.Unmarshal(s.finalizers, &all); err != nil {
 		return err
@@ -73,14 +73,14 @@ func (c *collection) unfinalize(ctx context.Context, s *subject, finalizer strin
 
 // patch puts a list in the place of one in an object's metadata, if the object still is what
 // was looked at.
-func (c *collection) patch(ctx context.Context, s *subject, name string, list []json.RawMessage) error {
+func (c *state) patch(ctx context.Context, s *subject, name string, list []json.RawMessage) error {
 	return c.call(ctx, s, http.MethodPatch, string(types.MergePatchType), map[string]any{"metadata": map[string]any{
 		"uid": s.UID, "resourceVersion": fmt.Sprint(s.item.Revision), name: list,
 	}})
 }
 
 // call writes an object. What follows from the write follows at once.
-func (c *collection) call(ctx context.Context, s *subject, method, contentType string, body any) error {
+func (c *state) call(ctx context.Context, s *subject, method, contentType string, body any) error {
 	r := c.Catalogue.ByStorage(s.storage)
 	if r == nil {
 		return errUnknown

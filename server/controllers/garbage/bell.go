@@ -1,6 +1,19 @@
 package garbage
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/rowlock/rowlock/server/cache"
+)
+
+// source is a storage that is followed.
+type source struct {
+	kind    uint32 // its number in the graph
+	storage string
+	watcher *cache.Watcher
+	given   int64 // the revision up to which everything was taken
+	rung    bool  // guarded by the bell
+}
 
 // bell wakes the one who follows the cache. It has no goroutine, and ringing never waits.
 type bell struct {

@@ -32,14 +32,12 @@ const (
 	longestAsked = 1024
 )
 
-// errElsewhere: another server has to be asked.
-var errElsewhere = errors.New("the owner is at another server")
-
-// elsewhere is what other servers have said about owners.
+// elsewhere asks other servers about owners, and remembers what they said.
 type elsewhere struct {
+	*state
 	places chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
 	answers map[asked]answer
 	oldest  []asked // in the order in which they came
 	silent  map[schema.GroupVersion]silence
@@ -62,17 +60,17 @@ type silence struct {
 	rest  time.Duration
 }
 
-func newElsewhere() *elsewhere {
-	return &elsewhere{places: make(chan struct{}, asksAtOnce), answers: map[asked]answer{}, silent: map[schema.GroupVersion]silence{}}
+func newElsewhere(s *state) *elsewhere {
+	return &elsewhere{state: s, places: make(chan struct{}, asksAtOnce), answers: map[asked]answer{}, silent: map[schema.GroupVersion]silence{}}
 }
 
-// judgeElsewhere is judge for owners that are not in memory, of which another server may know.
-func (c *collection) judgeElsewhere(ctx context.Context, s *subject, r *cache.Owner) (owner, error) {
+// judge is that of state for owners that are not in memory, of which another server may know.
+func (e *elsewhere) judge(ctx context.Context, s *subject, r *cache.Owner) (owner, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
-	if err != nil || c.Elsewhere == nil {
+	if err != nil || e.Elsewhere == nil {
 		return solid, errUnknown
 	}
-	what, namespaced, ok := c.Elsewhere.OfKind(gv.WithKind(r.Kind))
+	what, namespaced, ok := e.Elsewhere.OfKind(gv.WithKind(r.Kind))
 	if !ok {
 		return solid, errUnknown
 	}
@@ -87,20 +85,20 @@ func (c *collection) judgeElsewhere(ctx context.Context, s *subject, r *cache.Ow
 			return solid, errUnreachable
 		}
 	}
-	if known, ok := c.away.remembered(q, c.Clock()); ok {
+	if known, ok := e.remembered(q, e.Clock()); ok {
 		return known, nil
 	}
-	if c.away.isSilent(gv, c.Clock()) {
+	if e.isSilent(gv, e.Clock()) {
 		return solid, errUnknown
 	}
 	select {
-	case c.away.places <- struct{}{}:
-		defer func() { <-c.away.places }()
+	case e.places <- struct{}{}:
+		defer func() { <-e.places }()
 	default:
 		return solid, errUnknown // it is looked at again
 	}
-	said, err := c.ask(ctx, q)
-	c.away.remember(q, said, err, c.Clock())
+	said, err := e.ask(ctx, q)
+	e.remember(q, said, err, e.Clock())
 	if err != nil {
 		return solid, errUnknown
 	}
@@ -108,13 +106,13 @@ func (c *collection) judgeElsewhere(ctx context.Context, s *subject, r *cache.Ow
 }
 
 // ask asks another server about an owner.
-func (c *collection) ask(ctx context.Context, q asked) (owner, error) {
+func (e *elsewhere) ask(ctx context.Context, q asked) (owner, error) {
 	path := "/apis/" + q.what.Group + "/" + q.what.Version
 	if q.namespace != "" {
 		path += "/namespaces/" + q.namespace
 	}
 	var there metav1.PartialObjectMetadata
-	err := c.API.Call(ctx, agent, http.MethodGet, path+"/"+url.PathEscape(q.what.Resource)+"/"+url.PathEscape(q.name), "", nil, &there)
+	err := e.API.Call(ctx, agent, http.MethodGet, path+"/"+url.PathEscape(q.what.Resource)+"/"+url.PathEscape(q.name), "", nil, &there)
 	switch {
 	case isAbsent(err, q.name):
 		return dangling, nil

@@ -9,35 +9,25 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/definitions"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
-	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// source is a storage that is followed.
-type source struct {
-	kind    uint32 // its number in the graph
-	storage string
-	watcher *cache.Watcher
-	given   int64 // the revision up to which everything was taken
-	rung    bool  // guarded by the bell
-}
-
-// sources are all storages that are followed. They belong to the goroutine of Run.
-type sources struct {
+// follower keeps the graph in step with the cache. It belongs to the goroutine of Run.
+type follower struct {
+	*state
+	fed        *fed
 	generation uint64 // of the catalogue that they are of
 	byStorage  map[string]*source
 	ended      []uint32  // numbers of storages that are not followed any more
 	defining   time.Time // until when the catalogue is looked at often
-	unpark     time.Time // when objects of which nothing could be said are looked at again; zero: there are none
-	rest       time.Duration
 	batch      []cache.Delivery
 	owners     []cache.Owner
 	refs       []graph.Ref
 }
 
 // ownersOf are an object's references, which are good until another's are asked for.
-func (s *sources) ownersOf(item *cache.Item) []cache.Owner {
-	s.owners = item.Owners(s.owners[:0])
-	return s.owners
+func (c *follower) ownersOf(item *cache.Item) []cache.Owner {
+	c.owners = item.Owners(c.owners[:0])
+	return c.owners
 }
 
 // How soon the catalogue is looked at after a change of a definition, for how long, and how
@@ -48,26 +38,20 @@ const (
 	lookEvery     = 5 * time.Second
 )
 
-func (s *sources) nextLook(now time.Time) time.Duration {
-	if now.Before(s.defining) {
+func (c *follower) nextLook(now time.Time) time.Duration {
+	if now.Before(c.defining) {
 		return definingEvery
 	}
 	return lookEvery
 }
 
-// collectable says whether objects of a resource can be garbage.
-func collectable(r *kinds.Resource) bool {
-	return r.Storage != nil && !r.Storage.ForbidFinalizeOrphans &&
-		slices.Contains(r.Verbs, "delete") && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")
-}
-
 // follow brings the sources in step with the catalogue.
-func (c *collection) follow(ctx context.Context) {
+func (c *follower) follow(ctx context.Context) {
 	all, generation := c.Catalogue.Snapshot()
-	if generation == c.sources.generation {
+	if generation == c.generation {
 		return
 	}
-	c.sources.generation, c.sources.defining = generation, time.Time{}
+	c.generation, c.defining = generation, time.Time{}
 	wanted := map[string]bool{}
 	var fresh []*source
 	for _, r := range all {
@@ -78,64 +62,64 @@ func (c *collection) follow(ctx context.Context) {
 		c.mu.Lock()
 		kind := c.kinds.numberOf(r)
 		c.mu.Unlock()
-		if c.sources.byStorage[r.Storage.Key] == nil {
+		if c.byStorage[r.Storage.Key] == nil {
 			s := &source{storage: r.Storage.Key, kind: kind}
-			c.sources.byStorage[s.storage] = s
+			c.byStorage[s.storage] = s
 			fresh = append(fresh, s)
 		}
 	}
-	for storage, s := range c.sources.byStorage {
+	for storage, s := range c.byStorage {
 		if !wanted[storage] {
 			c.end(s)
 		}
 	}
 	c.load(ctx, fresh)
 	c.forgetEnded()
-	if !c.sources.unpark.IsZero() { // what nobody knew may be known now
-		c.sources.unpark, c.sources.rest = c.Clock(), 0
+	if !c.parking.at.IsZero() { // what nobody knew may be known now
+		c.parking.at, c.parking.rest = c.Clock(), 0
 	}
 }
 
 // end follows a storage no more. Its objects are gone, or are there and not served: for a
 // while, or because nobody can read their definition.
-func (c *collection) end(s *source) {
+func (c *follower) end(s *source) {
 	s.watcher.Stop()
-	delete(c.sources.byStorage, s.storage)
+	delete(c.byStorage, s.storage)
 	c.mu.Lock()
 	c.graph.Begin(s.kind)
 	c.mu.Unlock()
 	c.lose(s)
-	c.sources.ended = append(c.sources.ended, s.kind)
+	c.ended = append(c.ended, s.kind)
 }
 
 // forgetEnded gives back the numbers of storages that are followed no more, once no dependent
 // names one of their objects. Objects that were still there may be gone meanwhile.
-func (c *collection) forgetEnded() {
-	for _, kind := range c.sources.ended {
+func (c *follower) forgetEnded() {
+	for _, kind := range c.ended {
 		c.mu.Lock()
 		name := c.kinds.names[kind]
 		c.mu.Unlock()
-		if name != nil && c.sources.byStorage[name.storage] == nil {
+		if name != nil && c.byStorage[name.storage] == nil {
 			c.lose(&source{storage: name.storage, kind: kind})
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sources.ended = slices.DeleteFunc(c.sources.ended, func(kind uint32) bool {
+	c.ended = slices.DeleteFunc(c.ended, func(kind uint32) bool {
 		name := c.kinds.names[kind]
-		return name == nil || c.sources.byStorage[name.storage] != nil || c.kinds.forget(kind, c.graph)
+		return name == nil || c.byStorage[name.storage] != nil || c.kinds.forget(kind, c.graph)
 	})
 }
 
-func (c *collection) stop() {
-	for _, s := range c.sources.byStorage {
+func (c *follower) stop() {
+	for _, s := range c.byStorage {
 		s.watcher.Stop()
 	}
 }
 
 // load watches storages from now on, takes what is there, and looks at what is new of it once
 // all is known.
-func (c *collection) load(ctx context.Context, list []*source) {
+func (c *follower) load(ctx context.Context, list []*source) {
 	snapshots := make([]*cache.Snapshot, len(list))
 	newest := int64(0)
 	for i, s := range list {
@@ -167,7 +151,7 @@ func (c *collection) load(ctx context.Context, list []*source) {
 
 // lose takes what is not there any more of a storage. What memory has is there, whatever else
 // became of it.
-func (c *collection) lose(s *source) {
+func (c *follower) lose(s *source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range c.graph.Lost(s.kind) {
@@ -178,17 +162,17 @@ func (c *collection) lose(s *source) {
 }
 
 // feed takes the changes of sources.
-func (c *collection) feed(ctx context.Context, rung []*source) {
+func (c *follower) feed(ctx context.Context, rung []*source) {
 	for _, s := range rung {
-		if s.watcher != nil && c.sources.byStorage[s.storage] == s {
+		if s.watcher != nil && c.byStorage[s.storage] == s {
 			c.take(ctx, s)
 		}
 	}
 }
 
 // take takes what waits of the changes of a source.
-func (c *collection) take(ctx context.Context, s *source) {
-	batch, given, err := s.watcher.Take(ctx, c.sources.batch)
+func (c *follower) take(ctx context.Context, s *source) {
+	batch, given, err := s.watcher.Take(ctx, c.batch)
 	if err != nil {
 		if ctx.Err() != nil {
 			return
@@ -197,16 +181,16 @@ func (c *collection) take(ctx context.Context, s *source) {
 		if r := c.Catalogue.ByStorage(s.storage); r == nil || !collectable(r) {
 			s.given = c.Cache.Revision()
 			c.end(s)
-			c.sources.generation = 0 // it may be served again by now
+			c.generation = 0 // it may be served again by now
 			return
 		}
 		s.watcher.Stop()
 		c.load(ctx, []*source{s})
 		return
 	}
-	c.sources.batch = batch
+	c.batch = batch
 	if s.storage == definitions.Storage && len(batch) > 0 {
-		c.sources.defining = c.Clock().Add(definingLasts)
+		c.defining = c.Clock().Add(definingLasts)
 	}
 	var changed []*cache.Item
 	newest := int64(0)
@@ -229,15 +213,15 @@ func (c *collection) take(ctx context.Context, s *source) {
 
 // set takes an object as it is now, and says whether it refers to owners, otherwise than
 // before.
-func (c *collection) set(s *source, item *cache.Item) bool {
+func (c *follower) set(s *source, item *cache.Item) bool {
 	if item.Corrupt != nil {
 		return false // it may be read later; until then it is as it was
 	}
-	info, refs := item.OwnerInfo(), c.sources.refs[:0]
-	for _, o := range c.sources.ownersOf(item) {
+	info, refs := item.OwnerInfo(), c.refs[:0]
+	for _, o := range c.ownersOf(item) {
 		refs = append(refs, graph.Ref{Owner: graph.IDOf(o.UID), Blocks: o.Blocks})
 	}
-	c.sources.refs = refs
+	c.refs = refs
 	o := graph.Object{ID: graph.IDOf(info.UID), Place: placeOf(s.kind, item), State: stateOf(info), Refs: refs}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +233,7 @@ func placeOf(kind uint32, item *cache.Item) graph.Place {
 }
 
 // gone takes that an object is gone.
-func (c *collection) gone(s *source, d cache.Delivery) {
+func (c *follower) gone(s *source, d cache.Delivery) {
 	item := d.Item()
 	if item.Corrupt != nil && d.Event.Prev != nil {
 		item = d.Event.Prev
@@ -265,10 +249,85 @@ func (c *collection) gone(s *source, d cache.Delivery) {
 
 // queueFor has objects looked at: at once where what happened follows from what the collector
 // did itself, and else when it has settled.
-func (c *collection) queueFor(own bool) func(graph.Look) {
+func (c *follower) queueFor(own bool) func(graph.Look) {
 	after := c.Settle
 	if own {
 		after = 0
 	}
 	return func(what graph.Look) { c.queue.Plan(what, after) }
+}
+
+// catchUp takes changes of all sources until the graph knows what somebody waits for.
+func (c *follower) catchUp(ctx context.Context) {
+	c.fed.mu.Lock()
+	waiting := c.fed.waiting
+	c.fed.waiting = nil
+	c.fed.mu.Unlock()
+	if len(waiting) == 0 {
+		return
+	}
+	newest := int64(0)
+	for _, w := range waiting {
+		newest = max(newest, w.revision)
+	}
+	if newest > c.fed.upTo.Load() {
+		if c.Cache.WaitFor(ctx, newest) != nil {
+			return
+		}
+		c.follow(ctx) // a kind may be served that nobody has heard of yet
+		for _, s := range c.byStorage {
+			for s.given < newest && ctx.Err() == nil {
+				c.take(ctx, s)
+			}
+		}
+		c.fed.upTo.Store(newest)
+	}
+	for _, w := range waiting {
+		close(w.done)
+	}
+}
+
+// screen looks at objects that refer to owners otherwise than before, once memory has
+// everything up to a revision, and queues those that may have to go or change.
+func (c *follower) screen(ctx context.Context, newest int64, items []*cache.Item) {
+	if len(items) == 0 || c.Cache.WaitFor(ctx, newest) != nil {
+		return
+	}
+	var known solidOwner
+	for _, item := range items {
+		for _, r := range c.ownersOf(item) {
+			if known.is(item, &r) {
+				continue
+			}
+			if o, err := c.judge(item, &r); o != solid || err != nil {
+				c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
+				break
+			}
+			known = solidOwner{item.Namespace, r}
+		}
+	}
+}
+
+// solidOwner is the last owner that was found to be there: objects that follow each other mostly
+// have the same.
+type solidOwner struct {
+	namespace string
+	owner     cache.Owner
+}
+
+func (s *solidOwner) is(item *cache.Item, r *cache.Owner) bool {
+	o := &s.owner
+	return s.namespace == item.Namespace && o.UID != "" && o.UID == r.UID && o.Name == r.Name && o.Kind == r.Kind && o.APIVersion == r.APIVersion
+}
+
+// idle is how long there is nothing to do unless somebody rings, if a key is due after next; 0: none is.
+func (c *follower) idle(next time.Duration) time.Duration {
+	idle := c.nextLook(c.Clock())
+	if next > 0 {
+		idle = min(idle, next)
+	}
+	if at := c.parking.at; !at.IsZero() {
+		idle = min(idle, at.Sub(c.Clock()))
+	}
+	return max(idle, 0)
 }

@@ -21,11 +21,12 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// memory is a collection and the cache that it follows.
+// memory follows a cache, and looks at objects in it.
 type memory struct {
-	*collection
-	last int64
-	rows map[string]sqlstore.Row
+	*follower
+	looker *looker
+	last   int64
+	rows   map[string]sqlstore.Row
 }
 
 func newMemory(with func(*Collector)) *memory {
@@ -34,10 +35,12 @@ func newMemory(with func(*Collector)) *memory {
 	if with != nil {
 		with(c)
 	}
-	r := &collection{Collector: c, bell: newBell(), graph: graph.New(), away: newElsewhere()}
-	r.queue = r.newQueue()
-	r.sources.byStorage = map[string]*source{}
-	return &memory{collection: r, rows: map[string]sqlstore.Row{}}
+	s := newState(c)
+	known := &fed{signal: s.bell.signal}
+	return &memory{
+		follower: &follower{state: s, fed: known, byStorage: map[string]*source{}},
+		looker:   &looker{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}, rows: map[string]sqlstore.Row{},
+	}
 }
 
 // config writes a ConfigMap; "" has one that nobody can read.
@@ -106,13 +109,13 @@ func TestWhatIsRememberedOfOthers(t *testing.T) {
 		{APIVersion: text, Kind: "Toy", Name: text[:4], UID: text[:3]},
 		{APIVersion: text, Kind: "Toy", Name: strings.Repeat("x", longestAsked), UID: "x"},
 	}}}
-	if v := m.judgeAll(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
+	if v := m.looker.judgeAll(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}
-	if len(m.away.answers) != 1 {
-		t.Errorf("%d are remembered", len(m.away.answers))
+	if len(m.looker.away.answers) != 1 {
+		t.Errorf("%d are remembered", len(m.looker.away.answers))
 	}
-	for q := range m.away.answers {
+	for q := range m.looker.away.answers {
 		for _, part := range []string{q.name, q.uid, q.what.Group} {
 			if at := uintptr(unsafe.Pointer(unsafe.StringData(part))) - uintptr(unsafe.Pointer(unsafe.StringData(text))); at < uintptr(len(text)) {
 				t.Errorf("%q is part of the text of the object", part)
@@ -129,7 +132,7 @@ func TestOwnerInfodsThatAreHereToo(t *testing.T) {
 	m.follow(t.Context())
 	item := m.Cache.Get("configmaps", "n", "dependent")
 	s := &subject{item: item, metadata: read(item)}
-	if v := m.judgeAll(t.Context(), s); !errors.Is(v.refused, errUnknown) {
+	if v := m.looker.judgeAll(t.Context(), s); !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)
 	}
 }

@@ -18,63 +18,11 @@ package garbage
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
-	"unique"
 
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
-	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/ratelog"
 )
-
-// agent is the name under which the collector writes, and component that in its events, as stock
-// ones are.
-const (
-	agent     = reconcile.ManagerAgent + "generic-garbage-collector"
-	component = "garbage-collector-controller"
-)
-
-// Workers is how many objects are worked on at once unless somebody says otherwise.
-const Workers = 20
-
-// Collector is the garbage collector. Its Meter is that of the objects that are looked at.
-type Collector struct {
-	reconcile.Base
-	Catalogue *kinds.Catalogue
-	Elsewhere reconcile.Elsewhere // nil: there are no other servers
-
-	// Workers is how many objects are worked on at once. 0: Workers.
-	Workers int
-	// Orphans and Changes are the meters of objects whose dependents are to stay, and of the changes that come in; each may be
-	// nil.
-	Orphans, Changes *reconcile.Meter
-}
-
-// The backoff of an object that could not be dealt with, at first and at most.
-const (
-	firstBackoff   = 10 * time.Millisecond
-	longestBackoff = 5 * time.Minute
-)
-
-// collection is one run of a Collector.
-type collection struct {
-	*Collector
-	bell    *bell
-	queue   *reconcile.Queue[graph.Look, unique.Handle[string]]
-	sources sources
-	fed     fed
-	running sync.WaitGroup // workers
-	failed  ratelog.Line
-	away    *elsewhere
-
-	events, looks allowance   // of misplaced
-	parked        atomic.Bool // some object is, since it was looked last
-
-	mu    sync.Mutex // guards graph and kinds
-	graph *graph.Graph
-	kinds kindNumbers
-}
 
 // Run works until ctx ends.
 func (c *Collector) Run(ctx context.Context) error {
@@ -84,61 +32,37 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	r := &collection{Collector: c, bell: newBell(), graph: graph.New(), away: newElsewhere(), failed: ratelog.Line{Clock: c.Clock}}
-	r.events, r.looks = allowance{most: eventsAtFirst, perSecond: eventsPerSecond}, allowance{most: looksAtFirst, perSecond: looksPerSecond}
-	r.queue = r.newQueue()
-	r.sources.byStorage = map[string]*source{}
+	s := newState(c)
+	known := &fed{signal: s.bell.signal}
+	follower := &follower{state: s, fed: known, byStorage: map[string]*source{}}
+	looker := &looker{state: s, fed: known, away: newElsewhere(s), misplaced: newMisplaced(s)}
+	var workers sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
-	defer r.running.Wait()
+	defer workers.Wait()
 	defer cancel()
-	defer r.stop()
-	r.run(ctx)
-	return ctx.Err()
-}
-
-// newQueue makes the queue of objects to look at, of which namespaces take turns.
-func (c *collection) newQueue() *reconcile.Queue[graph.Look, unique.Handle[string]] {
-	return &reconcile.Queue[graph.Look, unique.Handle[string]]{
-		Clock: c.Clock, Turn: func(what graph.Look) unique.Handle[string] { return what.Namespace }, First: firstBackoff, Longest: longestBackoff,
-		Wake: c.bell.signal, Meter: c.Meter,
-	}
-}
-
-// run follows the cache and starts workers until ctx ends.
-func (c *collection) run(ctx context.Context) {
+	defer follower.stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		moved := c.Moves.Next()
-		c.follow(ctx)
-		c.feed(ctx, c.bell.answer())
-		c.catchUp(ctx)
-		c.unpark()
-		_, next := c.queue.Promote()
-		c.queue.Work(&c.running, c.Workers, func(what graph.Look) (r reconcile.Result, err error) {
-			if ctx.Err() == nil && c.look(ctx, what.ID) {
+		follower.follow(ctx)
+		follower.feed(ctx, s.bell.answer())
+		follower.catchUp(ctx)
+		s.unpark()
+		_, next := s.queue.Promote()
+		s.queue.Work(&workers, c.Workers, func(what graph.Look) (r reconcile.Result, err error) {
+			if ctx.Err() == nil && looker.look(ctx, what.ID) {
 				err = reconcile.ErrRetry
 			}
 			return r, err
 		})
-		timer.Reset(c.idle(next))
+		timer.Reset(follower.idle(next))
 		select {
 		case <-ctx.Done():
-		case <-c.bell.rings:
+		case <-s.bell.rings:
 		case <-moved:
 		case <-timer.C:
 		}
 	}
-}
-
-// idle is how long there is nothing to do unless somebody rings, if a key is due after next; 0: none is.
-func (c *collection) idle(next time.Duration) time.Duration {
-	idle := c.sources.nextLook(c.Clock())
-	if next > 0 {
-		idle = min(idle, next)
-	}
-	if at := c.sources.unpark; !at.IsZero() {
-		idle = min(idle, at.Sub(c.Clock()))
-	}
-	return max(idle, 0)
+	return ctx.Err()
 }

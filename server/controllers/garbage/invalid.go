@@ -50,10 +50,22 @@ func (a *allowance) take(n int, now time.Time) bool {
 	return true
 }
 
-// misplaced tells in an event of each owner that an object cannot have, because it is in
+// misplaced tells of owners that objects cannot have.
+type misplaced struct {
+	*state
+	events, looks allowance
+}
+
+func newMisplaced(s *state) *misplaced {
+	return &misplaced{
+		state: s, events: allowance{most: eventsAtFirst, perSecond: eventsPerSecond}, looks: allowance{most: looksAtFirst, perSecond: looksPerSecond},
+	}
+}
+
+// report tells in an event of each owner that an object cannot have, because it is in
 // another namespace. One that has gone meanwhile, or has another name than the reference
 // says, is not found.
-func (c *collection) misplaced(ctx context.Context, s *subject, which func(i int) bool) {
+func (c *misplaced) report(ctx context.Context, s *subject, which func(i int) bool) {
 	for i := range s.refs {
 		r := &s.refs[i]
 		if !which(i) {
@@ -68,7 +80,7 @@ func (c *collection) misplaced(ctx context.Context, s *subject, which func(i int
 	}
 }
 
-func (c *collection) isInOtherNamespace(item *cache.Item, r *cache.Owner) (found bool) {
+func (c *misplaced) isInOtherNamespace(item *cache.Item, r *cache.Owner) (found bool) {
 	resource := c.resourceOf(r)
 	if resource == nil || !resource.Namespaced {
 		return false
@@ -86,7 +98,7 @@ func (c *collection) isInOtherNamespace(item *cache.Item, r *cache.Owner) (found
 }
 
 // tell writes the event, in the words of a stock controller.
-func (c *collection) tell(ctx context.Context, s *subject, r *cache.Owner) {
+func (c *misplaced) tell(ctx context.Context, s *subject, r *cache.Owner) {
 	kind := c.Catalogue.ByStorage(s.storage)
 	now := c.Clock()
 	if kind == nil || !c.events.take(1, now) {

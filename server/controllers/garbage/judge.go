@@ -1,7 +1,6 @@
 package garbage
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"unique"
@@ -29,13 +28,15 @@ var cluster = unique.Make("")
 var (
 	// errUnknown: nobody can say now whether an owner is there.
 	errUnknown = errors.New("nobody knows what an owner is")
+	// errElsewhere: another server has to be asked.
+	errElsewhere = errors.New("the owner is at another server")
 	// errUnreachable: the object can have no such owner, and never will.
 	errUnreachable = errors.New("an object of the cluster cannot have an owner in a namespace")
 )
 
 // judge finds out about the owner that an object refers to, by what is in memory; errElsewhere
 // for one of a kind that is not there.
-func (c *collection) judge(item *cache.Item, r *cache.Owner) (owner, error) {
+func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 	id := graph.IDOf(r.UID)
 	c.mu.Lock()
 	n, known := c.graph.Find(id)
@@ -86,13 +87,13 @@ func (c *collection) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 
 // has says whether memory has an object, be it that it is not served, or one that nobody can
 // read and that may be it.
-func (c *collection) has(storage, namespace, name string, id graph.ID) bool {
+func (c *state) has(storage, namespace, name string, id graph.ID) bool {
 	item := c.Cache.Get(storage, namespace, name)
 	return item != nil && (item.Corrupt != nil || graph.IDOf(item.OwnerInfo().UID) == id)
 }
 
 // wasAt says whether a place is that which a reference names. c.mu is held.
-func (c *collection) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
+func (c *state) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 	name := c.kinds.names[p.Kind]
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	in := p.Namespace.Value()
@@ -100,7 +101,7 @@ func (c *collection) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) boo
 }
 
 // resourceOf is the resource that a reference names, if objects of it are in memory.
-func (c *collection) resourceOf(r *cache.Owner) *kinds.Resource {
+func (c *state) resourceOf(r *cache.Owner) *kinds.Resource {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {
 		return nil // who asks for one is answered by another server, whatever is here
@@ -113,43 +114,10 @@ func (c *collection) resourceOf(r *cache.Owner) *kinds.Resource {
 }
 
 // locate tells the graph where an owner is.
-func (c *collection) locate(id graph.ID, storage string, item *cache.Item) {
+func (c *state) locate(id graph.ID, storage string, item *cache.Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kind, ok := c.kinds.number[storage]; ok {
 		c.graph.Locate(id, &graph.Place{Kind: kind, Namespace: unique.Make(item.Namespace), Name: item.Name})
 	}
-}
-
-// screen looks at objects that refer to owners otherwise than before, once memory has
-// everything up to a revision, and queues those that may have to go or change.
-func (c *collection) screen(ctx context.Context, newest int64, items []*cache.Item) {
-	if len(items) == 0 || c.Cache.WaitFor(ctx, newest) != nil {
-		return
-	}
-	var known solidOwner
-	for _, item := range items {
-		for _, r := range c.sources.ownersOf(item) {
-			if known.is(item, &r) {
-				continue
-			}
-			if o, err := c.judge(item, &r); o != solid || err != nil {
-				c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
-				break
-			}
-			known = solidOwner{item.Namespace, r}
-		}
-	}
-}
-
-// solidOwner is the last owner that was found to be there: objects that follow each other mostly
-// have the same.
-type solidOwner struct {
-	namespace string
-	owner     cache.Owner
-}
-
-func (s *solidOwner) is(item *cache.Item, r *cache.Owner) bool {
-	o := &s.owner
-	return s.namespace == item.Namespace && o.UID != "" && o.UID == r.UID && o.Name == r.Name && o.Kind == r.Kind && o.APIVersion == r.APIVersion
 }

@@ -5,29 +5,27 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
-
-// subject is an object that is looked at.
-type subject struct {
-	id      graph.ID
-	storage string
-	item    *cache.Item
-	metadata
-}
 
 // errAgain: the object was changed, and is to be looked at as it is now.
 var errAgain = errors.New("there is more to do")
 
+// looker does what is to be done with objects. Workers share it.
+type looker struct {
+	*state
+	fed       *fed
+	away      *elsewhere
+	misplaced *misplaced
+}
+
 // look does what is to be done with an object now, and says whether it is to be looked at
 // again.
-func (c *collection) look(ctx context.Context, id graph.ID) (again bool) {
+func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
 	s := c.subject(id)
 	if s == nil {
 		return false // it is gone, and that comes as a change
@@ -51,7 +49,7 @@ func (c *collection) look(ctx context.Context, id graph.ID) (again bool) {
 }
 
 // subject finds an object; nil if it is not there.
-func (c *collection) subject(id graph.ID) *subject {
+func (c *looker) subject(id graph.ID) *subject {
 	c.mu.Lock()
 	node, ok := c.graph.Find(id)
 	storage := ""
@@ -97,7 +95,7 @@ func (v *verdict) note(i int, o owner, err error) {
 
 // judgeAll finds out about all owners of an object. Other servers are asked only if nothing
 // else keeps it from being decided, and not for long.
-func (c *collection) judgeAll(ctx context.Context, s *subject) *verdict {
+func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 	v := &verdict{owners: make([]owner, len(s.refs))}
 	var others []int
 	for i := range s.refs {
@@ -114,7 +112,7 @@ func (c *collection) judgeAll(ctx context.Context, s *subject) *verdict {
 	defer cancel()
 	for _, i := range others {
 		if v.refused == nil {
-			o, err := c.judgeElsewhere(ctx, s, &s.refs[i])
+			o, err := c.away.judge(ctx, s, &s.refs[i])
 			v.note(i, o, err)
 		}
 	}
@@ -122,7 +120,7 @@ func (c *collection) judgeAll(ctx context.Context, s *subject) *verdict {
 }
 
 // settle is look for an object that is there.
-func (c *collection) settle(ctx context.Context, s *subject) error {
+func (c *looker) settle(ctx context.Context, s *subject) error {
 	v := c.judgeAll(ctx, s)
 	switch {
 	case v.count[leaving] > 0: // whatever else holds it is looked at when that is done
@@ -134,7 +132,7 @@ func (c *collection) settle(ctx context.Context, s *subject) error {
 	case s.Deleting || len(s.refs) == 0:
 		return nil
 	case errors.Is(v.refused, errUnreachable):
-		c.misplaced(ctx, s, func(int) bool { return true })
+		c.misplaced.report(ctx, s, func(int) bool { return true })
 		return nil
 	case v.refused != nil:
 		return v.refused
@@ -143,7 +141,7 @@ func (c *collection) settle(ctx context.Context, s *subject) error {
 	case v.count[solid] == len(s.refs):
 		return nil
 	}
-	c.misplaced(ctx, s, v.are(dangling))
+	c.misplaced.report(ctx, s, v.are(dangling))
 	switch {
 	case v.count[solid] > 0:
 		return c.release(ctx, s, v.are(dangling, waiting))
@@ -166,7 +164,7 @@ func (m *metadata) propagation() metav1.DeletionPropagation {
 
 // orphan lets an object go whose dependents were to lose their references to it first, once
 // none of them has any.
-func (c *collection) orphan(ctx context.Context, s *subject) error {
+func (c *looker) orphan(ctx context.Context, s *subject) error {
 	c.Orphans.Add(1)
 	var err error
 	c.Orphans.Work(func() bool {
@@ -177,13 +175,13 @@ func (c *collection) orphan(ctx context.Context, s *subject) error {
 }
 
 // finish lets an object go that waits for dependents, once none of them blocks it.
-func (c *collection) finish(ctx context.Context, s *subject) error {
+func (c *looker) finish(ctx context.Context, s *subject) error {
 	return c.finalize(ctx, s, metav1.FinalizerDeleteDependents, func(n *graph.Node) bool { return n.Blocking == 0 })
 }
 
 // finalize takes a finalizer away where what it waits for has come. The graph must know of
 // every dependent that there was when the object began to wait.
-func (c *collection) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
+func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
 	for range 2 { // once by what is known, and once by all that there is to know
 		c.mu.Lock()
 		n, ok := c.graph.Find(s.id)
@@ -191,7 +189,7 @@ func (c *collection) finalize(ctx context.Context, s *subject, finalizer string,
 		if !ok || !come(&n) {
 			return nil // the last dependent has it looked at again
 		}
-		if err := c.knows(ctx, s.item.Revision); err != nil {
+		if err := c.fed.knows(ctx, s.item.Revision); err != nil {
 			return err
 		}
 	}
@@ -200,8 +198,8 @@ func (c *collection) finalize(ctx context.Context, s *subject, finalizer string,
 
 // precede deletes an object that has no owners but such as wait for it, after its own
 // dependents if it has any.
-func (c *collection) precede(ctx context.Context, s *subject) error {
-	if err := c.knows(ctx, s.item.Revision); err != nil {
+func (c *looker) precede(ctx context.Context, s *subject) error {
+	if err := c.fed.knows(ctx, s.item.Revision); err != nil {
 		return err
 	}
 	dependents, circle := false, false
@@ -222,53 +220,4 @@ func (c *collection) precede(ctx context.Context, s *subject) error {
 		return errAgain
 	}
 	return c.remove(ctx, s, metav1.DeletePropagationForeground)
-}
-
-// blocks says whether an object blocks the deletion of any owner.
-func (s *subject) blocks() bool {
-	for i := range s.refs {
-		if s.refs[i].Blocks {
-			return true
-		}
-	}
-	return false
-}
-
-// park leaves an object alone of which nothing can be said.
-func (c *collection) park(id graph.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.graph.Park(id)
-	c.parked.Store(true)
-	c.bell.signal()
-}
-
-// How often objects of which nothing can be said, or not for long, are looked at, at first and
-// at last, unless other kinds are served.
-const (
-	firstUnpark = time.Second
-	longUnpark  = time.Minute
-)
-
-// unpark looks again at objects of which nothing could be said, when it is time.
-func (c *collection) unpark() {
-	now, s := c.Clock(), &c.sources
-	if c.parked.Swap(false) && s.unpark.IsZero() {
-		s.rest = min(max(2*s.rest, firstUnpark), longUnpark)
-		s.unpark = now.Add(s.rest)
-	}
-	if s.unpark.IsZero() || now.Before(s.unpark) {
-		return
-	}
-	s.unpark = time.Time{}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	any := false
-	c.graph.Unpark(func(what graph.Look) {
-		any = true
-		c.queue.Plan(what, 0)
-	})
-	if !any {
-		s.rest = 0
-	}
 }

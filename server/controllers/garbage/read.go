@@ -32,3 +32,21 @@ func stateOf(info cache.OwnerInfo) graph.State {
 	}
 	return 0
 }
+
+// subject is an object that is looked at.
+type subject struct {
+	id      graph.ID
+	storage string
+	item    *cache.Item
+	metadata
+}
+
+// blocks says whether an object blocks the deletion of any owner.
+func (s *subject) blocks() bool {
+	for i := range s.refs {
+		if s.refs[i].Blocks {
+			return true
+		}
+	}
+	return false
+}

@@ -82,3 +82,13 @@ func (all dirtyQuotas) written(namespace, name string) {
 		delete(all, namespace)
 	}
 }
+
+// lowered says whether less is used of something than was recorded.
+func lowered(before, after corev1.ResourceList) bool {
+	for name, amount := range after {
+		if was, ok := before[name]; ok && amount.Cmp(was) < 0 {
+			return true
+		}
+	}
+	return false
+}

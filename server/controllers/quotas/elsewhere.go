@@ -15,6 +15,9 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
+// agent is the agent and field manager of this package.
+const agent = reconcile.ManagerAgent + "resourcequota-controller"
+
 // What counting objects of other servers may cost. Who makes a quota of them causes it.
 const (
 	awayTimeout = 5 * time.Second // for all of one resource in one namespace
@@ -27,6 +30,8 @@ const (
 // awayCounts counts objects that other servers have. Nobody tells when they go: they are
 // counted when the other quotas of their namespace are, and all over from time to time.
 type awayCounts struct {
+	reconcile.Base
+	servers reconcile.Elsewhere // nil: there are none
 	// served are the resources that can be counted; nil: it is to be asked which.
 	served map[schema.GroupResource]*schema.GroupVersionResource
 	silent map[string]time.Time // groups that did not answer, and until when they are not asked
@@ -44,28 +49,28 @@ type awayCount struct {
 	until time.Time
 }
 
-// elsewhere finds a resource of another server that can be counted.
-func (q *Controller) elsewhere(r schema.GroupResource) *schema.GroupVersionResource {
-	if q.Elsewhere == nil {
+// find finds a resource of another server that can be counted.
+func (a *awayCounts) find(r schema.GroupResource) *schema.GroupVersionResource {
+	if a.servers == nil {
 		return nil
 	}
-	if q.away.served == nil {
-		q.away.served = map[schema.GroupResource]*schema.GroupVersionResource{}
-		list, _ := q.Elsewhere.Resources()
+	if a.served == nil {
+		a.served = map[schema.GroupResource]*schema.GroupVersionResource{}
+		list, _ := a.servers.Resources()
 		for i := range list {
 			one := &list[i]
-			if key := one.GroupResource(); one.Namespaced && q.away.served[key] == nil && slices.Contains(one.Verbs, "list") {
-				q.away.served[key] = &one.GroupVersionResource
+			if key := one.GroupResource(); one.Namespaced && a.served[key] == nil && slices.Contains(one.Verbs, "list") {
+				a.served[key] = &one.GroupVersionResource
 			}
 		}
 	}
-	return q.away.served[r]
+	return a.served[r]
 }
 
 // count is how many objects of a resource a namespace has, as far as another server tells.
-func (a *awayCounts) count(ctx context.Context, q *Controller, namespace string, r schema.GroupResource) (n int, known bool) {
-	now := q.Now()
-	one := q.elsewhere(r)
+func (a *awayCounts) count(ctx context.Context, namespace string, r schema.GroupResource) (n int, known bool) {
+	now := a.Now()
+	one := a.find(r)
 	if one == nil || now.Before(a.silent[r.Group]) {
 		return 0, false
 	}
@@ -75,15 +80,15 @@ func (a *awayCounts) count(ctx context.Context, q *Controller, namespace string,
 	if c, ok := a.kept[key]; ok {
 		return c.n, c.known
 	}
-	n, known, err := pages(ctx, q.API, one, namespace)
+	n, known, err := pages(ctx, a.API, one, namespace)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		q.Log.Info("cannot count the objects of another server", "resource", r, "namespace", namespace, "error", err)
+		a.Log.Info("cannot count the objects of another server", "resource", r, "namespace", namespace, "error", err)
 		if a.silent == nil {
 			a.silent = map[string]time.Time{}
 		}
-		a.silent[r.Group] = q.Now().Add(awayRest)
+		a.silent[r.Group] = a.Now().Add(awayRest)
 	default:
 		if a.kept == nil {
 			a.kept = map[awayKey]awayCount{}

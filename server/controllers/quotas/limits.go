@@ -1,33 +1,31 @@
 package quotas
 
 import (
-	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // limits knows which resources quotas limit, and in which namespaces.
 type limits struct {
-	named   map[string][]string               // the storages of those, by namespace
-	in      map[string]map[string]bool        // the namespaces, by storage
-	unknown map[string][]schema.GroupResource // by namespace: those that are not there
+	catalogue *kinds.Catalogue
+	named     map[string][]string               // the storages of those, by namespace
+	in        map[string]map[string]bool        // the namespaces, by storage
+	unknown   map[string][]schema.GroupResource // by namespace: those that are not there
 
 	generation uint64 // of the catalogue that served is made of
 	served     map[schema.GroupResource]*kinds.Resource
 }
 
-func newLimits() limits {
-	return limits{named: map[string][]string{}, in: map[string]map[string]bool{}, unknown: map[string][]schema.GroupResource{}}
+func newLimits(c *kinds.Catalogue) limits {
+	return limits{catalogue: c, named: map[string][]string{}, in: map[string]map[string]bool{}, unknown: map[string][]schema.GroupResource{}}
 }
 
 // resource finds one that is in namespaces and whose objects this server has; nil: there is none.
-func (l *limits) resource(c *kinds.Catalogue, r schema.GroupResource) *kinds.Resource {
-	if all, generation := c.Snapshot(); l.served == nil || generation != l.generation {
+func (l *limits) resource(r schema.GroupResource) *kinds.Resource {
+	if all, generation := l.catalogue.Snapshot(); l.served == nil || generation != l.generation {
 		l.generation, l.served = generation, make(map[schema.GroupResource]*kinds.Resource, len(all))
 		for _, one := range all {
 			if key := one.GroupResource(); one.Namespaced && one.Storage != nil && l.served[key] == nil {
@@ -40,11 +38,11 @@ func (l *limits) resource(c *kinds.Catalogue, r schema.GroupResource) *kinds.Res
 
 // set notes what the quotas of a namespace limit. came are storages that nobody limited
 // before, left those that nobody limits any more. What other servers have is not followed.
-func (l *limits) set(c *kinds.Catalogue, namespace string, list []schema.GroupResource, elsewhere func(schema.GroupResource) bool) (came []string, left map[string]bool) {
+func (l *limits) set(namespace string, list []schema.GroupResource, elsewhere func(schema.GroupResource) bool) (came []string, left map[string]bool) {
 	var now []string
 	delete(l.unknown, namespace)
 	for _, r := range list {
-		one := l.resource(c, r)
+		one := l.resource(r)
 		if one == nil {
 			if !elsewhere(r) {
 				l.unknown[namespace] = append(l.unknown[namespace], r)
@@ -89,36 +87,4 @@ func (l *limits) lost(storage string) (namespaces []string) {
 	}
 	delete(l.in, storage)
 	return namespaces
-}
-
-// objects implements quota.Objects.
-type objects struct {
-	ctx       context.Context
-	q         *Controller
-	namespace string
-}
-
-// Count implements quota.Objects.
-func (o *objects) Count(r schema.GroupResource) (n int, known bool) {
-	one := o.q.limits.resource(o.q.Catalogue, r)
-	if one == nil {
-		return o.q.away.count(o.ctx, o.q, o.namespace, r)
-	}
-	return o.q.Cache.Snapshot(one.Storage.Key).Count(o.namespace, cache.Position{}), true
-}
-
-// Each implements quota.Objects. What cannot be read uses nothing.
-func (o *objects) Each(r schema.GroupResource, visit func(runtime.Object) bool) (known bool) {
-	one := o.q.limits.resource(o.q.Catalogue, r)
-	if one == nil {
-		return false
-	}
-	stored := o.q.Catalogue.ByStorage(one.Storage.Key)
-	o.q.Cache.Snapshot(one.Storage.Key).Ascend(o.namespace, "", "", func(item *cache.Item) bool {
-		if obj := o.q.decode(item, stored); obj != nil && !visit(obj) {
-			return false
-		}
-		return o.ctx.Err() == nil
-	})
-	return o.ctx.Err() == nil
 }

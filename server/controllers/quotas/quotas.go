@@ -13,20 +13,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/controllers/claims"
 	"github.com/rowlock/rowlock/server/controllers/definitions"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-const (
-	quotasStorage = "resourcequotas"
-	agent         = reconcile.ManagerAgent + "resourcequota-controller" // field manager of what Controller writes
-)
+const quotasStorage = "resourcequotas"
 
 // Controller keeps the status of ResourceQuotas: it copies what they limit from their spec, and counts what there is of
 // that: when a quota is new or limits something else, when something goes that counts, and all over from time to time.
@@ -71,9 +66,9 @@ const (
 func (q *Controller) Run(ctx context.Context) error {
 	q.Every = cmp.Or(q.Every, 5*time.Minute)
 	l := &reconcile.Loop{Base: q.Base, Reconcile: q.reconcile, Failure: "cannot keep the status of ResourceQuotas", Queue: &reconcile.Queue[reconcile.Key, string]{Urgent: q.Priority}}
-	q.loop = l
+	q.loop, q.away = l, awayCounts{Base: q.Base, servers: q.Elsewhere}
 	l.Begin = func(context.Context) error {
-		if q.limits, q.dirty = newLimits(), (dirtyQuotas{}); q.Every > 0 {
+		if q.limits, q.dirty = newLimits(q.Catalogue), (dirtyQuotas{}); q.Every > 0 {
 			l.Queue.Plan(everything, q.Every)
 		}
 		return nil
@@ -102,23 +97,11 @@ func (q *Controller) Run(ctx context.Context) error {
 // touch has a namespace counted, soon if a quota has not been.
 func (q *Controller) touch(item *cache.Item) {
 	key := reconcile.Key{Namespace: item.Namespace}
-	if obj := q.decode(item, q.Catalogue.ByStorage(quotasStorage)); obj != nil && quota.Unmeasured(obj.(*corev1.ResourceQuota)) {
+	if obj := decode(q.Cache, item, q.Catalogue.ByStorage(quotasStorage)); obj != nil && quota.Unmeasured(obj.(*corev1.ResourceQuota)) {
 		q.loop.Queue.Urge(key)
 	} else {
 		q.loop.Queue.Touch(key, 0)
 	}
-}
-
-// decode reads an object; nil: that cannot be done.
-func (q *Controller) decode(item *cache.Item, r *kinds.Resource) kinds.Object {
-	if item.Corrupt != nil || r == nil {
-		return nil
-	}
-	obj := r.New()
-	if _, err := q.Cache.JSON().Decode(item.JSON(), obj, codecs.Ignore); err != nil {
-		return nil
-	}
-	return obj
 }
 
 func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
@@ -148,7 +131,7 @@ func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 func (q *Controller) tidy() {
 	for namespace, list := range q.limits.unknown {
 		for _, r := range list {
-			if q.limits.resource(q.Catalogue, r) != nil || q.elsewhere(r) != nil {
+			if q.limits.resource(r) != nil || q.away.find(r) != nil {
 				q.loop.Queue.Urge(reconcile.Key{Namespace: namespace})
 				break
 			}
@@ -163,7 +146,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 	var revisions []int64
 	limited := corev1.ResourceList{}
 	q.Cache.Snapshot(quotasStorage).Ascend(namespace, "", "", func(item *cache.Item) bool {
-		if one, ok := q.decode(item, q.Catalogue.ByStorage(quotasStorage)).(*corev1.ResourceQuota); ok && one.DeletionTimestamp == nil {
+		if one, ok := decode(q.Cache, item, q.Catalogue.ByStorage(quotasStorage)).(*corev1.ResourceQuota); ok && one.DeletionTimestamp == nil {
 			quotas, revisions = append(quotas, one), append(revisions, item.Revision)
 			for name, amount := range one.Spec.Hard {
 				limited[name] = amount
@@ -172,7 +155,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		return ctx.Err() == nil
 	})
 	q.follow(ctx, namespace, quota.Resources(limited))
-	counted := &objects{ctx: ctx, q: q, namespace: namespace}
+	counted := &objects{ctx: ctx, limits: &q.limits, away: &q.away, namespace: namespace}
 	statuses := quota.Recount(quotas, counted, q.Now())
 	next = q.dirty.keep(namespace, quotas, revisions, statuses, q.Now())
 	later := time.Duration(0)
@@ -204,19 +187,9 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 	return next, err
 }
 
-// lowered says whether less is used of something than was recorded.
-func lowered(before, after corev1.ResourceList) bool {
-	for name, amount := range after {
-		if was, ok := before[name]; ok && amount.Cmp(was) < 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // follow has the loop watch the resources that a namespace limits: of what goes it is counted again.
 func (q *Controller) follow(ctx context.Context, namespace string, list []schema.GroupResource) {
-	came, left := q.limits.set(q.Catalogue, namespace, list, func(r schema.GroupResource) bool { return q.elsewhere(r) != nil })
+	came, left := q.limits.set(namespace, list, func(r schema.GroupResource) bool { return q.away.find(r) != nil })
 	if len(left) > 0 {
 		q.loop.Leave(func(storage string) bool { return left[storage] })
 	}
@@ -239,27 +212,4 @@ func (q *Controller) follow(ctx context.Context, namespace string, list []schema
 	if len(q.limits.unknown[namespace]) > 0 {
 		q.loop.Queue.Plan(tidying, tidyEvery)
 	}
-}
-
-// frees says whether a change may have freed something that a quota limits.
-func frees(storage string, d cache.Delivery) bool {
-	if d.Type == cache.Deleted {
-		return true
-	}
-	item, before := d.Item(), d.Event.Prev
-	if before == nil || before.Corrupt != nil || item.Corrupt != nil {
-		return d.Type == cache.Modified
-	}
-	differ := func(path ...string) bool {
-		return !bytes.Equal(scan.Lookup(item.JSON(), path...), scan.Lookup(before.JSON(), path...))
-	}
-	switch storage {
-	case "pods":
-		return differ("status", "phase") || differ("metadata", "deletionGracePeriodSeconds") || differ("spec", "containers")
-	case "services":
-		return differ("spec")
-	case claims.Storage:
-		return differ("spec") || differ("status", "allocatedResources") || differ("status", "capacity")
-	}
-	return false
 }

@@ -146,11 +146,11 @@ func (q *Meter) Work(do func() (ok bool)) bool {
 	}
 	began := q.clock()
 	q.mu.Lock()
-	place := slices.IndexFunc(q.begun, time.Time.IsZero)
-	if place < 0 {
-		place, q.begun = len(q.begun), append(q.begun, began)
+	index := slices.IndexFunc(q.begun, time.Time.IsZero)
+	if index < 0 {
+		index, q.begun = len(q.begun), append(q.begun, began)
 	}
-	q.begun[place] = began
+	q.begun[index] = began
 	if len(q.waiting) > 0 {
 		q.waited.Observe(began.Sub(q.waiting[0]).Seconds())
 		q.waiting = q.waiting[1:]
@@ -160,7 +160,7 @@ func (q *Meter) Work(do func() (ok bool)) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.worked.Observe(q.clock().Sub(began).Seconds())
-	q.begun[place] = time.Time{}
+	q.begun[index] = time.Time{}
 	if !ok {
 		q.retries.Inc()
 	}

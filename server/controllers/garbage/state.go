@@ -1,0 +1,110 @@
+package garbage
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+	"unique"
+
+	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/ratelog"
+)
+
+// agent is the name under which the collector writes, and component that in its events, as stock
+// ones are.
+const (
+	agent     = reconcile.ManagerAgent + "generic-garbage-collector"
+	component = "garbage-collector-controller"
+)
+
+// Workers is how many objects are worked on at once unless somebody says otherwise.
+const Workers = 20
+
+// Collector is the garbage collector. Its Meter is that of the objects that are looked at.
+type Collector struct {
+	reconcile.Base
+	Catalogue *kinds.Catalogue
+	Elsewhere reconcile.Elsewhere // nil: there are no other servers
+
+	// Workers is how many objects are worked on at once. 0: Workers.
+	Workers int
+	// Orphans and Changes are the meters of objects whose dependents are to stay, and of the changes that come in; each may be
+	// nil.
+	Orphans, Changes *reconcile.Meter
+}
+
+// The backoff of an object that could not be dealt with, at first and at most.
+const (
+	firstBackoff   = 10 * time.Millisecond
+	longestBackoff = 5 * time.Minute
+)
+
+// state is what a run of a Collector knows, and what it works with.
+type state struct {
+	*Collector
+	bell    *bell
+	queue   *reconcile.Queue[graph.Look, unique.Handle[string]]
+	failed  ratelog.Line
+	parking parking
+
+	mu    sync.Mutex // guards graph and kinds
+	graph *graph.Graph
+	kinds kindNumbers
+}
+
+func newState(c *Collector) *state {
+	s := &state{Collector: c, bell: newBell(), graph: graph.New(), failed: ratelog.Line{Clock: c.Clock}}
+	s.queue = &reconcile.Queue[graph.Look, unique.Handle[string]]{
+		Clock: c.Clock, Turn: func(what graph.Look) unique.Handle[string] { return what.Namespace }, First: firstBackoff, Longest: longestBackoff,
+		Wake: s.bell.signal, Meter: c.Meter,
+	}
+	return s
+}
+
+// parking is when objects are looked at again of which nothing could be said.
+type parking struct {
+	some atomic.Bool   // there is one more than at is for
+	at   time.Time     // when they are; zero: there are none
+	rest time.Duration // between the last two looks
+}
+
+// park leaves an object alone of which nothing can be said.
+func (c *state) park(id graph.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.graph.Park(id)
+	c.parking.some.Store(true)
+	c.bell.signal()
+}
+
+// How often objects of which nothing can be said, or not for long, are looked at, at first and
+// at last, unless other kinds are served.
+const (
+	firstUnpark = time.Second
+	longUnpark  = time.Minute
+)
+
+// unpark looks again at objects of which nothing could be said, when it is time.
+func (c *state) unpark() {
+	now, s := c.Clock(), &c.parking
+	if s.some.Swap(false) && s.at.IsZero() {
+		s.rest = min(max(2*s.rest, firstUnpark), longUnpark)
+		s.at = now.Add(s.rest)
+	}
+	if s.at.IsZero() || now.Before(s.at) {
+		return
+	}
+	s.at = time.Time{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	any := false
+	c.graph.Unpark(func(what graph.Look) {
+		any = true
+		c.queue.Plan(what, 0)
+	})
+	if !any {
+		s.rest = 0
+	}
+}
