@@ -47,6 +47,8 @@ type Config struct {
 	NoHashes bool
 	// Single: each document by itself, as before release 1.27; there is none that has all.
 	Single bool
+	// OnlyV2: the document that has all is not given in version v2beta1.
+	OnlyV2 bool
 	// Compress sends large documents compressed to clients that can read that.
 	Compress bool
 	// Fail writes an error as the client asked for.
@@ -201,7 +203,7 @@ func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggrega
 		h.serve(w, r, plain, h.types, route)
 		return
 	}
-	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types, Transforms: aggregatedForm})
+	f, err := codecs.Negotiate(r, codecs.Offer{Types: h.types, Transforms: h.aggregatedForm})
 	if err != nil || f.As.Kind == "" {
 		h.serve(w, r, plain, h.types, route)
 		return
@@ -226,8 +228,8 @@ func (h *Handler) serveRoot(w http.ResponseWriter, r *http.Request, all *aggrega
 }
 
 // aggregatedForm is the one transform that the roots know.
-func aggregatedForm(_ string, as schema.GroupVersionKind) bool {
-	return as.Group == groupName && as.Kind == listKind && (as.Version == "v2" || as.Version == "v2beta1")
+func (h *Handler) aggregatedForm(_ string, as schema.GroupVersionKind) bool {
+	return as.Group == groupName && as.Kind == listKind && (as.Version == "v2" || as.Version == "v2beta1" && !h.config.OnlyV2)
 }
 
 // serve answers with one document, in one of some forms. A route is strict about method and Accept.

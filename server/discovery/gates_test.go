@@ -21,3 +21,26 @@ func TestGatesOff(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// TestRemovedBeta: from 1.33 on, the document that has all is given in version v2 alone, unless a gate says otherwise.
+func TestRemovedBeta(t *testing.T) {
+	const older, newer = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, c := range []struct {
+		flags  []string
+		accept string
+		code   int
+		as     string
+	}{
+		{nil, older, 200, older},
+		{[]string{"--emulated-version=1.33"}, older, 406, "application/json"},
+		{[]string{"--emulated-version=1.33"}, older + "," + newer, 200, newer},
+		{[]string{"--emulated-version=1.33"}, older + ",application/json", 200, "application/json"},
+		{[]string{"--emulated-version=1.34", "--feature-gates=AggregatedDiscoveryRemoveBetaType=false"}, older, 200, older},
+	} {
+		s := servertest.Start(t, servertest.Complete(t, c.flags...), servertest.Idle)
+		w := s.Do("GET", "/apis", "", "Accept", c.accept)
+		if as := w.Header().Get("Content-Type"); w.Code != c.code || as != c.as {
+			t.Errorf("%q, Accept %s: %d %s, want %d %s", c.flags, c.accept, w.Code, as, c.code, c.as)
+		}
+	}
+}

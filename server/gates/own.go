@@ -6,6 +6,7 @@ var switches = []string{
 	"APIResponseCompression",
 	"APIServerTracing",
 	"AggregatedDiscoveryEndpoint",
+	"AggregatedDiscoveryRemoveBetaType",
 	"AllowInsecureKubeletCertificateSigningRequests",
 	"AllowUnsafeMalformedObjectDeletion",
 	"AnonymousAuthConfigurableEndpoints",
