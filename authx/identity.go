@@ -33,7 +33,7 @@ const (
 	GroupServiceAccounts = "system:serviceaccounts"
 )
 
-// InGroup says whether the identity is a member of group.
+// InGroup reports whether the identity is a member of group.
 func (i *Identity) InGroup(group string) bool {
 	return slices.Contains(i.Groups, group)
 }

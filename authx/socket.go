@@ -48,7 +48,7 @@ func (s Socket) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	return who, true, nil
 }
 
-// upgrades says whether a request is a WebSocket handshake.
+// upgrades reports whether a request is a WebSocket handshake.
 func upgrades(h http.Header) bool {
 	return strings.EqualFold(h.Get("Upgrade"), "websocket") && strings.Contains(strings.ToLower(h.Get("Connection")), "upgrade")
 }

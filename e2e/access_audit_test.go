@@ -276,7 +276,7 @@ func counted(t *testing.T, pattern *regexp.Regexp, metrics string) int {
 	return n
 }
 
-// auditStalls: while the backend does not answer nobody waits for it; what does not
+// auditStalls: while the backend does not answer no request waits for it; what does not
 // fit into the buffer is lost and counted, the rest comes later.
 func (a *access) auditStalls(t *testing.T, h *auditHook) {
 	gate, before := make(chan struct{}), counted(t, droppedMetric, a.admin(t, "GET", "/metrics", "")) // the start may have been too busy

@@ -12,7 +12,7 @@ import (
 )
 
 // TestTokenFlood: of many tokens that only a service can judge, and that come by one
-// connection, it is asked about few at once. Those who find no place are told to come
+// connection, few are checked at once. The server tells the others to come
 // again, and neither other connections nor other tokens wait for them.
 func TestTokenFlood(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestTokenFlood(t *testing.T) {
 		}
 		return resp.StatusCode
 	}
-	if code := get(harness.AdminToken); code != http.StatusOK { // the connection stands
+	if code := get(harness.AdminToken); code != http.StatusOK { // the connection still works
 		t.Fatal(code)
 	}
 	var wg sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestJoining: where bootstrap tokens are asked for, anybody can read how to reach and
+// TestJoining: with bootstrap tokens enabled, all clients can read how to reach and
 // to check the API; a Secret for a token of an account gets one, which is taken until the
 // account goes.
 func TestJoining(t *testing.T) {
@@ -77,7 +77,7 @@ type: kubernetes.io/service-account-token
 	if ca, err := base64.StdEncoding.DecodeString(k.Run("get", "secret", "robot-token", "-o", `jsonpath={.data.ca\.crt}`)); err != nil || !strings.Contains(string(ca), "BEGIN CERTIFICATE") {
 		t.Errorf("the authority in the Secret: %q %v", ca, err)
 	}
-	// Who asks for what they may not is told who they are.
+	// The answer to a forbidden request names the user.
 	if code, body := ask(public, token); code != http.StatusForbidden || !strings.Contains(body, "system:serviceaccount:default:robot") {
 		t.Errorf("the token is not taken: %d %s", code, body)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // nginxConfig is an authenticating proxy as operators write it: it knows passwords,
-// says who somebody is, and takes away what a client says of itself.
+// names the user, and removes the headers in which clients name themselves.
 const nginxConfig = `%[1]s
 daemon off;
 pid %[2]s/nginx.pid;
@@ -94,7 +94,7 @@ func startNginx(t *testing.T, a *access) string {
 	}
 }
 
-// throughNginx comes in through a proxy that authenticates: whoever has a password is
+// throughNginx connects through a proxy that authenticates: a client with a password is
 // who the proxy says, with the rights of that user, and with kubectl.
 func throughNginx(t *testing.T, a *access) {
 	url := startNginx(t, a)

@@ -44,7 +44,7 @@ func TestNodesAndRoles(t *testing.T) {
 	t.Run("default policy", func(t *testing.T) { mended(t, a) })
 }
 
-// step is a request of somebody, and how it must end.
+// step is a request of a user, and how it must end.
 type step struct {
 	by           *tls.Certificate // nil: the administrator
 	method, path string

@@ -29,7 +29,7 @@ type reloadStorm struct {
 	extra             *harness.Issuer      // takes turns
 
 	writing sync.Mutex // held while a file is written in pieces
-	slow    bool       // a file once stood half written for too long
+	slow    bool       // a file was once half written for too long
 }
 
 // TestReloadStorm: files are rewritten a hundred times under load, in one stroke and
@@ -173,11 +173,11 @@ func (s *reloadStorm) inPieces(t *testing.T, path string, data []byte) {
 	}
 }
 
-// mayStand is how long a file may stand half written; a little longer, and nobody can
-// tell it from one that is whole.
+// mayStand is how long a file may be half written; a little longer, and no reader can
+// distinguish it from a complete one.
 const mayStand = 100 * time.Millisecond
 
-// dawdled says whether a busy machine has left a file half written for longer than
+// dawdled reports whether a busy machine has left a file half written for longer than
 // that; of one that is being written it waits for the end.
 func (s *reloadStorm) dawdled() bool {
 	s.writing.Lock()

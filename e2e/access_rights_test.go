@@ -70,7 +70,7 @@ func attackEscalation(t *testing.T, a *access) {
 		kind := b.kinds[0]
 		a.climb(t, climber, b.path, "strong", object, []attempt{{"join a strong binding of a " + kind, ref(kind, "strong") + subjects("climber"), false}})
 		a.climb(t, climber, b.path, "weak", object, []attempt{{"join a weak binding of a " + kind, ref(kind, "weak") + subjects("climber"), true}})
-		// Who a binding is of cannot change, by nobody.
+		// The role of a binding cannot change.
 		for _, c := range changes(b.path, "weak", object, `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},`+subjects("climber")) {
 			c.token = harness.AdminToken
 			if code, answer := a.do(t, c); code != http.StatusUnprocessableEntity {

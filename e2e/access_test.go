@@ -126,7 +126,7 @@ type call struct {
 	other             bool // to the other server
 }
 
-// client speaks HTTP/1.1, in which headers go out as they are spelled.
+// client uses HTTP/1.1, in which headers keep their spelling.
 func (a *access) client(cert *tls.Certificate) *http.Client {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -251,7 +251,7 @@ func (a *access) who(t testing.TB, c call) string {
 // quiet one.
 const patience = 2 * time.Minute
 
-// eventually waits until something holds, and tells if that took longer than a second.
+// eventually waits until a condition holds, and logs if that took longer than a second.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	start := time.Now()

@@ -60,7 +60,7 @@ func with(claims map[string]any, change map[string]any) map[string]any {
 }
 
 // confused are tokens with good claims and every signature that is not one: there
-// is no key in them that the verifier should take, whatever they say of themselves.
+// is no key in them that the verifier should take, whatever they claim.
 func confused(t testing.TB, good string, key *rsa.PrivateKey, id string) map[string]string {
 	t.Helper()
 	parts, claims := strings.Split(good, "."), part(t, good, 1)

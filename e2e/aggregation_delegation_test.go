@@ -55,7 +55,7 @@ func (d *delegating) published() map[string]string {
 	return nil
 }
 
-// who finds out who asks: by the front proxy's certificate and headers, or by a token.
+// which authenticates the user: by the front proxy's certificate and headers, or by a token.
 func (d *delegating) who(r *http.Request) (authenticationv1.UserInfo, bool) {
 	data := d.published()
 	list := func(key string) (values []string) {
@@ -228,7 +228,7 @@ func TestDelegatingServer(t *testing.T) {
 		t.Errorf("what it has no right to: %d", code)
 	}
 
-	// Headers alone, or with a certificate of somebody else, are believed by nobody.
+	// Headers alone, or with another certificate, do not authenticate.
 	said := []string{"X-Remote-User", "jane", "X-Remote-Group", "system:masters"}
 	stranger := behind.Client().Transport.(*http.Transport).Clone()
 	stranger.TLSClientConfig.Certificates = []tls.Certificate{*harness.NewAuthority(t, "other").Client(t, "front-proxy-client")}

@@ -99,7 +99,7 @@ func startAuthorization(t *testing.T, args ...string) *access {
 	return a
 }
 
-// as makes a request as somebody else.
+// as makes a request as another user.
 func (a *access) as(t testing.TB, user, method, path, body string) (int, string) {
 	t.Helper()
 	return a.do(t, call{method: method, path: path, body: body, token: harness.AdminToken, headers: http.Header{"Impersonate-User": {user}}})
@@ -267,7 +267,7 @@ func configStorm(t *testing.T, a *access, write func(string), text string) {
 	})
 	done := make(chan struct{})
 	var writing sync.Mutex // held while the file is half written
-	slow := false          // it once stood so for too long, and may have been taken for whole
+	slow := false          // it was once half written for too long, and may have been read
 	dawdled := func() bool {
 		writing.Lock()
 		defer writing.Unlock()

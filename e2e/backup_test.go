@@ -151,7 +151,7 @@ func runBinary(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// beside starts a follower of its own process; kill ends it at once.
+// beside starts a follower in a separate process; kill ends it at once.
 func beside(t *testing.T, store, dir string) (kill func()) {
 	t.Helper()
 	bin, err := harness.Binary()

@@ -97,7 +97,7 @@ func TestCacheFileOfALaterCopy(t *testing.T) {
 // cached are the flags of a server with a cache file, however few objects there are.
 var cached = []string{"--cache-file=auto", "--cache-file-from=1"}
 
-// before writes what a state is told by.
+// before writes the objects that identify a state.
 func (c *cachedServer) before() {
 	c.t.Helper()
 	for _, name := range []string{"same", "changed", "gone", "gone-and-back"} {

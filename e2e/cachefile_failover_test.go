@@ -7,7 +7,7 @@ import (
 )
 
 // TestCacheFileThroughFailover promotes a standby that lacks the last commits of its primary, and has other servers take their
-// revisions for other objects. One server ran through all of it, with objects in memory that nobody has any more;
+// revisions for other objects. One server ran through all of it, with objects in memory that no longer exist;
 // another one was stopped with such a file before it. What both serve when they are started again is what is there.
 func TestCacheFileThroughFailover(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 )
 
 // TestCacheFileOnPostgres is TestCacheFile on PostgreSQL: two servers with a cache file each, what
-// they write while the other one is away, rows that somebody edits, and a copy of the database.
+// they write while the other one is away, rows edited by hand, and a copy of the database.
 func TestCacheFileOnPostgres(t *testing.T) {
 	t.Parallel()
 	store := newDatabase(t, sharedPostgres(t))

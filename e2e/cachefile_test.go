@@ -36,7 +36,7 @@ func TestCacheFile(t *testing.T) {
 	want(t, c.a, 404, http.MethodGet, configMaps+"/gone", "", "")
 	want(t, c.a, 200, http.MethodGet, "/api/v1/namespaces/default/secrets/s", "", "")
 	c.stop()
-	// Rows that somebody edits are read by nobody who knows them, until a new epoch begins.
+	// A server that has cached rows does not read edits by hand, until a new epoch begins.
 	tamper(t, store, `"first"`, `"by hand"`, `name = 'tampered'`)
 	c.again("after a row was edited", true)
 	c.has("tampered", "first")

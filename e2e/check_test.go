@@ -45,7 +45,7 @@ func TestCheckEnds(t *testing.T) {
 			if err := os.Mkdir(temporary, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			// go vet stands for tests: it starts what listens to nothing, in the group of its
+			// go vet replaces tests: it starts a program that ignores signals, in the group of its
 			// parent and in one of its own, as databases are.
 			script := fmt.Sprintf(`#!/bin/sh
 [ "$1" = vet ] || exit 0
@@ -113,7 +113,7 @@ wait
 			}
 			for _, pid := range started() {
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-				if err == nil && !bytes.Contains(stat, []byte(") Z ")) { // one that ended, and that nobody has asked about
+				if err == nil && !bytes.Contains(stat, []byte(") Z ")) { // one that ended, and that nobody has waited for
 					t.Errorf("process %d is left: %s", pid, stat)
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}

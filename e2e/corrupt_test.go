@@ -42,7 +42,7 @@ func tamper(t *testing.T, store, from, to, where string) {
 
 // TestCorruptObjects damages the cluster's own objects and a user's while no server
 // runs. A server starts all the same, names them, and is whole again without a restart
-// once they are repaired beside it.
+// once a command repairs them while it runs.
 func TestCorruptObjects(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)
@@ -141,7 +141,7 @@ func TestCorruptObjects(t *testing.T) {
 	}
 }
 
-// TestRepairedNamespaceKeepsItsObjects takes corrupt Namespaces away beside a running server,
+// TestRepairedNamespaceKeepsItsObjects removes corrupt Namespaces while a server runs,
 // which saw one of them whole and one of them never. Nothing that was in them goes: neither
 // while they are missing nor when they are there again.
 func TestRepairedNamespaceKeepsItsObjects(t *testing.T) {

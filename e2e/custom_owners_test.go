@@ -20,7 +20,7 @@ func TestOwnersOfParts(t *testing.T) {
 	t.Run("events of two groups", func(t *testing.T) { ownEvent(t, a) })
 }
 
-// owners tells the entries of an object: manager, version, subresource, fields.
+// owners lists the entries of an object: manager, version, subresource, fields.
 func owners(t *testing.T, body []byte) (out []string) {
 	t.Helper()
 	var obj metav1.PartialObjectMetadata

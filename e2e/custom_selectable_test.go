@@ -55,7 +55,7 @@ func selectConverted(t *testing.T, a *api) {
 			review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Raw: labelled(moved(raw.Raw, review.Request.DesiredAPIVersion))})
 		}
 		review.Request = nil
-		_ = json.NewEncoder(w).Encode(&review) // the server tells of what does not arrive
+		_ = json.NewEncoder(w).Encode(&review) // the server reports an answer that does not arrive
 	}))
 	defer hook.Close()
 	crd := definition("selected.example.com", "trees", "Tree", "v1", "v2")
@@ -145,7 +145,7 @@ func selectConverted(t *testing.T, a *api) {
 	}
 }
 
-// labelled gives an object a label that tells its height.
+// labelled gives an object a label with its height.
 func labelled(raw []byte) []byte {
 	var tree map[string]any
 	if json.Unmarshal(raw, &tree) != nil {

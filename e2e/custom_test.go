@@ -228,7 +228,7 @@ func treeConversion(t *testing.T, broken *atomic.Bool) *apiextensionsv1.CustomRe
 			review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Raw: moved(raw.Raw, review.Request.DesiredAPIVersion)})
 		}
 		review.Request = nil
-		_ = json.NewEncoder(w).Encode(&review) // the server tells of what does not arrive
+		_ = json.NewEncoder(w).Encode(&review) // the server reports an answer that does not arrive
 	}))
 	t.Cleanup(hook.Close)
 	return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
@@ -270,7 +270,7 @@ func TestCustomResourcesOfTwoServers(t *testing.T) {
 		group := fmt.Sprintf("g%d.example.com", i)
 		defined(t, a[i%2], definition(group, "stones", "Stone", "v1"))
 		path := "/apis/" + group + "/v1/namespaces/default/stones"
-		// At once: nobody has to wait for a server to hear of it.
+		// At once: no server needs time to notice it.
 		want(t, a[(i+1)%2], http.StatusCreated, http.MethodPost, path, "application/json", fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Stone","metadata":{"name":"flint"}}`, group))
 		want(t, a[i%2], http.StatusOK, http.MethodGet, path+"/flint", "", "")
 	}

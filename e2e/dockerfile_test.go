@@ -89,7 +89,7 @@ func TestDockerfile(t *testing.T) {
 }
 
 // sourceCopy is a copy of the repository, as COPY makes one: what is built into it here would be
-// part of what other tests, and whatever runs beside them, build at that moment.
+// part of what other tests and programs build at that moment.
 func sourceCopy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

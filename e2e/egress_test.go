@@ -19,7 +19,7 @@ import (
 )
 
 // connector is a proxy at a socket that is asked by CONNECT. It leads all that it is asked
-// for to one server: the names mean nothing to anybody else.
+// for to one server: no other server knows the names.
 type connector struct {
 	net.Listener
 	to string

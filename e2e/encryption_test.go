@@ -243,7 +243,7 @@ func (l *secretLoad) check(t *testing.T, a *api) {
 	}
 }
 
-// count is which write of its writer a value is of; -1 for one whose outcome was not told.
+// count is which write of its writer a value is of; -1 for one with an unknown outcome.
 func count(value string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(value, "-"))
 	if err != nil {
@@ -252,7 +252,7 @@ func count(value string) int {
 	return n
 }
 
-// holds says whether any file below some folders has a text in it.
+// holds reports whether any file below some folders has a text in it.
 func holds(t testing.TB, text string, folders ...string) (found []string) {
 	t.Helper()
 	for _, folder := range folders {

@@ -272,7 +272,7 @@ func (p *plane) helps() {
 	}
 }
 
-// TestEnvtestRefuses sees that what cannot work is told in words.
+// TestEnvtestRefuses: unsupported settings end with an error that explains them.
 func TestEnvtestRefuses(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// gate is an admission webhook that keeps its callers until it is told.
+// gate is an admission webhook that answers once the test opens it.
 type gate struct {
 	*httptest.Server
 	asked, opens chan struct{}

@@ -73,7 +73,7 @@ func fillUp(t *testing.T, s *harness.Server, room func()) {
 	}
 }
 
-// TestSQLiteFull fills a file up to its limit; compacting history beside the server
+// TestSQLiteFull fills a file up to its limit; compacting history while the server runs
 // makes room.
 func TestSQLiteFull(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestPostgresFull(t *testing.T) {
 }
 
 // TestDamagedRow damages a value behind the server's back. That object alone is
-// unreadable, a list tells of it, and everything else works.
+// unreadable, a list reports it, and everything else works.
 func TestDamagedRow(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)

@@ -21,7 +21,7 @@ import (
 
 const configMaps = "/api/v1/namespaces/default/configmaps"
 
-// noRootCA is for tests that count ConfigMaps, or who asks about them: some seconds after a
+// noRootCA is for tests that count ConfigMaps, or the requests for them: some seconds after a
 // namespace came, or later on a busy machine, a controller adds one with the root certificates.
 const noRootCA = "--controllers=*,-root-ca-cert-publisher"
 
@@ -97,7 +97,7 @@ func (c *cluster) client(i int) (*api, error) {
 }
 
 // load is clients that write through all servers of a cluster and remember what
-// they were told, and watchers that remember what they saw.
+// the answers, and watchers that remember what they saw.
 type load struct {
 	c       *cluster
 	wg      sync.WaitGroup
@@ -217,7 +217,7 @@ func (l *load) note(name, value string, absent bool, code int, answer []byte, er
 	}
 }
 
-// end stops the writers and compares what they were told and what watchers saw with
+// end stops the writers and compares their answers and what watchers saw with
 // what every server shows.
 func (l *load) end() {
 	t := l.c.t

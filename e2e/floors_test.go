@@ -8,7 +8,7 @@ import (
 
 // floors are the packages inside server/, the lowest floor first. A package imports what
 // is on floors below its own and, on its own floor, what is in its own room: what has the
-// same first name below server/. An entry stands for the packages below it too, unless
+// same first name below server/. An entry includes the packages below it, unless
 // they have an entry of their own. The packages on the first floor import no other room.
 var floors = [][]string{
 	{"fair", "removed", "schema/merging", "wire"},
@@ -28,7 +28,7 @@ var floors = [][]string{
 	{"rowlocktest"},
 }
 
-// floorOf finds the floor of a package by its path below server/; -1: nobody said.
+// floorOf finds the floor of a package by its path below server/; -1: none is listed.
 func floorOf(path string) int {
 	for dir := path; ; {
 		for i, floor := range floors {

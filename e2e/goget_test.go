@@ -13,7 +13,7 @@ import (
 // one included. A new one is to be worth it.
 const mostModules = 77
 
-// TestGoGet: an empty module requires this one as anybody would, with nothing but what the
+// TestGoGet: an empty module requires this one as users do, with nothing but what the
 // two go.mod files say, and gets no more than it needs. e2e/goget.sh, of the long tests, goes
 // on to build and test it.
 func TestGoGet(t *testing.T) {

@@ -97,7 +97,7 @@ func TestHostileRequests(t *testing.T) {
 		before := processorTime(t, s)
 		code, body := do(c.method, c.path, c.contentType, c.body, c.headers...)
 		took := processorTime(t, s) - before
-		// Some are cut off by the protocol before anybody could answer.
+		// Some end with a protocol error before an answer.
 		if code != 0 && !strings.Contains(" "+c.codes+" ", fmt.Sprintf(" %d ", code)) {
 			t.Errorf("%s: %d, want %s: %.300s", c.name, code, c.codes, body)
 		}
@@ -119,7 +119,7 @@ func TestHostileRequests(t *testing.T) {
 }
 
 // rapidReset opens and cancels requests without end: the server ends the connection,
-// or keeps pace with it; in no case does it pile up what nobody waits for.
+// or keeps pace with it; in no case does it queue unread answers.
 func rapidReset(t *testing.T, s *harness.Server) {
 	pool, err := s.CA()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // k3sDefinition is how k3s defines one of its kinds, as a server of 1.32 stores it.
 const k3sDefinition = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{"name":"%[2]s.%[1]s","uid":"crd-%[2]s"},"spec":{"group":"%[1]s","version":"v1","names":{"plural":"%[2]s","singular":"%[4]s","kind":"%[3]s","listKind":"%[3]sList"},"scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","nullable":true,"x-kubernetes-preserve-unknown-fields":true},"status":{"type":"object","nullable":true,"x-kubernetes-preserve-unknown-fields":true}}}},"versions":[{"name":"v1","served":true,"storage":true}],"conversion":{"strategy":"None"},"preserveUnknownFields":false},"status":{"conditions":[{"type":"NamesAccepted","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"NoConflicts","message":"no conflicts found"},{"type":"Established","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"InitialNamesAccepted","message":"the initial names have been accepted"}],"acceptedNames":{"plural":"%[2]s","singular":"%[4]s","kind":"%[3]s","listKind":"%[3]sList"},"storedVersions":["v1"]}}` + "\n"
 
-// k3sLeft is how many of the keys of k3sOwn are no objects, by what reports say of them.
+// k3sLeft is how many of the keys of k3sOwn are no objects, by the reason in reports.
 var k3sLeft = map[string]int64{
 	"what k3s keeps for itself":      2,
 	"marks of the old store":         2,
@@ -46,5 +46,5 @@ func k3sOwn(k *harness.Kine) {
 	put("/registry/k3s.cattle.io/addons/kube-system/coredns", `{"apiVersion":"k3s.cattle.io/v1","kind":"Addon","metadata":{"name":"coredns","namespace":"kube-system","uid":"addon","generation":1},"spec":{"checksum":"c0ffee","source":"/var/lib/rancher/k3s/server/manifests/coredns.yaml"},"status":{}}`+"\n")
 	put("/registry/helm.cattle.io/helmcharts/kube-system/traefik", `{"apiVersion":"helm.cattle.io/v1","kind":"HelmChart","metadata":{"name":"traefik","namespace":"kube-system","uid":"chart","generation":1,"finalizers":["wrangler.cattle.io/on-helm-chart-remove"]},"spec":{"chart":"https://%{KUBERNETES_API}%/static/charts/traefik.tgz","set":{"global.systemDefaultRegistry":""}},"status":{"jobName":"helm-install-traefik"}}`+"\n")
 	put("/registry/configmaps/kube-system/extension-apiserver-authentication", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"extension-apiserver-authentication","namespace":"kube-system","uid":"eaa"},"data":{"requestheader-username-headers":"[\"X-Remote-User\"]"}}`)
-	k.Delete("gap-20", 0) // by which kine fills a number that was given to nobody
+	k.Delete("gap-20", 0) // by which kine fills a number without a row
 }

@@ -43,7 +43,7 @@ type importAnswer struct {
 	Warnings      []string
 }
 
-// importInto runs the command and returns its answer, what it said beside that, and its end.
+// importInto runs the command and returns its answer, its log, and its exit error.
 func importInto(t testing.TB, args ...string) (a importAnswer, errOut string, err error) {
 	t.Helper()
 	errOut, err = answered(t, &a, append([]string{"import", "--output", "json"}, args...)...)
@@ -51,7 +51,7 @@ func importInto(t testing.TB, args ...string) (a importAnswer, errOut string, er
 }
 
 // answered runs a command of the binary that answers in JSON, where it answers at all. It
-// returns what the command said beside that, and its end.
+// returns the log of the command and its exit error.
 func answered(t testing.TB, answer any, args ...string) (errOut string, err error) {
 	t.Helper()
 	bin, err := harness.Binary()
@@ -112,7 +112,7 @@ func fill(t *testing.T, k *harness.Kine, seal func(key string, value []byte) []b
 		var value []byte
 		var err error
 		if r.Kind == "CustomResourceDefinition" || r.Kind == "APIService" {
-			continue // beside the others, as JSON
+			continue // in addition to the others, as JSON
 		}
 		if value, err = (protobuf.Codec{}).Encode(nil, obj); err != nil {
 			t.Fatal(err)

@@ -127,7 +127,7 @@ func forbidden(from, to string) string {
 		}
 	case "sqlstore":
 		if from == "sqlstore/encryption" && slices.Contains(files, own) {
-			return "" // how files are read, which know nobody
+			return "" // how files are read, which import nothing else
 		}
 		if !under(own, "sqlstore") && !under(own, "migrations") {
 			return "the store knows nobody else"

@@ -248,7 +248,7 @@ func joinFirst(errs []error) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// TestLedger has one of several mirrors that agree tell something else.
+// TestLedger has one of several mirrors that agree return something else.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	object := func(name, version, on string) *corev1.ConfigMap {

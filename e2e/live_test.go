@@ -187,7 +187,7 @@ func TestImportLiveCluster(t *testing.T) {
 	}
 }
 
-// leftResource says whether a resource was left out, for a reason.
+// leftResource reports whether a resource was left out, for a reason.
 func (a importAnswer) leftResource(name, reason string) bool {
 	for _, l := range a.ResourcesLeft {
 		if l.Resource == name && strings.Contains(l.Reason, reason) {
@@ -226,7 +226,7 @@ func copyInto(t *testing.T, args ...string) (a copyAnswer, errOut string, err er
 	return a, errOut, err
 }
 
-// told says whether an object has a detail with this outcome.
+// told reports whether an object has a detail with this outcome.
 func (a copyAnswer) told(resource, name, outcome string) bool {
 	for _, d := range a.Details {
 		if d.Resource == resource && d.Name == name && d.Outcome == outcome {

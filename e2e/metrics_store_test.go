@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestStoreMetrics wants the metrics of the store to tell of what was done, on both databases.
+// TestStoreMetrics compares the metrics of the store with what was done, on both databases.
 func TestStoreMetrics(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// series is what a scrape says of one metric.
+// series is one metric of a scrape.
 type series struct {
 	kind   string
 	labels []string            // names, sorted

@@ -139,7 +139,7 @@ func (m *mirror) failed(err error) {
 	}
 }
 
-// mayWait says whether the mirror may still come to what is stored: its reflector
+// mayWait reports whether the mirror may still come to what is stored: its reflector
 // pauses, or the server has not had its time, in which begun is when the last change was.
 func (m *mirror) mayWait(begun time.Time) bool {
 	m.mu.Lock()
@@ -161,7 +161,7 @@ func (m *mirror) mayWait(begun time.Time) bool {
 	return true
 }
 
-// account tells of the last requests.
+// account lists the last requests.
 func (m *mirror) account() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,7 +173,7 @@ func (m *mirror) account() string {
 	return out.String()
 }
 
-// movedTo says whether a bookmark has moved the version to one that is not before this.
+// movedTo reports whether a bookmark has moved the version to one that is not before this.
 func (m *mirror) movedTo(version uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -39,7 +39,7 @@ func outside(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestUnit: a service manager finds the unit in order, and is told when requests are
+// TestUnit: a service manager accepts the unit, and is notified when requests are
 // served and when the server stops.
 func TestUnit(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// prometheus is a Prometheus that runs beside the test.
+// prometheus is a Prometheus that runs during the test.
 type prometheus struct {
 	url string
 	log *bytes.Buffer

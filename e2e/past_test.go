@@ -105,7 +105,7 @@ func (p *past) shop() {
 	p.k.Run("create", "-n", "shop", "secret", "generic", "pw", "--from-literal=password=quiet")
 }
 
-// TestPastCommands goes through a day on which somebody changes and deletes things.
+// TestPastCommands goes through a day with changes and deletions.
 func TestPastCommands(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(p *past) {

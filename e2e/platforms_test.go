@@ -97,7 +97,7 @@ func (p *platform) check(pkg *sourced) error {
 	made, err := cfg.Check(pkg.ImportPath, p.files, files, nil)
 	p.done[pkg.ImportPath] = made
 	if own {
-		return nil // it has been told
+		return nil // the difference has been reported
 	}
 	return err
 }

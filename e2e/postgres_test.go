@@ -53,7 +53,7 @@ func stopPostgres() {
 	}
 }
 
-// createDB makes an empty database, whose name begins with one that tells what it is for.
+// createDB makes an empty database, whose name begins with its purpose.
 func createDB(t testing.TB, pg *pgtest.Server, name string) string {
 	t.Helper()
 	url, err := pg.CreateDB(context.Background(), fmt.Sprintf("%s_%d", name, rand.Uint32()))

@@ -58,7 +58,7 @@ func applies(t *testing.T, p *protocol, ns string) {
 	if d := apply("one", "&force=true", "d", spec(`"replicas":5,`, ""), 200); *d.Spec.Replicas != 5 {
 		t.Errorf("by force: %d replicas", *d.Spec.Replicas)
 	}
-	// Defaulted again, once nobody wants it any more.
+	// Defaulted again, once no manager owns it.
 	apply("two", "", "d", spec("", ""), 200)
 	if d := apply("one", "", "d", spec("", ""), 200); *d.Spec.Replicas != 1 {
 		t.Errorf("given up by all: %d replicas", *d.Spec.Replicas)

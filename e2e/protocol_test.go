@@ -41,7 +41,7 @@ func TestProtocol(t *testing.T) {
 			t.Parallel()
 			// What these controllers do after some seconds, cases here count or do themselves.
 			p := startProtocol(t, store(), noRootCA+",-garbagecollector")
-			// Here history is short, so that tokens expire while somebody waits for it.
+			// Here history is short, so that tokens expire soon.
 			forgetful := startProtocol(t, store(), "--history-retention=2s", noRootCA)
 			var wg sync.WaitGroup
 			wg.Go(func() {

@@ -240,7 +240,7 @@ func concurrentWriters(t *testing.T, p *protocol, ns string) {
 				}
 				err := write()
 				for end := time.Now().Add(patience); apierrors.IsConflict(err) && time.Now().Before(end); {
-					err = write() // each time, somebody else has written
+					err = write() // each time, another client has written
 				}
 				if err != nil {
 					t.Error(err)

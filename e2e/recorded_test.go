@@ -22,7 +22,7 @@ import (
 
 const (
 	recordings      = "testdata/parity"
-	atOnce          = 16 // scenarios beside one another: most of their time they wait
+	atOnce          = 16 // concurrent scenarios: most of their time they wait
 	aloneAtOnce     = 4  // servers for those that must be alone
 	filesVariable   = "ROWLOCK_RECORDED"
 	allVariable     = "ROWLOCK_RECORDED_ALL"
@@ -142,7 +142,7 @@ func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 	return list
 }
 
-// replayAll replays scenarios against fresh servers, beside flags of the caller: for each
+// replayAll replays scenarios against fresh servers, in addition to flags of the caller: for each
 // set of flags that they name one for those that bear others beside them, and, on
 // stores of their own, some more for those that must be alone. Keys of the answer are
 // "file:step".
@@ -227,7 +227,7 @@ func withFiles(t *testing.T, flags []string) []string {
 	return flags
 }
 
-// knownVars are what scenarios want to know of a server that runs beside the tests.
+// knownVars are the variables of scenarios for a server outside the test's process.
 func knownVars(t *testing.T, list []*recorded.Scenario) map[string]string {
 	t.Helper()
 	if os.Getenv("ROWLOCK_EXT_IP") != "" {
@@ -253,7 +253,7 @@ func knownVars(t *testing.T, list []*recorded.Scenario) map[string]string {
 }
 
 // all replays scenarios against a server: those that must be alone one after another,
-// then the rest beside one another, those that wait for long first.
+// then the rest concurrently, those that wait for long first.
 func (r *replay) all(t *testing.T, srv recorded.Server, list []*recorded.Scenario) {
 	work := make(chan *recorded.Scenario)
 	var group sync.WaitGroup
@@ -371,7 +371,7 @@ func knownDifferences(t *testing.T) map[string]string {
 
 var promise = regexp.MustCompile(`recorded answers that come back the same: (\d+) of (\d+)`)
 
-// promisedCount reads what the project's README says of the recorded answers.
+// promisedCount reads the number of recorded answers from the project's README.
 func promisedCount(t *testing.T) (floor, of int) {
 	t.Helper()
 	data, err := os.ReadFile("../README.md")

@@ -16,7 +16,7 @@ const (
 		{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]}`
 )
 
-// teller is a policy that tells what is in its parameters.
+// teller is a policy whose message contains its parameters.
 func teller(name, kind string) string {
 	if kind != "" {
 		kind = fmt.Sprintf(`"paramKind":{"apiVersion":"v1","kind":%q},`, kind)
@@ -101,7 +101,7 @@ func TestReferences(t *testing.T) {
 	}
 	binding("getter", "missing", named, no)
 	binding("reader", "missing", named, yes)
-	// That there was something to be told.
+	// There was something to reveal.
 	if code, body := a.as(t, "getter", "POST", bindingsPath, pointer("told", "secrets", named)); code != http.StatusCreated {
 		t.Fatalf("a binding: %d %s", code, body)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// longQuery is how many bytes of selectors fit into a request, beside its headers.
+// longQuery is how many bytes of selectors fit into a request, besides its headers.
 const longQuery = 1000 << 10
 
 // joined writes terms until no more fit.

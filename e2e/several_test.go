@@ -249,7 +249,7 @@ func TestLeadMoves(t *testing.T) {
 	}
 }
 
-// process is the part of a holder's name that tells its process.
+// process is the part of a holder's name that identifies its process.
 func process(holder string) string {
 	name, _, _ := strings.Cut(holder, "/")
 	return name

@@ -57,7 +57,7 @@ func TestEndsWithIdleConnections(t *testing.T) {
 			_ = c.Close() // the server hung up before
 		}
 	}()
-	// Some are just saying hello when the server is told to end.
+	// Some are in the middle of the handshake when the server gets the signal.
 	late := make(chan []net.Conn)
 	go func() {
 		var open []net.Conn
@@ -79,7 +79,7 @@ func TestEndsWithIdleConnections(t *testing.T) {
 	t.Logf("ended in %s with %d idle connections", time.Since(began), many)
 }
 
-// ask begins to speak HTTP/2 and, if it is told to, sends a request and reads the
+// ask starts HTTP/2 and, on request, sends a request and reads the
 // answer to its end.
 func ask(c net.Conn, request bool) error {
 	if _, err := c.Write([]byte(http2.ClientPreface)); err != nil {

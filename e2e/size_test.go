@@ -17,7 +17,7 @@ import (
 const mostBytes = 63_300_000
 
 // TestBinarySize holds the binary to its size, and to what makes the difference of a ninth: the linker
-// keeps exported methods that nobody calls as soon as anything that is linked looks methods up by name.
+// keeps exported methods without callers as soon as anything that is linked looks methods up by name.
 func TestBinarySize(t *testing.T) {
 	t.Parallel()
 	path, err := harness.Binary()

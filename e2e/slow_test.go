@@ -26,7 +26,7 @@ import (
 )
 
 // TestSlowClients has clients that send or take nearly nothing, or send without end.
-// Each costs the server a connection for a bounded time; nobody else waits for them.
+// Each costs the server a connection for a bounded time; no other client waits for them.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	// The time for a request is what slow clients are given; a busy machine, for the others, needs less.
@@ -77,7 +77,7 @@ func goroutines(t *testing.T, s *harness.Server) (n int) {
 	return n
 }
 
-// dial opens a connection that speaks a protocol.
+// dial opens a connection with a protocol.
 func dial(t *testing.T, s *harness.Server, protocol string) *tls.Conn {
 	t.Helper()
 	pool, err := s.CA()
@@ -103,7 +103,7 @@ func dial(t *testing.T, s *harness.Server, protocol string) *tls.Conn {
 	return c
 }
 
-// clientOf speaks HTTP/1.1, or HTTP/2.
+// clientOf makes a client for HTTP/1.1 or HTTP/2.
 func clientOf(t *testing.T, s *harness.Server, two bool) *http.Client {
 	t.Helper()
 	pool, err := s.CA()
@@ -305,7 +305,7 @@ func lengthOverHTTP2(t *testing.T, s *harness.Server) {
 	}
 }
 
-// unreadLists: answers that nobody takes are given up.
+// unreadLists: the server gives up answers that the client does not read.
 func unreadLists(t *testing.T, s *harness.Server) {
 	const lists = 30
 	conns := make([]*tls.Conn, lists)
@@ -333,7 +333,7 @@ func unreadLists(t *testing.T, s *harness.Server) {
 	}
 }
 
-// open says whether the server's end of a connection is still open: the kernel knows,
+// open reports whether the server's end of a connection is still open: the kernel knows,
 // and reading would make room for more of the answer.
 func open(t *testing.T, s *harness.Server, c *tls.Conn) bool {
 	t.Helper()
@@ -429,7 +429,7 @@ func startHTTP2(t *testing.T, c *tls.Conn) *http2.Framer {
 	return f
 }
 
-// pingFlood: answers that nobody reads do not pile up.
+// pingFlood: answers that the client does not read do not pile up.
 func pingFlood(t *testing.T, s *harness.Server) {
 	c := dial(t, s, "h2")
 	f := startHTTP2(t, c)

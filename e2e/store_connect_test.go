@@ -23,8 +23,8 @@ import (
 )
 
 // TestConnectsAsLibpqDoes reaches a PostgreSQL that insists on TLS and a password in
-// the ways that libpq knows, is refused where libpq would be, and tells the password
-// to nobody.
+// the forms that libpq knows, is refused where libpq would be, and reveals the password
+// nowhere.
 func TestConnectsAsLibpqDoes(t *testing.T) {
 	t.Parallel()
 	const first, second = "s3cret: one", "s3cret two"

@@ -207,7 +207,7 @@ func TestStoreMovesBetweenDatabases(t *testing.T) {
 			t.Fatalf("restored %+v\nof a backup %+v\nof a store %+v", restored, b, status)
 		}
 		wantClean(t, to)
-		if r := wantClean(t, from); r.Changes == 0 { // beside the running server
+		if r := wantClean(t, from); r.Changes == 0 { // while the server runs
 			t.Errorf("verify looked at no history: %+v", r)
 		}
 		for _, revision := range []int64{b.Revision, (b.Floor + b.Revision) / 2} {
@@ -280,7 +280,7 @@ func TestStoreStatus(t *testing.T) {
 	}
 }
 
-// TestStoreCompact compacts beside a running server, which goes on to answer.
+// TestStoreCompact compacts while a server runs, which continues to answer.
 func TestStoreCompact(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})

@@ -47,7 +47,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// discard reads what comes, and tells when the connection has ended.
+// discard reads everything, and signals the end of the connection.
 func discard(r *raw) <-chan error {
 	done := make(chan error, 1)
 	go func() { // ends with the connection
@@ -85,7 +85,7 @@ func floodUnread(t *testing.T, s *harness.Server) {
 	t.Error("three million requests were taken")
 }
 
-// bodyNeverComes: a refusal does not wait for what nobody will read.
+// bodyNeverComes: a refusal does not wait for a body that nothing reads.
 func bodyNeverComes(t *testing.T, s *harness.Server) {
 	for _, path := range []string{"/api/v1/namespaces/default/configmaps", "/version"} {
 		c := dial(t, s, "http/1.1")
@@ -110,7 +110,7 @@ func bodyNeverComes(t *testing.T, s *harness.Server) {
 	}
 }
 
-// refusedOnce: who is refused over HTTP/2 is told to go away.
+// refusedOnce: a refused HTTP/2 client gets a GOAWAY.
 func refusedOnce(t *testing.T, s *harness.Server) {
 	for _, headers := range [][]string{{"authorization", "Bearer wrong"}, nil} {
 		r := openRaw(t, s)

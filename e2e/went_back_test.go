@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// reflected is what a client has that lists config maps and watches them, and lists them again where it is told to.
+// reflected is the state of a client that lists config maps and watches them, and lists them again after a 410.
 type reflected struct {
 	a       *api
 	mu      sync.Mutex
@@ -174,7 +174,7 @@ func (s *twoServers) wrote(i int, name, value string) int64 {
 	return revision
 }
 
-// told wants each server to have said that the database went back, so many times.
+// told wants each server to have logged that the database went back, so many times.
 func (s *twoServers) told(times int) {
 	s.t.Helper()
 	for i, a := range s.a {

@@ -102,7 +102,7 @@ func (p *PolicySpec) allows(a *authx.Attributes) bool {
 
 func matches(policy, value string) bool { return policy == all || policy == value }
 
-// reaches says whether a path is the policy's, or below one that ends in "*".
+// reaches reports whether a path is the policy's, or below one that ends in "*".
 func (p *PolicySpec) reaches(path string) bool {
 	if p.NonResourcePath == path || p.NonResourcePath == all {
 		return true

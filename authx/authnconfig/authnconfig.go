@@ -26,7 +26,7 @@ type Configuration struct {
 	Anonymous  *Anonymous      `json:"anonymous,omitempty"`
 }
 
-// Anonymous says whether, and where, requests without credentials are welcome.
+// Anonymous reports whether, and where, requests without credentials are welcome.
 type Anonymous struct {
 	Enabled    bool        `json:"enabled"`
 	Conditions []Condition `json:"conditions,omitempty"`
@@ -94,5 +94,5 @@ func (c *Configuration) validate(taken []string) error {
 	return errs.ToAggregate()
 }
 
-// sameAnonymous says whether two configurations welcome the same requests.
+// sameAnonymous reports whether two configurations welcome the same requests.
 func sameAnonymous(a, b *Configuration) bool { return reflect.DeepEqual(a.Anonymous, b.Anonymous) }

@@ -80,7 +80,7 @@ const (
 // NameOf is the name that an authorizer of a built-in type must have.
 func NameOf(kind string) string { return strings.ToLower(kind) }
 
-// Has says whether an authorizer of a type is there.
+// Has reports whether an authorizer of a type is there.
 func (c *Configuration) Has(kind string) bool {
 	return slices.ContainsFunc(c.Authorizers, func(a Authorizer) bool { return a.Type == kind })
 }
@@ -97,7 +97,7 @@ func (c *Configuration) Kubeconfigs() []string {
 }
 
 // Parse reads and validates the text of a file, and compiles its expressions. selectors
-// says whether they may look at those of a request.
+// reports whether they may look at those of a request.
 func Parse(data []byte, selectors bool) (*Configuration, error) {
 	c := &Configuration{}
 	if len(data) > 0 {

@@ -56,7 +56,7 @@ type generation struct {
 	allowsAll   bool
 }
 
-// AllowsAll says whether everybody may do everything at present: whether AlwaysAllow is
+// AllowsAll reports whether everybody may do everything at present: whether AlwaysAllow is
 // one of the authorizers.
 func (c *Chain) AllowsAll() bool { return c.current.Load().allowsAll }
 

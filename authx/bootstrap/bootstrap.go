@@ -92,7 +92,7 @@ func (a *Authenticator) now() time.Time {
 	return a.Clock()
 }
 
-// Expired says whether a token's time is over. One that cannot be read is.
+// Expired reports whether a token's time is over. One that cannot be read is.
 func Expired(data map[string][]byte, now time.Time) bool {
 	left, ends := Remaining(data, now)
 	return ends && left <= 0

@@ -38,7 +38,7 @@ type Credential struct {
 	Expires     time.Time `json:"expires"`
 }
 
-// fresh says whether a credential has a fifth of its life left.
+// fresh reports whether a credential has a fifth of its life left.
 func (c *Credential) fresh(now time.Time) bool {
 	return now.Before(c.Expires.Add(-c.Expires.Sub(c.Issued) / 5))
 }
@@ -72,7 +72,7 @@ func Connect(cfg *rest.Config) (*Server, error) {
 	return &Server{cfg: cfg, client: client, url: url, now: time.Now}, nil
 }
 
-// refuses says whether the server does not take a credential any more. One that cannot
+// refuses reports whether the server does not take a credential any more. One that cannot
 // be reached refuses nothing.
 func (s *Server) refuses(ctx context.Context, c *Credential) bool {
 	cfg := rest.AnonymousClientConfig(s.cfg)

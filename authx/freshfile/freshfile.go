@@ -125,7 +125,7 @@ func (v *Value[T]) look() ([]mark, error) {
 	return marks, nil
 }
 
-// still says whether none of the files was written a moment ago.
+// still reports whether none of the files was written a moment ago.
 func still(marks []mark, now time.Time) bool {
 	for _, m := range marks {
 		if age := now.Sub(m.modified); age < settled {

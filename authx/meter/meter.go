@@ -52,7 +52,7 @@ func (m *Meter) Over() bool { return m.left < 0 }
 // Used is how many steps were taken; all of them, where there were not enough.
 func (m *Meter) Used() int { return m.all - max(m.left, 0) }
 
-// Spend takes steps, and says whether there were as many.
+// Spend takes steps, and reports whether there were as many.
 func (m *Meter) Spend(steps int) bool {
 	if m.left < 0 || steps < 0 || steps > m.left {
 		m.left = -1
@@ -180,7 +180,7 @@ func (m *Meter) equalStructures(x Structure, b ref.Val) ref.Val {
 	})
 }
 
-// pairs says whether all of some pairs are equal; nil is equal to nothing.
+// pairs reports whether all of some pairs are equal; nil is equal to nothing.
 func (m *Meter) pairs(of func(yield func(a, b ref.Val) bool)) ref.Val {
 	result := ref.Val(types.True)
 	of(func(a, b ref.Val) bool {
@@ -198,7 +198,7 @@ func (m *Meter) pairs(of func(yield func(a, b ref.Val) bool)) ref.Val {
 // be sets and maps by their schema, which have an equality and a sum of their own.
 const dataPackage = "k8s.io/apiserver/pkg/cel/common"
 
-// isData says whether a value is one of them.
+// isData reports whether a value is one of them.
 func isData(v ref.Val) bool {
 	t := reflect.TypeOf(v)
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == dataPackage
@@ -319,7 +319,7 @@ func (m *Meter) contains(list traits.Lister, item ref.Val) bool {
 	return false
 }
 
-// subset says whether all values of one list, or any of them, are in the other.
+// subset reports whether all values of one list, or any of them, are in the other.
 func (m *Meter) subset(of, in traits.Lister, any bool) bool {
 	for it := of.Iterator(); it.HasNext() == types.True && m.left >= 0; {
 		if m.contains(in, it.Next()) == any {

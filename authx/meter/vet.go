@@ -38,7 +38,7 @@ const (
 	maxLength = 100_000
 )
 
-// Vet says whether compiling a text costs no more than its length lets expect. The error is
+// Vet reports whether compiling a text costs no more than its length lets expect. The error is
 // for whoever wrote it, and stands for those of the compiler.
 func Vet(text string) error {
 	// Behind a backslash can be any sign of a pattern.
@@ -179,7 +179,7 @@ func (w *weigher) call(c ast.CallExpr) float64 {
 // maxDeclared is how large the type of a value may be that other expressions use.
 const maxDeclared = 100
 
-// Declarable says whether a type is of a size that others can be made of.
+// Declarable reports whether a type is of a size that others can be made of.
 func Declarable(t *cel.Type) bool {
 	left := maxDeclared
 	return within(t, &left)

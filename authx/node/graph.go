@@ -143,7 +143,7 @@ func (g *Graph) Reset() {
 	clear(g.through)
 }
 
-// Reaches says whether a path leads from a node to an object: by its pods and
+// Reaches reports whether a path leads from a node to an object: by its pods and
 // attachments, or by a volume bound to a claim of its pods.
 func (g *Graph) Reaches(node string, r Ref) bool {
 	g.mu.RLock()

@@ -21,7 +21,7 @@ import (
 // leaseNamespace holds the leases of nodes.
 const leaseNamespace = "kube-node-lease"
 
-// NameOf says whether an identity is a node agent, and of which node. The name is
+// NameOf reports whether an identity is a node agent, and of which node. The name is
 // "" for an agent that does not say.
 func NameOf(id *authx.Identity) (name string, isNode bool) {
 	if id == nil || !strings.HasPrefix(id.Name, authx.NodePrefix) || !id.InGroup(authx.GroupNodes) {
@@ -33,7 +33,7 @@ func NameOf(id *authx.Identity) (name string, isNode bool) {
 // Authorizer decides for node agents, and has no opinion on others.
 type Authorizer struct {
 	Graph *Graph
-	// Allows says whether the fixed rules of node agents cover a request that is not
+	// Allows reports whether the fixed rules of node agents cover a request that is not
 	// about one of the kinds with a rule here.
 	Allows func(a *authx.Attributes, rule *rbacv1.PolicyRule) bool
 	Rules  []rbacv1.PolicyRule
@@ -222,7 +222,7 @@ func (z *Authorizer) slice(node string, a *authx.Attributes) answer {
 	return no("can only list/watch/deletecollection resourceslices with nodeName field selector")
 }
 
-// selects says whether a request is limited to objects with a field of this value.
+// selects reports whether a request is limited to objects with a field of this value.
 func selects(a *authx.Attributes, field, value string) bool {
 	for _, r := range a.FieldRequirements {
 		if r.Field == field && r.Value == value && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) {

@@ -108,7 +108,7 @@ func (a *Authenticator) Run(ctx context.Context, failed func(error)) {
 	}
 }
 
-// Ready says whether the provider has been found.
+// Ready reports whether the provider has been found.
 func (a *Authenticator) Ready() bool { return a.verifier.Load() != nil }
 
 func (a *Authenticator) discover(ctx context.Context) error {

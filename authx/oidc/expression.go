@@ -99,7 +99,7 @@ func (e *expression) eval(ctx context.Context, value any) (ref.Val, error) {
 	return out, nil
 }
 
-// uses says whether an expression reads a claim.
+// uses reports whether an expression reads a claim.
 func (e *expression) uses(claim string) bool {
 	isClaims := func(x celast.Expr) bool { return x.Kind() == celast.IdentKind && x.AsIdent() == claimsVariable }
 	found := celast.MatchDescendants(celast.NavigateAST(e.ast.NativeRep()), func(n celast.NavigableExpr) bool {

@@ -221,7 +221,7 @@ func (m *Mapping) compile(path *field.Path, required bool) (*expression, field.E
 	return nil, nil
 }
 
-// verifiesEmail says whether something looks at email_verified.
+// verifiesEmail reports whether something looks at email_verified.
 func (c *compiled) verifiesEmail() bool {
 	const claim = "email_verified"
 	if c.username.uses(claim) || slices.ContainsFunc(c.claimRules, func(r rule) bool { return r.uses(claim) }) {

@@ -18,7 +18,7 @@ type ClusterRole struct {
 	Gathers []labels.Selector
 }
 
-// gathers says whether a role takes its rules from others.
+// gathers reports whether a role takes its rules from others.
 func (c *ClusterRole) gathers() bool { return len(c.Rules) == 0 && len(c.Gathers) > 0 }
 
 func (c *ClusterRole) selects(set labels.Set) bool {

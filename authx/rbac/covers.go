@@ -72,7 +72,7 @@ func words(r *rbacv1.PolicyRule) int {
 	return len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs)
 }
 
-// coversAll says whether one rule grants all of another, looking at its lists as a
+// coversAll reports whether one rule grants all of another, looking at its lists as a
 // whole. It may say no where all parts are covered. It takes the comparisons of two strings that it makes from left.
 func coversAll(held, r *rbacv1.PolicyRule, left *int) bool {
 	const long = 32
@@ -115,7 +115,7 @@ func breakDown(r *rbacv1.PolicyRule, fn func(rbacv1.PolicyRule)) {
 	}
 }
 
-// covers says whether a rule grants all that one of the smallest rules grants.
+// covers reports whether a rule grants all that one of the smallest rules grants.
 func covers(held, part *rbacv1.PolicyRule) bool {
 	if !has(held.Verbs, part.Verbs[0]) {
 		return false

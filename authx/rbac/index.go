@@ -139,7 +139,7 @@ type wide struct {
 }
 
 // find calls fn with the bindings that may allow a request, until it returns false.
-// It says whether it never did.
+// It reports whether it never did.
 func (h *held) find(a *authx.Attributes, fn func(*binding) bool) bool {
 	if h.wide == nil {
 		return every(h.bindings, fn)

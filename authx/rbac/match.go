@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// RuleAllows says whether one rule covers a request.
+// RuleAllows reports whether one rule covers a request.
 func RuleAllows(a *authx.Attributes, rule *rbacv1.PolicyRule) bool {
 	if !a.ResourceRequest {
 		return has(rule.Verbs, a.Verb) && pathMatches(rule.NonResourceURLs, a.Path)
@@ -19,7 +19,7 @@ func RuleAllows(a *authx.Attributes, rule *rbacv1.PolicyRule) bool {
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Name))
 }
 
-// has says whether a list holds a value, or the wildcard.
+// has reports whether a list holds a value, or the wildcard.
 func has(list []string, value string) bool {
 	for _, v := range list {
 		if v == value || v == "*" {

@@ -263,7 +263,7 @@ func (r *Rules) missing(h *held) (list []string) {
 }
 
 // each calls fn with what a namespace's bindings give to a user and its groups, until
-// it returns false. It says whether it never did. r.mu is held.
+// it returns false. It reports whether it never did. r.mu is held.
 func (r *Rules) each(namespace string, u *authx.Identity, fn func(*held) bool) bool {
 	index := r.found[namespace]
 	if len(index) == 0 {

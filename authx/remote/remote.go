@@ -236,7 +236,7 @@ func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 		if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &st); err == nil && st.Status != metav1.StatusSuccess && st.Message != "" {
 			return &Refused{http.StatusOK, st.Message}
 		}
-		return errors.New("the answer is a Status that says nothing")
+		return errors.New("the answer is a Status without a message")
 	case got.Group == want.Group && got.Kind == want.Kind && got.Version != want.Version:
 		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, want.Version, want.Kind)
 	case got != want:
@@ -248,7 +248,7 @@ func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 	return nil
 }
 
-// IsTimeout says whether a try ended because its time was over, here or there.
+// IsTimeout reports whether a try ended because its time was over, here or there.
 func IsTimeout(err error) bool {
 	var refused *Refused
 	return utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &refused) && refused.Code == http.StatusGatewayTimeout

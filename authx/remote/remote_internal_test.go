@@ -58,7 +58,7 @@ func TestAsk(t *testing.T) {
 		{name: "another kind", code: 200, body: strings.Replace(good, "SubjectA", "A", 1), err: `no kind "AccessReview" is registered for version "authorization.k8s.io/v1"`, asked: 1},
 		{name: "wrong types", code: 200, body: `{"status":{"allowed":"yes"}}`, err: "cannot unmarshal string into Go struct field", asked: 1},
 		{name: "a status", code: 200, body: `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no good"}`, err: "no good", asked: 1},
-		{name: "a status without words", code: 200, body: `{"kind":"Status","apiVersion":"v1"}`, err: "the answer is a Status that says nothing", asked: 1},
+		{name: "a status without words", code: 200, body: `{"kind":"Status","apiVersion":"v1"}`, err: "the answer is a Status without a message", asked: 1},
 		{name: "a refusal without words", code: 403, headers: map[string]string{"Content-Type": "application/json"}, body: `{"kind":"Status","apiVersion":"v1","status":"Failure"}`, err: "unknown", asked: 1},
 		{name: "a refusal as a status", code: 422, body: `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no good"}`, err: "no good", asked: 1},
 		{name: "unauthorized", code: 401, err: "the server has asked for the client to provide credentials", asked: 1},

@@ -75,7 +75,7 @@ func (a *Authenticator) checkRef(ctx context.Context, plural, single, namespace 
 	return nil
 }
 
-// gone says whether an object was deleted long enough ago to count as such.
+// gone reports whether an object was deleted long enough ago to count as such.
 func gone(o Object, now time.Time) bool {
 	return !o.Deleted.IsZero() && o.Deleted.Before(now.Add(-leeway))
 }

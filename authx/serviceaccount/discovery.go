@@ -19,7 +19,7 @@ const (
 	KeysPath          = "/openid/v1/jwks"
 )
 
-// Discoverable says whether others can find the documents of an issuer: it and the
+// Discoverable reports whether others can find the documents of an issuer: it and the
 // URI of the keys must be https URLs.
 func Discoverable(issuer, jwksURI string) error {
 	for _, text := range []string{issuer, jwksURI} {

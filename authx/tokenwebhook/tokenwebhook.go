@@ -86,7 +86,7 @@ func New(c Config) (*Authenticator, error) {
 	}, nil
 }
 
-var errNameless = errors.New("the token webhook says that the token is good, and names no user")
+var errNameless = errors.New("the token webhook accepts the token, but names no user")
 
 // verdict is what the service said.
 type verdict struct {

@@ -104,7 +104,7 @@ func requestType(selectors bool) *apiservercel.DeclType {
 	})
 }
 
-// hold says whether all hold. One that does not ends the matter, whatever errors the
+// hold reports whether all hold. One that does not ends the matter, whatever errors the
 // others have.
 func (list Conditions) hold(ctx context.Context, a *authx.Attributes) (bool, error) {
 	variables := map[string]any{"request": requestOf(a), meter.Name: meter.New(ctx, meter.MaxSteps)}

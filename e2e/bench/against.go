@@ -157,7 +157,7 @@ func (c *contest) compareAll(name string, results [][]result) {
 	}
 }
 
-// answered says whether an error is an answer of that status.
+// answered reports whether an error is an answer of that status.
 func answered(err error, code int) bool {
 	var refused *refusal
 	return errors.As(err, &refused) && refused.code == code

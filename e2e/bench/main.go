@@ -129,7 +129,7 @@ func main() {
 	}
 }
 
-// given says whether a flag was on the command line.
+// given reports whether a flag was on the command line.
 func given(name string) (found bool) {
 	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found

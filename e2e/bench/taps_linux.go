@@ -235,7 +235,7 @@ type socket struct {
 
 func (s *socket) Read(b []byte) (int, error) {
 	if s.polled && s.calls > 0 {
-		return 0, errLater // the poll tells whether there is more: one call less
+		return 0, errLater // the poll reports whether there is more: one call less
 	}
 	s.calls++
 	n, err := unix.Read(s.fd, b)

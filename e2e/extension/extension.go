@@ -1,5 +1,5 @@
 // Package extension is an API server that knows one kind of answer: what it was asked. It
-// stands behind a server under test, as an aggregated one.
+// runs behind a server under test, as an aggregated one.
 //
 //	/apis/GROUP/VERSION   its resources: widgets (with a status) and gadgets. Groups that
 //	                      begin with broken-, gone-, denied-, empty- or garbage- answer so

@@ -56,6 +56,6 @@ func Cleanup() {
 	}
 }
 
-// FreePort finds a TCP port of 127.0.0.1 that nobody uses now, and nobody else gets by
+// FreePort finds a free TCP port of 127.0.0.1, which no other caller gets by
 // chance.
 func FreePort() (int, error) { return pgtest.FreePort() }

@@ -20,7 +20,7 @@ func StartT(t testing.TB, o Options) *Server {
 	return s
 }
 
-// EndWith ends a server with a test, which tells what the server printed if it failed and
+// EndWith ends a server with a test, and logs the output of the server if the test failed and
 // ROWLOCK_LOGS asks for that.
 func (s *Server) EndWith(t testing.TB) {
 	t.Cleanup(func() {

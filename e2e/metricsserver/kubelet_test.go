@@ -18,7 +18,7 @@ import (
 // its one pod.
 type kubelet struct {
 	namespace, pod string
-	token          string // whoever shows another one is refused
+	token          string // other tokens are refused
 	began          time.Time
 	served         atomic.Int64
 	server         *httptest.Server

@@ -233,7 +233,7 @@ func (b *bed) rights(t *testing.T) {
 	})
 }
 
-// direct: metrics-server asks us who somebody is that comes to it without us, and whether they may.
+// direct: metrics-server delegates authentication and authorization of direct clients to the server.
 func (b *bed) direct(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // its certificate is its own
 	defer client.CloseIdleConnections()
@@ -272,7 +272,7 @@ func (b *bed) direct(t *testing.T) {
 	}
 }
 
-// death: a server that is gone is said to be gone, and costs nobody else anything.
+// death: an unreachable server is reported as unavailable, and slows nothing else down.
 func (b *bed) death(t *testing.T) {
 	b.Run("create", "namespace", "doomed")
 	b.Run("create", "configmap", "last", "-n", "doomed")

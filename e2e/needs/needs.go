@@ -66,7 +66,7 @@ func stop(t testing.TB, missing error) {
 	t.Skip(Skipped(missing))
 }
 
-// Required says whether a missing program is a failure.
+// Required reports whether a missing program is a failure.
 func Required() bool { return os.Getenv(Check) != "" }
 
 // Skipped is the line that says why tests are skipped.

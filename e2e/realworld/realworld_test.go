@@ -44,7 +44,7 @@ var modules = []string{
 // mostSamples bounds the samples of one kind: some modules have thousands of test cases.
 const mostSamples = 40
 
-// TestMain builds rowlock where nobody has.
+// TestMain builds rowlock unless it is built.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -257,7 +257,7 @@ func (w *world) install(o object) {
 
 var incidental = regexp.MustCompile(`,"resourceVersion":"\d*"|"resourceVersion":"\d*",?|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 
-// same compares a write with its dry run, and says whether it was accepted.
+// same compares a write with its dry run, and reports whether it was accepted.
 func (w *world) same(method, path, contentType string, body any) bool {
 	w.Helper()
 	question := "?"

@@ -17,7 +17,7 @@ func sortAt(v any, path string) {
 
 type match struct{ value any }
 
-// at finds the values at a dotted path; "*" stands for every item. Keys that
+// at finds the values at a dotted path; "*" means every item. Keys that
 // hold dots are found by trying longer keys.
 func at(v any, path string) []match {
 	if path == "" {

@@ -34,13 +34,13 @@ type Result struct {
 	Index int
 	Do    string
 	Diff  []string
-	Took  time.Duration // beyond what the step is told to wait; where it differs, the first time it was asked
+	Took  time.Duration // beyond the wait of the step; where it differs, the first time it was sent
 	Ended time.Duration // the same time, since the scenario began
 	Again int           // how often the step was sent again; see Step.mayAsk
 	Got   *Want         // what came instead, in the form of a recording; nil where the step is equal, or failed
 }
 
-// Equal says whether the step came back as recorded.
+// Equal reports whether the step came back as recorded.
 func (r *Result) Equal() bool { return len(r.Diff) == 0 }
 
 type answer struct {
@@ -53,7 +53,7 @@ type answer struct {
 // Replay runs all steps of a scenario in order.
 func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 	vars, start := map[string]string{"ns": s.NamespaceName()}, time.Now()
-	behind := time.Duration(0) // what steps took, beyond what they were told to wait
+	behind := time.Duration(0) // what steps took, beyond their waits
 	unknown := ""
 	for _, name := range s.Vars {
 		if vars[name] = srv.Vars[name]; vars[name] == "" {
@@ -123,7 +123,7 @@ const (
 	lateFor    = 20 * time.Second
 )
 
-// InTime is what the steps of a scenario take at most, beyond what they are told to wait, where nothing is busy.
+// InTime is what the steps of a scenario take at most, beyond their waits, on an idle machine.
 const InTime = 500 * time.Millisecond
 
 // Settle is how long controllers leave alone what a client has just written (controllers.Config).
@@ -142,7 +142,7 @@ func Late(results []Result) (took time.Duration, late bool) {
 	return took, false
 }
 
-// mayAsk says whether a step may be sent again after an answer.
+// mayAsk reports whether a step may be sent again after an answer.
 func (s *Step) mayAsk(got *answer) bool {
 	return s.Sleep > 0 && (strings.HasPrefix(s.Do, "GET ") || got.status >= http.StatusBadRequest)
 }

@@ -32,7 +32,7 @@ type Scenario struct {
 	Steps []Step          `json:"steps"`
 	// Differs are the steps whose answers are not those of 1.32, in a recording of another release.
 	Differs []int `json:"differs"`
-	// Release is that which the server is told to be, as "1.36"; empty: none.
+	// Release is the emulated release of the server, as "1.36"; empty: the default.
 	Release string `json:"-"`
 }
 
@@ -177,7 +177,7 @@ func (s *Scenario) Waits() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Alone says that a scenario must not run beside others: it reads what the whole
+// Alone reports whether a scenario must run alone: it reads what the whole
 // cluster shares (discovery, the default objects), or sets a default that objects of
 // other scenarios would take, or a policy or webhook that is asked about them, or changes
 // what their requests fall under.

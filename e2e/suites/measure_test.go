@@ -11,7 +11,7 @@ import (
 )
 
 // cost is what suites took: seconds that passed, seconds of processors and megabytes of
-// memory of the programs of the control plane, where the system tells.
+// memory of the programs of the control plane, where the system reports it.
 type cost struct {
 	took, processor, memory float64
 }

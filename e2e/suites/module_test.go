@@ -65,7 +65,7 @@ func (m module) compile(t *testing.T) []suite {
 	return suites
 }
 
-// startsPlane says whether tests of a package, by what they import, start a control plane.
+// startsPlane reports whether tests of a package, by what they import, start a control plane.
 func startsPlane(path string, imports []string) bool {
 	for _, plane := range planes {
 		if path == plane {
@@ -80,7 +80,7 @@ func startsPlane(path string, imports []string) bool {
 	return false
 }
 
-// tool runs go in a folder. Workspaces and flags of whoever runs this are not the module's.
+// tool runs go in a folder, without the workspace and flags of the caller.
 func (m module) tool(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("go", args...)

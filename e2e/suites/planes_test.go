@@ -32,8 +32,8 @@ type plane struct {
 	client        *http.Client
 }
 
-// TestSideBySide: two hundred control planes live beside one another, each with its own
-// objects, and end when they are told to.
+// TestSideBySide: two hundred control planes run at the same time, each with its own
+// objects, and stop on request.
 func TestSideBySide(t *testing.T) {
 	assets := filepath.Join(t.TempDir(), "assets")
 	if out, err := exec.Command(os.Getenv("ROWLOCK_BINARY"), "envtest", "setup", assets).CombinedOutput(); err != nil {
@@ -89,7 +89,7 @@ func freePort() (int, error) {
 }
 
 func (p *plane) start(assets string) (err error) {
-	for range 5 { // somebody else may take a port meanwhile
+	for range 5 { // another process may take a port meanwhile
 		if err = p.tryStart(assets); err == nil {
 			return nil
 		}

@@ -143,7 +143,7 @@ func (d *policyDocument) named() []string {
 	return slices.Compact(names)
 }
 
-// met says whether a condition is met in a release where some gates are on.
+// met reports whether a condition is met in a release where some gates are on.
 func (c condition) met(v release.Version, on []string) bool {
 	if !c.Has(v) {
 		return false
@@ -292,7 +292,7 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 	return kept
 }
 
-// enough says whether a stored object lacks nothing. The last that was so is remembered: the
+// enough reports whether a stored object lacks nothing. The last that was so is remembered: the
 // next server of the process often begins with the same bytes, and reading them all costs
 // more than the rest of its start.
 func (p *Policy) enough(s standing, stored []byte) bool {
@@ -367,7 +367,7 @@ func refersElsewhere(have, want kinds.Object) bool {
 	return false
 }
 
-// restore adds to have what it lacks of want, and says whether there was anything.
+// restore adds to have what it lacks of want, and reports whether there was anything.
 func restore(have, want kinds.Object) bool {
 	if have.GetAnnotations()[autoUpdate] == autoUpdateNone {
 		return false

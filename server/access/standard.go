@@ -45,7 +45,7 @@ func (s *Standard) RBAC(denials *slog.Logger) interface {
 	}{Synced{Follower: s.follower, Authorizer: s.roles, Denials: denials}, SyncedRules{Follower: s.follower, RuleResolver: s.roles}}
 }
 
-// Nodes decides on what node agents ask for. selectors says whether it looks at those of
+// Nodes decides on what node agents ask for. selectors reports whether it looks at those of
 // requests.
 func (s *Standard) Nodes(selectors bool) Nodes {
 	return NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors}, s.cache)

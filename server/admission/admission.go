@@ -82,7 +82,7 @@ func (a *Attributes) Meta() metav1.Object {
 	return m
 }
 
-// Is says whether the write is of a resource of a group, in any version; sub is
+// Is reports whether the write is of a resource of a group, in any version; sub is
 // the subresource, "" the object itself.
 func (a *Attributes) Is(group, plural, sub string) bool {
 	return a.Resource.Plural == plural && a.Resource.Group == group && a.Subresource == sub
@@ -105,7 +105,7 @@ func (a *Attributes) Forbid(err error) error {
 // Plugin is one rule set. It implements Mutator, Validator or both.
 type Plugin interface {
 	Name() string
-	// Handles says whether the plugin looks at an operation at all.
+	// Handles reports whether the plugin looks at an operation at all.
 	Handles(op Operation) bool
 }
 

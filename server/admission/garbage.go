@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// OnlyGarbage says whether an update changes nothing but what the garbage collector needs:
+// OnlyGarbage reports whether an update changes nothing but what the garbage collector needs:
 // finalizers and owner references. Plugins that ask for rights to what an object says let
 // such updates pass.
 func (a *Attributes) OnlyGarbage() bool {

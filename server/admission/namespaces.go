@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// in says whether a write goes into a namespace.
+// in reports whether a write goes into a namespace.
 func (a *Attributes) in() bool {
 	return a.Namespace != "" && !a.Resource.OwnNamespace()
 }

@@ -42,7 +42,7 @@ func (r *Rounds) Changed() {
 // Saw records a webhook or policy that saw the object and wants to see it again when it changes.
 func (r *Rounds) Saw(id string) { r.seen[id] = true }
 
-// Asks says whether somebody is asked in this run: in the first everybody, in the second who
+// Asks reports whether somebody is asked in this run: in the first everybody, in the second who
 // wants to be and was in the first.
 func (r *Rounds) Asks(a *Attributes, id string) bool { return !a.Second() || r.again[id] }
 

@@ -130,7 +130,7 @@ func (c *checker) take() {
 	}
 }
 
-// sameServer says whether two states of an APIService lead to one server.
+// sameServer reports whether two states of an APIService lead to one server.
 func sameServer(a, b *apiregistrationv1.APIService) bool {
 	return keyOf(a) == keyOf(b) && portOf(a.Spec.Service) == portOf(b.Spec.Service)
 }

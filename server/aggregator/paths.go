@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// strays says whether a path may mean something else to the server that it is sent to than
+// strays reports whether a path may mean something else to the server that it is sent to than
 // to the authorizer that was asked about it. Both take the decoded path, segment by
 // segment; but servers that are not made of Kubernetes' own library may clean it first.
 //

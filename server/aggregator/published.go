@@ -22,7 +22,7 @@ type published struct {
 	prefixes []string
 }
 
-// has says whether a header, named as relay.Plain does, is one of them.
+// has reports whether a header, named as relay.Plain does, is one of them.
 func (p *published) has(name string) bool {
 	return slices.Contains(p.names, name) || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

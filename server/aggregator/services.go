@@ -46,7 +46,7 @@ func (s *Services) Remote(gv schema.GroupVersion) *apiregistrationv1.APIService 
 	return s.remote[gv]
 }
 
-// AnyRemote says whether another server serves anything.
+// AnyRemote reports whether another server serves anything.
 func (s *Services) AnyRemote() bool { return len(s.remote) > 0 }
 
 // Groups are the groups in the order of discovery.

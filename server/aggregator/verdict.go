@@ -175,7 +175,7 @@ func portOf(to *apiregistrationv1.ServiceReference) int32 {
 	return *to.Port
 }
 
-// Available says whether requests are passed on to the server behind an APIService, as far
+// Available reports whether requests are passed on to the server behind an APIService, as far
 // as this server knows; before it has looked, as the condition says.
 func (a *Aggregator) Available(s *apiregistrationv1.APIService) bool {
 	if v, ok := a.Verdict(s); ok {

@@ -28,7 +28,7 @@ import (
 )
 
 // comparePatch applies a patch as Change does, and compares the result with that of the plain form and of
-// the library. It says whether that was done directly.
+// the library. It reports whether that was done directly.
 func comparePatch(t *testing.T, typ string, r *kinds.Resource, current kinds.Object, body []byte) (direct bool) {
 	t.Helper()
 	ctx := context.Background()

@@ -195,7 +195,7 @@ type Verdict struct {
 	all, own []Stage // those of the policy, those of the rule
 }
 
-// Omits says whether a stage is left out.
+// Omits reports whether a stage is left out.
 func (v *Verdict) Omits(s Stage) bool { return slices.Contains(v.all, s) || slices.Contains(v.own, s) }
 
 // For decides on a request. Its user is nil if it was not authenticated.
@@ -255,7 +255,7 @@ func (r *Rule) matchesResource(a *authx.Attributes) bool {
 	})
 }
 
-// names says whether a pattern of a rule is of a resource: "pods", "pods/log",
+// names reports whether a pattern of a rule is of a resource: "pods", "pods/log",
 // "pods/*", "*/scale", "*". A resource alone does not include its subresources.
 func names(pattern, resource, sub string) bool {
 	if pattern == "*" {

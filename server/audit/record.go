@@ -131,15 +131,15 @@ func (r *Record) RequestPatch(data []byte) {
 	r.event.RequestObject = data
 }
 
-// wants says whether the record is of a level that holds what l holds.
+// wants reports whether the record is of a level that holds what l holds.
 func (r *Record) wants(l Level) bool {
 	return r.verdict.Level == RequestResponse || l == Request && r.verdict.Level == Request
 }
 
-// WantsRequest says whether bodies of requests are recorded.
+// WantsRequest reports whether bodies of requests are recorded.
 func (r *Record) WantsRequest() bool { return r.wants(Request) }
 
-// WantsResponse says whether bodies of answers are recorded.
+// WantsResponse reports whether bodies of answers are recorded.
 func (r *Record) WantsResponse() bool { return r.wants(RequestResponse) }
 
 // ResponseStatus takes a Status that is the answer, whatever form the client gets it in.
@@ -158,7 +158,7 @@ func (r *Record) ResponseStatus(st *metav1.Status) {
 	}
 }
 
-// Copies says whether the event holds another text than the object that was answered with: one without
+// Copies reports whether the event holds another text than the object that was answered with: one without
 // managed fields.
 func (r *Record) Copies() bool { return r.WantsResponse() && r.verdict.OmitManagedFields }
 

@@ -244,7 +244,7 @@ func checkAddress(address string) error {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:%", r)
 	}
 	if err != nil || number == 0 || host == "" || len(host) > 255 || strings.ContainsFunc(host, func(r rune) bool { return !plain(r) }) {
-		return fmt.Errorf("%q is no address that a proxy could be asked for", address)
+		return fmt.Errorf("%q is not an address that a proxy could connect to", address)
 	}
 	return nil
 }

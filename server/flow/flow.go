@@ -159,7 +159,7 @@ func (c *Classifier) classes() *index {
 	return c.rank()
 }
 
-// Plain says whether requests are limited by their number alone.
+// Plain reports whether requests are limited by their number alone.
 func (c *Classifier) Plain() bool { return c.config.Plain }
 
 // Now is the time since some moment, by the clock of the seats.

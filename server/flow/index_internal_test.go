@@ -63,7 +63,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// asked says whether a rule is about a request, by asking all.
+// asked reports whether a rule is about a request, by asking all.
 func asked(spec *flowcontrolv1.FlowSchemaSpec, user *authx.Identity, info *request.Info) bool {
 	return slices.ContainsFunc(spec.Rules, func(r flowcontrolv1.PolicyRulesWithSubjects) bool {
 		return aboutRequest(&r, info) && slices.ContainsFunc(r.Subjects, func(s flowcontrolv1.Subject) bool {

@@ -20,7 +20,7 @@ import (
 // where they are turned on.
 var general = regexp.MustCompile(`^v\d+$`)
 
-// General says whether a version is one of general availability.
+// General reports whether a version is one of general availability.
 func General(version string) bool { return general.MatchString(version) }
 
 // stages are the keys for all versions of a stage, from the weakest to

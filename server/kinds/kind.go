@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Feature says whether a feature gate is on, by its name. Kinds whose rules depend on
+// Feature reports whether a feature gate is on, by its name. Kinds whose rules depend on
 // gates are functions of it: a server's gates are settled before it has any kinds.
 type Feature func(gate string) bool
 

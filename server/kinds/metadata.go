@@ -57,7 +57,7 @@ func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList
 	return errs
 }
 
-// LooksLate says whether the metadata of a new object is looked at after everything else.
+// LooksLate reports whether the metadata of a new object is looked at after everything else.
 func (r *Resource) LooksLate(sub *Subresource) bool { return r.metaRules(sub).Late }
 
 // MetaFaults are what the rules of a kind find in the metadata of an object in a namespace, where a kind

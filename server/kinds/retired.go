@@ -68,7 +68,7 @@ func (c *Catalogue) RetiredVersions(group, kind string) []string {
 	return versions
 }
 
-// isRetired says whether a release can read a kind in a version and never serves it: none does,
+// isRetired reports whether a release can read a kind in a version and never serves it: none does,
 // or it no longer does.
 func isRetired(v release.Version, k schema.GroupVersionKind) bool {
 	if !v.Binary().Knows(k) {

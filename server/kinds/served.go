@@ -16,11 +16,11 @@ func (r *Resource) defined() bool { return r.custom() && !r.Reserved }
 // is no subresource.
 func whole(sub *Subresource) bool { return sub == nil || sub.Update != nil }
 
-// Protobuf says whether objects have a Protobuf form. Without one they are answered so
+// Protobuf reports whether objects have a Protobuf form. Without one they are answered so
 // only as metadata. sub is what is addressed below the object, or nil.
 func (r *Resource) Protobuf(sub *Subresource) bool { return !r.custom() || !whole(sub) }
 
-// StrategicMerge says whether strategic merge patches are served.
+// StrategicMerge reports whether strategic merge patches are served.
 func (r *Resource) StrategicMerge() bool { return !r.custom() }
 
 // NegotiatesFirst says that media types nobody offers are refused before anything else

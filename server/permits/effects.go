@@ -110,7 +110,7 @@ var agentOf = []further{
 	{Get, "", "nodes", "", anywhere, "the address of the pod's node"},
 }
 
-// Covers says whether an effect on a target is among what was allowed.
+// Covers reports whether an effect on a target is among what was allowed.
 func (p *Permit) Covers(e Effect, t *Target) bool {
 	switch {
 	case !p.valid || e == 0:

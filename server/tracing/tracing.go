@@ -108,7 +108,7 @@ func (t *Tracer) Close() error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Sample says whether the next request is traced.
+// Sample reports whether the next request is traced.
 func (t *Tracer) Sample() bool {
 	return t != nil && t.provider != nil && (t.rate >= million || rand.Uint32N(million) < t.rate)
 }

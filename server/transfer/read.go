@@ -106,7 +106,7 @@ func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
 func unquoted(err error) error {
 	var parsed *time.ParseError
 	if errors.As(err, &parsed) {
-		return fmt.Errorf("a text of %d bytes stands where a time is expected", len(parsed.Value))
+		return fmt.Errorf("a text of %d bytes where a time is expected", len(parsed.Value))
 	}
 	return err
 }

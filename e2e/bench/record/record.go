@@ -64,7 +64,7 @@ func Of(group, name, unit string, better Better, values ...float64) Figure {
 	return f
 }
 
-// Met says whether a figure is as good as promised, by its median.
+// Met reports whether a figure is as good as promised, by its median.
 func (f Figure) Met() bool {
 	if f.Better == Higher {
 		return f.Median >= f.Goal

@@ -41,7 +41,7 @@ func Compile(c *expr.Compiler, offer expr.Offer, list []admissionregistrationv1.
 	return l
 }
 
-// Match says whether all conditions are true of a write. One that is false decides,
+// Match reports whether all conditions are true of a write. One that is false decides,
 // whatever becomes of the others; otherwise those that failed are the error.
 func (l *List) Match(ctx context.Context, in *expr.Input, op admission.Operation) (bool, error) {
 	began := time.Now()

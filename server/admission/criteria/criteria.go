@@ -79,7 +79,7 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// Match says whether a write is meant, and then as which resource.
+// Match reports whether a write is meant, and then as which resource.
 func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluster) (Target, bool, error) {
 	chosen, nsErr := c.namespace(ctx, a, in.Namespaces)
 	if !chosen && nsErr == nil {
@@ -112,7 +112,7 @@ func isNamespace(a *admission.Attributes) bool {
 	return a.Resource.OwnNamespace()
 }
 
-// namespace says whether the selector of namespaces chooses a write. What is in no
+// namespace reports whether the selector of namespaces chooses a write. What is in no
 // namespace, and is none, is never spared.
 func (c *Criteria) namespace(ctx context.Context, a *admission.Attributes, in Namespaces) (bool, error) {
 	if a.Namespace == "" && a.Resource.Plural != "namespaces" {
@@ -139,7 +139,7 @@ func (c *Criteria) namespace(ctx context.Context, a *admission.Attributes, in Na
 	return c.namespaces.Matches(item.Meta().Labels), nil
 }
 
-// object says whether the selector of objects chooses the object as it is or as it
+// object reports whether the selector of objects chooses the object as it is or as it
 // was.
 func (c *Criteria) object(a *admission.Attributes) bool {
 	if c.objects.Empty() {
@@ -181,7 +181,7 @@ func find(rules []admissionregistrationv1.NamedRuleWithOperations, equivalent bo
 	return nil, false
 }
 
-// means says whether a rule means a write, were it of resource r.
+// means reports whether a rule means a write, were it of resource r.
 func means(rule *admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, r *kinds.Resource) bool {
 	return has(rule.APIGroups, r.Group) && has(rule.APIVersions, r.Version) &&
 		slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {

@@ -86,7 +86,7 @@ func Kind(r *kinds.Resource, sub string) schema.GroupVersionKind {
 	return gvk
 }
 
-// Whole says whether the body of a write is the stored object, and not a kind of its
+// Whole reports whether the body of a write is the stored object, and not a kind of its
 // different kind, such as a Scale.
 func Whole(a *admission.Attributes) bool {
 	return a.Subresource == "" || Kind(a.Resource, a.Subresource) == a.Resource.GVK()

@@ -103,7 +103,7 @@ func agentMaySet(label string) bool {
 	return !within(domain, kubernetesDomains...) || slices.Contains(agentLabels, label) || within(domain, agentDomains...)
 }
 
-// within says whether a domain is one of these or below one.
+// within reports whether a domain is one of these or below one.
 func within(domain string, of ...string) bool {
 	return slices.ContainsFunc(of, func(o string) bool { return domain == o || strings.HasSuffix(domain, "."+o) })
 }

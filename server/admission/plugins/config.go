@@ -69,7 +69,7 @@ func (a *Config) Validate() error {
 	return nil
 }
 
-// runs says whether a plugin of this server is to run.
+// runs reports whether a plugin of this server is to run.
 func (a *Config) runs(name string, feature func(string) bool) bool {
 	return slices.ContainsFunc(all, func(p entry) bool {
 		switch {

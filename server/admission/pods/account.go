@@ -124,7 +124,7 @@ func (p ServiceAccount) accountOf(ctx context.Context, a *admission.Attributes, 
 	return account, err
 }
 
-// enforces says whether pods of an account may use its own secrets alone.
+// enforces reports whether pods of an account may use its own secrets alone.
 func enforces(account *corev1.ServiceAccount) bool {
 	yes, err := strconv.ParseBool(account.Annotations[enforceSecrets])
 	return yes && err == nil

@@ -96,12 +96,12 @@ func (c *covering) add(t *corev1.Toleration) {
 	}
 }
 
-// covers says whether any toleration covers t, be it t itself.
+// covers reports whether any toleration covers t, be it t itself.
 func (c *covering) covers(t *corev1.Toleration) bool {
 	return c.same[plain(t)] || c.coversMore(t)
 }
 
-// coversMore says whether any toleration that is not the same covers t.
+// coversMore reports whether any toleration that is not the same covers t.
 func (c *covering) coversMore(t *corev1.Toleration) bool {
 	p := plain(t)
 	for _, key := range [...]string{p.key, ""} {
@@ -117,7 +117,7 @@ func (c *covering) coversMore(t *corev1.Toleration) bool {
 	return false
 }
 
-// at says whether a toleration of a place that is not p holds for as long as p.
+// at reports whether a toleration of a place that is not p holds for as long as p.
 func (c *covering) at(where place, p *toleration) bool {
 	best := c.wide[where]
 	w := best[0]

@@ -147,7 +147,7 @@ func annotate(a *admission.Attributes, key, value string) {
 	a.Annotate(api.AuditAnnotationPrefix+key, value)
 }
 
-// exempt says whether a write is none of the standards' business.
+// exempt reports whether a write is none of the standards' business.
 func (p *Plugin) exempt(a *admission.Attributes) bool {
 	switch {
 	case slices.Contains(p.exemptions.Namespaces, a.Namespace):
@@ -254,7 +254,7 @@ func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.
 	return nil
 }
 
-// matters says whether an update changes what the standards look at: of what can
+// matters reports whether an update changes what the standards look at: of what can
 // change in a pod, that is containers that come and images.
 func matters(pod, old *corev1.Pod) bool {
 	sameImages := func(a, b []corev1.Container) bool {

@@ -21,7 +21,7 @@ type meter struct {
 	// names are all that are about this resource, where each object counts as one, whatever
 	// it is; nil: it is not so.
 	names []corev1.ResourceName
-	// counts says whether a name of a quota is about this resource; nil: names do.
+	// counts reports whether a name of a quota is about this resource; nil: names do.
 	counts func(name corev1.ResourceName) bool
 	// use is what an object uses; the list is the caller's.
 	use func(obj runtime.Object) corev1.ResourceList

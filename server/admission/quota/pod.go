@@ -61,7 +61,7 @@ func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 	return l
 }
 
-// ended says whether a pod runs no more, or should not by now.
+// ended reports whether a pod runs no more, or should not by now.
 func (p meters) ended(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return true
@@ -226,7 +226,7 @@ func classSelected(s corev1.ScopedResourceSelectorRequirement, class string) (bo
 	return r.Matches(set), nil
 }
 
-// reachesOut says whether pods of other namespaces count for a pod's place.
+// reachesOut reports whether pods of other namespaces count for a pod's place.
 func reachesOut(a *corev1.Affinity) bool {
 	if a == nil {
 		return false

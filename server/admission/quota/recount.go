@@ -139,7 +139,7 @@ func sumsOf(m *meter, quotas []*corev1.ResourceQuota, holders map[corev1.Resourc
 	return list
 }
 
-// count fills tallies, and says whether that could be done.
+// count fills tallies, and reports whether that could be done.
 func (m *meter) count(r schema.GroupResource, objects Objects, list []*tally) bool {
 	if m.names != nil {
 		n, known := objects.Count(r)
@@ -183,7 +183,7 @@ func Unmeasured(q *corev1.ResourceQuota) bool {
 	return len(Resources(missing)) > 0
 }
 
-// Same says whether two statuses say the same.
+// Same reports whether two statuses say the same.
 func Same(a, b *corev1.ResourceQuotaStatus) bool {
 	return equal(a.Hard, b.Hard) && equal(a.Used, b.Used) && (a.Hard == nil) == (b.Hard == nil) && (a.Used == nil) == (b.Used == nil)
 }

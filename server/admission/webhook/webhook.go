@@ -49,7 +49,7 @@ type asker struct {
 	phase  string // as metrics name it
 }
 
-// exempt says whether writes of a resource are never sent to webhooks.
+// exempt reports whether writes of a resource are never sent to webhooks.
 func exempt(r *kinds.Resource) bool { return r.Group == "admissionregistration.k8s.io" }
 
 // callError says that a webhook could not be called, or returned no valid answer.
@@ -240,12 +240,12 @@ func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (ope
 		if !ended {
 			k.cfg.Metrics.rejected(h.name, k.phase, a.Operation, "calling_webhook_error", call.code)
 		}
-		k.cfg.Log.Warn("a webhook could not be asked, the request is refused", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
+		k.cfg.Log.Warn("a webhook could not be called, the request is refused", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
 		return false, apierrors.NewInternalError(call)
 	}
 	if !ended {
 		k.cfg.Metrics.failedOpen(h.name, k.phase)
-		k.cfg.Log.Warn("a webhook could not be asked, the request goes on", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
+		k.cfg.Log.Warn("a webhook could not be called, the request goes on", "webhook", h.name, "configuration", h.configuration, "error", loggable(call))
 	}
 	if ctx.Err() != nil {
 		return false, apierrors.NewTimeoutError("request did not complete within requested timeout", 0)

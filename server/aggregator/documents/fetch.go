@@ -80,7 +80,7 @@ func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q 
 	return a, nil
 }
 
-// sound says whether a text is JSON that does not nest too deep.
+// sound reports whether a text is JSON that does not nest too deep.
 func sound(body []byte) error {
 	if !scan.Loose.Valid(body, maxDepth) {
 		return errors.New("the answer is no JSON, or nests too deep")

@@ -251,7 +251,7 @@ func (d *Documents) note(s *server, err error) {
 		names = append(names, one.Name)
 	}
 	if err == nil {
-		d.cfg.Log.Info("an aggregated server tells of its resources again", "apiservices", strings.Join(names, ","))
+		d.cfg.Log.Info("an aggregated server serves its resource list again", "apiservices", strings.Join(names, ","))
 		return
 	}
 	d.cfg.Log.Warn("an aggregated server does not tell of its resources; they are shown as stale", "apiservices", strings.Join(names, ","), "error", text)

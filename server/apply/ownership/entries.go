@@ -28,7 +28,7 @@ func isReset(entries []metav1.ManagedFieldsEntry) bool {
 		e.FieldsType == "" && e.FieldsV1 == nil && e.Subresource == ""
 }
 
-// sameEntries tells whether a client sent back the entries that it read.
+// sameEntries reports whether a client sent back the entries that it read.
 func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
 	return slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
 		if x.FieldsV1 == nil || y.FieldsV1 == nil {

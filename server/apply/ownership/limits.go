@@ -137,5 +137,5 @@ func isFlat(t reflect.Type) bool {
 	return true
 }
 
-// holdsFlat tells whether an interface holds a value that has no members.
+// holdsFlat reports whether an interface holds a value that has no members.
 func holdsFlat(v reflect.Value) bool { return v.IsNil() || isFlat(v.Elem().Type()) }

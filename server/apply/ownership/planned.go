@@ -58,7 +58,7 @@ func planEntries(entries []metav1.ManagedFieldsEntry, version string) bool {
 	return !repeated(entries)
 }
 
-// repeated says whether two entries have the same identity.
+// repeated reports whether two entries have the same identity.
 func repeated(entries []metav1.ManagedFieldsEntry) bool {
 	if len(entries) <= fewEntries {
 		for i := range entries {

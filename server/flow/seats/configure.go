@@ -42,7 +42,7 @@ func (s *Scheduler) list(l *Level) {
 	}
 }
 
-// forget drops levels that have drained, and says whether there were any.
+// forget drops levels that have drained, and reports whether there were any.
 func (s *Scheduler) forget() (dropped bool) {
 	kept := s.shared[:0]
 	for _, l := range s.shared {

@@ -82,7 +82,7 @@ func (s *Scheduler) Fixed(name string, seats int) *Level {
 	return l
 }
 
-// Exempt says whether all requests of the level run at once.
+// Exempt reports whether all requests of the level run at once.
 func (l *Level) Exempt() bool { return l.config.Kind == Exempt }
 
 // Most is how many seats one request of the level may take.
@@ -103,7 +103,7 @@ func (l *Level) advance(now time.Duration) {
 	l.at = now
 }
 
-// room says whether a number of seats are free. A request that needs more than there are
+// room reports whether a number of seats are free. A request that needs more than there are
 // runs alone.
 func (l *Level) room(seats int) bool {
 	switch {
@@ -115,5 +115,5 @@ func (l *Level) room(seats int) bool {
 	return l.used+seats <= l.limit
 }
 
-// idle says whether nothing of a level runs or waits.
+// idle reports whether nothing of a level runs or waits.
 func (l *Level) idle() bool { return l.used == 0 && l.running == 0 && l.waiting == 0 }

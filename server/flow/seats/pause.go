@@ -43,7 +43,7 @@ func (s *Scheduler) Resume(ctx context.Context, r *Request) error {
 	return ctx.Err()
 }
 
-// withdraw has a request not wait any more for the seats that it has lost, and says whether
+// withdraw has a request not wait any more for the seats that it has lost, and reports whether
 // it did. It is called with the level advanced to now.
 func (s *Scheduler) withdraw(r *Request) (waited bool) {
 	l := r.Level

@@ -52,14 +52,14 @@ func (s *Scheduler) stop(r *Request, now time.Duration) {
 	}
 }
 
-// full says whether a user has as many requests that run as may be.
+// full reports whether a user has as many requests that run as may be.
 func (s *Scheduler) full(r *Request) bool {
 	share := s.limits.Share[r.Class]
 	return share > 0 && r.usage.running >= share
 }
 
 // preempt takes the seats of a request whose client does not read its answer: one of the
-// same level or, with own, of the same user. It says whether there was one.
+// same level or, with own, of the same user. It reports whether there was one.
 func (s *Scheduler) preempt(l *Level, r *Request, own bool, now time.Duration) bool {
 	for _, t := range s.running {
 		since := t.stuck(now)
@@ -141,7 +141,7 @@ func (s *Scheduler) resumeSome(l *Level, now time.Duration) {
 	}
 }
 
-// held says whether the free seats of a level are kept for a request that has lost its own
+// held reports whether the free seats of a level are kept for a request that has lost its own
 // and wants more of them than there are: else those that want few would pass it for ever.
 func (s *Scheduler) held(l *Level) bool {
 	for _, r := range l.resuming {

@@ -17,7 +17,7 @@ func hasOddType(s *apiext.JSONSchemaProps) bool {
 	return s.Type != "" && !slices.Contains(openAPITypes, s.Type)
 }
 
-// hasExtensions says whether a schema says what only structural ones can.
+// hasExtensions reports whether a schema says what only structural ones can.
 func hasExtensions(s *apiext.JSONSchemaProps) bool {
 	return s.XEmbeddedResource || s.XPreserveUnknownFields != nil || s.XIntOrString || len(s.XListMapKeys) > 0 || s.XListType != nil || len(s.XValidations) > 0
 }

@@ -86,7 +86,7 @@ func textsOf(d *apiextensionsv1.CustomResourceDefinition, in *apiext.CustomResou
 	return all
 }
 
-// saysMore says whether there is anything in a schema that its text leaves out: maps and lists
+// saysMore reports whether there is anything in a schema that its text leaves out: maps and lists
 // with nothing in them, some of which do not pass.
 func saysMore(s *apiext.JSONSchemaProps) bool {
 	for n := range nodes(s) {

@@ -91,7 +91,7 @@ func hasField(t reflect.Type, name string) bool {
 	return ok
 }
 
-// defined says whether there is an OpenAPI definition of a Go type.
+// defined reports whether there is an OpenAPI definition of a Go type.
 func defined(t reflect.Type) bool {
 	host, path, _ := strings.Cut(removed.PackagePath(t.PkgPath()), "/")
 	parts := strings.Split(host, ".")
@@ -100,7 +100,7 @@ func defined(t reflect.Type) bool {
 	return len(schema.Definitions(name)) > 0
 }
 
-// discovered says whether the documents that discovery is held to list a resource.
+// discovered reports whether the documents that discovery is held to list a resource.
 func discovered(t *testing.T, r *kinds.Resource) bool {
 	t.Helper()
 	file := "apis_" + r.Group + "_" + r.Version + ".json"

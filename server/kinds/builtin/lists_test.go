@@ -489,7 +489,7 @@ func (w *lists) together(r *kinds.Resource) {
 	}
 }
 
-// turn says whether a list is one to be walked with these gates. Where not all lists are walked with
+// turn reports whether a list is one to be walked with these gates. Where not all lists are walked with
 // gates on and off, each is with one of the two.
 func (w *lists) turn(r *kinds.Resource, field string) bool {
 	return w.all || w.on == (hash(field)%4 != 0 || r.Gate != "" || strings.Contains(r.Version, "a"))

@@ -64,7 +64,7 @@ func (p *allocation) any(of netip.Prefix, now removed, size, lower int, take fun
 	return 0, errExhausted
 }
 
-// within says whether a claim is one of a network, or of the ports.
+// within reports whether a claim is one of a network, or of the ports.
 func within(of netip.Prefix, c kinds.Claim) bool {
 	if c.Pool == portPool {
 		return !of.IsValid()

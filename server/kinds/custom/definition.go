@@ -39,12 +39,12 @@ type Definition struct {
 	converter Converter
 }
 
-// Established says whether a definition is served.
+// Established reports whether a definition is served.
 func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return isTrue(crd, apiextensionsv1.Established)
 }
 
-// Ending says whether a definition is being deleted, and its objects with it.
+// Ending reports whether a definition is being deleted, and its objects with it.
 func Ending(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return isTrue(crd, apiextensionsv1.Terminating)
 }

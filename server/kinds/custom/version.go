@@ -128,7 +128,7 @@ func (v *Version) from(ctx context.Context, objs []kinds.Object) ([]kinds.Object
 	return objs, nil
 }
 
-// is says whether an object is of this version.
+// is reports whether an object is of this version.
 func (v *Version) is(obj kinds.Object) bool {
 	return obj.(*unstructured.Unstructured).GetAPIVersion() == v.gvk.GroupVersion().String()
 }

@@ -14,7 +14,7 @@ const Producer = "api-priority-and-fairness-config-producer-v1"
 // Consumer is the field manager of the Dangling condition.
 const Consumer = "api-priority-and-fairness-config-consumer-v1"
 
-// Dangling is the condition of a flow schema that says whether its priority level, of
+// Dangling is the condition of a flow schema that reports whether its priority level, of
 // that name, exists.
 func Dangling(level string, exists bool, now time.Time) flowcontrolv1.FlowSchemaCondition {
 	c := flowcontrolv1.FlowSchemaCondition{

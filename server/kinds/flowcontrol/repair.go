@@ -39,7 +39,7 @@ func fixed[T any](mandatory, suggested []T) (list []Fixed[T]) {
 	return list
 }
 
-// RepairLevel makes of a level what it is to be by f, and says whether that is a change.
+// RepairLevel makes of a level what it is to be by f, and reports whether that is a change.
 // The exempt level may have shares as its cluster wants.
 func RepairLevel(l *flowcontrolv1.PriorityLevelConfiguration, f Fixed[*flowcontrolv1.PriorityLevelConfiguration]) bool {
 	want := f.Object.Spec.DeepCopy()
@@ -49,7 +49,7 @@ func RepairLevel(l *flowcontrolv1.PriorityLevelConfiguration, f Fixed[*flowcontr
 	return repair(&l.ObjectMeta, &l.Spec, want, f.Mandatory)
 }
 
-// RepairSchema makes of a flow schema what it is to be by f, and says whether that is a
+// RepairSchema makes of a flow schema what it is to be by f, and reports whether that is a
 // change.
 func RepairSchema(s *flowcontrolv1.FlowSchema, f Fixed[*flowcontrolv1.FlowSchema]) bool {
 	return repair(&s.ObjectMeta, &s.Spec, f.Object.Spec.DeepCopy(), f.Mandatory)
@@ -71,7 +71,7 @@ func repair[S any](m *metav1.ObjectMeta, have, want *S, mandatory bool) (changed
 	return changed
 }
 
-// kept says whether an object is to be kept at its values: as its annotation says; one
+// kept reports whether an object is to be kept at its values: as its annotation says; one
 // without, if no client has changed it.
 func kept(m *metav1.ObjectMeta, same bool) bool {
 	if _, said := m.Annotations[AutoUpdate]; !said {
@@ -80,7 +80,7 @@ func kept(m *metav1.ObjectMeta, same bool) bool {
 	return Claimed(m)
 }
 
-// Claimed says whether the annotation of an object says that the server keeps it at its
+// Claimed reports whether the annotation of an object says that the server keeps it at its
 // values.
 func Claimed(m *metav1.ObjectMeta) bool {
 	keep, err := strconv.ParseBool(m.Annotations[AutoUpdate])

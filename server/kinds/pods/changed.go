@@ -46,7 +46,7 @@ func diff(a, b reflect.Value, path string, paths *[]string) {
 	*paths = append(*paths, path)
 }
 
-// diffFields compares the fields that have a name in JSON, and says whether there
+// diffFields compares the fields that have a name in JSON, and reports whether there
 // were any.
 func diffFields(a, b reflect.Value, path string, paths *[]string) bool {
 	named := false

@@ -54,7 +54,7 @@ func (r podRules) prepareResize(pod, was *corev1.Pod) {
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
-// proposes says whether containers ask for other resources than they did.
+// proposes reports whether containers ask for other resources than they did.
 func proposes(list, old []corev1.Container) bool {
 	for i := range list {
 		if list[i].Resources.Requests != nil && !equality.Semantic.DeepEqual(list[i].Resources, old[i].Resources) {
@@ -93,7 +93,7 @@ func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-// lacks says whether one of the resources in old is not in list.
+// lacks reports whether one of the resources in old is not in list.
 func lacks(list, old corev1.ResourceList) bool {
 	for name := range old {
 		if _, ok := list[name]; !ok {
@@ -103,13 +103,13 @@ func lacks(list, old corev1.ResourceList) bool {
 	return false
 }
 
-// sizedAsWhole says whether a pod has resources for all of its containers together.
+// sizedAsWhole reports whether a pod has resources for all of its containers together.
 func sizedAsWhole(pod *corev1.Pod) bool {
 	r := pod.Spec.Resources
 	return r != nil && len(r.Requests)+len(r.Limits) > 0
 }
 
-// canResize says whether the agent of a pod's node tells what its containers have, which
+// canResize reports whether the agent of a pod's node tells what its containers have, which
 // those that can resize do.
 func canResize(pod *corev1.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {

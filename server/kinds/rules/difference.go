@@ -82,7 +82,7 @@ func drawn(out *strings.Builder, list []entry, depth int, sign byte) {
 	}
 }
 
-// descends says whether what differs between two values is shown within them.
+// descends reports whether what differs between two values is shown within them.
 func descends(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() || !plain(a) {
 		return false
@@ -97,7 +97,7 @@ func descends(a, b reflect.Value) bool {
 	}
 }
 
-// plain says whether a value is shown by its parts, and not as it calls itself.
+// plain reports whether a value is shown by its parts, and not as it calls itself.
 func plain(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer {
 		return v.IsNil() || plain(v.Elem()) // what a pointer to a struct of the API calls itself is no help

@@ -237,7 +237,7 @@ const few = 16
 // In makes an Among of a list, which must stay as it is.
 func In[T comparable](list []T) *Among[T] { return &Among[T]{list: list} }
 
-// Has says whether the list has a value.
+// Has reports whether the list has a value.
 func (a *Among[T]) Has(value T) bool {
 	if len(a.list) <= few {
 		return slices.Contains(a.list, value)

@@ -63,7 +63,7 @@ func validateMigrationUpdate(m, old *storagemigrationv1alpha1.StorageVersionMigr
 	return append(errs, rules.Immutable(r.Resource, was.Resource, field.NewPath("resource"))...)
 }
 
-// Is says whether a condition of a migration is true.
+// Is reports whether a condition of a migration is true.
 func Is(m *storagemigrationv1alpha1.StorageVersionMigration, condition storagemigrationv1alpha1.MigrationConditionType) bool {
 	for i := range m.Status.Conditions {
 		if m.Status.Conditions[i].Type == condition {

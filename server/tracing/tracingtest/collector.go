@@ -111,7 +111,7 @@ func (c *Collector) Spans(key, value string) []Span {
 	return list
 }
 
-// Has says whether there is a span of a name in a trace.
+// Has reports whether there is a span of a name in a trace.
 func (c *Collector) Has(name, trace string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 // scanPage is how many rows of the database are in memory at once.
 const scanPage = 50
 
-// MayBeFinished says whether there is what an earlier run found, of whichever job.
+// MayBeFinished reports whether there is what an earlier run found, of whichever job.
 func MayBeFinished(path string) bool {
 	info, err := os.Stat(path + foundEnd)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Loaded says whether a database holds exactly what Load puts there and nothing was written
+// Loaded reports whether a database holds exactly what Load puts there and nothing was written
 // since: then the run that read the spool ended before it could take the spool away. It
 // reads both to their ends, but for a database whose revisions are others. Errors:
 // archive.ErrDamaged, and those of the driver.

@@ -24,7 +24,7 @@ func elementsOf(n *node, list value) (out []string, ok bool) {
 // few is how many elements are looked through faster than a map of them is made.
 const few = 32
 
-// distinct tells whether no element occurs twice.
+// distinct reports whether no element occurs twice.
 func distinct(elements []string) bool {
 	if len(elements) <= few {
 		for i, e := range elements {

@@ -23,7 +23,7 @@ func sharesMemory(a, b reflect.Value) bool {
 	return false
 }
 
-// equal tells whether two values that are there have the same JSON.
+// equal reports whether two values that are there have the same JSON.
 func (c *comparer) equal(n *node, a, b reflect.Value) bool {
 	if n.codec != codecNone {
 		return c.equalOwnCodec(n, a, b)

@@ -48,7 +48,7 @@ const (
 	member                 // in a comparison: it was added or changed
 )
 
-// Empty tells whether a set has no members.
+// Empty reports whether a set has no members.
 func (s Set) Empty() bool {
 	for i := range s {
 		if s[i].hasMember() {
@@ -58,11 +58,11 @@ func (s Set) Empty() bool {
 	return true
 }
 
-// hasMember tells whether the path of a branch, or one that is longer, is a member.
+// hasMember reports whether the path of a branch, or one that is longer, is a member.
 func (b *branch) hasMember() bool { return b.state == member || !b.children.Empty() }
 
 // Remove takes every path that changes names out of the set, added and removed ones
-// alike, and tells whether there was one. The set itself is changed.
+// alike, and reports whether there was one. The set itself is changed.
 func (s Set) Remove(changes Set) bool {
 	found := false
 	i := 0
@@ -123,7 +123,7 @@ func joined(a, b *branch) branch {
 	return out
 }
 
-// MayMention tells whether the text of a set can hold one of the changed paths. It is
+// MayMention reports whether the text of a set can hold one of the changed paths. It is
 // quicker than parsing, and errs on the side of yes.
 func (s Set) MayMention(text []byte) bool {
 	for i := range s {

@@ -30,7 +30,7 @@ type parser struct {
 // maxDepth bounds how deeply the text of a set may nest.
 const maxDepth = 200
 
-// object reads what is below a path: {"f:x":{...},".":{}}. isMember tells whether the path
+// object reads what is below a path: {"f:x":{...},".":{}}. isMember reports whether the path
 // itself is in the set, which a dot says, or that nothing is below it. end is -1 for what is
 // not supported.
 func (p *parser) object(at, depth int) (end int, isMember bool, children Set) {
