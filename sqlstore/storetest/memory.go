@@ -193,86 +193,6 @@ func (m *Memory) Read(ctx context.Context, k sqlstore.Key, revision int64) (sqls
 	return sqlstore.Row{}, &sqlstore.NotFoundError{Key: k}
 }
 
-func (m *Memory) Past(ctx context.Context, k sqlstore.Key, before int64, limit int) (rows []sqlstore.Row, err error) {
-	if err := m.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	for _, r := range slices.Backward(m.rows) {
-		kept := r.Superseded == 0 || r.Superseded > m.kept().Of(k.Resource)
-		if r.Key == k && kept && r.Revision < sqlstore.PastFrom(before) && len(rows) < limit {
-			rows = append(rows, clone(r))
-		}
-	}
-	return rows, nil
-}
-
-func (m *Memory) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
-	if err := m.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	if after < m.bounds.Floor {
-		return nil, &sqlstore.CompactedError{Revision: after, Floor: m.bounds.Floor}
-	}
-	var log []sqlstore.Change
-	for _, r := range m.rows {
-		if r.Revision <= after || len(log) == limit {
-			continue
-		}
-		c := sqlstore.Change{Row: clone(r)}
-		for _, p := range m.rows {
-			if p.Superseded == r.Revision && p.Revision < r.Revision {
-				c.PrevRevision = p.Revision
-				if previous {
-					c.PrevValue = bytes.Clone(p.Value)
-				}
-			}
-		}
-		log = append(log, c)
-	}
-	return log, nil
-}
-
-func (m *Memory) Trim(ctx context.Context, to int64, limit int) (int, error) {
-	if err := m.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer m.mu.Unlock()
-	if m.kept().Past != nil && min(to, m.bounds.Head) <= m.bounds.Floor {
-		return 0, nil
-	}
-	if floor := min(to, m.bounds.Head); floor > m.bounds.Floor {
-		m.bounds.Floor = floor
-		if i := slices.IndexFunc(m.rows, func(r sqlstore.Row) bool { return r.Revision == floor }); i >= 0 {
-			m.mark = m.rows[i]
-		}
-	}
-	deleted := 0
-	m.rows = slices.DeleteFunc(m.rows, func(r sqlstore.Row) bool {
-		if r.Superseded == 0 || r.Superseded > m.bounds.Floor || deleted >= limit {
-			return false
-		}
-		deleted++
-		return true
-	})
-	return deleted, nil
-}
-
-func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
-	if err := m.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer m.mu.Unlock()
-	revision := m.kept().Lowest()
-	for _, r := range m.rows {
-		if !r.WrittenAt.After(at) {
-			revision = max(revision, r.Revision)
-		}
-	}
-	return revision, nil
-}
-
 func (m *Memory) Note(ctx context.Context, name string) (string, error) {
 	if err := m.enter(ctx); err != nil {
 		return "", err
@@ -291,37 +211,6 @@ func (m *Memory) SetNote(ctx context.Context, name, was, is string) (bool, error
 	}
 	m.notes[name] = is
 	return true, nil
-}
-
-func (m *Memory) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
-	if err := m.enter(ctx); err != nil {
-		return t, false, err
-	}
-	defer m.mu.Unlock()
-	if m.mark.Revision == revision {
-		return m.mark.WrittenAt, true, nil
-	}
-	for _, r := range m.rows {
-		if r.Revision >= revision && (!ok || r.WrittenAt.Before(t)) {
-			t, ok = r.WrittenAt, true
-		}
-	}
-	return t, ok, nil
-}
-
-func (m *Memory) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {
-	if err := m.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	var rows []sqlstore.Row
-	for _, r := range m.rows {
-		if r.Superseded == 0 && !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(now) {
-			rows = append(rows, clone(r))
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b sqlstore.Row) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
-	return rows[:min(limit, len(rows))], nil
 }
 
 func (m *Memory) Hints(ctx context.Context) <-chan struct{} {
