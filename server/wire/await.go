@@ -1,11 +1,11 @@
 package wire
 
-// CanAwait says that AwaitReadable waits.
+// CanAwait says whether AwaitReadable can wait.
 func (s *Socket) CanAwait() bool { return rawConn(s.Conn) != nil }
 
-// AwaitReadable waits until something can be read: bytes, the end, or an error, as that of a
-// deadline. It needs little stack, where a read of package tls needs some deep frames. What package
-// tls has read already is not waited for.
+// AwaitReadable waits until the socket is readable: bytes, the end, or an error such as that of a
+// deadline. It needs little stack, unlike a read of package tls. It does not know what package tls has
+// read already.
 func (s *Socket) AwaitReadable() error {
 	if raw := rawConn(s.Conn); raw != nil {
 		return raw.Read(readable)

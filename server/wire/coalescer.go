@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	recordSize = 16 << 10           // most bytes that a TLS record carries
-	bufferMax  = 4*recordSize + 256 // nothing is buffered beyond this: four records
-	bufferFor  = time.Millisecond   // nor for longer than this, as a rule
+	recordSize = 16 << 10           // bytes of data in a TLS record
+	bufferMax  = 4*recordSize + 256 // bytes that are buffered: four records
+	bufferFor  = time.Millisecond   // how long bytes are buffered by default
 
 	bufferSize = bufferMax + 2*recordSize
 )
 
-// GetBuffer lends an empty buffer with room for what is sent at once: few connections carry
-// bulk at a time, so that few buffers are in use.
+// GetBuffer returns an empty buffer of a pool, with room for what is sent at once. Few connections
+// send at a time, so few buffers are in use.
 func GetBuffer() *[]byte { return buffers.Get().(*[]byte) }
 
-// PutBuffer gives the memory of GetBuffer back. Of any other size it is left to the collector.
+// PutBuffer returns a buffer to the pool, unless it is of another size.
 func PutBuffer(b *[]byte) {
 	if n := cap(*b); n >= bufferSize && n <= 2*bufferSize {
 		*b = (*b)[:0]
@@ -30,26 +30,20 @@ var buffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// coalescer collects small writes that more will follow, and passes them on as one.
+// coalescer combines small writes that are followed by more into one.
 type coalescer struct {
 	mu      sync.Mutex
-	out     func([]byte) (int, error) // writes what was collected
-	limit   time.Duration             // bytes wait for no longer than this
-	pending *[]byte                   // nil while nothing waits
+	out     func([]byte) (int, error)
+	limit   time.Duration // how long bytes may be pending
+	pending *[]byte       // nil: none
 	timer   *time.Timer
-	err     error // of a write that nobody waited for; the next write returns it
+	err     error // of a write by the timer; the next write returns it
 }
 
-// write writes p after what waits. more says that other bytes will follow soon, so that
-// p may wait for them.
+// write writes p after what is pending. more says that other bytes follow soon, for which p may wait.
 func (c *coalescer) write(p []byte, more bool) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.add(p, more)
-}
-
-// add is write for callers that hold c.mu.
-func (c *coalescer) add(p []byte, more bool) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
@@ -63,7 +57,11 @@ func (c *coalescer) add(p []byte, more bool) (int, error) {
 			return c.out(p)
 		}
 		c.pending = GetBuffer()
-		c.startTimer()
+		if c.timer == nil {
+			c.timer = time.AfterFunc(c.limit, c.expire)
+		} else {
+			c.timer.Reset(c.limit)
+		}
 	}
 	*c.pending = append(*c.pending, p...)
 	if more && len(*c.pending) < bufferMax-recordSize {
@@ -75,23 +73,14 @@ func (c *coalescer) add(p []byte, more bool) (int, error) {
 	return len(p), nil
 }
 
-// startTimer makes sure that what waits is written even if nothing follows after all.
-func (c *coalescer) startTimer() {
-	if c.timer == nil {
-		c.timer = time.AfterFunc(c.limit, c.expire)
-	} else {
-		c.timer.Reset(c.limit)
-	}
-}
-
-// expire writes what nothing has followed.
+// expire writes what is pending although nothing has followed.
 func (c *coalescer) expire() {
 	c.mu.Lock()
 	_ = c.flush() // the next write returns the error
 	c.mu.Unlock()
 }
 
-// flush writes what waits. The caller holds c.mu.
+// flush writes what is pending. The caller holds c.mu.
 func (c *coalescer) flush() error {
 	if c.pending == nil {
 		return c.err

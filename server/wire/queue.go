@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Queue writes to a connection without blocking, as far as the kernel has room, and keeps
-// the rest, in order, until somebody waits for it to be written.
+// Queue writes to a connection as much as the kernel accepts without blocking, and keeps the rest, in
+// order, for Flush.
 type Queue struct {
 	conn   net.Conn
-	raw    syscall.RawConn // nil: the system or the connection can only block
-	NoWait atomic.Bool     // Write does not wait for what it keeps
+	raw    syscall.RawConn // nil: writes block
+	NoWait atomic.Bool     // Write does not flush
 
 	mu        sync.Mutex
-	attempt   func(fd uintptr) // q.try, made once
-	todo      []byte           // what attempt is to write; then what it has left
-	kept      *[]byte          // nil: nothing is kept
-	written   int              // bytes of kept that were written
-	gathering bool             // everything is kept until Release is called
+	attempt   func(fd uintptr) // q.try, allocated once
+	todo      []byte           // what attempt is to write; afterwards the rest
+	kept      *[]byte          // nil: nothing
+	written   int              // bytes of kept
+	gathering bool             // everything is kept until Release
 	err       error
 }
 
@@ -31,7 +31,7 @@ func newQueue(c net.Conn) *Queue {
 	return q
 }
 
-// rawConn is nil where the system, or the connection, can only block.
+// rawConn is nil if writes to the connection block.
 func rawConn(c net.Conn) syscall.RawConn {
 	if sc, ok := c.(syscall.Conn); ok && canTryWrite {
 		if raw, err := sc.SyscallConn(); err == nil {
@@ -41,7 +41,7 @@ func rawConn(c net.Conn) syscall.RawConn {
 	return nil
 }
 
-// write takes bytes. It waits until they are written, unless NoWait is set.
+// write writes all bytes, or with NoWait as many as the kernel accepts, and keeps the rest.
 func (q *Queue) write(p []byte) (int, error) {
 	kept, err := q.add(p)
 	if err == nil && kept && !q.NoWait.Load() {
@@ -53,8 +53,7 @@ func (q *Queue) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add writes what can be written now, and keeps the rest. kept says that something has
-// to be written later.
+// add writes what the kernel accepts, and keeps the rest. kept says that there is a rest.
 func (q *Queue) add(p []byte) (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,18 +66,18 @@ func (q *Queue) add(p []byte) (kept bool, err error) {
 	return q.kept != nil && !q.gathering, q.err
 }
 
-// Tries says that the kernel can be given what it has room for; otherwise a write may block.
+// Tries says that writes do not block.
 func (q *Queue) Tries() bool { return q.raw != nil }
 
-// Gather has everything kept that is written, for Release to write at once.
+// Gather keeps everything that is written until Release writes it at once.
 func (q *Queue) Gather() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.gathering = true
 }
 
-// Release writes what was gathered, as far as the kernel has room. kept says that the client
-// has not taken all of it: Flush waits for that.
+// Release writes what was gathered, as much as the kernel accepts. kept says that there is a rest, which
+// Flush writes.
 func (q *Queue) Release() (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,14 +93,14 @@ func (q *Queue) Release() (kept bool, err error) {
 	return q.kept != nil, q.err
 }
 
-// Blocked says that the client does not take what was sent.
+// Blocked says that the kernel does not accept more.
 func (q *Queue) Blocked() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.kept != nil && !q.gathering
 }
 
-// Flush waits until nothing is kept, and gives up a client that takes nothing.
+// Flush waits until nothing is kept, or fails if the client reads nothing for Patience.
 func (q *Queue) Flush() error {
 	for {
 		if done, err := q.flushed(); done || err != nil {
@@ -114,8 +113,7 @@ func (q *Queue) Flush() error {
 	}
 }
 
-// flushed says whether nothing is kept. Where only a blocking write is possible, it does
-// that first.
+// flushed says whether nothing is kept. If writes block, it writes first.
 func (q *Queue) flushed() (done bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,8 +132,8 @@ func (q *Queue) fail(err error) {
 	q.drop()
 }
 
-// writeSome writes a part of what is kept. It says whether it has got anywhere: if not,
-// the caller waits until the descriptor can be written.
+// writeSome writes a part of what is kept. It returns false if the caller has to wait until the
+// descriptor is writable.
 func (q *Queue) writeSome(fd uintptr) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,16 +147,14 @@ func (q *Queue) writeSome(fd uintptr) bool {
 	return q.kept == nil || q.written > before
 }
 
-// writeKept writes what the kernel has room for of what is kept. The caller holds q.mu,
-// as those of all methods below.
+// writeKept writes as much of kept as the kernel accepts. The caller holds q.mu, here and below.
 func (q *Queue) writeKept() {
 	q.todo = (*q.kept)[q.written:]
 	q.control()
 	q.noteLeft()
 }
 
-// noteLeft notes that todo is what is left of kept, and gives memory back that is of no
-// use any more.
+// noteLeft is called when todo is the rest of kept.
 func (q *Queue) noteLeft() {
 	q.written = len(*q.kept) - len(q.todo)
 	q.todo = nil
@@ -167,7 +163,7 @@ func (q *Queue) noteLeft() {
 	}
 }
 
-// writeNow writes what the kernel has room for, and returns what is left.
+// writeNow writes what the kernel accepts, and returns the rest.
 func (q *Queue) writeNow(p []byte) []byte {
 	if q.raw == nil {
 		return p
@@ -193,7 +189,7 @@ func (q *Queue) try(fd uintptr) {
 	}
 }
 
-// writeBlocking writes what is kept where nothing can be written without blocking.
+// writeBlocking writes what is kept if writes block.
 func (q *Queue) writeBlocking() {
 	if q.kept == nil || q.err != nil {
 		return
@@ -212,7 +208,7 @@ func (q *Queue) keep(p []byte) {
 	*q.kept = append(*q.kept, p...)
 }
 
-// shrink moves what a slow client does not take into as little memory as it needs.
+// shrink copies what a slow client has not read into a buffer of its size.
 func (q *Queue) shrink() {
 	if q.kept != nil && cap(*q.kept) >= bufferSize {
 		small := bytes.Clone((*q.kept)[q.written:])
@@ -221,7 +217,7 @@ func (q *Queue) shrink() {
 	}
 }
 
-// drop keeps nothing any more.
+// drop discards what is kept.
 func (q *Queue) drop() {
 	if q.kept != nil {
 		PutBuffer(q.kept)

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// Patience is how long a client may take nothing of what is sent before its connection is
-// given up.
+// Patience is how long a client may read nothing before it is disconnected.
 const Patience = 30 * time.Second
 
 // Listener accepts plain connections as Sockets.
 type Listener struct {
 	net.Listener
-	Delay time.Duration // how long bytes wait for more at most; default a millisecond
+	Delay time.Duration // how long bytes may be buffered; default a millisecond
 }
 
 // Accept waits for a connection.
@@ -26,27 +25,26 @@ func (l Listener) Accept() (net.Conn, error) {
 	return NewSocket(c, l.Delay), nil
 }
 
-// Socket is a connection below TLS. Package tls writes each record of 16 KB by itself. A full
-// record is collected here, because its message goes on in another.
+// Socket is a connection below TLS. Package tls writes each record separately. A Socket buffers full
+// records, because another one follows.
 type Socket struct {
 	net.Conn
 	coalescer coalescer
-	corked    atomic.Int32          // answers under way that are written without a pause
-	queue     atomic.Pointer[Queue] // takes all writes once it is set
+	corked    atomic.Int32          // responses that are written without a pause
+	queue     atomic.Pointer[Queue] // for all writes; nil: they are coalesced
 
-	serverDeadline atomic.Bool  // package net/http, or a handler, sets deadlines of writes
-	deadlineSet    atomic.Int64 // when one was last set here, in nanoseconds; 0: not yet
+	serverDeadline atomic.Bool  // package net/http or a handler has set a write deadline
+	deadlineSet    atomic.Int64 // Unix nanoseconds: when send has set one; 0: it has not
 }
 
-// NewSocket makes one. Bytes wait for more for no longer than delay, or a millisecond.
+// NewSocket makes one, which buffers bytes for delay or a millisecond.
 func NewSocket(c net.Conn, delay time.Duration) *Socket {
 	s := &Socket{Conn: c}
 	s.coalescer.out, s.coalescer.limit = s.send, cmp.Or(delay, bufferFor)
 	return s
 }
 
-// UseQueue writes what was collected, and sends all that follows through a queue, until
-// LeaveQueue is called.
+// UseQueue writes what is buffered. From now on writes go through a queue, until LeaveQueue.
 func (s *Socket) UseQueue() (*Queue, error) {
 	q := newQueue(s.Conn)
 	s.coalescer.mu.Lock()
@@ -55,11 +53,10 @@ func (s *Socket) UseQueue() (*Queue, error) {
 	return q, s.coalescer.flush()
 }
 
-// LeaveQueue ends that. Nothing may be kept in the queue.
+// LeaveQueue ends the use of the queue, which must be empty.
 func (s *Socket) LeaveQueue() { s.queue.Store(nil) }
 
-// send writes to the connection, with a deadline that gives up a client that takes
-// nothing.
+// send writes to the connection, with a deadline for a client that reads nothing.
 func (s *Socket) send(p []byte) (int, error) {
 	if now := time.Now(); !s.serverDeadline.Load() && now.UnixNano()-s.deadlineSet.Load() > int64(Patience/4) {
 		s.deadlineSet.Store(now.UnixNano())
@@ -68,16 +65,15 @@ func (s *Socket) send(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-// SetWriteDeadline is called by package net/http and by handlers, whose deadlines come
-// before those of send. A write may be under way.
+// SetWriteDeadline is called by package net/http and by handlers. Their deadlines replace those of send,
+// also during a write.
 func (s *Socket) SetWriteDeadline(t time.Time) error {
 	s.serverDeadline.Store(!t.IsZero())
 	s.deadlineSet.Store(0)
 	return s.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline is called by package net/http when a connection is hijacked. Whoever took
-// it over may let it rest for as long as they like.
+// SetDeadline is called by package net/http when a connection is hijacked; send then sets no deadlines.
 func (s *Socket) SetDeadline(t time.Time) error {
 	s.serverDeadline.Store(true)
 	return s.Conn.SetDeadline(t)
@@ -100,7 +96,7 @@ func (s *Socket) Uncork() {
 	s.coalescer.expire()
 }
 
-// AddWriter implements Conn. Over HTTP/1.1 requests come one after another.
+// AddWriter implements Conn: HTTP/1.1 has one request at a time.
 func (s *Socket) AddWriter() {}
 
 // RemoveWriter implements Conn.

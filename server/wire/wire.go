@@ -22,23 +22,21 @@ import (
 	"net/http"
 )
 
-// Conn is the connection of a request. Handlers use it to say what they are about to
-// send, so that it can leave in few large pieces.
+// Conn is the connection of a request. Handlers announce what they are about to write, so that the
+// connection can combine it.
 type Conn interface {
-	// Cork says that an answer is now written to its end without a pause, so that it may
-	// be collected, until Uncork is called. What was collected is sent then, or with the
-	// end of the answer.
+	// Cork says that a response is written to its end without a pause. It may be buffered until
+	// Uncork or the end of the response.
 	Cork()
 	Uncork()
-	// AddWriter says that one more of the requests that share the connection has
-	// something to send at once. RemoveWriter says that it has handed that over, or has
-	// nothing after all. What watches write meanwhile is sent together.
+	// AddWriter says that one more watch of the connection is about to write. RemoveWriter says
+	// that it has written, or has nothing to write. What they write meanwhile is sent together.
 	AddWriter()
 	RemoveWriter()
-	// ID tells connections of HTTP/2 apart; it is 0 for HTTP/1.1.
+	// ID identifies a connection of HTTP/2; it is 0 for HTTP/1.1.
 	ID() uint64
-	// MayBlock says whether an answer of n bytes may have to wait for the client without
-	// end, so that it needs a deadline.
+	// MayBlock says whether a response of n bytes needs a deadline, because the client's windows
+	// may be too small for it.
 	MayBlock(n int64) bool
 }
 
@@ -50,28 +48,26 @@ type WatchConn interface {
 	BeginWatch(w http.ResponseWriter, r *http.Request) (watched http.ResponseWriter, request *http.Request, returned func())
 }
 
-// Key is the key of a connection in the context of a request. Contexts of other packages
-// answer it with a Conn.
+// Key is the key of the Conn in the context of a request.
 type Key struct{}
 
 // EndKey is the key of the function that ends the context of a request.
 type EndKey struct{}
 
-// From finds the connection that a request came by; nil if it came by none of a Listener.
+// From returns the connection of a request; nil if it has none of a Listener.
 func From(ctx context.Context) Conn {
 	c, _ := ctx.Value(Key{}).(Conn)
 	return c
 }
 
-// EndOf is what ends the context of a request, so that nobody needs another context for
-// that; nil where the context does not say.
+// EndOf returns the function that ends the context of a request, which saves another context; nil if
+// there is none.
 func EndOf(ctx context.Context) (end func()) {
 	end, _ = ctx.Value(EndKey{}).(func())
 	return end
 }
 
-// ConnContext is the http.Server.ConnContext of a server on a Listener with TLS. It makes
-// From find the connection.
+// ConnContext is the http.Server.ConnContext of a server on a Listener with TLS, for From.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if _, s := Below(c); s != nil {
 		s.serverDeadline.Store(false)
@@ -81,7 +77,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Below finds the socket of a Listener below TLS; nil if there is none.
+// Below returns the socket of a Listener below TLS; nil if there is none.
 func Below(c net.Conn) (*tls.Conn, *Socket) {
 	t, ok := c.(*tls.Conn)
 	if !ok {
@@ -93,42 +89,40 @@ func Below(c net.Conn) (*tls.Conn, *Socket) {
 
 var _ Conn = (*Socket)(nil)
 
-// Headroom is what must be left free at the beginning of what is given to a Stream.
+// Headroom is how many bytes at the beginning of a buffer belong to the Stream that writes it.
 const Headroom = 10
 
-// Stream is the body of an answer without a handler: the handler has detached it, and whoever
-// has it writes it from any goroutine. What is written need not wait for the client, so that a
-// goroutine that serves many clients can write to each. Only one goroutine at a time may write.
+// Stream is the body of a response that its handler has detached. Any goroutine may write it, one at a
+// time, and without waiting for the client, so that one goroutine can serve many clients.
 type Stream interface {
-	// TryWrite writes what stands in b behind Headroom, and does not wait. b may grow, and
-	// can be used again. blocked says that the client is slow and that something has been
-	// kept: then Flush must be called, or Write.
+	// TryWrite writes what follows Headroom in b, and does not wait. b may grow, and can be
+	// reused. blocked says that the client is slow and that the rest is kept: then Flush or Write
+	// must be called.
 	TryWrite(b *[]byte) (blocked bool, err error)
-	// Write is TryWrite, but waits while the client is slow. A client that is slow for too
-	// long has gone.
+	// Write is TryWrite, but waits while the client is slow. It fails if the client is slow for too
+	// long.
 	Write(b *[]byte) error
-	// Flush waits until all that TryWrite kept has been written.
+	// Flush waits until everything that TryWrite kept is written.
 	Flush() error
-	// Close ends the answer. complete says that the client is to know that it is whole.
+	// Close ends the response. If it is not complete, the client is told so.
 	Close(complete bool)
-	// WhenEnded has f called when ctx ends, unless stop was called before: as context.AfterFunc
-	// does, but maybe by whoever ends it, so f must not wait. ctx is the request's, or has no
-	// other end than that: when the client has gone or wants no more, or EndOf is called.
+	// WhenEnded is context.AfterFunc, but f may run in the goroutine that ends ctx, so it must not
+	// wait. ctx is the context of the request, or ends with it: when the client disconnects or
+	// cancels, or EndOf's function is called.
 	WhenEnded(ctx context.Context, f func()) (stop func() bool)
-	// Over says, once, after Close, that all is done that the request's end asks for. The
-	// connection waits for it.
+	// Over is called once, after Close, when nothing of the request runs any more. The connection
+	// waits for it.
 	Over()
 }
 
-// Detacher is a writer whose answer can be detached once its header has been flushed, without
-// a length. The request's context then lasts until the client has gone, wants no more of it,
-// or Over is called; the handler may return at any time. ok is false, and the handler goes on
-// with its writer, where that cannot be done.
+// Detacher is a writer whose response can be detached after its header was flushed without a length. The
+// context of the request then ends when the client disconnects or cancels, or with Over, and the
+// handler may return. If ok is false, the handler has to go on with its writer.
 type Detacher interface {
 	Detach() (s Stream, ok bool)
 }
 
-// Detach finds the Detacher of a request among the writers around it, and detaches its answer.
+// Detach detaches a response by the Detacher that the writer is or wraps.
 func Detach(w http.ResponseWriter) (s Stream, ok bool) {
 	for {
 		switch t := w.(type) {
