@@ -267,10 +267,9 @@ func (c *Cache) Moved(storage string) (changed, removed int64) {
 // Storages lists the keys of all storages, in order.
 func (c *Cache) Storages() []string {
 	var keys []string
-	c.resources.Range(func(k, _ any) bool {
-		keys = append(keys, k.(string))
-		return true
-	})
+	for s := range c.all() {
+		keys = append(keys, s.key)
+	}
 	slices.Sort(keys)
 	return keys
 }
@@ -326,16 +325,14 @@ func (c *Cache) Run(ctx context.Context) error {
 // Forget drops events and pinned states that are too old.
 func (c *Cache) Forget() {
 	now := c.clock()
-	c.resources.Range(func(_, v any) bool {
-		s := v.(*resource)
+	for s := range c.all() {
 		s.mu.Lock()
 		s.recent.trim(now.Unix())
 		s.mu.Unlock()
 		s.pins.mu.Lock()
 		s.pins.expire(now)
 		s.pins.mu.Unlock()
-		return true
-	})
+	}
 }
 
 // Watch starts a watcher of the changes after a revision, which may be in the future. Take reads changes that memory no
@@ -399,13 +396,12 @@ func (c *Cache) End(storage string) {
 func (c *Cache) EndSlow() {
 	var slow []slowWatcher
 	total := 0
-	c.resources.Range(func(_, v any) bool {
-		for _, l := range v.(*resource).slow() {
-			slow = append(slow, l)
-			total += l.held
-		}
-		return true
-	})
+	for s := range c.all() {
+		slow = append(slow, s.slow()...)
+	}
+	for _, l := range slow {
+		total += l.held
+	}
 	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
 	for _, l := range slow {
 		if total <= slowBytes {

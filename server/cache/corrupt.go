@@ -11,15 +11,13 @@ import (
 // Corrupt lists the live objects that cannot be read, in the order of keys.
 func (c *Cache) Corrupt() []CorruptItem {
 	var out []CorruptItem
-	c.resources.Range(func(_, v any) bool {
-		s := v.(*resource)
+	for s := range c.all() {
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		for _, it := range s.corrupt {
 			out = append(out, CorruptItem{s.keyOf(it), it.Revision, it.Corrupt})
 		}
-		return true
-	})
+		s.mu.Unlock()
+	}
 	for _, n := range c.noted() {
 		have := slices.ContainsFunc(out, func(o CorruptItem) bool { return o.Key == n.Key })
 		it := c.Get(n.Key.Resource, n.Key.Namespace, n.Key.Name)
@@ -82,11 +80,10 @@ const reopenFailures = 1000
 // followers, which skipped it, get it as added.
 func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 	failed := 0
-	c.resources.Range(func(_, v any) bool {
-		s := v.(*resource)
+	for s := range c.all() {
 		for _, it := range s.sealed() {
 			if ctx.Err() != nil || failed == reopenFailures {
-				return false
+				return opened
 			}
 			key := s.keyOf(it)
 			plain, err := with.Open(ctx, key, it.JSON())
@@ -99,7 +96,6 @@ func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 				opened++
 			}
 		}
-		return true
-	})
+	}
 	return opened
 }

@@ -120,11 +120,9 @@ func (c *Cache) replace(loaded map[*resource]*loaded, revision int64) {
 	defer c.making.Unlock()
 	c.base = revision
 	c.note(nil)
-	c.resources.Range(func(_, v any) bool {
-		s := v.(*resource)
+	for s := range c.all() {
 		s.replace(loaded[s], revision)
-		return true
-	})
+	}
 }
 
 func (s *resource) replace(with *loaded, revision int64) {

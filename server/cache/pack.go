@@ -68,10 +68,9 @@ type weight struct {
 func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) {
 	fits = true
 	messages := int64(0)
-	c.resources.Range(func(_, v any) bool {
-		s := v.(*resource)
+	for s := range c.all() {
 		if s.internal {
-			return true
+			continue
 		}
 		n := int64(0)
 		s.state().items.Scan(func(it *Item) bool {
@@ -85,8 +84,10 @@ func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) 
 			all = append(all, weight{s, n})
 			total += n
 		}
-		return pace.Ctx.Err() == nil
-	})
+		if pace.Ctx.Err() != nil {
+			break
+		}
+	}
 	c.plain.Messages.Store(messages)
 	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
 	return all, total, fits
@@ -137,8 +138,8 @@ func (s *resource) learn(items []*Item) {
 
 // Packed returns the number of packed live objects, the size of their JSON, and their packed size.
 func (c *core) Packed() (objects int, plain, packed int64) {
-	c.resources.Range(func(_, v any) bool {
-		v.(*resource).state().items.Scan(func(it *Item) bool {
+	for s := range c.all() {
+		s.state().items.Scan(func(it *Item) bool {
 			if b := it.body.Load(); b.packed() {
 				objects++
 				plain += int64(b.size)
@@ -146,8 +147,7 @@ func (c *core) Packed() (objects int, plain, packed int64) {
 			}
 			return true
 		})
-		return true
-	})
+	}
 	return objects, plain, packed
 }
 

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,12 +30,11 @@ type core struct {
 	rows atomic.Pointer[sqlstore.Attestor] // reads a row again whose packed bytes are damaged; nil before LoadFile
 }
 
-// each calls fn with each resource.
-func (c *core) each(fn func(*resource)) {
-	c.resources.Range(func(_, v any) bool {
-		fn(v.(*resource))
-		return true
-	})
+// all yields each resource.
+func (c *core) all() iter.Seq[*resource] {
+	return func(yield func(*resource) bool) {
+		c.resources.Range(func(_, v any) bool { return yield(v.(*resource)) })
+	}
 }
 
 // Pending travels as sqlstore.Op.Aux from a writer to Apply, which sets Item before the write is acknowledged. So the
