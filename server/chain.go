@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/health"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -54,7 +55,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
 		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},
-		{"impersonate", filters.Impersonate(c.Authorizer, c.Log, s.fail)},
+		{"impersonate", filters.Impersonate(c.Authorizer, filters.Impersonation{Constrained: c.Feature("ConstrainedImpersonation"), Unnamed: c.Release.Has(release.BadRequests)}, c.Log, s.fail)},
 		{"around", filters.Around(c.Around)},
 		{"long selectors", selectors.Filter},
 		{"in flight", inFlight.Filter},

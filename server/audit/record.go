@@ -81,10 +81,14 @@ func (a *Auditor) Begin(r *http.Request, id, uri string, at *authx.Attributes, r
 // Level is the level of the policy for the request.
 func (r *Record) Level() Level { return r.verdict.Level }
 
-// Impersonate records the impersonated user.
-func (r *Record) Impersonate(who *authx.Identity) {
+// Impersonate records the impersonated user, and the verb of constrained impersonation that
+// allowed it, "" otherwise.
+func (r *Record) Impersonate(who *authx.Identity, constraint string) {
 	u := userInfo(who)
 	r.event.ImpersonatedUser = &u
+	if constraint != "" {
+		r.event.AuthenticationMetadata = &AuthenticationMetadata{ImpersonationConstraint: constraint}
+	}
 }
 
 // RequestObject takes the object that the client sent.

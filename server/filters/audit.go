@@ -127,7 +127,7 @@ func (t *trail) begin(r *http.Request) {
 // reach records a stage of the answer, when it is too late to refuse the request.
 func (t *trail) reach(s audit.Stage, code int) {
 	if t.scope.Actor != nil {
-		t.record.Impersonate(t.scope.User)
+		t.record.Impersonate(t.scope.User, t.scope.Constraint)
 	}
 	if err := t.record.Reach(s, code, t.scope.Annotations); err != nil {
 		t.log.Error("an audit event is lost", "audit-id", t.scope.ID, "error", err)

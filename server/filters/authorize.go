@@ -12,11 +12,17 @@ import (
 )
 
 // Attributes are the attributes of a request for an authorizer.
-func Attributes(s *request.Scope) *authx.Attributes {
+func Attributes(s *request.Scope) *authx.Attributes { return attributes(s, true) }
+
+// attributes are those of a request, with its selectors or without.
+func attributes(s *request.Scope, selected bool) *authx.Attributes {
 	i := s.Info
 	a := &authx.Attributes{
 		User: s.User, Verb: i.Verb, Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
 		Resource: i.Resource, Subresource: i.Subresource, Name: i.Name, ResourceRequest: i.IsResource, Path: i.Path,
+	}
+	if !selected {
+		return a
 	}
 	switch i.Verb {
 	case "list", "watch", "deletecollection":

@@ -185,7 +185,7 @@ func TestImpersonationAsks(t *testing.T) {
 		})
 		r := httptest.NewRequest("GET", "/version", nil)
 		r.Header = headers.Clone()
-		w := serve(r, ok, as(&authx.Identity{Name: "actor"}), filters.Impersonate(z, quiet, fail))
+		w := serve(r, ok, as(&authx.Identity{Name: "actor"}), filters.Impersonate(z, filters.Impersonation{}, quiet, fail))
 		if want := all[:min(allowed+1, len(all))]; !slices.Equal(asked, want) || (w.Code == 200) != (allowed == len(all)) {
 			t.Errorf("with %d allowed: %d after asking %q, want %q", allowed, w.Code, asked, want)
 		}
@@ -234,7 +234,7 @@ func TestImpersonate(t *testing.T) {
 					t.Errorf("%s: header %s is still there", c.name, name)
 				}
 			}
-		}, as(&authx.Identity{Name: "actor"}), filters.Impersonate(allow, quiet, fail))
+		}, as(&authx.Identity{Name: "actor"}), filters.Impersonate(allow, filters.Impersonation{}, quiet, fail))
 		if w.Code != c.code || got != c.who {
 			t.Errorf("%s: %d %q, want %d %q: %s", c.name, w.Code, got, c.code, c.who, w.Body)
 		}

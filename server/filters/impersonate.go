@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sort"
 	"strings"
 
@@ -42,60 +43,121 @@ type claim struct {
 	text       string // as a stock server prints it in an error
 }
 
+// Impersonation says how the headers are answered.
+type Impersonation struct {
+	// Constrained allows it in the modes of constrained impersonation too.
+	Constrained bool
+	// Unnamed answers groups, extra and a UID without a user's name with 400, else with 500.
+	Unnamed bool
+}
+
 // Impersonate lets a user act as another, if it may impersonate each part of that identity. It removes the headers.
-func Impersonate(z authx.Authorizer, log *slog.Logger, fail Fail) Filter {
-	gate := authx.NewGate(authx.GateConfig{What: "impersonation", All: maxImpersonating, Each: eachImpersonates, Source: connection})
+func Impersonate(z authx.Authorizer, how Impersonation, log *slog.Logger, fail Fail) Filter {
+	i := &impersonation{
+		Impersonation: how, authorizer: z, log: log, fail: fail,
+		gate: authx.NewGate(authx.GateConfig{What: "impersonation", All: maxImpersonating, Each: eachImpersonates, Source: connection}),
+	}
+	if how.Constrained {
+		i.modes = newConstrained(z)
+	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !impersonates(r.Header) || impersonated(z, gate, log, fail, w, r) {
+			if !impersonates(r.Header) || i.done(w, r) {
 				next.ServeHTTP(w, r)
 			}
 		})
 	}
 }
 
-// impersonated replaces the user, or answers the request if the user may not impersonate.
-func impersonated(z authx.Authorizer, gate *authx.Gate, log *slog.Logger, fail Fail, w http.ResponseWriter, r *http.Request) bool {
+type impersonation struct {
+	Impersonation
+	authorizer authx.Authorizer
+	modes      *constrained // nil: it is not constrained
+	gate       *authx.Gate
+	log        *slog.Logger
+	fail       Fail
+}
+
+// done replaces the user, or answers the request if the user may not impersonate.
+func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 	s := request.From(r.Context())
 	if n := parts(r.Header); n > maxParts {
-		fail(w, r, apierrors.NewBadRequest(fmt.Sprintf("an identity of %d parts cannot be impersonated: it may have %d", n, maxParts)))
+		i.fail(w, r, apierrors.NewBadRequest(fmt.Sprintf("an identity of %d parts cannot be impersonated: it may have %d", n, maxParts)))
 		return false
 	}
 	who, claims, err := wanted(r.Header)
 	if err != nil {
-		log.Debug("impersonation refused", "error", err)
-		internal(w, r, err)
+		i.log.Debug("impersonation refused", "error", err)
+		i.unnamed(w, r, err)
 		return false
 	}
 	if who == nil {
 		strip(r.Header) // the headers name no user; later handlers must not see them
 		return true
 	}
-	leave, err := gate.Enter(r.Context())
+	leave, err := i.gate.Enter(r.Context())
 	if err != nil {
 		s.Terminated = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "1")
-		fail(w, r, apierrors.NewTooManyRequests("too many requests want to impersonate somebody at once, please try again later", 1))
+		i.fail(w, r, apierrors.NewTooManyRequests("too many requests want to impersonate somebody at once, please try again later", 1))
 		return false
 	}
 	defer leave()
-	for i := range claims {
-		a := &claims[i].attributes
-		a.User, a.Verb, a.ResourceRequest = s.User, "impersonate", true
-		d, reason, err := z.Authorize(r.Context(), a)
+	constraint := ""
+	if i.modes != nil {
+		who, constraint, err = i.modes.become(r.Context(), s, asked(r.Header))
+	} else {
+		err = i.allowed(r.Context(), s.User, claims)
+	}
+	if err != nil {
+		i.log.Debug("impersonation refused", "error", err)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		i.fail(w, r, err)
+		return false
+	}
+	s.Actor, s.User, s.Constraint = s.User, who, constraint
+	strip(r.Header)
+	return true
+}
+
+// allowed asks for each claim of a caller. Errors: a refusal.
+func (i *impersonation) allowed(ctx context.Context, caller *authx.Identity, claims []claim) error {
+	for n := range claims {
+		a := &claims[n].attributes
+		a.User, a.Verb, a.ResourceRequest = caller, "impersonate", true
+		d, reason, err := i.authorizer.Authorize(ctx, a)
 		if d == authx.Allow {
 			continue
 		}
 		if err != nil {
-			log.Debug("impersonation refused", "error", err)
+			i.log.Debug("impersonation refused", "error", err)
 		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		fail(w, r, permits.Forbidden(a, reason))
-		return false
+		return permits.Forbidden(a, reason)
 	}
-	s.Actor, s.User = s.User, who
-	strip(r.Header)
-	return true
+	return nil
+}
+
+// unnamed answers headers that do not name a user.
+func (i *impersonation) unnamed(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case i.Constrained:
+		who := asked(r.Header)
+		i.fail(w, r, apierrors.NewBadRequest(fmt.Sprintf(
+			"requested &user.DefaultInfo{Name:%#v, UID:%#v, Groups:%#v, Extra:%#v} without impersonating a user name", who.Name, who.UID, who.Groups, who.Extra)))
+	case i.Unnamed:
+		i.fail(w, r, apierrors.NewBadRequest(err.Error()))
+	default:
+		internal(w, r, err)
+	}
+}
+
+// asked is the identity as the headers have it.
+func asked(h http.Header) *authx.Identity {
+	who := &authx.Identity{Name: h.Get(impersonateUser), UID: h.Get(impersonateUID), Groups: h[impersonateGroup]}
+	if extra := extras(h); len(extra) > 0 {
+		who.Extra = extra
+	}
+	return who
 }
 
 // strip removes the headers.
@@ -197,6 +259,11 @@ func allGroups(name string, asked []string) []string {
 	if ns, _, ok := authx.SplitServiceAccount(name); ok && len(asked) == 0 {
 		groups = append(groups, authx.GroupServiceAccounts, authx.GroupServiceAccounts+":"+ns)
 	}
+	return withAuthenticated(name, groups)
+}
+
+// withAuthenticated adds the group of all that are authenticated, or of all that are not.
+func withAuthenticated(name string, groups []string) []string {
 	add := authx.GroupAuthenticated
 	if name == authx.Anonymous {
 		add = authx.GroupUnauthenticated
@@ -207,7 +274,7 @@ func allGroups(name string, asked []string) []string {
 			return groups
 		}
 	}
-	return append(groups, add)
+	return append(slices.Clip(groups), add)
 }
 
 func extras(h http.Header) map[string][]string {

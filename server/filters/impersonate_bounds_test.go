@@ -21,7 +21,7 @@ func TestImpersonationIsBounded(t *testing.T) {
 		<-free
 		return authx.Allow, "", nil
 	})
-	filter := filters.Impersonate(slow, quiet, fail)
+	filter := filters.Impersonate(slow, filters.Impersonation{}, quiet, fail)
 	ask := func(headers http.Header) int {
 		r := httptest.NewRequest("GET", "/version", nil)
 		r.Header = headers

@@ -18,6 +18,7 @@ var switches = []string{
 	"ClusterTrustBundleProjection",
 	"ComponentFlagz",
 	"ComponentStatusz",
+	"ConstrainedImpersonation",
 	"CoordinatedLeaderElection",
 	"CrossNamespaceVolumeDataSource",
 	"DRAAdminAccess",

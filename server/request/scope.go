@@ -23,6 +23,8 @@ type Scope struct {
 	User     *authx.Identity // who the request acts as; nil before authentication
 	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
 
+	Constraint string // the verb of constrained impersonation that allowed User; "" otherwise
+
 	Permit permits.Permit // what an authorizer allowed; without one nothing is read or written
 
 	// Inside: the server asks itself, and may use resources that are off.
