@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/apiservices"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/verbs/components"
 	"github.com/rowlock/rowlock/server/verbs/history"
@@ -76,7 +77,7 @@ func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{
 		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: s.line,
-		Clock: s.cfg.Clock, Log: s.cfg.Log,
+		Clock: s.cfg.Clock, Log: s.cfg.Log, NoBlueprints: s.cfg.Release.Has(release.NoBlueprints),
 		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
 	}
 }

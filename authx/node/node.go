@@ -40,6 +40,10 @@ type Authorizer struct {
 	// Selectors keeps nodes to their own Node object and to lists that select what
 	// is theirs; without it nodes may read all nodes and pods.
 	Selectors bool
+	// Accounts lets nodes get the service accounts of their pods. Without it NoAccounts is the
+	// reason; "" is the one that they get who ask for tokens.
+	Accounts   bool
+	NoAccounts string
 }
 
 // answer is a decision and its reason.
@@ -107,7 +111,7 @@ func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes
 	case "resource.k8s.io/resourceclaims":
 		return z.get(ResourceClaim)
 	case "/serviceaccounts":
-		return z.createToken
+		return z.account
 	case "coordination.k8s.io/leases":
 		return lease
 	case "storage.k8s.io/csinodes":
@@ -173,6 +177,18 @@ func (z *Authorizer) updateStatus(kind Kind) func(string, *authx.Attributes) ans
 		}
 		return z.named(kind, node, a)
 	}
+}
+
+func (z *Authorizer) account(node string, a *authx.Attributes) answer {
+	if a.Verb == "get" && a.Subresource == "" {
+		switch {
+		case z.Accounts:
+			return z.readObject(Account)(node, a)
+		case z.NoAccounts != "":
+			return answer{reason: z.NoAccounts}
+		}
+	}
+	return z.createToken(node, a)
 }
 
 func (z *Authorizer) createToken(node string, a *authx.Attributes) answer {

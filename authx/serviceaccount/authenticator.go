@@ -74,6 +74,8 @@ type Config struct {
 	// requested; overdue is how long ago it should have been renewed, negative before.
 	Extended func(ctx context.Context, subject string, overdue time.Duration)
 	Clock    func() time.Time // nil: time.Now
+	// Unsigned is the error of tokens whose signature is not that of a key; nil: that of old releases.
+	Unsigned error
 }
 
 // Authenticator judges service account tokens.
@@ -86,6 +88,9 @@ type Authenticator struct {
 // New makes an Authenticator.
 func New(cfg Config) *Authenticator {
 	a := &Authenticator{cfg: cfg, now: cfg.Clock}
+	if a.cfg.Unsigned == nil {
+		a.cfg.Unsigned = errSignature
+	}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -164,7 +169,7 @@ var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, j
 func (a *Authenticator) verify(ctx context.Context, token string) (*claims, error) {
 	signed, err := jwt.ParseSigned(token, algorithms)
 	if err != nil || len(signed.Headers) != 1 {
-		return nil, errSignature
+		return nil, a.cfg.Unsigned
 	}
 	header := signed.Headers[0]
 	keys := a.cfg.Keys.Find(ctx, header.KeyID)
@@ -175,12 +180,12 @@ func (a *Authenticator) verify(ctx context.Context, token string) (*claims, erro
 		key, c := &keys[i], &claims{}
 		if header.Algorithm == string(key.Alg) && signed.Claims(key.Public, c) == nil {
 			if c.Issuer != LegacyIssuer && !slices.Contains(a.cfg.Issuers, c.Issuer) {
-				return nil, errSignature
+				return nil, a.cfg.Unsigned
 			}
 			return c, nil
 		}
 	}
-	return nil, errSignature
+	return nil, a.cfg.Unsigned
 }
 
 // audiences finds those that are both wanted and named by the token.

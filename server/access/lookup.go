@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // API is the server's own API, called in process; server.Server is one.
@@ -26,6 +28,15 @@ type Host struct {
 	Cache     *cache.Cache
 	Objects   *objects.Store
 	API       API
+}
+
+// Unsigned is what the authenticator of service accounts says of tokens whose signature is not that of a key; nil: as
+// it does without.
+func Unsigned(h Host) error {
+	if h.Catalogue.Release().Has(release.JoseRenamed) {
+		return errors.New("go-jose/go-jose: error in cryptographic primitive")
+	}
+	return nil
 }
 
 // Authentication is what a server needs to authenticate requests.

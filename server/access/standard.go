@@ -21,6 +21,9 @@ type Standard struct {
 	cache    *cache.Cache
 	roles    *rbac.Rules
 	follower *follow.Follower
+
+	accounts   bool   // nodes get the service accounts of their pods
+	noAccounts string // why they do not
 }
 
 // NewStandard follows the roles and bindings of a cache, of a server that is a release. on says which gates
@@ -31,7 +34,14 @@ func NewStandard(c *cache.Cache, v release.Version, on kinds.Feature) (*Standard
 		return nil, err
 	}
 	roles := rbac.New()
-	return &Standard{Policy: policy, cache: c, roles: roles, follower: FollowRules(roles, c)}, nil
+	s := &Standard{Policy: policy, cache: c, roles: roles, follower: FollowRules(roles, c)}
+	if on != nil {
+		s.accounts = on("KubeletServiceAccountTokenForCredentialProviders") || on("PodCertificateRequest")
+	}
+	if v.Has(release.NodesReadAccounts) {
+		s.noAccounts = "not allowed to get service accounts"
+	}
+	return s, nil
 }
 
 // RBAC decides by roles, and lists by them what a user may do. Denials are logged; nil: none.
@@ -48,7 +58,7 @@ func (s *Standard) RBAC(denials *slog.Logger) interface {
 // Nodes decides on what node agents ask for. selectors reports whether it looks at those of
 // requests.
 func (s *Standard) Nodes(selectors bool) Nodes {
-	return NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors}, s.cache)
+	return NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors, Accounts: s.accounts, NoAccounts: s.noAccounts}, s.cache)
 }
 
 // Guard is the admission plugin that keeps people from granting what they do not hold.

@@ -42,6 +42,10 @@ type Answers struct {
 	Clock  func() time.Time // nil: time.Now
 	Log    *slog.Logger     // nil: slog.Default
 
+	// NoBlueprints: the bookmark that ends the initial events of a watch does not show the empty list,
+	// so the watch may be of tables.
+	NoBlueprints bool
+
 	Compress    bool // large answers, for clients that take it: the gate APIResponseCompression
 	NameCorrupt bool // objects that cannot be read are named, in a list all of them: the gate AllowUnsafeMalformedObjectDeletion
 }

@@ -21,14 +21,14 @@ const (
 func (v *View) Bookmark(revision int64, end, first bool) ([]byte, error) {
 	var annotations map[string]string
 	if end {
+		annotations = map[string]string{initialEventsEnd: "true"}
+	}
+	if end && !v.answers.NoBlueprints {
 		blueprint, err := v.blueprint()
 		if err != nil {
 			return nil, err
 		}
-		annotations = map[string]string{
-			initialEventsEnd: "true",
-			blueprintKey:     base64.StdEncoding.EncodeToString(blueprint),
-		}
+		annotations[blueprintKey] = base64.StdEncoding.EncodeToString(blueprint)
 	}
 	value, err := v.answers.Forms.JSON.Append(nil, v.r.Blank(annotations))
 	if err != nil {

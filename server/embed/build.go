@@ -208,7 +208,7 @@ func (o *Options) authenticate(cfg *server.Config) error {
 	cfg.Authenticate = func(h access.Host) access.Authentication {
 		tokens := append(authx.TokenChain{}, o.TokenAuthenticators...)
 		tokens = append(tokens, serviceaccount.New(serviceaccount.Config{
-			Issuers: audiences, Keys: serviceaccount.Fixed{local.Key()}, Audiences: audiences, Lookup: access.NewLookup(h), Clock: clock,
+			Issuers: audiences, Keys: serviceaccount.Fixed{local.Key()}, Audiences: audiences, Lookup: access.NewLookup(h), Clock: clock, Unsigned: access.Unsigned(h),
 		}))
 		asked := append(append(authx.Chain{}, chain...), authx.Bearer{Tokens: tokens, Audiences: audiences})
 		made := access.Authentication{Authenticator: asked}

@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -76,7 +77,7 @@ func (l *list) place() Place {
 // resolve settles where a list begins, at which revision, and how long it may be.
 func (s *Store) resolve(ctx context.Context, o *ListOptions, l *list) error {
 	paged := o.paged(l.resource)
-	if paged && o.Limit > 0 {
+	if paged && o.Limit > 0 && !(o.SnapshotPages && o.Continue != "" && o.ResourceVersion == "0" && !l.resource.Storage.Uncached) {
 		l.limit = int(o.Limit)
 	}
 	if paged && o.Continue != "" {
@@ -105,7 +106,7 @@ func (l *list) goOn(o *ListOptions) error {
 // settleRevision settles the revision of a list that does not go on from a token.
 func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, l *list) error {
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
-	revision, err := o.Revision(exact || o.Limit > 0 && o.ResourceVersionMatch == "" || l.resource.Storage.Uncached)
+	revision, err := o.Revision(exact || o.Limit > 0 && o.ResourceVersionMatch == "" || l.resource.Storage.Uncached || l.resource.Release.Has(release.BadRequests))
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ type ListOptions struct {
 	// see what was in an earlier namespace of the same name. Nil: nobody asks, and may not.
 	Everywhere func() (bool, error)
 
+	// SnapshotPages has a page of a cached resource for which any version does be all that is left.
+	SnapshotPages bool
+
 	revision int64 // of ResourceVersion; 0 where that is empty or "0"
 	badRV    error // why ResourceVersion is none
 }

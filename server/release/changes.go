@@ -16,7 +16,16 @@ const (
 	LabelKeys                            // a name that labels have is called a label key
 	UnderscoresShown                     // errors show that search domains may have underscores
 	LabelsInBytes                        // the longest label is so many bytes, no longer characters
-	BadRequests                          // requests that cannot be read are answered with 400, no longer with 500
+	BadRequests                          // what cannot be read in a request is answered with 400, and what is absent with 404, no longer with 500
+	ScalesOfParents                      // errors about the scale of an absent object name the object
+	AbsentFirst                          // an update of an absent object is not compared with the UID that it names
+	ForbiddenCreates                     // creates of a resource whose definition ends are forbidden, no longer unsupported
+	BudgetReasons                        // a refused eviction says why its budget allows none
+	NoBlueprints                         // the bookmark that ends the initial events of a watch does not show the empty list
+	TokenUIDs                            // a TokenRequest names the UID of its account
+	MirrorsWithoutAPI                    // mirror pods may need nothing of the API, whatever it is for
+	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
+	JoseRenamed                          // the library that verifies tokens has another name
 )
 
 // changes says from which release on.
@@ -31,6 +40,15 @@ var changes = map[Change]Version{
 	UnderscoresShown:       V134,
 	NumberRanges:           V136,
 	BadRequests:            V133,
+	ScalesOfParents:        V133,
+	AbsentFirst:            V133,
+	ForbiddenCreates:       V133,
+	BudgetReasons:          V133,
+	NoBlueprints:           V133,
+	TokenUIDs:              V133,
+	MirrorsWithoutAPI:      V133,
+	NodesReadAccounts:      V133,
+	JoseRenamed:            V133,
 	OptionalKeys:           V134,
 	ExamplesPublished:      V136,
 }

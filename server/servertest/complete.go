@@ -59,7 +59,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		roles := usual.RBAC(nil)
 		c.Authenticator, c.Authenticate = nil, func(h access.Host) access.Authentication {
 			tokens := authx.TokenChain{Tokens{Token: Admin}, serviceaccount.New(serviceaccount.Config{
-				Issuers: []string{issuer}, Keys: serviceaccount.Fixed{local.Key()}, Audiences: []string{issuer}, Lookup: access.NewLookup(h),
+				Issuers: []string{issuer}, Keys: serviceaccount.Fixed{local.Key()}, Audiences: []string{issuer}, Lookup: access.NewLookup(h), Unsigned: access.Unsigned(h),
 			})}
 			return access.Authentication{
 				Authenticator: authx.AllowAnonymous{Next: authx.Chain{authx.Bearer{Tokens: tokens, Audiences: []string{issuer}}}},

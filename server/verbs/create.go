@@ -1,18 +1,23 @@
 package verbs
 
 import (
+	"errors"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/writes"
 )
 
+const ending = "create not allowed while custom resource definition is terminating"
+
 // create serves POST of a collection.
 func (h *Handler) create(c *Call) error {
-	if c.Resource.Ending {
+	refused := c.Resource.Ending && h.Catalogue.Release().Has(release.ForbiddenCreates)
+	if c.Resource.Ending && !refused {
 		err := apierrors.NewMethodNotSupported(c.Resource.GroupResource(), "create")
-		err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
+		err.ErrStatus.Message = ending
 		return err
 	}
 	form, err := h.Answers.Negotiate(&c.Request)
@@ -23,6 +28,9 @@ func (h *Handler) create(c *Call) error {
 	options, err := h.readCreate(c, c.Resource.GVK(), obj)
 	if err != nil {
 		return err
+	}
+	if refused {
+		return apierrors.NewForbidden(c.Resource.GroupResource(), obj.GetName(), errors.New(ending))
 	}
 	req := c.Write(options, options.FieldManager, options.DryRun)
 	out, err := h.Writes.Create(c.R.Context(), req, obj)

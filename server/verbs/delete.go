@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/writes"
 )
@@ -82,7 +83,7 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !h.enabled(unsafeDelete) {
+	if !h.Enabled(unsafeDelete) {
 		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
@@ -98,15 +99,21 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	if err := h.weigh(c, from, body, o); err != nil {
 		return nil, err
 	}
+	unreadable := func(err error) error {
+		if h.Catalogue.Release().Has(release.BadRequests) {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		return status.Plain(err.Error())
+	}
 	gvk, err := from.Kind(body)
 	if err != nil {
-		return nil, status.Plain(err.Error())
+		return nil, unreadable(err)
 	}
-	if err := noOptions(gvk); err != nil {
-		return nil, status.Plain(err.Error())
+	if err := noOptions(h.Catalogue.Release(), gvk); err != nil {
+		return nil, unreadable(err)
 	}
 	if _, err := from.Decode(body, o, codecs.Ignore); err != nil {
-		return nil, status.Plain(err.Error())
+		return nil, unreadable(err)
 	}
 	if a := c.Scope.Audit; a != nil {
 		if gvk.Empty() {
@@ -119,7 +126,7 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 }
 
 // noOptions refuses a body of another kind. Clients may send options in any group.
-func noOptions(gvk schema.GroupVersionKind) error {
+func noOptions(v release.Version, gvk schema.GroupVersionKind) error {
 	switch gvk.Kind {
 	case "", "DeleteOptions":
 		return nil
@@ -129,8 +136,11 @@ func noOptions(gvk schema.GroupVersionKind) error {
 	if gvk.GroupVersion().Empty() {
 		gvk.Group, gvk.Version = metav1.GroupName, "v1"
 	}
-	return fmt.Errorf("no kind %q is registered for version %q in scheme %q",
-		gvk.Kind, gvk.GroupVersion(), "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
+	scheme := "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+	if v.Has(release.BadRequests) {
+		scheme = "pkg/runtime/scheme.go:111"
+	}
+	return fmt.Errorf("no kind %q is registered for version %q in scheme %q", gvk.Kind, gvk.GroupVersion(), scheme)
 }
 
 // unsafeDelete is the feature gate for deletes of objects that cannot be read.

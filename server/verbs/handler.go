@@ -165,5 +165,5 @@ func specialKey(c *Call) string {
 	return k
 }
 
-// enabled says whether a feature gate is on.
-func (h *Handler) enabled(gate string) bool { return h.Feature != nil && h.Feature(gate) }
+// Enabled says whether a feature gate is on.
+func (h *Handler) Enabled(gate string) bool { return h.Feature != nil && h.Feature(gate) }

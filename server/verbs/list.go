@@ -61,6 +61,7 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 	if errs := listvalidation.ValidateListOptions(&o.ListOptions, initial); len(errs) > 0 {
 		return nil, invalidOptions("ListOptions", errs)
 	}
+	o.SnapshotPages = feature != nil && feature("ListFromCacheSnapshot")
 	o.ReadRevision()
 	if c.Resource.Namespaced {
 		o.Namespace = c.Info.Namespace

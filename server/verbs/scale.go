@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/writes"
 )
@@ -32,14 +33,18 @@ func (h *Handler) getScale(c *Call) error {
 	if err != nil {
 		return err
 	}
-	// A stock server answers that there is no scale, whatever is wrong with the revision.
+	// An older stock server answers that there is no scale, whatever is wrong with the revision.
+	parent := c.Resource.Release.Has(release.ScalesOfParents)
 	if version := c.Info.Query.Get("resourceVersion"); version != "" && c.Resource.HasGoType() {
 		if _, err := h.Objects.Read(c.Context(), c.Permit(), c.place(c.Info.Name), version); err != nil {
+			if parent {
+				return err
+			}
 			return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 		}
 	}
 	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), c.place(c.Info.Name))
-	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
+	if !parent && (apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)) {
 		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func (h *Handler) refuseWatch(c *Call) error {
 // readWatch reads the parameters of a watch, without its selectors, and the form of its answer.
 func (h *Handler) readWatch(c *Call) (o *objects.ListOptions, form codecs.Form, err error) {
 	o, invalid := parseList(c, true, h.Feature)
-	tables := invalid != nil || !o.InitialEvents() || !o.AllowWatchBookmarks
+	tables := invalid != nil || h.Answers.NoBlueprints || !o.InitialEvents() || !o.AllowWatchBookmarks
 	form, err = h.Answers.NegotiateWatch(&c.Request, tables, invalid)
 	return o, form, err
 }

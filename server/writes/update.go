@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -251,6 +252,9 @@ func alikeAround(stored, value []byte) bool {
 
 // createByUpdate is a PUT or an apply of an object that is not there.
 func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
+	if !ch.MayCreate && req.Resource.Release.Has(release.AbsentFirst) {
+		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
+	}
 	if err := uidError(req, ch.UID, ""); err != nil {
 		return nil, err
 	}

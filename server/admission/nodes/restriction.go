@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/node"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Restriction keeps what a node agent writes to its own node and to what runs
@@ -26,6 +28,11 @@ type Restriction struct {
 	ExpansionRecovery bool
 	// AnySubject lets agents ask for certificates of other nodes.
 	AnySubject bool
+	// Audiences keeps agents to tokens for audiences that volumes of the pod name, or that Authorizer allows.
+	Audiences  bool
+	Authorizer authx.Authorizer
+	// Release is that whose rules hold.
+	Release release.Version
 }
 
 var _ admission.Mutator = Restriction{}
@@ -107,9 +114,12 @@ func (p Restriction) mirror(ctx context.Context, name string, a *admission.Attri
 	if err := p.owner(ctx, name, pod); err != nil {
 		return err
 	}
-	used := podspec.ReferencesOf(&pod.Spec)
 	what := ""
-	switch {
+	switch used := podspec.ReferencesOf(&pod.Spec); {
+	case p.Release.Has(release.MirrorsWithoutAPI):
+		if what = usedOfAPI(&pod.Spec, used); what == "" {
+			return nil
+		}
 	case pod.Spec.ServiceAccountName != "":
 		what = "a service account"
 	case len(used.Secrets) > 0:
@@ -156,6 +166,42 @@ func (p Restriction) owner(ctx context.Context, name string, pod *corev1.Pod) er
 		return fmt.Errorf("node %s UID mismatch: expected %s got %s", name, owner.UID, self.GetUID())
 	}
 	return nil
+}
+
+// usedOfAPI names what a pod needs the API for; "" for nothing.
+func usedOfAPI(s *corev1.PodSpec, used podspec.References) string {
+	switch {
+	case s.ServiceAccountName != "":
+		return "serviceaccounts"
+	case len(used.Secrets) > 0:
+		return "secrets"
+	case len(used.ConfigMaps) > 0:
+		return "configmaps"
+	case len(s.ResourceClaims) > 0:
+		return "resourceclaims"
+	}
+	for _, v := range s.Volumes {
+		switch {
+		case v.CSI != nil:
+			return "csidrivers (via CSI volumes)"
+		case v.Glusterfs != nil:
+			return "endpoints (via glusterFS volumes)"
+		case v.PersistentVolumeClaim != nil:
+			return "persistentvolumeclaims"
+		case v.Ephemeral != nil:
+			return "persistentvolumeclaims (via ephemeral volumes)"
+		case v.Projected != nil:
+			for _, source := range v.Projected.Sources {
+				switch {
+				case source.ServiceAccountToken != nil:
+					return "serviceaccounts (via projected volumes)"
+				case source.ClusterTrustBundle != nil:
+					return "clustertrustbundles"
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func usesBundles(s *corev1.PodSpec) bool {

@@ -179,6 +179,9 @@ func (p Restriction) token(ctx context.Context, name string, a *admission.Attrib
 	if pod.Spec.NodeName != name {
 		return errors.New("node requested token bound to a pod scheduled on a different node")
 	}
+	if p.Audiences {
+		return p.audience(ctx, a, request, pod)
+	}
 	return nil
 }
 

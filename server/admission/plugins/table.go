@@ -117,6 +117,7 @@ var all = []entry{
 		return nodes.Restriction{
 			Objects: s.reader, ExpansionRecovery: s.Feature("RecoverVolumeExpansionFailure"),
 			AnySubject: s.Feature("AllowInsecureKubeletCertificateSigningRequests"),
+			Audiences:  s.Feature("ServiceAccountNodeAudienceRestriction"), Authorizer: s.Authorizer, Release: s.Catalogue.Release(),
 		}
 	})},
 	{name: "TaintNodesByCondition", on: true, build: plain(func(*shared) admission.Plugin { return nodes.Taints{} })},

@@ -21,11 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/forms"
 	tables "github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -93,6 +95,9 @@ func Handler(others ...Component) verbs.Special {
 					status := ask(c.Context(), component)
 					return h.Answers.Made(&c.Request, form, http.StatusOK, []kinds.Object{status}, status)
 				}
+			}
+			if c.Resource.Release.Has(release.BadRequests) {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "componentstatus"}, c.Info.Name)
 			}
 			return status.Plain("Component not found: " + c.Info.Name)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -92,15 +93,15 @@ func (e *evicting) selectorOf(item *cache.Item) (labels.Selector, error) {
 // draw counts the eviction in the budget, as it is then.
 func (e *evicting) draw(b *policyv1.PodDisruptionBudget, podName string) error {
 	if e.dry() {
-		return drawFrom(b, podName, time.Now())
+		return drawFrom(e.h.Catalogue.Release(), b, podName, time.Now())
 	}
 	req := e.c.On(e.budgetResource(), "status", b.Namespace, b.Name, manager)
 	return e.h.Writes.Edit(e.c.R.Context(), req, func(obj kinds.Object) error {
-		return drawFrom(obj.(*policyv1.PodDisruptionBudget), podName, time.Now())
+		return drawFrom(e.h.Catalogue.Release(), obj.(*policyv1.PodDisruptionBudget), podName, time.Now())
 	})
 }
 
-func drawFrom(b *policyv1.PodDisruptionBudget, podName string, now time.Time) error {
+func drawFrom(v release.Version, b *policyv1.PodDisruptionBudget, podName string, now time.Time) error {
 	forbid := func(why string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, b.Name, fmt.Errorf("%s", why))
 	}
@@ -112,7 +113,7 @@ func drawFrom(b *policyv1.PodDisruptionBudget, podName string, now time.Time) er
 	case len(s.DisruptedPods) > maxDisrupted:
 		return forbid("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
 	case s.DisruptionsAllowed == 0:
-		return tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
+		return tooMany(0, exhausted(v, b))
 	}
 	b.Status.DisruptionsAllowed--
 	if b.Status.DisruptionsAllowed == 0 {
@@ -127,6 +128,29 @@ func drawFrom(b *policyv1.PodDisruptionBudget, podName string, now time.Time) er
 	}
 	b.Status.DisruptedPods[podName] = metav1.NewTime(now)
 	return nil
+}
+
+// exhausted says why a budget allows no disruption.
+func exhausted(v release.Version, b *policyv1.PodDisruptionBudget) string {
+	s := &b.Status
+	counts := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
+	if !v.Has(release.BudgetReasons) {
+		return counts
+	}
+	not := fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", b.Name)
+	why := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+	if why != nil && (why.Status != metav1.ConditionFalse || why.Message == "") {
+		why = nil
+	}
+	switch {
+	case why != nil && why.Reason == policyv1.SyncFailedReason: // then the counts are not to be trusted
+		return not + " because it failed sync: " + why.Message
+	case s.CurrentHealthy <= s.DesiredHealthy:
+		return counts
+	case why != nil:
+		return fmt.Sprintf("%s (%s): %s", not, why.Reason, why.Message)
+	}
+	return not
 }
 
 // stillProcessed asks the client to come back once the budget has been counted.

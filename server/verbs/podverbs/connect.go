@@ -1,6 +1,7 @@
 package podverbs
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -10,8 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/permits"
 	"github.com/rowlock/rowlock/server/relay"
+	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
@@ -54,6 +58,9 @@ func (d *dialer) inContainer(h *verbs.Handler, c *verbs.Call, what string, o run
 	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
 		return err
 	}
+	if err := mayConnect(h, c); err != nil {
+		return err
+	}
 	pod, err := livePod(h, c, c.Info.Name)
 	if err != nil {
 		return err
@@ -84,6 +91,9 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
 		return err
 	}
+	if err := mayConnect(h, c); err != nil {
+		return err
+	}
 	pod, err := livePod(h, c, c.Info.Name)
 	if err != nil {
 		return err
@@ -101,6 +111,24 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 		to.RawQuery = url.Values{"port": {strings.Join(ports, ",")}}.Encode()
 	}
 	return d.takeOver(c, to)
+}
+
+// mayConnect asks whether a client that connects with GET, as WebSocket does, may do what POST does.
+func mayConnect(h *verbs.Handler, c *verbs.Call) error {
+	if c.Info.Verb == "create" || !h.Enabled("AuthorizePodWebsocketUpgradeCreatePermission") {
+		return nil
+	}
+	p, reason, err := permits.Ask(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
+		User: c.User, Verb: "create", Namespace: c.Info.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
+		Resource: c.Info.Resource, Subresource: c.Info.Subresource, Name: c.Info.Name, ResourceRequest: true, Path: c.Info.Path,
+	})
+	switch {
+	case err != nil:
+		return status.Plain(err.Error())
+	case !p.Valid():
+		return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(reason))
+	}
+	return nil
 }
 
 // running is the agent of the node that a pod runs on.

@@ -1,6 +1,7 @@
 package tokenverbs
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
 )
@@ -95,6 +97,9 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 		return nil, err
 	}
 	account := obj.(*corev1.ServiceAccount)
+	if err := matchAccount(h, c, req, account); err != nil {
+		return nil, err
+	}
 	if len(req.Spec.Audiences) == 0 {
 		req.Spec.Audiences = cfg.Audiences
 	}
@@ -105,6 +110,27 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 		return nil, status.Invalid(kind, "", errs)
 	}
 	return account, nil
+}
+
+// matchAccount compares the UID that a request names with that of the account, and fills it in.
+func matchAccount(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
+	if !h.Catalogue.Release().Has(release.TokenUIDs) {
+		return nil
+	}
+	if req.UID == "" {
+		req.UID = account.UID
+	}
+	if req.UID == account.UID {
+		return nil
+	}
+	problem := fmt.Sprintf("the UID in the token request (%s) does not match the UID of the service account (%s)", req.UID, account.UID)
+	if h.Enabled("TokenRequestServiceAccountUIDValidation") {
+		kind := gvk("TokenRequest")
+		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, c.Info.Name, errors.New(problem))
+	}
+	c.Scope.Annotate("authentication.k8s.io/token-request-uid-mismatch", problem)
+	c.Scope.Warn(problem + " but TokenRequestServiceAccountUIDValidation is not enabled. In the future, this will return a conflict error")
+	return nil
 }
 
 func validate(req *authenticationv1.TokenRequest) field.ErrorList {

@@ -120,7 +120,7 @@ func (o *accountOptions) build(ctx context.Context, c Config, a *Authentication)
 		uses := &apiaccess.TokenUses{API: h.API, Metrics: metrics, Log: c.Log}
 		return serviceaccount.New(serviceaccount.Config{
 			Issuers: o.issuers, Keys: keys, Audiences: audiences, Lookup: apiaccess.NewLookup(h), KeepLegacy: !o.lookup,
-			LegacyUsed: uses.Legacy, Extended: uses.Extended,
+			LegacyUsed: uses.Legacy, Extended: uses.Extended, Unsigned: apiaccess.Unsigned(h),
 		})
 	}, nil
 }

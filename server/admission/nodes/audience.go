@@ -1,0 +1,180 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// audience keeps an agent to audiences that volumes of the pod ask for, and to those that it was given a right to.
+func (p Restriction) audience(ctx context.Context, a *admission.Attributes, request *authenticationv1.TokenRequest, pod *corev1.Pod) error {
+	audience := ""
+	switch len(request.Spec.Audiences) {
+	case 0:
+	case 1:
+		audience = request.Spec.Audiences[0]
+	default:
+		return fmt.Errorf("node may only request 0 or 1 audiences")
+	}
+	found, err := p.usesAudience(ctx, pod, audience)
+	if err != nil {
+		return fmt.Errorf("error validating audience %q: %v", audience, err)
+	}
+	if found {
+		return nil
+	}
+	decision, _, err := p.Authorizer.Authorize(ctx, &authx.Attributes{
+		User: a.User, Verb: "request-serviceaccounts-token-audience", Namespace: a.Namespace,
+		APIVersion: "v1", Resource: audience, Name: a.Name, ResourceRequest: true,
+	})
+	switch {
+	case decision == authx.Allow:
+		return nil
+	case err != nil:
+		return fmt.Errorf("audience %q not found in pod spec volume, error authorizing %s to request tokens for this audience: %v", audience, a.User.Name, err)
+	}
+	return fmt.Errorf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, a.User.Name)
+}
+
+// usesAudience says whether a volume of a pod asks for tokens for an audience, itself or by its driver. Errors: those
+// of volumes whose driver is not known, if no volume asks.
+func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
+	asked := map[string]bool{} // drivers
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Projected != nil {
+			for _, source := range v.Projected.Sources {
+				if t := source.ServiceAccountToken; t != nil && t.Audience == audience {
+					return true, nil
+				}
+			}
+		}
+		driver, err := p.driver(ctx, pod, v)
+		found := false
+		if err == nil && driver != "" && !asked[driver] {
+			asked[driver] = true
+			found, err = p.driverUses(ctx, driver, audience)
+		}
+		if found {
+			return true, nil
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return false, utilerrors.NewAggregate(errs)
+}
+
+// driver is the CSI driver of a volume; "" if it has none.
+func (p Restriction) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	switch {
+	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+		return p.driverOfClaim(ctx, pod.Namespace, pod.Name+"-"+v.Name)
+	case v.PersistentVolumeClaim != nil:
+		return p.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+	case v.CSI != nil:
+		return v.CSI.Driver, nil
+	case v.AWSElasticBlockStore != nil:
+		return driverOfEBS, nil
+	case v.GCEPersistentDisk != nil:
+		return driverOfGCE, nil
+	case v.AzureDisk != nil:
+		return driverOfAzureDisk, nil
+	case v.AzureFile != nil:
+		return driverOfAzureFile, nil
+	case v.Cinder != nil:
+		return driverOfCinder, nil
+	case v.VsphereVolume != nil:
+		return driverOfVSphere, nil
+	case v.PortworxVolume != nil:
+		return driverOfPortworx, nil
+	}
+	return "", nil
+}
+
+// The CSI drivers that took the place of drivers in Kubernetes itself.
+const (
+	driverOfEBS       = "ebs.csi.aws.com"
+	driverOfGCE       = "pd.csi.storage.gke.io"
+	driverOfAzureDisk = "disk.csi.azure.com"
+	driverOfAzureFile = "file.csi.azure.com"
+	driverOfCinder    = "cinder.csi.openstack.org"
+	driverOfVSphere   = "csi.vsphere.vmware.com"
+	driverOfPortworx  = "pxd.portworx.com"
+)
+
+// driverOfClaim is the CSI driver of the volume that a claim is bound to.
+func (p Restriction) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
+	stored, err := p.found(ctx, "persistentvolumeclaims", namespace, name, schema.GroupResource{Resource: "persistentvolumeclaims"})
+	if err != nil {
+		return "", err
+	}
+	claim, ok := stored.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return "", unexpected(stored)
+	}
+	if stored, err = p.found(ctx, "persistentvolumes", "", claim.Spec.VolumeName, schema.GroupResource{Resource: "persistentvolumes"}); err != nil {
+		return "", err
+	}
+	volume, ok := stored.(*corev1.PersistentVolume)
+	if !ok {
+		return "", unexpected(stored)
+	}
+	switch s := &volume.Spec.PersistentVolumeSource; {
+	case s.CSI != nil:
+		return s.CSI.Driver, nil
+	case s.AWSElasticBlockStore != nil:
+		return driverOfEBS, nil
+	case s.GCEPersistentDisk != nil:
+		return driverOfGCE, nil
+	case s.AzureDisk != nil:
+		return driverOfAzureDisk, nil
+	case s.AzureFile != nil:
+		return driverOfAzureFile, nil
+	case s.Cinder != nil:
+		return driverOfCinder, nil
+	case s.VsphereVolume != nil:
+		return driverOfVSphere, nil
+	case s.PortworxVolume != nil:
+		return driverOfPortworx, nil
+	}
+	return "", nil
+}
+
+// driverUses says whether a CSI driver asks for tokens for an audience.
+func (p Restriction) driverUses(ctx context.Context, name, audience string) (bool, error) {
+	stored, err := p.found(ctx, "csidrivers.storage.k8s.io", "", name, storagev1.Resource("csidrivers"))
+	if err != nil {
+		return false, err
+	}
+	driver, ok := stored.(*storagev1.CSIDriver)
+	if !ok {
+		return false, unexpected(stored)
+	}
+	for _, asked := range driver.Spec.TokenRequests {
+		if asked.Audience == audience {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// found is an object, which must be there.
+func (p Restriction) found(ctx context.Context, storage, namespace, name string, resource schema.GroupResource) (kinds.Object, error) {
+	obj, err := p.Objects.Get(ctx, storage, namespace, name)
+	if err == nil && obj == nil {
+		err = apierrors.NewNotFound(resource, name)
+	}
+	return obj, err
+}
