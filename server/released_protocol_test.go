@@ -1,0 +1,148 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/servertest"
+)
+
+// TestProtocolOfReleases: requests that a stock server answers otherwise from one release on.
+func TestProtocolOfReleases(t *testing.T) {
+	const (
+		maps   = "/api/v1/namespaces/default/configmaps"
+		bad    = `resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax`
+		closes = "&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+		tables = "application/json;as=Table;g=meta.k8s.io;v=v1"
+	)
+	type answer struct {
+		code   int
+		holds  string
+		absent string
+	}
+	type row struct {
+		name, method, path, body, accept string
+		since                            release.Version
+		before, after                    answer
+	}
+	rows := []row{
+		{"list at no version", "GET", maps + "?resourceVersion=abc", "", "", release.V133, answer{500, `"` + bad, "reason"}, answer{400, `"invalid resource version: ` + bad, "\x00"}},
+		{"list not older than none", "GET", maps + "?resourceVersion=abc&resourceVersionMatch=NotOlderThan", "", "", release.V133, answer{500, `"` + bad, "reason"}, answer{400, `"invalid resource version: ` + bad, "\x00"}},
+		{"unknown component", "GET", "/api/v1/componentstatuses/nothing", "", "", release.V133, answer{500, "Component not found: nothing", "details"},
+			answer{404, `componentstatus \"nothing\" not found","reason":"NotFound","details":{"name":"nothing","kind":"componentstatus"}`, "\x00"}},
+		{"options that are none", "DELETE", maps + "/none", `{"gracePeriodSeconds":"a"}`, "", release.V133, answer{500, "cannot unmarshal", "reason"}, answer{400, `cannot unmarshal`, "\x00"}},
+		{"options of another kind", "DELETE", maps + "/none", `{"kind":"Foo","apiVersion":"v1"}`, "", release.V133, answer{500, `register.go:27`, "reason"}, answer{400, `in scheme \"pkg/runtime/scheme.go:111\"`, "register.go"}},
+		{"options for a collection", "DELETE", maps, `{"gracePeriodSeconds":"a"}`, "", release.V133, answer{500, "cannot unmarshal", "reason"}, answer{400, `cannot unmarshal`, "\x00"}},
+		{"scale of an absent deployment", "GET", "/apis/apps/v1/namespaces/default/deployments/none/scale", "", "", release.V133, answer{404, `deployments/scale.apps \"none\"`, "\x00"}, answer{404, `"deployments.apps \"none\" not found"`, "scale"}},
+		{"scale of an absent controller", "GET", "/api/v1/namespaces/default/replicationcontrollers/none/scale", "", "", release.V133, answer{404, `replicationcontrollers/scale.autoscaling \"none\"`, "\x00"}, answer{404, `"replicationcontrollers \"none\" not found"`, "scale"}},
+		{"update of an absent object by UID", "PUT", maps + "/none", `{"metadata":{"name":"none","uid":"x"}}`, "", release.V133, answer{409, "Precondition failed", "\x00"}, answer{404, `configmaps \"none\" not found`, "Precondition"}},
+		{"update that may create, by UID", "PUT", "/api/v1/namespaces/default/limitranges/none", `{"metadata":{"name":"none","uid":"x"}}`, "", release.V136 + 1, answer{409, "Precondition failed", "\x00"}, answer{}},
+		{"rest of a list at any version", "GET", maps + "?limit=1&resourceVersion=0&continue=$continue", "", "", release.V134, answer{200, `"continue":"`, "\x00"}, answer{200, `"name":"c"`, `"continue":"`}},
+		{"initial events", "GET", maps + "?" + closes, "", "", release.V134, answer{}, answer{200, `"k8s.io/initial-events-end":"true"}`, "blueprint"}},
+		{"initial events as tables", "GET", maps + "?" + closes, "", tables, release.V134, answer{}, answer{200, `{"type":"BOOKMARK","object":{"kind":"Table"`, "blueprint"}},
+		{"token of an account", "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"metadata":{}}`, "", release.V133, answer{201, `"name":"robot"`, `"uid"`}, answer{201, `"uid":"$uid"`, "\x00"}},
+		{"token of another account", "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"metadata":{"uid":"x"}}`, "", release.V134, answer{201, `"uid":"x"`, "\x00"},
+			answer{409, `the UID in the token request (x) does not match the UID of the service account ($uid)`, "\x00"}},
+		{"exec by GET without the right to create", "GET", "/api/v1/namespaces/default/pods/none/exec?command=ls", "", "watcher", release.V135, answer{404, `pods \"none\" not found`, "\x00"}, answer{403, `"pods \"none\" is forbidden: `, "\x00"}},
+		{"impersonation by nobody's name", "GET", maps, "", "dev", release.V133, answer{500, "requested [{Group  dev    }] without impersonating a user", "reason"}, answer{400, "without impersonating a user", "\x00"}},
+	}
+	for _, v := range release.All() {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t, servertest.Complete(t, "--emulated-version="+v.String()))
+			for _, name := range []string{"a", "b", "c"} {
+				s.Must("POST", maps, `{"metadata":{"name":"`+name+`"}}`)
+			}
+			var account struct{ Metadata struct{ UID string } }
+			if err := json.Unmarshal(s.Must("POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"robot"}}`), &account); err != nil {
+				t.Fatal(err)
+			}
+			var page struct{ Metadata struct{ Continue string } }
+			if err := json.Unmarshal(s.Must("GET", maps+"?limit=1", ""), &page); err != nil {
+				t.Fatal(err)
+			}
+			s.Must("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", `{"metadata":{"name":"watcher"},"rules":[{"apiGroups":[""],"resources":["pods/exec"],"verbs":["get"]}]}`)
+			s.Must("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", `{"metadata":{"name":"watcher"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"watcher"},"subjects":[{"kind":"User","name":"watcher"}]}`)
+			fill := strings.NewReplacer("$continue", page.Metadata.Continue, "$uid", account.Metadata.UID)
+			for _, c := range rows {
+				want := c.after
+				if v < c.since {
+					want = c.before
+				}
+				if want.code == 0 {
+					continue
+				}
+				var headers []string
+				switch c.accept {
+				case "":
+				case "watcher":
+					headers = []string{"Impersonate-User", "watcher"}
+				case "dev":
+					headers = []string{"Impersonate-Group", "dev"}
+				default:
+					headers = []string{"Accept", c.accept}
+				}
+				w := s.Do(c.method, fill.Replace(c.path), c.body, headers...)
+				body := w.Body.String()
+				if w.Code != want.code || !strings.Contains(body, fill.Replace(want.holds)) || strings.Contains(body, want.absent) {
+					t.Errorf("%s: %d %s\nwant %d with %s without %q", c.name, w.Code, body, want.code, fill.Replace(want.holds), want.absent)
+				}
+			}
+			initial := s.Do("GET", maps+"?"+closes, "")
+			if refused := v == release.V133; refused != (initial.Code == http.StatusUnprocessableEntity) {
+				t.Errorf("initial events: %d", initial.Code)
+			}
+		})
+	}
+}
+
+// TestImpersonationOfReleases: the releases that have constrained impersonation refuse in its words, and allow by its
+// verbs; without the gate they do neither.
+func TestImpersonationOfReleases(t *testing.T) {
+	const maps = "/api/v1/namespaces/default/configmaps"
+	for _, c := range []struct {
+		flags       []string
+		constrained bool
+	}{
+		{[]string{"--emulated-version=1.35"}, false},
+		{[]string{"--emulated-version=1.36"}, true},
+		{[]string{"--emulated-version=1.36", "--feature-gates=ConstrainedImpersonation=false"}, false},
+		{[]string{"--emulated-version=1.35", "--feature-gates=ConstrainedImpersonation=true"}, true},
+	} {
+		t.Run(fmt.Sprint(c.flags), func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t, servertest.Complete(t, c.flags...))
+			s.Must("POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"robot"}}`)
+			var issued struct{ Status struct{ Token string } }
+			if err := json.Unmarshal(s.Must("POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{}`), &issued); err != nil {
+				t.Fatal(err)
+			}
+			for name, bound := range map[string][2]string{
+				"who":  {`{"kind":"ServiceAccount","name":"robot","namespace":"default"}`, `{"apiGroups":["authentication.k8s.io"],"resources":["users"],"resourceNames":["bob"],"verbs":["impersonate:user-info"]}`},
+				"what": {`{"kind":"ServiceAccount","name":"robot","namespace":"default"}`, `{"apiGroups":[""],"resources":["configmaps"],"verbs":["impersonate-on:user-info:list"]}`},
+				"bob":  {`{"kind":"User","name":"bob"}`, `{"apiGroups":[""],"resources":["configmaps"],"verbs":["list","get"]}`},
+			} {
+				s.Must("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"`+name+`"},"rules":[`+bound[1]+`]}`)
+				s.Must("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+					`{"metadata":{"name":"`+name+`"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"`+name+`"},"subjects":[`+bound[0]+`]}`)
+			}
+			as := func(path string) (int, string) {
+				w := s.Do("GET", path, "", "Authorization", "Bearer "+issued.Status.Token, "Impersonate-User", "bob")
+				return w.Code, w.Body.String()
+			}
+			list, text := as(maps)
+			got, _ := as(maps + "/none")
+			if c.constrained {
+				if list != http.StatusOK || got != http.StatusForbidden { // not 404: the verb is another one
+					t.Errorf("%d and %d: %s", list, got, text)
+				}
+			} else if list != http.StatusForbidden || !strings.Contains(text, `users \"bob\" is forbidden`) || got != http.StatusForbidden {
+				t.Errorf("%d and %d: %s", list, got, text)
+			}
+		})
+	}
+}
