@@ -77,7 +77,7 @@ func newDoor(tb testing.TB) *door {
 	}
 	d.Authenticator = authx.AllowAnonymous{Next: authx.Chain{
 		proxy.New(proxy.Config{Roots: trusted, AllowedNames: []string{"front"}, User: []string{"X-Remote-User"}}),
-		clientcert.New(trusted),
+		clientcert.New(trusted, false),
 		authx.Bearer{Tokens: authx.TokenChain{
 			agnostic(static), agnostic(&bootstrap.Authenticator{Secrets: lookup{}, Clock: time.Now}), accounts,
 		}, Audiences: []string{api}},

@@ -5,7 +5,9 @@ package clientcert
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,13 +20,14 @@ import (
 // Authenticator verifies the certificate that came with the TLS connection.
 type Authenticator struct {
 	verifier *Verifier
+	uids     bool
 	known    memory[*authx.Authenticated]
 }
 
 // New makes an Authenticator; roots is called on each request, so that the pool can be
-// reloaded. A nil pool trusts no certificate.
-func New(roots func() *x509.CertPool) *Authenticator {
-	return &Authenticator{verifier: NewVerifier(roots)}
+// reloaded. A nil pool trusts no certificate. With uids a certificate may hold the UID of its user.
+func New(roots func() *x509.CertPool, uids bool) *Authenticator {
+	return &Authenticator{verifier: NewVerifier(roots), uids: uids}
 }
 
 // Authenticate implements authx.Authenticator. A certificate without common name
@@ -40,17 +43,50 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	if who, ok := a.known.get(leaf); ok {
 		return who, true, nil
 	}
+	uid := ""
+	if a.uids {
+		if uid, err = uidOf(leaf); err != nil {
+			return nil, true, err
+		}
+	}
 	sum := sha256.Sum256(leaf.Raw)
 	groups := slices.Clone(leaf.Subject.Organization)
 	if leaf.Subject.CommonName != authx.Anonymous {
 		groups = append(groups, authx.GroupAuthenticated)
 	}
 	who := &authx.Authenticated{Identity: &authx.Identity{
-		Name: leaf.Subject.CommonName, Groups: groups,
+		Name: leaf.Subject.CommonName, UID: uid, Groups: groups,
 		Extra: map[string][]string{authx.CredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}}
 	a.known.put(leaf, who)
 	return who, true, nil
+}
+
+// uidAttribute is what a subject names its UID by.
+var uidAttribute = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
+
+// uidOf is the UID in the subject of a certificate; "" if it has none.
+func uidOf(leaf *x509.Certificate) (string, error) {
+	var uids []string
+	for _, name := range leaf.Subject.Names {
+		if !name.Type.Equal(uidAttribute) {
+			continue
+		}
+		uid, ok := name.Value.(string)
+		if !ok {
+			return "", errors.New("unable to parse UID into a string")
+		}
+		uids = append(uids, uid)
+	}
+	switch {
+	case len(uids) == 0:
+		return "", nil
+	case len(uids) > 1:
+		return "", fmt.Errorf("expected 1 UID, but found multiple: %v", uids)
+	case uids[0] == "":
+		return "", errors.New("UID cannot be an empty string")
+	}
+	return uids[0], nil
 }
 
 // Verifier checks client certificates against authorities that may change.

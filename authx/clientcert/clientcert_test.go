@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -74,7 +75,7 @@ func request(a *authority) *http.Request {
 
 func TestCertificates(t *testing.T) {
 	ca, stranger := issue(t, nil, nil), issue(t, nil, nil)
-	a := clientcert.New(pool(ca))
+	a := clientcert.New(pool(ca), false)
 	for _, tc := range []struct {
 		name string
 		cert *authority
@@ -106,7 +107,7 @@ func TestCertificates(t *testing.T) {
 func TestAuthoritiesChange(t *testing.T) {
 	ca, next := issue(t, nil, nil), issue(t, nil, nil)
 	roots := pool(ca)
-	a := clientcert.New(func() *x509.CertPool { return roots() })
+	a := clientcert.New(func() *x509.CertPool { return roots() }, false)
 	r := request(issue(t, ca, nil))
 	if _, _, err := a.Authenticate(r); err != nil {
 		t.Fatal(err)
@@ -188,11 +189,50 @@ func TestProxy(t *testing.T) {
 
 func BenchmarkWarm(b *testing.B) {
 	ca := issue(b, nil, nil)
-	a, r := clientcert.New(pool(ca)), request(issue(b, ca, nil))
+	a, r := clientcert.New(pool(ca), false), request(issue(b, ca, nil))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := a.Authenticate(r); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestUIDs: a certificate may hold one UID, where that is on.
+func TestUIDs(t *testing.T) {
+	ca := issue(t, nil, nil)
+	on, off := clientcert.New(pool(ca), true), clientcert.New(pool(ca), false)
+	for _, c := range []struct {
+		name  string
+		uids  []any
+		want  string
+		error string
+	}{
+		{"none", nil, "", ""},
+		{"one", []any{"u1"}, "u1", ""},
+		{"two", []any{"u1", "u2"}, "", "expected 1 UID, but found multiple: [u1 u2]"},
+		{"empty", []any{""}, "", "UID cannot be an empty string"},
+		{"number", []any{7}, "", "unable to parse UID into a string"},
+	} {
+		r := request(issue(t, ca, func(template *x509.Certificate) {
+			for _, uid := range c.uids {
+				template.Subject.ExtraNames = append(template.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: uid})
+			}
+		}))
+		for range 2 { // the second time from memory
+			who, _, err := on.Authenticate(r)
+			if c.error != "" {
+				if err == nil || err.Error() != c.error {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				continue
+			}
+			if err != nil || who.Identity.UID != c.want {
+				t.Errorf("%s: %+v, %v", c.name, who, err)
+			}
+		}
+		if who, ok, err := off.Authenticate(r); err != nil || !ok || who.Identity.UID != "" {
+			t.Errorf("%s, off: %+v, %v", c.name, who, err)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestBadPolicies(t *testing.T) {
 	if err := os.WriteFile(path, []byte(head), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := audit.Load(path); err == nil || err.Error() != "loading audit policy file: loaded illegal policy with 0 rules: from file "+path {
+	if _, err := audit.Load(path, false); err == nil || err.Error() != "loading audit policy file: loaded illegal policy with 0 rules: from file "+path {
 		t.Errorf("empty file: %v", err)
 	}
 }
@@ -345,4 +345,27 @@ func FuzzPolicy(f *testing.F) {
 		}
 		p.For(&authx.Attributes{Verb: "get", Resource: "pods", ResourceRequest: true})
 	})
+}
+
+// TestAllGroups: the group "*" stands for all groups in the releases that have it, and is refused in others.
+func TestAllGroups(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy")
+	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: Request, resources: [{group: '*', resources: [leases]}]}\n- {level: Metadata}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := audit.Load(path, false); err == nil || !strings.Contains(err.Error(), `rules[0].resources.group: Invalid value: "*"`) {
+		t.Errorf("%v", err)
+	}
+	p, err := audit.Load(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[string]audit.Level{"leases": audit.Request, "pods": audit.Metadata} {
+		for _, group := range []string{"", "coordination.k8s.io"} {
+			if got := p.For(&authx.Attributes{ResourceRequest: true, APIGroup: group, Resource: resource}).Level; got != want {
+				t.Errorf("%s of %q: %s", resource, group, got)
+			}
+		}
+	}
 }

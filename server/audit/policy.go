@@ -65,20 +65,23 @@ type Rule struct {
 	OmitManagedFields *bool       `json:"omitManagedFields,omitempty"`
 }
 
-// Resources are resources of one API group.
+// allGroups stands for all groups, in the releases that have it.
+const allGroups = "*"
+
+// Resources are resources of one API group, or of all.
 type Resources struct {
 	Group         string   `json:"group,omitempty"`
 	Resources     []string `json:"resources,omitempty"`
 	ResourceNames []string `json:"resourceNames,omitempty"`
 }
 
-// Load reads a policy file.
-func Load(path string) (*Policy, error) {
+// Load reads a policy file. anyGroup: the group "*" stands for all groups.
+func Load(path string, anyGroup bool) (*Policy, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("loading audit policy file: failed to read file path %q: %w", path, err)
 	}
-	p, err := Parse(data)
+	p, err := parse(data, anyGroup)
 	if err != nil {
 		return nil, fmt.Errorf("loading audit policy file: %w: from file %s", err, path)
 	}
@@ -87,7 +90,9 @@ func Load(path string) (*Policy, error) {
 
 // Parse reads a policy as YAML or JSON. Fields that are not known are let pass, as on a
 // stock server, and remarked on.
-func Parse(data []byte) (*Policy, error) {
+func Parse(data []byte) (*Policy, error) { return parse(data, false) }
+
+func parse(data []byte, anyGroup bool) (*Policy, error) {
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {
 		return nil, fmt.Errorf("failed decoding: %w", err)
@@ -109,7 +114,7 @@ func Parse(data []byte) (*Policy, error) {
 	for _, field := range strange {
 		p.Remarks = append(p.Remarks, field.Error())
 	}
-	if err := p.validate().ToAggregate(); err != nil {
+	if err := p.validate(anyGroup).ToAggregate(); err != nil {
 		return nil, err
 	}
 	if len(p.Rules) == 0 {
@@ -126,10 +131,10 @@ type written struct {
 	Policy            `json:",inline"`
 }
 
-func (p *Policy) validate() field.ErrorList {
+func (p *Policy) validate(anyGroup bool) field.ErrorList {
 	errs := validateStages(p.OmitStages, field.NewPath("omitStages"))
 	for i := range p.Rules {
-		errs = append(errs, p.Rules[i].validate(field.NewPath("rules").Index(i))...)
+		errs = append(errs, p.Rules[i].validate(field.NewPath("rules").Index(i), anyGroup)...)
 	}
 	return errs
 }
@@ -144,7 +149,7 @@ func validateStages(list []Stage, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func (r *Rule) validate(at *field.Path) field.ErrorList {
+func (r *Rule) validate(at *field.Path, anyGroup bool) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case r.Level == "":
@@ -164,7 +169,7 @@ func (r *Rule) validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(urls.Index(i), u, "non-resource URL wildcards '*' must be the final character of the rule"))
 		}
 	}
-	errs = append(errs, r.validateResources(at.Child("resources"))...)
+	errs = append(errs, r.validateResources(at.Child("resources"), anyGroup)...)
 	errs = append(errs, validateStages(r.OmitStages, at.Child("omitStages"))...)
 	if len(r.NonResourceURLs) > 0 && len(r.Resources)+len(r.Namespaces) > 0 {
 		errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
@@ -172,10 +177,10 @@ func (r *Rule) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-func (r *Rule) validateResources(at *field.Path) field.ErrorList {
+func (r *Rule) validateResources(at *field.Path, anyGroup bool) field.ErrorList {
 	var errs field.ErrorList
 	for _, set := range r.Resources {
-		if set.Group != "" {
+		if set.Group != "" && (set.Group != allGroups || !anyGroup) {
 			if msgs := validation.NameIsDNSSubdomain(set.Group, false); len(msgs) > 0 {
 				errs = append(errs, field.Invalid(at.Child("group"), set.Group, strings.Join(msgs, ",")))
 			}
@@ -244,7 +249,7 @@ func (r *Rule) matchesResource(a *authx.Attributes) bool {
 		return true
 	}
 	return slices.ContainsFunc(r.Resources, func(set Resources) bool {
-		if set.Group != a.APIGroup {
+		if set.Group != a.APIGroup && set.Group != allGroups {
 			return false
 		}
 		if len(set.Resources) == 0 {

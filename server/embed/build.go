@@ -202,7 +202,7 @@ func (o *Options) authenticate(cfg *server.Config) error {
 	chain := append(authx.Chain{direct.Authenticator{}}, o.Authenticators...)
 	if pool := o.ClientAuthorities; pool != nil {
 		authorities := func() *x509.CertPool { return pool }
-		chain, cfg.ClientAuthorities = append(chain, clientcert.New(authorities)), authorities
+		chain, cfg.ClientAuthorities = append(chain, clientcert.New(authorities, cfg.Feature("AllowParsingUserUIDFromCertAuth"))), authorities
 	}
 	clock := cfg.Clock
 	cfg.Authenticate = func(h access.Host) access.Authentication {

@@ -8,6 +8,7 @@ var switches = []string{
 	"AggregatedDiscoveryEndpoint",
 	"AggregatedDiscoveryRemoveBetaType",
 	"AllowInsecureKubeletCertificateSigningRequests",
+	"AllowParsingUserUIDFromCertAuth",
 	"AllowUnsafeMalformedObjectDeletion",
 	"AnonymousAuthConfigurableEndpoints",
 	"AnyVolumeDataSource",

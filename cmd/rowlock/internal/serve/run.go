@@ -142,7 +142,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 		return err
 	}
 	access, err := o.auth.Build(ctx, auth.Config{
-		Dir: dir, Front: front, Address: address, Gate: features.Enabled, Log: log, AllowsAll: authz.AllowsAll, TLSKey: o.serving.Key, Dial: remote.Dial(control),
+		Dir: dir, Front: front, Address: address, Gate: features.Enabled, Release: chosen.Version, Log: log, AllowsAll: authz.AllowsAll, TLSKey: o.serving.Key, Dial: remote.Dial(control),
 	})
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	auditing, err := o.audit.Build(out, remote.Dial(control), log)
+	auditing, err := o.audit.Build(out, chosen.Version, remote.Dial(control), log)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 	apiaccess "github.com/rowlock/rowlock/server/access"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/datadir"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 	"github.com/rowlock/rowlock/server/wire"
 )
@@ -94,6 +95,30 @@ func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Au
 	return proxy.New(cfg), nil
 }
 
+// apart refuses authorities of proxies that are also authorities of clients: each client could speak for any user.
+func (o *AuthenticationFlags) apart(c Config) error {
+	if o.proxy.ca == "" {
+		return nil
+	}
+	proxies, err := clientcert.LoadAuthorities(o.proxy.ca)
+	if err != nil {
+		return flagfile.New("--requestheader-client-ca-file", o.proxy.ca).Wrap(err)
+	}
+	for _, clients := range []flagfile.File{flagfile.New("--client-ca-file", o.clientCA), flagfile.New("--data-dir", c.Dir.CACert)} {
+		if clients.Path == "" {
+			continue
+		}
+		certs, err := clientcert.LoadAuthorities(clients.Path)
+		if err != nil {
+			return clients.Wrap(err)
+		}
+		if slices.ContainsFunc(certs, func(c *x509.Certificate) bool { return slices.ContainsFunc(proxies, c.Equal) }) {
+			return fmt.Errorf("--requestheader-client-ca-file and %s contain overlapping certificates; --requestheader-allowed-names must be specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary users", clients.Flag)
+		}
+	}
+	return nil
+}
+
 // Authentication is what the flags configure.
 type Authentication struct {
 	Authenticate func(apiaccess.Host) apiaccess.Authentication
@@ -125,6 +150,7 @@ type Config struct {
 	Front     *datadir.FrontProxy // what this server shows to aggregated ones, where it made that itself
 	Address   string              // host:port at which others reach the server
 	Gate      func(string) bool
+	Release   release.Version
 	Log       *slog.Logger
 	AllowsAll func() bool // whether everybody may do everything at present
 	TLSKey    string
@@ -147,7 +173,12 @@ func (o *AuthenticationFlags) Build(ctx context.Context, c Config) (*Authenticat
 	if err != nil {
 		return nil, err
 	}
-	chain = append(chain, clientcert.New(roots))
+	if c.Release.Has(release.NamedProxies) && len(o.proxy.names) == 0 {
+		if err := o.apart(c); err != nil {
+			return nil, err
+		}
+	}
+	chain = append(chain, clientcert.New(roots, c.Gate("AllowParsingUserUIDFromCertAuth")))
 	// The files are those of the authenticators, who tell of what is wrong with them.
 	if a.Authorities, err = flagfile.Authorities(slog.New(slog.DiscardHandler), flagfile.New("--data-dir", c.Dir.CACert),
 		flagfile.New("--client-ca-file", o.clientCA), flagfile.New("--requestheader-client-ca-file", o.proxy.ca)); err != nil {

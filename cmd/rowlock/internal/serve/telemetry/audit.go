@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/audit"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // AuditFlags are the flags of audit events.
@@ -122,7 +123,7 @@ type Auditing struct {
 	loops   []server.Loop
 }
 
-func (o *AuditFlags) Build(out io.Writer, dial remote.Dial, log *slog.Logger) (*Auditing, error) {
+func (o *AuditFlags) Build(out io.Writer, v release.Version, dial remote.Dial, log *slog.Logger) (*Auditing, error) {
 	a := &Auditing{}
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (o *AuditFlags) Build(out io.Writer, dial remote.Dial, log *slog.Logger) (*
 		}
 		return a, nil
 	}
-	policy, err := audit.Load(o.policy)
+	policy, err := audit.Load(o.policy, v.Has(release.AuditAllGroups))
 	if err != nil {
 		return nil, flagfile.New("--audit-policy-file", o.policy).Wrap(err)
 	}
