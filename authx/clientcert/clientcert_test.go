@@ -212,7 +212,6 @@ func TestUIDs(t *testing.T) {
 		{"one", []any{"u1"}, "u1", ""},
 		{"two", []any{"u1", "u2"}, "", "expected 1 UID, but found multiple: [u1 u2]"},
 		{"empty", []any{""}, "", "UID cannot be an empty string"},
-		{"number", []any{7}, "", "unable to parse UID into a string"},
 	} {
 		r := request(issue(t, ca, func(template *x509.Certificate) {
 			for _, uid := range c.uids {
