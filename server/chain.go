@@ -198,6 +198,11 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 			list(aggregator.GroupVersion(one))
 		}
 	}
+	for path := range s.cfg.Paths {
+		if !strings.HasPrefix(path, "/debug/") {
+			paths = append(paths, path)
+		}
+	}
 	slices.Sort(paths)
 	status.WriteJSON(w, r, http.StatusOK, &metav1.RootPaths{Paths: slices.Compact(paths)})
 }

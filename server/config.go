@@ -241,6 +241,7 @@ func (c *Config) Usual(services []netip.Prefix) {
 	if c.Feature("MultiCIDRServiceAllocator") {
 		c.Controllers.ServiceNetworks = services
 	}
+	c.Controllers.PodsFirst = c.Feature("OrderedNamespaceDeletion")
 	c.Components = []components.Component{components.Local("scheduler", 10259), components.Local("controller-manager", 10257)}
 	if c.Kubelet == nil {
 		c.Kubelet = &podverbs.Kubelet{}

@@ -42,6 +42,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 			Objects:   s.objects,
 			Owner:     ownership.New(ownership.Config{Schemas: s.Schemas, JSON: s.objects.Codec(), StandardOnly: c.StandardOwnership, Count: s.Metrics.Ownership, Log: c.Log}),
 			Admission: admits, Authorizer: c.Authorizer, Clock: c.Clock, Log: c.Log, Changed: s.changed(), Apart: c.DeletesApart,
+			NeverPast: c.Release.Has(release.DeletionsNeverPast),
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),

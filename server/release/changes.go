@@ -26,6 +26,8 @@ const (
 	MirrorsWithoutAPI                    // mirror pods may need nothing of the API, whatever it is for
 	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
 	JoseRenamed                          // the library that verifies tokens has another name
+	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
+	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
@@ -51,6 +53,8 @@ var changes = map[Change]Version{
 	MirrorsWithoutAPI:      V133,
 	NodesReadAccounts:      V133,
 	JoseRenamed:            V133,
+	DeletionsNeverPast:     V133,
+	PagesOfPrograms:        V133,
 	AuditAllGroups:         V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V134,

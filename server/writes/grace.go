@@ -74,9 +74,13 @@ func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object,
 		if o.GracePeriodSeconds == nil || *o.GracePeriodSeconds >= *left {
 			return false, true
 		}
-		sooner := *left - *o.GracePeriodSeconds
-		obj.SetDeletionTimestamp(&metav1.Time{Time: at.Add(-time.Duration(sooner) * time.Second)})
-		obj.SetDeletionGracePeriodSeconds(new(*o.GracePeriodSeconds))
+		period := *o.GracePeriodSeconds
+		end := metav1.Time{Time: at.Add(-time.Duration(*left-period) * time.Second)}
+		if now := w.today(); w.NeverPast && end.Before(&now) {
+			end, period = now, min(period, 1) // whoever ends the object still has to
+		}
+		obj.SetDeletionTimestamp(&end)
+		obj.SetDeletionGracePeriodSeconds(&period)
 		return true, false
 	}
 	seconds, ok := st.Graceful(ctx, obj, o)

@@ -53,6 +53,8 @@ type Writer struct {
 	// Apart is how long an object that is marked and then goes at once is there for watchers,
 	// marked, before it goes.
 	Apart time.Duration
+	// NeverPast: a shorter grace period does not move the deletionTimestamp into the past.
+	NeverPast bool
 	// Changed is told what an update has stored, by the storage of the object, before the
 	// client is.
 	Changed map[string]func(ctx context.Context, item *cache.Item)

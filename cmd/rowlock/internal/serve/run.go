@@ -213,7 +213,6 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if o.joinsByToken(built.Runs) {
 		built.JoinAt = "https://" + address
 	}
-	built.PodsFirst = features.Enabled("OrderedNamespaceDeletion")
 	startup := heap.Start(ctx)
 	cacheFile.Expect = startup.Expect
 	cfg := server.Config{

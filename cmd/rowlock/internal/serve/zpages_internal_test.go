@@ -38,3 +38,36 @@ func TestZPages(t *testing.T) {
 		}
 	}
 }
+
+// TestZPagesOfPrograms: from 1.33 on programs ask for a kind, as JSON or YAML.
+func TestZPagesOfPrograms(t *testing.T) {
+	flags := Command().Flags()
+	if err := flags.Parse([]string{"--store=postgres://u:s3cret@h/d"}); err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := release.Choose(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen.Version = release.V136
+	pages := telemetry.ZPages(chosen, func(string) bool { return true }, flags, time.Now())
+	for _, c := range []struct{ path, accept, media, holds, warning string }{
+		{"/statusz", "", "text/plain; charset=utf-8", "Paths: /flagz /healthz /livez /metrics /readyz /statusz /version", ""},
+		{"/statusz", "*/*", "text/plain; charset=utf-8", "Binary version: 1.36.2\nEmulation version: 1.36\n", ""},
+		{"/statusz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", `"apiVersion": "config.k8s.io/v1beta1"`, ""},
+		{"/statusz", "application/json;v=v1alpha1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1alpha1;as=Statusz", `"emulationVersion": "1.36"`, "deprecated"},
+		{"/statusz", "application/yaml;v=v1beta1;g=config.k8s.io;as=Statusz", "application/yaml;g=config.k8s.io;v=v1beta1;as=Statusz", "kind: Statusz\n", ""},
+		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Flagz", "application/json;g=config.k8s.io;v=v1beta1;as=Flagz", `"secure-port": "6443"`, ""},
+		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json", `"only the following media types are accepted: application/json, application/yaml, text/plain"`, ""},
+		{"/flagz", "application/json", "application/json", `"reason": "NotAcceptable"`, ""},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", c.path, nil)
+		r.Header.Set("Accept", c.accept)
+		pages[c.path].ServeHTTP(w, r)
+		if w.Header().Get("Content-Type") != c.media || !strings.Contains(w.Body.String(), c.holds) || strings.Contains(w.Body.String(), "s3cret") ||
+			!strings.Contains(w.Header().Get("Warning"), c.warning) || c.warning == "" && w.Header().Get("Warning") != "" {
+			t.Errorf("%s as %q: %v %s", c.path, c.accept, w.Header(), w.Body)
+		}
+	}
+}
