@@ -48,6 +48,13 @@ func TestProtocolOfReleases(t *testing.T) {
 		{"token of another account", "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"metadata":{"uid":"x"}}`, "", release.V134, answer{201, `"uid":"x"`, "\x00"},
 			answer{409, `the UID in the token request (x) does not match the UID of the service account ($uid)`, "\x00"}},
 		{"exec by GET without the right to create", "GET", "/api/v1/namespaces/default/pods/none/exec?command=ls", "", "watcher", release.V135, answer{404, `pods \"none\" not found`, "\x00"}, answer{403, `"pods \"none\" is forbidden: `, "\x00"}},
+		{"aggregated discovery as v2beta1", "GET", "/apis", "", "application/json;v=v2beta1;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList", release.V133, answer{200, "APIGroupDiscoveryList", "\x00"},
+			answer{406, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf", "\x00"}},
+		{"aggregated discovery as v2beta1 or plainly", "GET", "/apis", "", "application/json;v=v2beta1;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json", release.V133, answer{200, "APIGroupDiscoveryList", "\x00"},
+			answer{200, `"kind":"APIGroupList"`, "\x00"}},
+		{"metrics of the cache", "GET", "/metrics", "", "", release.V133, answer{200, `apiserver_watch_cache_resource_version{resource="configmaps"}`, "apiserver_resource_objects"},
+			answer{200, `apiserver_watch_cache_resource_version{group="apps",resource="deployments"}`, "apiserver_watch_cache_resource_version{resource"}},
+		{"metrics of objects", "GET", "/metrics", "", "", release.V133, answer{200, `apiserver_storage_objects{resource="configmaps"}`, "\x00"}, answer{200, `apiserver_resource_objects{group="",resource="configmaps"}`, "\x00"}},
 		{"impersonation by nobody's name", "GET", maps, "", "dev", release.V133, answer{500, "requested [{Group  dev    }] without impersonating a user", "reason"}, answer{400, "without impersonating a user", "\x00"}},
 	}
 	for _, v := range release.All() {

@@ -19,6 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -28,6 +29,7 @@ type Metrics struct {
 	Shown    Selection // of what is in Registry; set before first use
 	Delivery *Delivery // of what watches say
 
+	byGroup   bool // metrics of Kubernetes tell groups and resources apart
 	catalogue *kinds.Catalogue
 	clock     func() time.Time
 
@@ -89,9 +91,13 @@ var requestLabels = []string{"verb", "dry_run", "group", "version", "resource", 
 
 // New makes the metrics.
 func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
+	own := []string{"verb", "resource", "subresource"}
+	if catalogue.Release().Has(release.MetricsByGroup) {
+		own = []string{"verb", "group", "resource", "subresource"}
+	}
 	placed := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
 	m := &Metrics{
-		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, watches: newWatches(), decisions: newDecisions(), Delivery: newDelivery(),
+		Registry: prometheus.NewRegistry(), catalogue: catalogue, clock: clock, byGroup: catalogue.Release().Has(release.MetricsByGroup), watches: newWatches(catalogue.Release()), decisions: newDecisions(), Delivery: newDelivery(),
 		slis: newHistograms(prometheus.HistogramOpts{
 			Name:    "apiserver_request_sli_duration_seconds",
 			Help:    "Time from the arrival of a request to the end of its answer, less what the server waited for others.",
@@ -99,7 +105,7 @@ func New(catalogue *kinds.Catalogue, clock func() time.Time) *Metrics {
 		}, placed),
 		own: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_selfrequest_total", Help: "Requests of this server to itself.",
-		}, []string{"verb", "resource", "subresource"}),
+		}, own),
 		aborts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_aborts_total", Help: "Requests whose answer was cut off.",
 		}, placed[:6:6]),
@@ -252,7 +258,11 @@ func (m *Metrics) answered(rec *filters.Recorder, scope *request.Scope, h *handl
 		m.terminated.WithLabelValues(append(l.placed(), strconv.Itoa(scope.Terminated))...).Inc()
 	}
 	if scope.User != nil && scope.User.Name == self {
-		m.own.WithLabelValues(l.verb, l.resource, l.subresource).Inc()
+		values := []string{l.verb, l.group, l.resource, l.subresource}
+		if !m.byGroup {
+			values = []string{l.verb, l.resource, l.subresource}
+		}
+		m.own.WithLabelValues(values...).Inc()
 	}
 	if d := scope.Deprecated; d != nil {
 		m.deprecated.WithLabelValues(l.group, l.version, l.resource, l.subresource, d.Removed).Set(1)

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/server/cache"
@@ -11,6 +13,8 @@ import (
 type State struct {
 	Store *sqlstore.Store
 	Cache *cache.Cache
+	// ByGroup: metrics of Kubernetes tell groups and resources apart.
+	ByGroup bool
 }
 
 var (
@@ -22,6 +26,10 @@ var (
 		"Live objects that cannot be read, by resource.", []string{"resource"}, nil)
 	cachedDesc = prometheus.NewDesc("apiserver_watch_cache_resource_version",
 		"Version up to which memory has a resource.", []string{"resource"}, nil)
+	cachedByGroupDesc = prometheus.NewDesc("apiserver_watch_cache_resource_version",
+		"Version up to which memory has a resource.", []string{"group", "resource"}, nil)
+	objectsByGroupDesc = prometheus.NewDesc("apiserver_resource_objects",
+		"Live objects by resource.", []string{"group", "resource"}, nil)
 	revisionDesc = prometheus.NewDesc("rowlock_store_revision",
 		"Newest revision that this server's memory has.", nil, nil)
 	lagDesc = prometheus.NewDesc("rowlock_store_lag_revisions",
@@ -38,7 +46,13 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, cachedDesc, revisionDesc, lagDesc, floorDesc, pastDesc, plainDesc, refusingDesc} {
+	if s.ByGroup {
+		ch <- objectsByGroupDesc
+		ch <- cachedByGroupDesc
+	} else {
+		ch <- cachedDesc
+	}
+	for _, d := range []*prometheus.Desc{objectsDesc, watchersDesc, corruptDesc, revisionDesc, lagDesc, floorDesc, pastDesc, plainDesc, refusingDesc} {
 		ch <- d
 	}
 }
@@ -59,7 +73,13 @@ func (s State) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue, float64(s.Cache.Count(key)), key)
 		ch <- prometheus.MustNewConstMetric(watchersDesc, prometheus.GaugeValue, float64(s.Cache.Watchers(key)), key)
 		ch <- prometheus.MustNewConstMetric(corruptDesc, prometheus.GaugeValue, float64(corrupt[key]), key)
-		ch <- prometheus.MustNewConstMetric(cachedDesc, prometheus.GaugeValue, float64(s.Cache.Revision()), key)
+		if !s.ByGroup {
+			ch <- prometheus.MustNewConstMetric(cachedDesc, prometheus.GaugeValue, float64(s.Cache.Revision()), key)
+			continue
+		}
+		resource, group, _ := strings.Cut(key, ".")
+		ch <- prometheus.MustNewConstMetric(objectsByGroupDesc, prometheus.GaugeValue, float64(s.Cache.Count(key)), group, resource)
+		ch <- prometheus.MustNewConstMetric(cachedByGroupDesc, prometheus.GaugeValue, float64(s.Cache.Revision()), group, resource)
 	}
 	ch <- prometheus.MustNewConstMetric(revisionDesc, prometheus.GaugeValue, float64(s.Cache.Revision()))
 	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(s.Store.Lag()))

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -16,17 +17,23 @@ type watches struct {
 	sizes   *prometheus.HistogramVec
 	initial *prometheus.HistogramVec
 	ended   *prometheus.CounterVec
-	known   sync.Map // schema.GroupVersionKind -> func(int); resources of custom kinds come and go
+	named   func(r *kinds.Resource) string // what the events are of
+	known   sync.Map                       // schema.GroupVersionKind -> func(int); resources of custom kinds come and go
 }
 
-func newWatches() *watches {
+func newWatches(v release.Version) *watches {
+	label, named := "kind", func(r *kinds.Resource) string { return r.Kind }
+	if v.Has(release.MetricsByGroup) {
+		label, named = "resource", func(r *kinds.Resource) string { return r.Plural }
+	}
 	return &watches{
+		named: named,
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_watch_events_total", Help: "Events sent to watchers.",
-		}, []string{"group", "version", "kind"}),
+		}, []string{"group", "version", label}),
 		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_watch_events_sizes", Help: "Bytes of the events sent to watchers.", Buckets: prometheus.ExponentialBuckets(1024, 2, 8),
-		}, []string{"group", "version", "kind"}),
+		}, []string{"group", "version", label}),
 		initial: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_watch_list_duration_seconds", Help: "Time from the arrival of a streaming list to the end of its initial events.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
@@ -47,7 +54,8 @@ func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 	if f, ok := m.watches.known.Load(gvk); ok {
 		return f.(func(int))
 	}
-	events, sizes := m.watches.events.WithLabelValues(r.Group, r.Version, r.Kind), m.watches.sizes.WithLabelValues(r.Group, r.Version, r.Kind)
+	of := m.watches.named(r)
+	events, sizes := m.watches.events.WithLabelValues(r.Group, r.Version, of), m.watches.sizes.WithLabelValues(r.Group, r.Version, of)
 	f, _ := m.watches.known.LoadOrStore(gvk, func(bytes int) {
 		events.Inc()
 		sizes.Observe(float64(bytes))

@@ -27,6 +27,7 @@ const (
 	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
 	JoseRenamed                          // the library that verifies tokens has another name
 	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
+	MetricsByGroup                       // metrics tell the group of a resource from its name
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
@@ -54,6 +55,7 @@ var changes = map[Change]Version{
 	NodesReadAccounts:      V133,
 	JoseRenamed:            V133,
 	DeletionsNeverPast:     V133,
+	MetricsByGroup:         V133,
 	PagesOfPrograms:        V133,
 	AuditAllGroups:         V133,
 	NamedProxies:           V133,
