@@ -35,6 +35,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/history"
 	"github.com/rowlock/rowlock/server/metrics"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 	"github.com/rowlock/rowlock/server/verbs"
 	"github.com/rowlock/rowlock/server/webhook"

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// release is the minor version of the Kubernetes release that this server is.
-const release = 32
+// livesOf is the minor version of the Kubernetes release whose metrics lives describes.
+const livesOf = 32
 
 // stability is what those who read a metric may rely on.
 type stability string
@@ -66,7 +66,7 @@ var grace = map[stability]int{alpha: 1, beta: 1, stable: 3}
 
 // hidden says that a metric is shown to those alone who ask for hidden ones.
 func (l life) hidden() bool {
-	return l.deprecated != 0 && l.deprecated <= release-grace[l.stability]
+	return l.deprecated != 0 && l.deprecated <= livesOf-grace[l.stability]
 }
 
 // marked is the help of a metric with what may be relied on. What comes from libraries for
