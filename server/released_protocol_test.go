@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -150,6 +151,52 @@ func TestImpersonationOfReleases(t *testing.T) {
 			} else if list != http.StatusForbidden || !strings.Contains(text, `users \"bob\" is forbidden`) || got != http.StatusForbidden {
 				t.Errorf("%d and %d: %s", list, got, text)
 			}
+		})
+	}
+}
+
+// TestCustomResourcesOfReleases: what releases answer otherwise about custom resources.
+func TestCustomResourcesOfReleases(t *testing.T) {
+	const (
+		definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+		lamps      = "/apis/example.com/v1/namespaces/default/lamps"
+	)
+	for _, c := range []struct {
+		release            release.Version
+		owned              bool // labels that a write of the status names
+		absent, late, list int
+	}{
+		{release.V132, true, http.StatusConflict, http.StatusMethodNotAllowed, http.StatusInternalServerError},
+		{release.V133, false, http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest},
+		{release.V136, false, http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest},
+	} {
+		t.Run(c.release.String(), func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t, servertest.Complete(t, "--emulated-version="+c.release.String()))
+			s.Must("POST", definition, `{"metadata":{"name":"lamps.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"lamps","kind":"Lamp"},
+				"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},"subresources":{"status":{}}}]}}`)
+			servertest.Eventually(t, func() bool { return s.Do("GET", lamps, "").Code == http.StatusOK })
+			s.Must("POST", lamps, `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"a","finalizers":["example.com/stays"]}}`)
+			patched := s.Must("PATCH", lamps+"/a/status?fieldManager=m", `{"metadata":{"labels":{"l":"m"}},"status":{"lit":true}}`, "Content-Type", "application/merge-patch+json")
+			if owned := strings.Contains(string(patched), `"f:l"`); owned != c.owned {
+				t.Errorf("labels are owned: %t: %s", owned, patched)
+			}
+			if w := s.Do("PUT", lamps+"/none", `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"none","uid":"x","resourceVersion":"1"}}`); w.Code != c.absent {
+				t.Errorf("update of an absent object by UID: %d %s", w.Code, w.Body)
+			}
+			if w := s.Do("GET", lamps+"?resourceVersion=abc", ""); w.Code != c.list {
+				t.Errorf("list at no version: %d %s", w.Code, w.Body)
+			}
+			s.Must("DELETE", definition+"/lamps.example.com", "")
+			var w *httptest.ResponseRecorder
+			servertest.Eventually(t, func() bool {
+				w = s.Do("POST", lamps+"?dryRun=All", `{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"late"}}`)
+				return w.Code != http.StatusCreated
+			})
+			if w.Code != c.late || c.late == http.StatusForbidden && !strings.Contains(w.Body.String(), `lamps.example.com \"late\" is forbidden: create not allowed while custom resource definition is terminating`) {
+				t.Errorf("create while the definition ends: %d %s", w.Code, w.Body)
+			}
+			s.Must("PATCH", lamps+"/a", `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json")
 		})
 	}
 }

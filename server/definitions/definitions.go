@@ -27,6 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/follow"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/custom"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Storage is where definitions are.
@@ -50,6 +51,7 @@ type Follower struct {
 	kept      *custom.Kept
 	live      atomic.Bool // what was there from the start is known
 	reader    *Reader
+	release   release.Version
 
 	stale    atomic.Bool // known has changed since the catalogue was set
 	swapping atomic.Bool // the catalogue is being set, to something that is not stale
@@ -83,6 +85,9 @@ func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensio
 	f := &Follower{
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
 		known: map[string]*served{}, set: map[string]*served{}, kept: custom.NewKept(), reader: &Reader{},
+	}
+	if len(f.builtin) > 0 {
+		f.release = f.builtin[0].Release
 	}
 	f.follower = follow.New(c, f.reset, follow.Kind{Storage: Storage, Set: f.take, Delete: func(_, name string) { f.forget(name) }})
 	return f
@@ -227,7 +232,7 @@ func (f *Follower) take(item *cache.Item) {
 	}
 	now := &served{crd: crd, digests: digests, since: since}
 	now.item.Store(item)
-	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Text: now.text, Digests: digests, Kept: f.kept})
+	now.Definition, err = custom.From(crd, since, converter, custom.Source{Read: now.schema, Text: now.text, Digests: digests, Kept: f.kept, Release: f.release})
 	if err != nil {
 		f.log.Error("a definition cannot be served", "name", item.Name, "error", err)
 		f.forget(item.Name)

@@ -27,6 +27,7 @@ const (
 	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
 	JoseRenamed                          // the library that verifies tokens has another name
 	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
+	StatusOwnsNoMetadata                 // who writes the status of a custom resource owns nothing of its metadata
 	MetricsByGroup                       // metrics tell the group of a resource from its name
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
@@ -55,6 +56,7 @@ var changes = map[Change]Version{
 	NodesReadAccounts:      V133,
 	JoseRenamed:            V133,
 	DeletionsNeverPast:     V133,
+	StatusOwnsNoMetadata:   V133,
 	MetricsByGroup:         V133,
 	PagesOfPrograms:        V133,
 	AuditAllGroups:         V133,

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // maxUpdaters is how many entries of writes that are no applies an object keeps before the
@@ -101,6 +102,9 @@ func resetFields(r *kinds.Resource, sub string) []string {
 		return r.Storage.ResetFields
 	}
 	if s := r.Sub(sub); s != nil && s.Update != nil {
+		if sub == "status" && !r.HasGoType() && r.Release.Has(release.StatusOwnsNoMetadata) {
+			return append([]string{"metadata"}, s.Update.ResetFields...)
+		}
 		return s.Update.ResetFields
 	}
 	return nil

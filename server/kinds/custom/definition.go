@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
@@ -37,6 +38,7 @@ type Definition struct {
 	versions  map[string]*Version
 	storage   *Version
 	converter Converter
+	release   release.Version
 }
 
 // Established reports whether a definition is served.
@@ -65,7 +67,8 @@ type Source struct {
 	Text func(version string) []byte
 	// Digests are those of the texts of the schemas, by the names of versions.
 	Digests map[string]Digest
-	Kept    *Kept // bounds the compiled schemas in memory; nil: no bound
+	Release release.Version // whose answers the resources give
+	Kept    *Kept           // bounds the compiled schemas in memory; nil: no bound
 }
 
 // New makes a definition whose schemas are read at once. What was stored after the revision
@@ -90,7 +93,7 @@ func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter C
 func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter, schemas Source) (*Definition, error) {
 	d := &Definition{
 		spec: &crd.Spec, names: &crd.Status.AcceptedNames, versions: map[string]*Version{},
-		ending: Ending(crd), converter: converter,
+		ending: Ending(crd), converter: converter, release: schemas.Release,
 	}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
@@ -109,7 +112,9 @@ func From(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter 
 		return nil, fmt.Errorf("no version of %s is stored", crd.Name)
 	}
 	for i := range crd.Spec.Versions {
-		d.Resources = append(d.Resources, d.resource(d.versions[crd.Spec.Versions[i].Name]))
+		r := d.resource(d.versions[crd.Spec.Versions[i].Name])
+		r.Release = d.release
+		d.Resources = append(d.Resources, r)
 	}
 	return d, nil
 }
