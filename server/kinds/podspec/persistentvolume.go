@@ -26,82 +26,82 @@ func DefaultPersistentVolumeSource(s *corev1.PersistentVolumeSource) {
 // source. p is the path of the spec, volume the name of the object.
 func ValidatePersistentVolumeSource(s *corev1.PersistentVolumeSpec, volume string, p *field.Path) field.ErrorList {
 	var c checker
-	n := sources{c: &c, p: p}
-	if s.HostPath != nil && n.first("hostPath") {
+	n := 0
+	if s.HostPath != nil && c.first(&n, p, "hostPath") {
 		c.hostPath(s.HostPath, p.Child("hostPath"))
 	}
-	if d := s.GCEPersistentDisk; d != nil && n.first("gcePersistentDisk") {
+	if d := s.GCEPersistentDisk; d != nil && c.first(&n, p, "gcePersistentDisk") {
 		c.gcePersistentDisk(d, p)
 	}
-	if d := s.AWSElasticBlockStore; d != nil && n.first("awsElasticBlockStore") {
+	if d := s.AWSElasticBlockStore; d != nil && c.first(&n, p, "awsElasticBlockStore") {
 		c.awsElasticBlockStore(d, p)
 	}
-	if s.Glusterfs != nil && n.first("glusterfs") {
+	if s.Glusterfs != nil && c.first(&n, p, "glusterfs") {
 		c.persistentGlusterfs(s.Glusterfs, p)
 	}
-	if s.Flocker != nil && n.first("flocker") {
+	if s.Flocker != nil && c.first(&n, p, "flocker") {
 		c.flocker(s.Flocker, p.Child("flocker"))
 	}
-	if s.NFS != nil && n.first("nfs") {
+	if s.NFS != nil && c.first(&n, p, "nfs") {
 		c.nfs(s.NFS, p.Child("nfs"))
 	}
-	if s.RBD != nil && n.first("rbd") {
+	if s.RBD != nil && c.first(&n, p, "rbd") {
 		c.rbd(s.RBD.CephMonitors, s.RBD.RBDImage, p)
 	}
-	if s.Quobyte != nil && n.first("quobyte") {
+	if s.Quobyte != nil && c.first(&n, p, "quobyte") {
 		c.quobyte(s.Quobyte, p.Child("quobyte"))
 	}
-	if s.CephFS != nil && n.first("cephFS") {
+	if s.CephFS != nil && c.first(&n, p, "cephFS") {
 		c.needsSome(p, "cephfs", "monitors", len(s.CephFS.Monitors))
 	}
-	if s.ISCSI != nil && n.first("iscsi") {
+	if s.ISCSI != nil && c.first(&n, p, "iscsi") {
 		c.persistentISCSI(s.ISCSI, volume, p.Child("iscsi"))
 	}
-	if s.Cinder != nil && n.first("cinder") {
+	if s.Cinder != nil && c.first(&n, p, "cinder") {
 		c.needs(p, "cinder", need{"volumeID", s.Cinder.VolumeID})
 		if ref := s.Cinder.SecretRef; ref != nil {
 			c.needs(p.Child("cinder"), "secretRef", need{"name", ref.Name}, need{"namespace", ref.Namespace})
 		}
 	}
-	if s.FC != nil && n.first("fc") {
+	if s.FC != nil && c.first(&n, p, "fc") {
 		c.fibreChannel(s.FC, p.Child("fc"))
 	}
 	if s.FlexVolume != nil { // no message about a second source
-		n.n++
+		n++
 		c.flexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, p.Child("flexVolume"))
 	}
-	if f := s.AzureFile; f != nil && n.first("azureFile") {
+	if f := s.AzureFile; f != nil && c.first(&n, p, "azureFile") {
 		c.needs(p, "azureFile", need{"secretName", f.SecretName}, need{"shareName", f.ShareName})
 		c.requiredIf(f.SecretNamespace != nil && *f.SecretNamespace == "", p.Child("azureFile"), "secretNamespace", "")
 	}
-	if s.VsphereVolume != nil && n.first("vsphereVolume") {
+	if s.VsphereVolume != nil && c.first(&n, p, "vsphereVolume") {
 		c.needs(p, "vsphereVolume", need{"volumePath", s.VsphereVolume.VolumePath})
 	}
-	if s.PhotonPersistentDisk != nil && n.first("photonPersistentDisk") {
+	if s.PhotonPersistentDisk != nil && c.first(&n, p, "photonPersistentDisk") {
 		c.needs(p, "photonPersistentDisk", need{"pdID", s.PhotonPersistentDisk.PdID})
 	}
-	if s.PortworxVolume != nil && n.first("portworxVolume") {
+	if s.PortworxVolume != nil && c.first(&n, p, "portworxVolume") {
 		c.needs(p, "portworxVolume", need{"volumeID", s.PortworxVolume.VolumeID})
 	}
-	if s.AzureDisk != nil && n.first("azureDisk") {
+	if s.AzureDisk != nil && c.first(&n, p, "azureDisk") {
 		c.azureDisk(s.AzureDisk, p.Child("azureDisk"))
 	}
-	if s.ScaleIO != nil && n.first("scaleIO") {
+	if s.ScaleIO != nil && c.first(&n, p, "scaleIO") {
 		c.needs(p, "scaleIO", need{"gateway", s.ScaleIO.Gateway}, need{"system", s.ScaleIO.System}, need{"volumeName", s.ScaleIO.VolumeName})
 	}
-	if s.Local != nil && n.first("local") {
+	if s.Local != nil && c.first(&n, p, "local") {
 		c.local(s, p)
 	}
-	if s.StorageOS != nil && n.first("storageos") {
+	if s.StorageOS != nil && c.first(&n, p, "storageos") {
 		c.storageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, p.Child("storageos"))
 		if ref := s.StorageOS.SecretRef; ref != nil {
 			c.needs(p.Child("storageos"), "secretRef", need{"name", ref.Name}, need{"namespace", ref.Namespace})
 		}
 	}
-	if s.CSI != nil && n.first("csi") {
+	if s.CSI != nil && c.first(&n, p, "csi") {
 		c.persistentCSI(s.CSI, p.Child("csi"))
 	}
-	c.requiredIf(n.n == 0, p, "", "must specify a volume type")
+	c.requiredIf(n == 0, p, "", "must specify a volume type")
 	return c.errs
 }
 
