@@ -1,0 +1,162 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/controllertest"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+// looped is a loop over ConfigMaps, and what it reconciled.
+type looped struct {
+	reconcile.Loop
+	log   bytes.Buffer
+	names []string
+	fail  map[string]error
+	takes time.Duration // for each
+}
+
+func (l *looped) run(change func(*looped)) func(w *controllertest.World) func(context.Context) error {
+	return func(w *controllertest.World) func(context.Context) error {
+		l.Base = reconcile.Base{Cache: w.Cache, Log: slog.New(slog.NewTextHandler(&l.log, nil))}
+		l.Failure = "cannot do it"
+		l.Sources = []reconcile.Source{l.Objects("configmaps", nil)}
+		l.Reconcile = func(_ context.Context, key reconcile.Key) (r reconcile.Result, err error) {
+			controllertest.After()
+			l.names = append(l.names, key.Name)
+			time.Sleep(l.takes)
+			return r, l.fail[key.Name]
+		}
+		if change != nil {
+			change(l)
+		}
+		return l.Run
+	}
+}
+
+// took are the names since it was asked last.
+func (l *looped) took() string {
+	names := slices.Clone(l.names)
+	l.names = nil
+	return fmt.Sprint(names)
+}
+
+// What fails is tried again and logged, but for what somebody else was faster with; what is only not done yet is tried
+// again too.
+func TestFailures(t *testing.T) {
+	l := &looped{fail: map[string]error{
+		"broken": errors.New("no"), "waits": reconcile.ErrRetry,
+		"raced": fmt.Errorf("writing it: %w", apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "raced", nil)),
+	}}
+	controllertest.During(t, func(w *controllertest.World) {
+		for _, name := range []string{"broken", "raced", "waits"} {
+			w.Set("configmaps", "a", name, `{}`)
+		}
+		controllertest.Pass(0)
+		if got := l.took(); got != "[broken raced waits]" {
+			t.Errorf("at first %s", got)
+		}
+		controllertest.Pass(time.Second)
+		if got := l.took(); got != "[broken waits]" {
+			t.Errorf("after a second %s", got)
+		}
+		w.Set("configmaps", "a", "broken", `{"data":{"a":"b"}}`)
+		controllertest.Pass(0)
+		if got := l.took(); got != "[broken]" {
+			t.Errorf("of another revision %s", got)
+		}
+		w.Set("configmaps", "a", "waits", "")
+		controllertest.Pass(time.Hour)
+		if l.took(); strings.Contains(l.log.String(), "raced") || strings.Contains(l.log.String(), "name=waits") {
+			t.Errorf("the log says %s", l.log.String())
+		}
+		if n := strings.Count(l.log.String(), `msg="cannot do it" namespace=a name=broken error=no`); n < 10 || n > 25 {
+			t.Errorf("%d failures are logged in an hour", n)
+		}
+	}, l.run(nil))
+}
+
+// All is listed again after a while, which does not put off what settles, and once it can be prepared.
+func TestResync(t *testing.T) {
+	l := &looped{}
+	begins := 0
+	controllertest.During(t, func(w *controllertest.World) {
+		w.Set("configmaps", "a", "x", `{}`)
+		controllertest.Pass(999 * time.Millisecond)
+		if got := l.took(); got != "[]" || begins != 1 {
+			t.Errorf("while it cannot be prepared: %s, %d tries", got, begins)
+		}
+		controllertest.Pass(time.Millisecond)
+		controllertest.Pass(5 * time.Second)
+		if got := l.took(); got != "[x]" {
+			t.Errorf("when it has settled: %s", got)
+		}
+		controllertest.Pass(8 * time.Second) // it is listed after 3 seconds, and settles until after 8
+		if got := l.took(); got != "[x]" {
+			t.Errorf("when it was listed again, and in between: %s", got)
+		}
+	}, l.run(func(l *looped) {
+		l.Settle, l.Resync = 5*time.Second, 3*time.Second
+		l.Begin = func(context.Context) error {
+			controllertest.After()
+			if begins++; begins == 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		}
+	}))
+}
+
+// A loop rests as long as its share of time says, and stops a watch that is not wanted any more.
+func TestShareAndWatches(t *testing.T) {
+	l := &looped{takes: 100 * time.Millisecond}
+	secrets := 0
+	controllertest.During(t, func(w *controllertest.World) {
+		for i := range 5 {
+			w.Set("configmaps", "a", fmt.Sprint(i), `{}`)
+		}
+		controllertest.Pass(1050 * time.Millisecond) // each takes 100 ms and 400 ms of rest
+		if got := l.took(); got != "[0 1 2]" {
+			t.Errorf("in a second %s", got)
+		}
+		w.Set("secrets", "a", "s", `{}`)
+		controllertest.Pass(10 * time.Second)
+		if secrets != 1 {
+			t.Errorf("%d secrets were seen", secrets)
+		}
+		w.Set("configmaps", "a", "leave", `{}`)
+		controllertest.Pass(time.Second)
+		w.Set("secrets", "a", "t", `{}`)
+		controllertest.Pass(time.Second)
+		if secrets != 1 {
+			t.Errorf("%d secrets were seen after the watch was left", secrets)
+		}
+	}, l.run(func(l *looped) {
+		l.Share = 4
+		do := l.Reconcile
+		l.Reconcile = func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+			switch key.Name {
+			case "0":
+				l.Watch(ctx, reconcile.Source{Storage: "secrets", Seen: func(*cache.Item) {
+					controllertest.After()
+					secrets++
+				}})
+			case "leave":
+				l.Leave(func(storage string) bool { return storage == "secrets" })
+			}
+			return do(ctx, key)
+		}
+	}))
+}
