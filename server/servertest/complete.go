@@ -39,7 +39,7 @@ const issuer = "https://kubernetes.default.svc"
 func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	t.Helper()
 	v, asked, features := parse(t, flags)
-	resources := builtin.Config{Release: v, Feature: features.Enabled}.Resources()
+	resources := builtin.Config{Release: v, MinCompatibility: v.MinCompatibility(), Feature: features.Enabled}.Resources()
 	if _, err := kinds.Enable(v, resources, asked, true, features.Enabled); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,9 @@ type Config struct {
 	EventTTL time.Duration
 	// Release is the release that the resources are those of.
 	Release release.Version
+	// MinCompatibility is the oldest release that servers beside this one may be, which discovery's storage
+	// hashes stand for; the zero value is the oldest of all.
+	MinCompatibility release.Version
 	// Feature says which feature gates are on; nil: those that are by default in the release. It is asked
 	// when the resources are made, and not again.
 	Feature kinds.Feature

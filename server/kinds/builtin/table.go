@@ -4,6 +4,7 @@
 package builtin
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,11 @@ func Resources() []*kinds.Resource { return Config{}.Resources() }
 
 // Resources are all built-in resources of the release. Each call makes new values.
 func (c Config) Resources() []*kinds.Resource {
-	return slices.DeleteFunc(c.All(), func(r *kinds.Resource) bool {
+	all := c.All()
+	if c.Release.Emulated() {
+		c.hash(all)
+	}
+	return slices.DeleteFunc(all, func(r *kinds.Resource) bool {
 		if k := r.GVK(); r.New != nil && (!c.Release.Introduced(k) || c.Release.Removed(k)) {
 			return true
 		}
@@ -28,6 +33,26 @@ func (c Config) Resources() []*kinds.Resource {
 		}
 		return false
 	})
+}
+
+// storedBetas are versions in which a server of the newest release stores kinds, whatever others there are.
+var storedBetas = map[string]string{
+	"leasecandidates.coordination.k8s.io":                          "v1beta1",
+	"clustertrustbundles.certificates.k8s.io":                      "v1beta1",
+	"mutatingadmissionpolicies.admissionregistration.k8s.io":       "v1beta1",
+	"mutatingadmissionpolicybindings.admissionregistration.k8s.io": "v1beta1",
+}
+
+// hash sets the versions that storage hashes stand for, as a stock server would store the kinds: in the first version that
+// all servers of the cluster can read.
+func (c Config) hash(all []*kinds.Resource) {
+	for _, r := range all {
+		s := r.Storage
+		if s == nil || s.HashedVersion != "" || r.Group != s.GVK.Group || !c.MinCompatibility.Introduced(r.GVK()) {
+			continue
+		}
+		s.HashedVersion = cmp.Or(storedBetas[s.Key], r.Version)
+	}
 }
 
 // All are the built-in resources of all releases.

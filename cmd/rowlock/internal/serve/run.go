@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	resources, err := o.resources(chosen.Version, n, features.Enabled, log)
+	resources, err := o.resources(chosen, n, features.Enabled, log)
 	if err != nil {
 		return err
 	}
@@ -269,12 +269,12 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 }
 
 // resources are all resources, with those turned off that should not be served.
-func (o *options) resources(v release.Version, n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
-	all := builtin.Config{Release: v, ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
+func (o *options) resources(v release.Chosen, n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
+	all := builtin.Config{Release: v.Version, MinCompatibility: v.MinCompatibility, ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	if o.historyAPI {
 		all = append(all, history.Resources()...)
 	}
-	remarks, err := kinds.Enable(v, all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
+	remarks, err := kinds.Enable(v.Version, all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}
