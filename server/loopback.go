@@ -43,7 +43,7 @@ func (s *Server) Call(ctx context.Context, agent, method, path, contentType stri
 	if err != nil {
 		return err
 	}
-	r.Header.Set("User-Agent", agent)
+	r.Header.Set("User-Agent", s.cfg.Release.Agent(agent))
 	r.Header.Set("Accept", "application/json")
 	if body != nil {
 		r.Header.Set("Content-Type", contentType)

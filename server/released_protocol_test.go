@@ -53,6 +53,7 @@ func TestProtocolOfReleases(t *testing.T) {
 			answer{406, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf", "\x00"}},
 		{"aggregated discovery as v2beta1 or plainly", "GET", "/apis", "", "application/json;v=v2beta1;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json", release.V133, answer{200, "APIGroupDiscoveryList", "\x00"},
 			answer{200, `"kind":"APIGroupList"`, "\x00"}},
+		{"manager of what the server writes", "GET", "/api/v1/namespaces/default", "", "", release.V133, answer{200, `"manager":"kube-apiserver"`, "\x00"}, answer{200, `"manager":"kube-apiserver-1.36"`, `"kube-apiserver"`}},
 		{"metrics of the cache", "GET", "/metrics", "", "", release.V133, answer{200, `apiserver_watch_cache_resource_version{resource="configmaps"}`, "apiserver_resource_objects"},
 			answer{200, `apiserver_watch_cache_resource_version{group="apps",resource="deployments"}`, "apiserver_watch_cache_resource_version{resource"}},
 		{"metrics of objects", "GET", "/metrics", "", "", release.V133, answer{200, `apiserver_storage_objects{resource="configmaps"}`, "\x00"}, answer{200, `apiserver_resource_objects{group="",resource="configmaps"}`, "\x00"}},

@@ -87,6 +87,18 @@ func single(values []string) (v Version, set bool, err error) {
 // patches are the releases whose binaries a server may say it is.
 var patches = map[Version]string{V132: "1.32.13", V136: "1.36.2"}
 
+// program is the executable of a stock server, after which it names itself as a field manager.
+const program = "kube-apiserver"
+
+// Agent is the user agent of a server's requests to itself, given that of the oldest release. The stock
+// servers of later releases whose answers are the measure ran from an executable that is named after its release.
+func (v Version) Agent(agent string) string {
+	if agent == program && v.Emulated() {
+		return program + "-" + v.Binary().String()
+	}
+	return agent
+}
+
 // Patch is the binary that a server of the release says it is, as "1.32.13".
 func (v Version) Patch() string { return patches[v.Binary()] }
 

@@ -95,7 +95,7 @@ func (e *evicting) draw(b *policyv1.PodDisruptionBudget, podName string) error {
 	if e.dry() {
 		return drawFrom(e.h.Catalogue.Release(), b, podName, time.Now())
 	}
-	req := e.c.On(e.budgetResource(), "status", b.Namespace, b.Name, manager)
+	req := e.c.On(e.budgetResource(), "status", b.Namespace, b.Name, e.h.Catalogue.Release().Agent(manager))
 	return e.h.Writes.Edit(e.c.R.Context(), req, func(obj kinds.Object) error {
 		return drawFrom(e.h.Catalogue.Release(), obj.(*policyv1.PodDisruptionBudget), podName, time.Now())
 	})

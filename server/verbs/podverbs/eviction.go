@@ -200,7 +200,7 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 		}
 		o.Preconditions.ResourceVersion = &last.ResourceVersion
 	}
-	req := e.c.On(podResource(e.h), "", pod.Namespace, pod.Name, manager)
+	req := e.c.On(podResource(e.h), "", pod.Namespace, pod.Name, e.h.Catalogue.Release().Agent(manager))
 	_, err := e.h.Writes.Delete(e.c.R.Context(), req, &writes.Deletion{Name: pod.Name, Options: o, Unadmitted: true})
 	return err
 }
