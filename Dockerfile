@@ -3,7 +3,6 @@ FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 COPY codecs/jsoniterator codecs/jsoniterator
-COPY codecs/gogo codecs/gogo
 RUN go mod download
 COPY . .
 ARG VERSION=dev

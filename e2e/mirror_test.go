@@ -359,6 +359,15 @@ func eventNote(e watch.Event) string {
 	return fmt.Sprintf("%s %s at %s", e.Type, acc.GetName(), acc.GetResourceVersion())
 }
 
+// listWatch is a source of a reflector that says whether lists are streamed.
+type listWatch struct {
+	streamed bool
+	*cache.ListWatch
+}
+
+// IsWatchListSemanticsUnSupported is what reflectors ask for.
+func (l listWatch) IsWatchListSemanticsUnSupported() bool { return !l.streamed }
+
 // startReflector runs a reflector of configmaps into a mirror until ctx ends. Each of its
 // requests goes to any of the servers. Half of its watches are short: they end with a
 // bookmark, and the next goes on from there.
@@ -373,7 +382,7 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form 
 		resources = append(resources, r)
 	}
 	some := func() resource { return resources[rand.IntN(len(resources))] }
-	lw := &cache.ListWatch{
+	lw := listWatch{streamed, &cache.ListWatch{
 		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = m.selector
 			a := m.ask("list", o)
@@ -402,9 +411,8 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form 
 			}
 			return m.watched(ctx, wg, a, w, o.SendInitialEvents != nil), nil
 		},
-	}
+	}}
 	reflector := cache.NewReflectorWithOptions(lw, resources[0].kind, m, cache.ReflectorOptions{Name: m.name, Clock: hastyClock{begun: time.Now()}})
-	reflector.UseWatchList = &streamed
 	wg.Go(func() { reflector.Run(ctx.Done()) })
 }
 

@@ -52,7 +52,7 @@ func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	if obj := s.emptyOf(kind); obj != nil {
-		if _, err := (protobuf.Codec{}).Decode(body, obj, codecs.Ignore); err != nil {
+		if _, err := (protobuf.Codec{JSON: s.Cache.JSON()}).Decode(body, obj, codecs.Ignore); err != nil {
 			return nil, err
 		}
 		if list, ok := obj.(*metav1.PartialObjectMetadataList); ok { // in Protobuf items do not say what they are
@@ -60,7 +60,7 @@ func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 				list.Items[i].SetGroupVersionKind(kind.GroupVersion().WithKind("PartialObjectMetadata"))
 			}
 		}
-		return json.Marshal(obj)
+		return s.Cache.JSON().Encode(nil, obj)
 	}
 	item, isList := strings.CutSuffix(kind.Kind, "List")
 	if !isList || s.emptyOf(kind.GroupVersion().WithKind(item)) == nil {
@@ -69,7 +69,7 @@ func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 	items := []byte("[")
 	newItem := func() runtime.Object { return s.emptyOf(kind.GroupVersion().WithKind(item)) }
 	metadata, err := protobuf.List(body, newItem, func(obj runtime.Object) error {
-		text, err := json.Marshal(obj)
+		text, err := s.Cache.JSON().Encode(nil, obj)
 		if err != nil {
 			return err
 		}

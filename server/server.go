@@ -84,7 +84,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, Cache: cfg.Cache, started: make(chan struct{}), leaving: make(chan struct{})}
 	if s.Cache == nil {
-		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log}), cfg.Log)
+		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log, View: cfg.Catalogue.Release().View()}), cfg.Log)
 	}
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
 	s.flows, s.line = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0))

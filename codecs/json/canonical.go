@@ -39,10 +39,10 @@ func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool)
 		if _, tree := obj.(runtime.Unstructured); obj != nil && !tree {
 			key.t = reflect.TypeOf(obj).Elem()
 		}
-		end := -1
+		end, pl := -1, c.plans()
 		walkWith(func(m *memory) {
 			walk := &checking{data: data, text: unsafe.String(unsafe.SliceData(data), len(data)), memory: m}
-			end = rootChecker(key)(walk, 0)
+			end = pl.rootChecker(key)(walk, 0)
 			id = walk.id
 		})
 		return end == len(data)
@@ -73,10 +73,8 @@ const (
 
 type rootKey struct{ t reflect.Type } // nil: of no type
 
-var roots, checkers sync.Map // rootKey -> checker, structKey -> *lazyChecker
-
-func rootChecker(key rootKey) checker {
-	if c, ok := roots.Load(key); ok {
+func (pl *plans) rootChecker(key rootKey) checker {
+	if c, ok := pl.roots.Load(key); ok {
 		return c.(checker)
 	}
 	how := asDeclared
@@ -90,13 +88,13 @@ func rootChecker(key rootKey) checker {
 	parts := map[string]checker{
 		"kind":       text(func(id *Identity) *string { return &id.Kind }),
 		"apiVersion": text(func(id *Identity) *string { return &id.APIVersion }),
-		"metadata":   newStructChecker(reflect.TypeFor[metav1.ObjectMeta](), how, named),
+		"metadata":   pl.newStructChecker(reflect.TypeFor[metav1.ObjectMeta](), how, named),
 	}
 	made := newTreeChecker(parts)
 	if key.t != nil {
-		made = newStructChecker(key.t, how, parts)
+		made = pl.newStructChecker(key.t, how, parts)
 	}
-	c, _ := roots.LoadOrStore(key, made)
+	c, _ := pl.roots.LoadOrStore(key, made)
 	return c.(checker)
 }
 
@@ -111,20 +109,20 @@ type lazyChecker struct {
 	fn checker
 }
 
-func structChecker(t reflect.Type, how order) checker {
+func (pl *plans) structChecker(t reflect.Type, how order) checker {
 	key := structKey{t, how}
-	d, ok := checkers.Load(key)
+	d, ok := pl.checkers.Load(key)
 	if !ok {
-		d, _ = checkers.LoadOrStore(key, &lazyChecker{structKey: key})
+		d, _ = pl.checkers.LoadOrStore(key, &lazyChecker{structKey: key})
 	}
 	lazy := d.(*lazyChecker)
 	return func(c *checking, i int) int {
-		lazy.once.Do(func() { lazy.fn = remembering(newStructChecker(lazy.t, lazy.how, nil)) })
+		lazy.once.Do(func() { lazy.fn = remembering(pl.newStructChecker(lazy.t, lazy.how, nil)) })
 		return lazy.fn(c, i)
 	}
 }
 
-func newChecker(t reflect.Type, how order) checker {
+func (pl *plans) newChecker(t reflect.Type, how order) checker {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return timeChecker(time.RFC3339)
@@ -145,7 +143,7 @@ func newChecker(t reflect.Type, how order) checker {
 		return checkRaw
 	}
 	if customDecoding(t) && t.Kind() != reflect.Pointer {
-		return otherChecker(t)
+		return pl.otherChecker(t)
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -162,24 +160,24 @@ func newChecker(t reflect.Type, how order) checker {
 	case reflect.Int64:
 		return integerChecker(64)
 	case reflect.Struct:
-		return structChecker(t, how)
+		return pl.structChecker(t, how)
 	case reflect.Pointer:
-		return orNull(newChecker(t.Elem(), how))
+		return orNull(pl.newChecker(t.Elem(), how))
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 && !customDecoding(t.Elem()) {
 			return orNull(checkBase64)
 		}
-		elem := newChecker(t.Elem(), how)
+		elem := pl.newChecker(t.Elem(), how)
 		return orNull(func(c *checking, i int) int { return c.array(i, elem) })
 	case reflect.Map:
 		if t.Key().Kind() == reflect.String && !customDecoding(t.Key()) {
-			elem := newChecker(t.Elem(), how)
+			elem := pl.newChecker(t.Elem(), how)
 			return orNull(func(c *checking, i int) int {
 				return c.rising(i, func(string) checker { return elem })
 			})
 		}
 	}
-	return otherChecker(t)
+	return pl.otherChecker(t)
 }
 
 func orNull(f checker) checker {
@@ -192,13 +190,13 @@ func orNull(f checker) checker {
 }
 
 // otherChecker asks the exact decoder.
-func otherChecker(t reflect.Type) checker {
+func (pl *plans) otherChecker(t reflect.Type) checker {
 	return func(c *checking, i int) int {
 		end := checkRaw(c, i)
 		if end < 0 {
 			return -1
 		}
-		if problems, err := exact.UnmarshalStrict([]byte(c.text[i:end]), reflect.New(t).Interface()); err != nil || len(problems) > 0 {
+		if problems, err := exact.UnmarshalStrict(pl.marked([]byte(c.text[i:end]), t), reflect.New(t).Interface()); err != nil || len(problems) > 0 {
 			return -1
 		}
 		return end
@@ -212,16 +210,16 @@ type checkedField struct {
 
 // newStructChecker checks the members of a struct, some of them by the checkers in
 // special.
-func newStructChecker(t reflect.Type, how order, special map[string]checker) checker {
-	decoded, ok := decodedFields(t, 0)
+func (pl *plans) newStructChecker(t reflect.Type, how order, special map[string]checker) checker {
+	decoded, ok := pl.decodedFields(t, 0)
 	if customDecoding(t) || !ok {
-		return otherChecker(t)
+		return pl.otherChecker(t)
 	}
 	fields, index := make([]checkedField, 0, len(decoded)), make(map[string]int, len(decoded))
 	for _, f := range decoded {
 		value := special[f.name]
 		if value == nil {
-			value = newChecker(f.t, how)
+			value = pl.newChecker(f.t, how)
 		}
 		fields = append(fields, checkedField{f.name, value})
 	}
@@ -230,7 +228,7 @@ func newStructChecker(t reflect.Type, how order, special map[string]checker) che
 	}
 	for i, f := range fields {
 		if _, again := index[f.name]; again {
-			return otherChecker(t) // which one wins depends on depth and tags
+			return pl.otherChecker(t) // which one wins depends on depth and tags
 		}
 		index[f.name] = i
 	}

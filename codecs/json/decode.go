@@ -30,9 +30,9 @@ const decodeDepth = 200
 
 // decodeClean reads text into a pointer to an empty struct. On false the struct is
 // half filled.
-func decodeClean(text string, v reflect.Value) bool {
+func (pl *plans) decodeClean(text string, v reflect.Value) bool {
 	s := newSource(text)
-	return structDecoder(v.Type().Elem()).read(s, v.UnsafePointer()) && s.end()
+	return pl.structDecoder(v.Type().Elem()).read(s, v.UnsafePointer()) && s.end()
 }
 
 // decodeTree reads text as a map of plain values.
@@ -43,24 +43,23 @@ func decodeTree(text string) (map[string]any, bool) {
 	return tree, ok && isMap && s.end()
 }
 
-var decoders sync.Map // reflect.Type -> *lazyDecoder
-
 type lazyDecoder struct {
+	of   *plans
 	once sync.Once
 	t    reflect.Type
 	fn   decoder
 }
 
-func structDecoder(t reflect.Type) *lazyDecoder {
-	if d, ok := decoders.Load(t); ok {
+func (pl *plans) structDecoder(t reflect.Type) *lazyDecoder {
+	if d, ok := pl.decoders.Load(t); ok {
 		return d.(*lazyDecoder)
 	}
-	d, _ := decoders.LoadOrStore(t, &lazyDecoder{t: t})
+	d, _ := pl.decoders.LoadOrStore(t, &lazyDecoder{of: pl, t: t})
 	return d.(*lazyDecoder)
 }
 
 func (d *lazyDecoder) read(s *source, p unsafe.Pointer) bool {
-	d.once.Do(func() { d.fn = newStructDecoder(d.t) })
+	d.once.Do(func() { d.fn = d.of.newStructDecoder(d.t) })
 	return d.fn(s, p)
 }
 
@@ -74,7 +73,7 @@ func customDecoding(t reflect.Type) bool {
 	return p.Implements(unmarshalerType) || p.Implements(textUnmarshalerType)
 }
 
-func newDecoder(t reflect.Type) decoder {
+func (pl *plans) newDecoder(t reflect.Type) decoder {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return readTime
@@ -96,7 +95,7 @@ func newDecoder(t reflect.Type) decoder {
 		return readSchemaOrBool
 	}
 	if customDecoding(t) && t.Kind() != reflect.Pointer {
-		return otherDecoder(t)
+		return pl.otherDecoder(t)
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -120,10 +119,10 @@ func newDecoder(t reflect.Type) decoder {
 			return ok
 		}
 	case reflect.Struct:
-		return structDecoder(t).read
+		return pl.structDecoder(t).read
 	case reflect.Pointer:
 		to := t.Elem()
-		elem := newDecoder(to)
+		elem := pl.newDecoder(to)
 		return func(s *source, p unsafe.Pointer) bool {
 			if s.null() {
 				return true
@@ -133,33 +132,33 @@ func newDecoder(t reflect.Type) decoder {
 			return elem(s, target)
 		}
 	case reflect.Slice:
-		return newSliceDecoder(t)
+		return pl.newSliceDecoder(t)
 	case reflect.Map:
-		return newMapDecoder(t)
+		return pl.newMapDecoder(t)
 	}
-	return otherDecoder(t)
+	return pl.otherDecoder(t)
 }
 
 // otherDecoder hands the raw value to the exact decoder.
-func otherDecoder(t reflect.Type) decoder {
+func (pl *plans) otherDecoder(t reflect.Type) decoder {
 	return func(s *source, p unsafe.Pointer) bool {
 		start := s.space()
 		if !s.skip() {
 			return false
 		}
-		problems, err := exact.UnmarshalStrict([]byte(s.text[start:s.at]), reflect.NewAt(t, p).Interface())
+		problems, err := exact.UnmarshalStrict(pl.marked([]byte(s.text[start:s.at]), t), reflect.NewAt(t, p).Interface())
 		return err == nil && len(problems) == 0
 	}
 }
 
-func newSliceDecoder(t reflect.Type) decoder {
+func (pl *plans) newSliceDecoder(t reflect.Type) decoder {
 	if t.Elem().Kind() == reflect.Uint8 {
 		if customDecoding(t.Elem()) {
-			return otherDecoder(t)
+			return pl.otherDecoder(t)
 		}
 		return func(s *source, p unsafe.Pointer) bool { return s.base64((*[]byte)(p)) }
 	}
-	elem, size := newDecoder(t.Elem()), t.Elem().Size()
+	elem, size := pl.newDecoder(t.Elem()), t.Elem().Size()
 	most := int32(max(1, roomAtOnce/max(1, size)))
 	var usual atomic.Int32 // how long the list was last time: the next one begins with room for as many
 	return func(s *source, p unsafe.Pointer) bool {
@@ -196,9 +195,9 @@ func newSliceDecoder(t reflect.Type) decoder {
 // roomAtOnce is how many bytes of a list are set aside before there is a second item.
 const roomAtOnce = 1 << 10
 
-func newMapDecoder(t reflect.Type) decoder {
+func (pl *plans) newMapDecoder(t reflect.Type) decoder {
 	if t.Key().Kind() != reflect.String || customDecoding(t.Key()) {
-		return otherDecoder(t)
+		return pl.otherDecoder(t)
 	}
 	switch elem := t.Elem(); {
 	case elem.Kind() == reflect.String && !customDecoding(elem):
@@ -214,9 +213,9 @@ func newMapDecoder(t reflect.Type) decoder {
 	case t == reflect.TypeFor[schemas]():
 		return readSchemas
 	case elem.Kind() == reflect.Struct && !customDecoding(elem):
-		return mapOfStructs(t)
+		return pl.mapOfStructs(t)
 	}
-	return otherDecoder(t)
+	return pl.otherDecoder(t)
 }
 
 func readMap[V any](s *source, p *map[string]V, value func(*V) bool) bool {
@@ -245,18 +244,18 @@ type fieldDecoder struct {
 // looksAhead is how many fields are compared with a name before it is looked up.
 const looksAhead = 8
 
-func newStructDecoder(t reflect.Type) decoder {
+func (pl *plans) newStructDecoder(t reflect.Type) decoder {
 	if customDecoding(t) {
-		return otherDecoder(t)
+		return pl.otherDecoder(t)
 	}
-	fields, ok := decodedFields(t, 0)
+	fields, ok := pl.decodedFields(t, 0)
 	if !ok || len(fields) > 128 {
-		return otherDecoder(t)
+		return pl.otherDecoder(t)
 	}
 	index := make(map[string]int, len(fields))
 	for i, f := range fields {
 		if _, again := index[f.name]; again {
-			return otherDecoder(t) // which one wins depends on depth and tags
+			return pl.otherDecoder(t) // which one wins depends on depth and tags
 		}
 		index[f.name] = i
 	}
@@ -289,7 +288,7 @@ func newStructDecoder(t reflect.Type) decoder {
 }
 
 // decodedFields is structFields for decoding.
-func decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bool) {
+func (pl *plans) decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bool) {
 	var out []fieldDecoder
 	for f := range fieldsOf(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -300,7 +299,7 @@ func decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bool) {
 			if f.Type.Kind() != reflect.Struct || customDecoding(f.Type) {
 				return nil, false
 			}
-			inner, ok := decodedFields(f.Type, base+f.Offset)
+			inner, ok := pl.decodedFields(f.Type, base+f.Offset)
 			if !ok {
 				return nil, false
 			}
@@ -314,7 +313,10 @@ func decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bool) {
 		if name == "" {
 			name = f.Name
 		}
-		out = append(out, fieldDecoder{name, f.Type, base + f.Offset, newDecoder(f.Type)})
+		if pl.view.Lacks(t, name) {
+			continue
+		}
+		out = append(out, fieldDecoder{name, f.Type, base + f.Offset, pl.newDecoder(f.Type)})
 	}
 	return out, true
 }

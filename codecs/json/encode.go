@@ -22,32 +22,30 @@ import (
 // encoder appends the value that p points to.
 type encoder func(dst []byte, p unsafe.Pointer) ([]byte, error)
 
-// encoders holds an encoder for each struct type met.
-var encoders sync.Map // reflect.Type -> *lazyEncoder
-
 // lazyEncoder breaks the circle of types that contain themselves.
 type lazyEncoder struct {
+	of   *plans
 	once sync.Once
 	t    reflect.Type
 	fn   encoder
 }
 
-func structEncoder(t reflect.Type) *lazyEncoder {
-	if e, ok := encoders.Load(t); ok {
+func (pl *plans) structEncoder(t reflect.Type) *lazyEncoder {
+	if e, ok := pl.encoders.Load(t); ok {
 		return e.(*lazyEncoder)
 	}
-	e, _ := encoders.LoadOrStore(t, &lazyEncoder{t: t})
+	e, _ := pl.encoders.LoadOrStore(t, &lazyEncoder{of: pl, t: t})
 	return e.(*lazyEncoder)
 }
 
 func (e *lazyEncoder) append(dst []byte, p unsafe.Pointer) ([]byte, error) {
-	e.once.Do(func() { e.fn = newStructEncoder(e.t) })
+	e.once.Do(func() { e.fn = e.of.newStructEncoder(e.t) })
 	return e.fn(dst, p)
 }
 
 // appendStruct appends what a pointer to a struct leads to.
-func appendStruct(dst []byte, v reflect.Value) ([]byte, error) {
-	return structEncoder(v.Type().Elem()).append(dst, v.UnsafePointer())
+func (pl *plans) appendStruct(dst []byte, v reflect.Value) ([]byte, error) {
+	return pl.structEncoder(v.Type().Elem()).append(dst, v.UnsafePointer())
 }
 
 var (
@@ -60,7 +58,7 @@ func custom(t reflect.Type) bool {
 		reflect.PointerTo(t).Implements(marshalerType) || reflect.PointerTo(t).Implements(textMarshalerType)
 }
 
-func newEncoder(t reflect.Type) encoder {
+func (pl *plans) newEncoder(t reflect.Type) encoder {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return appendTime
@@ -98,13 +96,13 @@ func newEncoder(t reflect.Type) encoder {
 			return strconv.AppendInt(dst, *(*int64)(p), 10), nil
 		}
 	case reflect.Struct:
-		return structEncoder(t).append
+		return pl.structEncoder(t).append
 	case reflect.Pointer:
-		return pointerEncoder(t)
+		return pl.pointerEncoder(t)
 	case reflect.Slice:
-		return sliceEncoder(t)
+		return pl.sliceEncoder(t)
 	case reflect.Map:
-		return mapEncoder(t)
+		return pl.mapEncoder(t)
 	}
 	return stdEncoder(t)
 }
@@ -117,8 +115,8 @@ func stdEncoder(t reflect.Type) encoder {
 	}
 }
 
-func pointerEncoder(t reflect.Type) encoder {
-	elem := newEncoder(t.Elem())
+func (pl *plans) pointerEncoder(t reflect.Type) encoder {
+	elem := pl.newEncoder(t.Elem())
 	return func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 		target := *(*unsafe.Pointer)(p)
 		if target == nil {
@@ -135,11 +133,11 @@ type sliceHeader struct {
 	cap  int
 }
 
-func sliceEncoder(t reflect.Type) encoder {
+func (pl *plans) sliceEncoder(t reflect.Type) encoder {
 	if t.Elem().Kind() == reflect.Uint8 && !custom(t.Elem()) {
 		return appendBytes
 	}
-	elem, size := newEncoder(t.Elem()), t.Elem().Size()
+	elem, size := pl.newEncoder(t.Elem()), t.Elem().Size()
 	return func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 		s := (*sliceHeader)(p)
 		if s.data == nil {
@@ -159,7 +157,7 @@ func sliceEncoder(t reflect.Type) encoder {
 	}
 }
 
-func mapEncoder(t reflect.Type) encoder {
+func (pl *plans) mapEncoder(t reflect.Type) encoder {
 	if t.Key().Kind() != reflect.String || custom(t.Key()) {
 		return stdEncoder(t)
 	}
@@ -181,7 +179,7 @@ func mapEncoder(t reflect.Type) encoder {
 	case t == reflect.TypeFor[schemas]():
 		return appendSchemas
 	case elem.Kind() == reflect.Struct && !custom(elem):
-		return appendMapOfStructs(t)
+		return pl.appendMapOfStructs(t)
 	}
 	return stdEncoder(t)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // fieldEncoder writes a field of a struct.
@@ -15,11 +17,11 @@ type fieldEncoder struct {
 	value  encoder
 }
 
-func newStructEncoder(t reflect.Type) encoder {
+func (pl *plans) newStructEncoder(t reflect.Type) encoder {
 	if custom(t) {
 		return stdEncoder(t)
 	}
-	fields, ok := structFields(t, 0)
+	fields, ok := pl.structFields(t, 0)
 	if !ok {
 		return stdEncoder(t)
 	}
@@ -48,7 +50,7 @@ func newStructEncoder(t reflect.Type) encoder {
 
 // structFields lists the fields of a struct, those of embedded structs in their
 // place. It fails for what only encoding/json can put in order.
-func structFields(t reflect.Type, base uintptr) ([]fieldEncoder, bool) {
+func (pl *plans) structFields(t reflect.Type, base uintptr) ([]fieldEncoder, bool) {
 	var out []fieldEncoder
 	seen := map[string]bool{}
 	for f := range fieldsOf(t) {
@@ -61,7 +63,7 @@ func structFields(t reflect.Type, base uintptr) ([]fieldEncoder, bool) {
 			if f.Type.Kind() != reflect.Struct || custom(f.Type) {
 				return nil, false
 			}
-			inner, ok := structFields(f.Type, base+f.Offset)
+			inner, ok := pl.structFields(f.Type, base+f.Offset)
 			if !ok {
 				return nil, false
 			}
@@ -69,15 +71,28 @@ func structFields(t reflect.Type, base uintptr) ([]fieldEncoder, bool) {
 			continue
 		case !f.IsExported():
 			continue
-		case strings.Contains(options, "string") || strings.Contains(options, "omitzero") || !plain(name):
+		case strings.Contains(options, "string") || !plain(name):
 			return nil, false
 		}
 		if name == "" {
 			name = f.Name
 		}
-		e := fieldEncoder{name: `"` + name + `":`, offset: base + f.Offset, value: newEncoder(f.Type)}
-		if slices.Contains(strings.Split(options, ","), "omitempty") {
+		e := fieldEncoder{name: `"` + name + `":`, offset: base + f.Offset, value: pl.newEncoder(f.Type)}
+		left := strings.Split(options, ",")
+		if slices.Contains(left, "omitempty") {
 			e.empty = emptiness(f.Type)
+		}
+		if slices.Contains(left, "omitzero") {
+			zero, ok := zeroness(f.Type)
+			if !ok || e.empty != nil {
+				return nil, false
+			}
+			e.empty = zero
+		}
+		if pl.view.Lacks(t, name) {
+			e.empty = always
+		} else if pl.view.Nulls(t, name) {
+			e.empty = nil
 		}
 		out = append(out, e)
 	}
@@ -108,6 +123,23 @@ func plain(name string) bool {
 		}
 	}
 	return true
+}
+
+// always leaves a field out.
+func always(unsafe.Pointer) bool { return true }
+
+// zeroness is what omitzero asks of a type; not ok where a type says by itself what is zero of it, but for times.
+func zeroness(t reflect.Type) (zero func(unsafe.Pointer) bool, ok bool) {
+	switch t {
+	case reflect.TypeFor[metav1.Time]():
+		return func(p unsafe.Pointer) bool { return (*metav1.Time)(p).IsZero() }, true
+	case reflect.TypeFor[metav1.MicroTime]():
+		return func(p unsafe.Pointer) bool { return (*metav1.MicroTime)(p).IsZero() }, true
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ IsZero() bool }]()) {
+		return nil, false
+	}
+	return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }, true
 }
 
 // emptiness is what omitempty asks of a type; nil where nothing of it is empty.

@@ -1,8 +1,8 @@
 // Package json is the JSON wire form.
 //
 // It promises: what it decodes, and every error and problem it reports, is what
-// sigs.k8s.io/json makes of the same bytes; what it encodes is byte-equal to
-// encoding/json. Clean input takes a faster way that is proven equal by fuzzing;
+// sigs.k8s.io/json makes of the same bytes, for a type that has the fields of the view that the codec
+// has; what it encodes is byte-equal to encoding/json, but for nulls that the view wants. Clean input takes a faster way that is proven equal by fuzzing;
 // anything unclean is decoded again the exact way.
 package json
 
@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/quantities"
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // Codec implements codecs.Codec for application/json. The zero value goes the standard way, without
@@ -64,7 +65,7 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	if !c.goesOwn() {
 		c.took(Decode, Standard)
-		return decodeExact(data, obj, s)
+		return c.decodeExact(data, obj, s)
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if c.decodeOwn(string(data), obj) {
@@ -74,7 +75,7 @@ func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]s
 		reflect.ValueOf(obj).Elem().SetZero()
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	return decodeExact(data, obj, s)
+	return c.decodeExact(data, obj, s)
 }
 
 // DecodeClean is Decode for input that has neither problems nor errors, and fails
@@ -94,7 +95,7 @@ func (c Codec) decodeOwn(text string, obj runtime.Object) bool {
 			return ok
 		}
 		v := reflect.ValueOf(obj)
-		if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !decodeClean(text, v) {
+		if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct || !c.plans().decodeClean(text, v) {
 			return false
 		}
 		named, ok := obj.GetObjectKind().(*metav1.TypeMeta)
@@ -116,28 +117,29 @@ func (c Codec) Unmarshal(data []byte, into any, s codecs.Strictness) ([]string, 
 			return nil, nil
 		}
 		*tree = nil
-		return decodeExact(data, into, s)
+		return c.decodeExact(data, into, s)
 	case v.Type().Elem().Kind() == reflect.Struct:
-		if c.try(Decode, v.Type(), func() bool { return decodeClean(string(data), v) }) == Own {
+		if c.try(Decode, v.Type(), func() bool { return c.plans().decodeClean(string(data), v) }) == Own {
 			return nil, nil
 		}
 		v.Elem().SetZero()
-		return decodeExact(data, into, s)
+		return c.decodeExact(data, into, s)
 	}
 	c.took(Decode, Standard)
-	return decodeExact(data, into, s)
+	return c.decodeExact(data, into, s)
 }
 
 // decodeExact is the standard way.
-func decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
+func (c Codec) decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	u, isUnstructured := into.(runtime.Unstructured)
 	if isUnstructured {
 		// Its own unmarshaler would hide the problems, and refuse an absent kind.
 		content := map[string]any{}
-		problems, err := decodeExact(data, &content, s)
+		problems, err := c.decodeExact(data, &content, s)
 		u.SetUnstructuredContent(content)
 		return problems, err
 	}
+	data = c.plans().marked(data, reflect.TypeOf(into))
 	if err := quantities.CheckJSON(data, reflect.TypeOf(into)); err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func decodeExact(data []byte, into any, s codecs.Strictness) ([]string, error) {
 	}
 	var problems []string
 	for _, e := range strict {
-		problems = append(problems, e.Error())
+		problems = append(problems, view.Unmark(e.Error()))
 	}
 	return problems, nil
 }
@@ -164,15 +166,15 @@ func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 	p := reflect.ValueOf(v)
 	if !c.goesOwn() || p.Kind() != reflect.Pointer || p.IsNil() || p.Type().Elem().Kind() != reflect.Struct {
 		c.took(Encode, Standard)
-		return appendStandard(dst, v)
+		return c.appendStandard(dst, v)
 	}
 	out := dst
 	if c.try(Encode, p.Type(), func() (ok bool) {
 		var err error
-		out, err = appendStruct(dst, p)
+		out, err = c.plans().appendStruct(dst, p)
 		return err == nil
 	}) == Own {
 		return out, nil
 	}
-	return appendStandard(dst, v)
+	return c.appendStandard(dst, v)
 }

@@ -46,7 +46,7 @@ func readSchemaOrBool(s *source, p unsafe.Pointer) bool {
 func readPlainJSON(s *source, p unsafe.Pointer) bool { return s.raw(&(*apiextensionsv1.JSON)(p).Raw) }
 
 func schemaDecoder() *lazyDecoder {
-	return structDecoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+	return all.structDecoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
 }
 
 func appendSchemaOrList(dst []byte, p unsafe.Pointer) ([]byte, error) {
@@ -90,7 +90,7 @@ func appendSchema(dst []byte, s *apiextensionsv1.JSONSchemaProps) ([]byte, error
 	if s == nil {
 		return append(dst, "null"...), nil
 	}
-	return structEncoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()).append(dst, unsafe.Pointer(s))
+	return all.structEncoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()).append(dst, unsafe.Pointer(s))
 }
 
 // schemas is what nearly all of a definition is made of. A map of large structs by way of
@@ -153,8 +153,8 @@ func appendSchemas(dst []byte, p unsafe.Pointer) (_ []byte, err error) {
 }
 
 // mapOfStructs reads objects whose values are structs.
-func mapOfStructs(t reflect.Type) decoder {
-	value := structDecoder(t.Elem())
+func (pl *plans) mapOfStructs(t reflect.Type) decoder {
+	value := pl.structDecoder(t.Elem())
 	return func(s *source, p unsafe.Pointer) bool {
 		if s.null() {
 			return true
@@ -175,8 +175,8 @@ func mapOfStructs(t reflect.Type) decoder {
 }
 
 // appendMapOfStructs writes what mapOfStructs reads, in the order of the keys.
-func appendMapOfStructs(t reflect.Type) encoder {
-	value := structEncoder(t.Elem())
+func (pl *plans) appendMapOfStructs(t reflect.Type) encoder {
+	value := pl.structEncoder(t.Elem())
 	return func(dst []byte, p unsafe.Pointer) ([]byte, error) {
 		m := reflect.NewAt(t, p).Elem()
 		if m.IsNil() {

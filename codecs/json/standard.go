@@ -13,10 +13,13 @@ import (
 
 // appendStandard is encoding/json, but for extensions: encoding/json would write these without
 // white space and with escapes for HTML, and they keep their spelling.
-func appendStandard(dst []byte, v any) ([]byte, error) {
+func (c Codec) appendStandard(dst []byte, v any) ([]byte, error) {
 	obj, ok := v.(runtime.Object)
 	if !ok || !holdsExtensions(reflect.TypeOf(v)) {
 		data, err := stdjson.Marshal(v)
+		if err == nil && v != nil {
+			data = c.plans().withNulls(data, reflect.TypeOf(v))
+		}
 		return append(dst, data...), err
 	}
 	// A copy of the object has, in the place of each extension that would be respelled, a text that
@@ -33,6 +36,7 @@ func appendStandard(dst []byte, v any) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	data = c.plans().withNulls(data, reflect.TypeOf(v))
 	for i, raw := range spelled {
 		before, after, _ := bytes.Cut(data, placeholder(i))
 		dst = append(append(dst, before...), raw...)

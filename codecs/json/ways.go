@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // A Codec has two ways. The own one, in decode.go, encode.go and canonical.go, is made for the
@@ -19,10 +21,11 @@ import (
 type Settings struct {
 	Standard bool         // go the standard way only
 	Log      *slog.Logger // is told of internal errors, once for each type; nil: nobody
+	View     *view.View   // which fields types have; nil: all
 }
 
 // New makes a Codec.
-func New(s Settings) Codec { return Codec{&ways{own: !s.Standard, log: s.Log}} }
+func New(s Settings) Codec { return Codec{&ways{own: !s.Standard, log: s.Log, plans: plansOf(s.View)}} }
 
 // Operation is what is done with a value.
 type Operation uint8
@@ -54,6 +57,7 @@ func (w Way) String() string { return [...]string{"own", "standard", "unclean", 
 type ways struct {
 	own    bool
 	log    *slog.Logger
+	plans  *plans
 	taken  [operations][allWays]atomic.Int64
 	logged sync.Map // reflect.Type of values whose internal error was logged
 }

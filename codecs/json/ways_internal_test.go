@@ -27,18 +27,18 @@ func (b *broken) DeepCopyObject() runtime.Object { c := *b; return &c }
 func TestFailed(t *testing.T) {
 	of := reflect.TypeFor[broken]()
 	var nothing *int
-	structDecoder(of).once.Do(func() {
-		structDecoder(of).fn = func(s *source, p unsafe.Pointer) bool {
+	all.structDecoder(of).once.Do(func() {
+		all.structDecoder(of).fn = func(s *source, p unsafe.Pointer) bool {
 			(*broken)(p).Name = "half"
 			return s.text[len(s.text)+1] == 0 // beyond the end
 		}
 	})
-	structEncoder(of).once.Do(func() {
-		structEncoder(of).fn = func(dst []byte, _ unsafe.Pointer) ([]byte, error) {
+	all.structEncoder(of).once.Do(func() {
+		all.structEncoder(of).fn = func(dst []byte, _ unsafe.Pointer) ([]byte, error) {
 			return append(dst, byte(*nothing)), nil
 		}
 	})
-	roots.Store(rootKey{of}, checker(func(c *checking, i int) int { return len(c.data[i-1:]) }))
+	all.roots.Store(rootKey{of}, checker(func(c *checking, i int) int { return len(c.data[i-1:]) }))
 
 	var log bytes.Buffer
 	c := New(Settings{Log: slog.New(slog.NewTextHandler(&log, nil))})

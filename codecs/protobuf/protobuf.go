@@ -30,7 +30,7 @@ const Prefix = "k8s\x00"
 
 // Codec implements codecs.Codec for application/vnd.kubernetes.protobuf.
 type Codec struct {
-	JSON json.Codec // reads what FromJSON is given
+	JSON json.Codec // reads what FromJSON is given; Decode empties what its view lacks
 }
 
 var _ codecs.Codec = Codec{}
@@ -75,7 +75,7 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 
 // Decode reads an enveloped message into obj. Unknown fields are legal in Protobuf
 // and so never problems.
-func (Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]string, error) {
+func (c Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]string, error) {
 	env, err := open(data)
 	if err != nil {
 		return nil, err
@@ -96,6 +96,7 @@ func (Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]str
 	if err := checkEmbedded(obj); err != nil {
 		return nil, err
 	}
+	c.JSON.View().Clear(obj)
 	obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(env.apiVersion, env.kind))
 	return nil, nil
 }

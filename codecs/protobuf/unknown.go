@@ -8,27 +8,29 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // maxUnknown is how many fields Unknown names at most.
 const maxUnknown = 10
 
 // Unknown names the first fields of an enveloped message that the type of obj does not
-// have, by the path and the number of each ("spec.containers.99"), each once. Decode drops
+// have, or the view lacks, by the path and the number of each ("spec.containers.99"), each once. Decode drops
 // them, as Protobuf wants it; who moves objects and must not lose anything asks. data is what
 // Decode took: a message that does not decode has no answer here.
-func (Codec) Unknown(data []byte, obj runtime.Object) []string {
+func (c Codec) Unknown(data []byte, obj runtime.Object) []string {
 	env, err := open(data)
 	if err != nil {
 		return nil
 	}
 	var found []string
-	unknownIn(env.raw, reflect.TypeOf(obj), nil, &found)
+	unknownIn(c.JSON.View(), env.raw, reflect.TypeOf(obj), nil, &found)
 	return found
 }
 
 // unknownIn adds to found what a message holds besides the fields of t.
-func unknownIn(data []byte, t reflect.Type, path []string, found *[]string) {
+func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *[]string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -38,6 +40,10 @@ func unknownIn(data []byte, t reflect.Type, path []string, found *[]string) {
 	}
 	eachField(data, func(number uint64, field []byte, message bool) {
 		f, known := fields[number]
+		if known && v != nil {
+			name, _ := fieldOfNumber(t, number)
+			known = !v.Lacks(t, name)
+		}
 		switch {
 		case !known:
 			name := strings.Join(append(path, strconv.FormatUint(number, 10)), ".")
@@ -48,12 +54,12 @@ func unknownIn(data []byte, t reflect.Type, path []string, found *[]string) {
 			name, _ := fieldOfNumber(t, number)
 			below := append(path, name)
 			if !f.isMap {
-				unknownIn(field, f.inner, below, found)
+				unknownIn(v, field, f.inner, below, found)
 				return
 			}
 			eachField(field, func(number uint64, value []byte, message bool) {
 				if number == 2 && message {
-					unknownIn(value, f.inner, below, found)
+					unknownIn(v, value, f.inner, below, found)
 				}
 			})
 		}

@@ -64,7 +64,7 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "---\napiVersion: v1\ndata:\n  \"n\": \"010\"\n  \"on\": \"yes\"\n  text: |\n    two\n    lines\nkind: ConfigMap\nmetadata:\n  creationTimestamp: null\n"
+	want := "---\napiVersion: v1\ndata:\n  \"n\": \"010\"\n  \"on\": \"yes\"\n  text: |\n    two\n    lines\nkind: ConfigMap\nmetadata: {}\n"
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}

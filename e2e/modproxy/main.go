@@ -35,7 +35,7 @@ func main() {
 
 // harmless begin the lines of go.mod that may replace a module: rowlock's own binary becomes smaller by
 // them, and those who require this module get the ones that are replaced (docs/design/size.md).
-var harmless = strings.NewReplacer("\nreplace github.com/json-iterator/go =>", "\n", "\nreplace github.com/gogo/protobuf =>", "\n")
+var harmless = strings.NewReplacer("\nreplace github.com/json-iterator/go =>", "\n")
 
 // publish writes what a module proxy has of a version.
 func publish(dir, version string) error {

@@ -26,7 +26,7 @@ func changeDirectly(patch *Patch, current runtime.Object) (runtime.Object, bool)
 	if _, custom := current.(*unstructured.Unstructured); custom || keepsSpelling(reflect.TypeOf(current).Elem()) {
 		return nil, false
 	}
-	d := direct{body: bytes.TrimSpace(patch.Body), strategic: patch.Type == codecs.PatchStrategic}
+	d := direct{json: patch.Types, body: bytes.TrimSpace(patch.Body), strategic: patch.Type == codecs.PatchStrategic}
 	if !d.suits() {
 		return nil, false
 	}
@@ -40,6 +40,7 @@ func changeDirectly(patch *Patch, current runtime.Object) (runtime.Object, bool)
 // direct is one patch. Its methods take the index of a value in the body, and return that behind
 // it, or -1 if changeDirectly does not support the patch.
 type direct struct {
+	json      codecjson.Codec
 	body      []byte
 	strategic bool
 	nulls     bool // there may be a null in it
@@ -128,6 +129,7 @@ func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 	if len(fields.tagged) > 64 {
 		return -1
 	}
+	lacked := fields.lackedBy(d.json.View(), v.Type())
 	var seen uint64 // fields, by their index
 	var few [4]listPatch
 	lists := few[:0]
@@ -138,7 +140,7 @@ func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 		name := d.body[n.At+1 : n.End-1]
 		name, ordered := bytes.CutPrefix(name, []byte(elementOrder))
 		i, known := fields.index[string(name)]
-		if !known || at >= len(d.body) {
+		if !known || at >= len(d.body) || i < len(lacked) && lacked[i] {
 			return -1, false
 		}
 		if ordered || d.body[at] == '[' && d.merges(fields, i) {
@@ -197,7 +199,7 @@ func (d *direct) field(v reflect.Value, tagged bool, at int, fresh bool) int {
 // read gives a field a value that is not merged.
 func (d *direct) read(v reflect.Value, at int) int {
 	end, t := scan.Loose.Value(d.body, at, deepestDirect), v.Type()
-	if end < 0 || !codecjson.Plain(t) || d.escapes && quantities.Holds(t) {
+	if end < 0 || !d.json.Plain(t) || d.escapes && quantities.Holds(t) {
 		return -1
 	}
 	text := d.body[at:end:end]
@@ -208,7 +210,7 @@ func (d *direct) read(v reflect.Value, at int) int {
 		}
 		return d.items(v, at)
 	}
-	if !codecjson.ReadPlain(text, v) {
+	if !d.json.ReadPlain(text, v) {
 		return -1
 	}
 	return end
@@ -228,7 +230,7 @@ func (d *direct) items(v reflect.Value, at int) int {
 // entries patches a map of single values.
 func (d *direct) entries(m reflect.Value, at int) int {
 	t := m.Type()
-	if t.Key().Kind() != reflect.String || !single(t.Elem()) || !codecjson.Plain(t) || d.escapes && quantities.Holds(t) {
+	if t.Key().Kind() != reflect.String || !single(t.Elem()) || !d.json.Plain(t) || d.escapes && quantities.Holds(t) {
 		return -1
 	}
 	fresh := m.IsNil()

@@ -7,16 +7,38 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // patchFields is what a merge must know of a struct type.
 type patchFields struct {
+	lacked sync.Map       // *view.View -> []bool
 	index  map[string]int // direct JSON fields; inlined ones are left to the tree
 	tagged []bool         // fields with a strategy for merging of their own
 	merged []bool         // those of them that are lists whose items are merged
 	shown  []bool         // fields whose value is in the JSON even if it is null
 	keys   []string       // the string field that identifies such items; "" for others
 	opaque bool           // the type reads its own JSON
+}
+
+// lackedBy are the fields that a view lacks, by their index; nil: none.
+func (p *patchFields) lackedBy(v *view.View, t reflect.Type) []bool {
+	if v == nil {
+		return nil
+	}
+	if known, ok := p.lacked.Load(v); ok {
+		return known.([]bool)
+	}
+	var lacked []bool
+	for name, i := range p.index {
+		if v.Lacks(t, name) {
+			lacked = append(lacked, make([]bool, max(0, i+1-len(lacked)))...)
+			lacked[i] = true
+		}
+	}
+	p.lacked.Store(v, lacked)
+	return lacked
 }
 
 // patchFieldsKnown is a cache of a pure function of the type.

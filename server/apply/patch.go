@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/codecs"
+	codecjson "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // Patch is one patch request of type JSON Patch, merge patch or strategic merge
@@ -21,7 +23,8 @@ type Patch struct {
 	Type       string // a media type: codecs.PatchJSON, PatchMerge or PatchStrategic
 	Body       []byte
 	Strictness codecs.Strictness
-	JSON       codecs.Codec // reads the patched document
+	JSON       codecs.Codec    // reads the patched document
+	Types      codecjson.Codec // knows which fields the types have
 	// Known is that of codecs.Expected, for patches that make an object one of another kind.
 	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
 }
@@ -88,7 +91,7 @@ func newLike(obj runtime.Object) runtime.Object {
 func texts(errs []error) []string {
 	var out []string
 	for _, e := range errs {
-		out = append(out, e.Error())
+		out = append(out, view.Unmark(e.Error()))
 	}
 	return out
 }

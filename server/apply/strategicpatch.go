@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/quantities"
+	"github.com/rowlock/rowlock/codecs/view"
 	"github.com/rowlock/rowlock/server/apply/strategic"
 )
 
@@ -45,8 +46,9 @@ func (p *Patch) changeTree(ctx context.Context, kind schema.GroupVersionKind, cu
 	if err != nil {
 		return nil, nil, strategicError(err)
 	}
+	p.Types.View().MarkTree(merged, reflect.TypeOf(current))
 	patched := newLike(current)
-	value := func() string { return fmt.Sprintf("%+v", patch) }
+	value := func() string { return view.Unmark(fmt.Sprintf("%+v", patch)) }
 	if err := quantities.CheckTree(merged, reflect.TypeOf(patched)); err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}

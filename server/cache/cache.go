@@ -63,7 +63,7 @@ type waiter struct {
 
 // New makes an empty cache; selectable fields and indexes come from the catalogue.
 func New(catalogue *kinds.Catalogue) *Cache {
-	return NewWith(catalogue, Config{JSON: json.New(json.Settings{})})
+	return NewWith(catalogue, Config{JSON: json.New(json.Settings{View: catalogue.Release().View()})})
 }
 
 // NewWith makes an empty cache with a Config.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
@@ -68,11 +69,11 @@ func (g *aggregatedGroup) item() discoveryv2.APIGroupDiscovery {
 }
 
 // begin makes the head, unless it is that of the group before.
-func (g *aggregatedGroup) begin(before []byte) error {
+func (g *aggregatedGroup) begin(codec codecs.Codec, before []byte) error {
 	if g.head = before; before != nil {
 		return nil
 	}
-	head, err := json.Marshal(discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}})
+	head, err := codec.Encode(nil, &discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}})
 	if err != nil {
 		return fmt.Errorf("encoding the discovery document: %w", err)
 	}
@@ -109,7 +110,7 @@ type aggregated struct {
 }
 
 // newAggregated is of groups what last, the document before it or nil, was of others.
-func newAggregated(groups []aggregatedGroup, last *aggregated) (*aggregated, error) {
+func newAggregated(groups []aggregatedGroup, codec codecs.Codec, last *aggregated) (*aggregated, error) {
 	a := &aggregated{groups: groups}
 	a.ready = sync.OnceValue(a.read)
 	heads := map[string][]byte{}
@@ -120,7 +121,7 @@ func newAggregated(groups []aggregatedGroup, last *aggregated) (*aggregated, err
 		}
 	}
 	for i := range groups {
-		if err := groups[i].begin(heads[groups[i].name]); err != nil {
+		if err := groups[i].begin(codec, heads[groups[i].name]); err != nil {
 			return nil, err
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // documents are what one state of the catalogue looks like to a client.
@@ -41,6 +43,11 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool, last
 		custom:   make(map[string]bool),
 		parts:    make(map[schema.GroupVersion]*part),
 	}
+	var v release.Version
+	if len(resources) > 0 {
+		v = resources[0].Release
+	}
+	codec := codecjson.New(codecjson.Settings{View: v.View()})
 	core, named := groupsOf(resources)
 	for _, g := range slices.Concat(core, named) {
 		for _, v := range g.versions {
@@ -73,10 +80,10 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool, last
 		legacy, others = last.legacy, last.named
 	}
 	var err error
-	if d.legacy, err = newAggregated(d.aggregatedGroups(core, nil), legacy); err != nil {
+	if d.legacy, err = newAggregated(d.aggregatedGroups(core, nil), codec, legacy); err != nil {
 		return nil, err
 	}
-	if d.named, err = newAggregated(d.aggregatedGroups(named, services), others); err != nil {
+	if d.named, err = newAggregated(d.aggregatedGroups(named, services), codec, others); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -78,7 +78,7 @@ func (c *ControlPlane) build() error {
 	address := o.address()
 	catalogue := kinds.NewCatalogue(resources)
 	cfg := server.Config{
-		Catalogue: catalogue, Cache: server.NewCache(catalogue, json.New(json.Settings{Log: o.Log}), o.Log),
+		Catalogue: catalogue, Cache: server.NewCache(catalogue, json.New(json.Settings{Log: o.Log, View: catalogue.Release().View()}), o.Log),
 		Listener: o.Listener, TLS: o.TLS, Address: address, Feature: features.Enabled,
 		Admission:   plugins.Config{Enable: o.EnableAdmission, Disable: o.DisableAdmission},
 		Controllers: run, ShutdownGrace: o.Grace, Log: o.Log, Release: chosen.Version, Version: o.version(chosen), Clock: time.Now,

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Field is a field that differs between two states of an object, as trees of JSON.

@@ -16,9 +16,9 @@ func TestDropEmpty(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}, Affinity: &corev1.Affinity{
 		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{}}}}}}
 	for want, obj := range map[string]kinds.Object{
-		`{"metadata":{"creationTimestamp":null},"rules":null}`:             role,
-		`{"metadata":{"creationTimestamp":null},"rules":[{"verbs":null}]}`: deep,
-		`{"metadata":{"creationTimestamp":null},"spec":{"containers":[{"name":"c","resources":{}}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":null}}}},"status":{}}`: pod,
+		`{"metadata":{},"rules":null}`:             role,
+		`{"metadata":{},"rules":[{"verbs":null}]}`: deep,
+		`{"metadata":{},"spec":{"containers":[{"name":"c","resources":{}}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":null}}}},"status":{}}`: pod,
 	} {
 		kinds.DropEmpty(obj)
 		got, err := json.Marshal(obj)

@@ -41,7 +41,7 @@ func (d *Documents) builtIn() (*builtIn, error) {
 	if d.made != nil {
 		return d.made, nil
 	}
-	packed, err := makeDefinitions()
+	packed, err := makeDefinitions(d.catalogue.Release())
 	if err != nil {
 		return nil, fmt.Errorf("making the OpenAPI definitions: %w", err)
 	}

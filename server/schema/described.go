@@ -7,13 +7,14 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema/descriptions"
 )
 
 // makeDefinitions puts descriptions into the definitions and packs them. The lines are
 // those of definitions.txt, but with the names that the documents use.
-func makeDefinitions() ([]byte, error) {
-	library, err := descriptions.Read()
+func makeDefinitions(v release.Version) ([]byte, error) {
+	library, err := descriptions.Read(v)
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func (b *pathBuilder) list(suffix string) *operation {
 	op.id = b.id("list", "", suffix)
 	op.text = "list or watch objects of kind " + b.r.Kind
 	op.answer = b.names.definition(b.r.APIVersion(), b.r.ListKind)
-	op.parameters = query("ListOptions")
+	op.parameters = b.query("ListOptions")
 	if !b.r.HasGoType() {
 		op.text = "list objects of kind " + b.r.Kind
 	} else {
@@ -200,7 +200,7 @@ func (b *pathBuilder) watch(path string, around []parameter, suffix, name string
 		op.id = strings.TrimSuffix(b.id("watch", "", suffix), suffix) + "List" + suffix
 		op.text = "watch individual changes to a list of " + b.r.Kind + "." + instead + "."
 	}
-	op.answer, op.parameters, op.produces = metaName("WatchEvent"), query("ListOptions"), b.types.watch
+	op.answer, op.parameters, op.produces = metaName("WatchEvent"), b.query("ListOptions"), b.types.watch
 	b.add(b.root+"/watch"+path, around, op)
 }
 
@@ -210,7 +210,7 @@ func (b *pathBuilder) create() *operation {
 		return nil
 	}
 	op.text = "create " + article(b.r.Kind)
-	op.body, op.parameters, op.codes = op.answer, query("CreateOptions"), []int{200, 201, 202}
+	op.body, op.parameters, op.codes = op.answer, b.query("CreateOptions"), []int{200, 201, 202}
 	return op
 }
 
@@ -223,11 +223,11 @@ func (b *pathBuilder) deleteCollection() *operation {
 	op.text = "delete collection of " + b.r.Kind
 	op.answer = metaName("Status")
 	if !b.r.HasGoType() {
-		op.parameters = query("ListOptions")
+		op.parameters = b.query("ListOptions")
 		return op
 	}
 	op.body, op.bodyOptional = metaName("DeleteOptions"), true
-	op.parameters = slices.DeleteFunc(query("DeleteOptions", "ListOptions"), func(p parameter) bool {
+	op.parameters = slices.DeleteFunc(b.query("DeleteOptions", "ListOptions"), func(p parameter) bool {
 		return p.name == "watch" || p.name == "allowWatchBookmarks"
 	})
 	return op
@@ -238,7 +238,7 @@ func (b *pathBuilder) get() *operation {
 	if op != nil {
 		op.text = "read the specified " + b.r.Kind
 		if !b.r.HasGoType() {
-			op.parameters = query("GetOptions")
+			op.parameters = b.query("GetOptions")
 		}
 	}
 	return op
@@ -250,7 +250,7 @@ func (b *pathBuilder) update() *operation {
 		return nil
 	}
 	op.text = "replace the specified " + b.r.Kind
-	op.body, op.parameters, op.codes = op.answer, query("UpdateOptions"), []int{200, 201}
+	op.body, op.parameters, op.codes = op.answer, b.query("UpdateOptions"), []int{200, 201}
 	return op
 }
 
@@ -260,7 +260,7 @@ func (b *pathBuilder) patch() *operation {
 		return nil
 	}
 	op.text = "partially update the specified " + b.r.Kind
-	op.body, op.parameters, op.codes, op.consumes = metaName("Patch"), query("PatchOptions"), []int{200, 201}, b.types.patch
+	op.body, op.parameters, op.codes, op.consumes = metaName("Patch"), b.query("PatchOptions"), []int{200, 201}, b.types.patch
 	if !b.r.HasGoType() {
 		op.codes = []int{200}
 		op.consumes = slices.DeleteFunc(slices.Clone(b.types.patch), func(t string) bool { return t == codecs.PatchStrategic })
@@ -274,7 +274,7 @@ func (b *pathBuilder) delete() *operation {
 		return nil
 	}
 	op.text = "delete " + article(b.r.Kind)
-	op.body, op.bodyOptional, op.parameters, op.codes = metaName("DeleteOptions"), true, query("DeleteOptions"), []int{200, 202}
+	op.body, op.bodyOptional, op.parameters, op.codes = metaName("DeleteOptions"), true, b.query("DeleteOptions"), []int{200, 202}
 	// Of namespaces a stock server says so too, though it answers the object.
 	if s := b.r.Storage; s == nil || !s.ReturnDeletedObject || b.r.Group == "" && b.r.Kind == "Namespace" {
 		op.answer = metaName("Status")

@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/custom"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
@@ -29,7 +30,7 @@ func sameAsRewritten(t *testing.T, text []byte) bool {
 		}
 		return false
 	}
-	version3, err := structural.OpenAPI(v, false)
+	version3, err := structural.OpenAPI(v, false, release.Default)
 	if asJSON == nil || err != nil { // one that cannot be is another matter
 		return false
 	}

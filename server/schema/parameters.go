@@ -13,7 +13,10 @@ import (
 )
 
 // parameter is a query or path parameter.
-type parameter struct{ name, in, kind, text string }
+type parameter struct {
+	name, in, kind, text string
+	of                   reflect.Type // the options that it is a field of
+}
 
 // documented are types that tell what their fields are for.
 type documented interface{ SwaggerDoc() map[string]string }
@@ -38,7 +41,7 @@ func queryOf(t reflect.Type, texts map[string]string) (out []parameter) {
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if kind := queryKind(t.Field(i).Type); name != "" && kind != "" {
-			out = append(out, parameter{name, "query", kind, texts[name]})
+			out = append(out, parameter{name, "query", kind, texts[name], t})
 		}
 	}
 	return out
@@ -58,22 +61,26 @@ func queryKind(t reflect.Type) string {
 	return ""
 }
 
-// query are the parameters of some kinds of options.
-func query(kinds ...string) (out []parameter) {
+// query are the parameters of some kinds of options, as the release has them.
+func (b *pathBuilder) query(kinds ...string) (out []parameter) {
 	for _, kind := range kinds {
-		out = append(out, options()[kind]...)
+		for _, p := range options()[kind] {
+			if !b.r.Release.View().Lacks(p.of, p.name) {
+				out = append(out, p)
+			}
+		}
 	}
 	return out
 }
 
 var (
-	inPretty    = parameter{"pretty", "query", "string", "If true, the answer is indented for human readers; browsers, curl and wget get it so unless they say false."}
-	inNamespace = parameter{"namespace", "path", "string", "the namespace of the object"}
-	inPath      = parameter{"path", "path", "string", "path to the resource"}
+	inPretty    = parameter{"pretty", "query", "string", "If true, the answer is indented for human readers; browsers, curl and wget get it so unless they say false.", nil}
+	inNamespace = parameter{"namespace", "path", "string", "the namespace of the object", nil}
+	inPath      = parameter{"path", "path", "string", "path to the resource", nil}
 )
 
 func inName(kind string) parameter {
-	return parameter{"name", "path", "string", "name of the " + kind}
+	return parameter{"name", "path", "string", "name of the " + kind, nil}
 }
 
 // sortParameters puts them in the order of their names, each once.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rowlock/rowlock/codecs/view"
 	"github.com/rowlock/rowlock/server/removed"
 )
 
@@ -106,8 +107,9 @@ func parseMarkers(text string) (*markerTable, error) {
 	return t, nil
 }
 
-// shapes makes shapes on first use and keeps them. The zero value is ready.
+// shapes makes shapes on first use and keeps them. The zero value is ready, and has all fields.
 type shapes struct {
+	view    *view.View // which fields types have
 	mu      sync.Mutex
 	markers *markerTable
 	known   map[shapeKey]*Shape
@@ -216,7 +218,10 @@ func (s *shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error)
 			out = append(out, inner...)
 			continue
 		}
-		field := Field{Name: name, Index: index, OmitEmpty: strings.Contains(options, "omitempty")}
+		if s.view.Lacks(t, name) {
+			continue
+		}
+		field := Field{Name: name, Index: index, OmitEmpty: strings.Contains(options, "omitempty") && !s.view.Nulls(t, name)}
 		var err error
 		if field.Shape, err = s.shape(f.Type, s.markers.rules[owner+" "+name]); err != nil {
 			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)

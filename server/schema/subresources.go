@@ -46,7 +46,7 @@ func (b *pathBuilder) subresource(prefix string, around []parameter, sub *kinds.
 			op.text = verb + " " + sub.Name + " of the specified " + object
 		}
 		if sub.Name == "log" {
-			op.answer, op.parameters = "", query("PodLogOptions")
+			op.answer, op.parameters = "", b.query("PodLogOptions")
 			op.produces = append([]string{"text/plain"}, op.produces...)
 		}
 	}
@@ -74,7 +74,7 @@ func (b *pathBuilder) connect(prefix string, around []parameter, sub *kinds.Subr
 				id:         b.id("connect", upperFirst(lower), upperFirst(sub.Name)+suffix),
 				text:       "connect " + method + " requests to " + sub.Name + " of " + b.r.Kind,
 				kind:       gvkMark{b.r.Group, sub.Kind, b.r.Version},
-				parameters: query(sub.Kind), codes: []int{http.StatusOK}, consumes: anything, produces: anything,
+				parameters: b.query(sub.Kind), codes: []int{http.StatusOK}, consumes: anything, produces: anything,
 			})
 		}
 		return ops

@@ -3,12 +3,16 @@ package schema
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
+	"github.com/rowlock/rowlock/codecs/view"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema/merging"
 )
@@ -32,14 +36,14 @@ type typeAndKind struct {
 
 // New makes the schemas of a catalogue. It reads nothing yet.
 func New(catalogue *kinds.Catalogue) *Schemas {
-	return &Schemas{catalogue: catalogue, typed: make(map[typeAndKind]merging.Converter)}
+	return &Schemas{shapes: shapes{view: catalogue.Release().View()}, catalogue: catalogue, typed: make(map[typeAndKind]merging.Converter)}
 }
 
 // Catalogue is the catalogue that the schemas are of.
 func (s *Schemas) Catalogue() *kinds.Catalogue { return s.catalogue }
 
 // Converter gives each object its merge type, by its kind.
-func (s *Schemas) Converter() merging.Converter { return merging.Each(s.converter) }
+func (s *Schemas) Converter() merging.Converter { return merging.Each(s.converter, s.shown) }
 
 func (s *Schemas) converter(obj runtime.Object) (merging.Converter, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
@@ -58,12 +62,39 @@ func (s *Schemas) converter(obj runtime.Object) (merging.Converter, error) {
 	return managedfields.NewDeducedTypeConverter(), nil
 }
 
+// shown is an object as clients see it, where that is not what the tags of its type say: within its
+// metadata nobody owns what is empty.
+func (s *Schemas) shown(obj runtime.Object) (runtime.Object, error) {
+	t := reflect.TypeOf(obj)
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct || t.Implements(reflect.TypeFor[runtime.Unstructured]()) || !s.nullsInside(t.Elem()) {
+		return obj, nil
+	}
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	s.view.NullTree(tree, t)
+	u := &unstructured.Unstructured{Object: tree}
+	u.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return u, nil
+}
+
+// nullsInside says whether there are fields of a kind, but for its metadata, that are written as null.
+func (s *Schemas) nullsInside(t reflect.Type) bool {
+	if s.view == nil || !s.view.NullsAny(t) {
+		return false
+	}
+	return slices.ContainsFunc(s.view.Fields(t), func(f view.Field) bool {
+		return f.Type != reflect.TypeFor[metav1.ObjectMeta]() && s.view.NullsAny(f.Type)
+	})
+}
+
 // ConverterAs gives every object, typed or unstructured, the merge type of a Go struct. Objects
 // name their kind.
 func (s *Schemas) ConverterAs(t reflect.Type) merging.Converter {
 	return merging.Each(func(obj runtime.Object) (merging.Converter, error) {
 		return s.of(typeAndKind{t, obj.GetObjectKind().GroupVersionKind()})
-	})
+	}, s.shown)
 }
 
 // Merging is what a merge knows of an object.

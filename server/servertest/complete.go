@@ -51,7 +51,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Release = v
 		c.Catalogue = kinds.NewCatalogue(resources)
-		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{}), slog.New(slog.DiscardHandler))
+		c.Cache = server.NewCache(c.Catalogue, json.New(json.Settings{View: c.Catalogue.Release().View()}), slog.New(slog.DiscardHandler))
 		usual, err := access.NewStandard(c.Cache, v, features.Enabled)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // mostWords is how many bytes of errors a client is told about one object. Some errors
@@ -57,8 +59,8 @@ func more(n int) metav1.StatusCause {
 	return metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeTooMany), Message: fmt.Sprintf("%d more errors", n)}
 }
 
-// Invalid is the answer to an object with errors, 422: all of them, as far as they fit.
-func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
+// Invalid is the answer to an object with errors, 422: all of them as the release words them, as far as they fit.
+func Invalid(v release.Version, kind schema.GroupKind, name string, errs field.ErrorList) *apierrors.StatusError {
 	causes, texts, seen, words := make([]metav1.StatusCause, 0, min(len(errs), 100)), make([]string, 0, 1), map[string]bool{}, 0
 	for i, err := range errs {
 		if words > mostWords || i == mostCauses {
@@ -66,7 +68,7 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) *apierror
 			causes, texts = append(causes, rest), append(texts, rest.Message)
 			break
 		}
-		body := clip(err.ErrorBody(), mostWords)
+		body := clip(Body(v, err), mostWords)
 		words += len(body) + len(err.Field)
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseType(err.Type), Message: body, Field: err.Field})
 		if text := err.Field + ": " + body; !seen[text] {

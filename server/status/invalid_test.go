@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -25,7 +26,7 @@ func TestInvalid(t *testing.T) {
 	}
 	kind := schema.GroupKind{Group: "g", Kind: "K"}
 	for n := range len(list) + 1 {
-		want, got := apierrors.NewInvalid(kind, "x", list[:n]), status.Invalid(kind, "x", list[:n])
+		want, got := apierrors.NewInvalid(kind, "x", list[:n]), status.Invalid(release.Newest, kind, "x", list[:n])
 		if diff := cmp.Diff(want.ErrStatus, got.ErrStatus); diff != "" {
 			t.Errorf("of %d errors: %s", n, diff)
 		}
@@ -39,7 +40,7 @@ func TestInvalidIsBounded(t *testing.T) {
 	for i := range 10_000 {
 		list = append(list, field.Invalid(field.NewPath("a").Index(i), value, "bad"))
 	}
-	st := status.Invalid(schema.GroupKind{Kind: "K"}, "x", list).ErrStatus
+	st := status.Invalid(release.Default, schema.GroupKind{Kind: "K"}, "x", list).ErrStatus
 	last := st.Details.Causes[len(st.Details.Causes)-1]
 	if len(st.Message) > 400_000 || len(st.Details.Causes) != 15 || last.Message != "9986 more errors" || !strings.HasSuffix(st.Message, ", 9986 more errors]") {
 		t.Errorf("%d bytes, %d causes, last %v", len(st.Message), len(st.Details.Causes), last)
@@ -58,8 +59,8 @@ func TestTextsAreBounded(t *testing.T) {
 	many := apierrors.NewInvalid(kind, "x", nil)
 	many.ErrStatus.Details.Causes = causes
 	for name, err := range map[string]error{
-		"one long error": status.Invalid(kind, "x", field.ErrorList{field.Invalid(field.NewPath("a"), long, "bad"), field.Required(field.NewPath("b"), "")}),
-		"a long path":    status.Invalid(kind, "x", field.ErrorList{field.Required(field.NewPath("a").Key(long), "")}),
+		"one long error": status.Invalid(release.Default, kind, "x", field.ErrorList{field.Invalid(field.NewPath("a"), long, "bad"), field.Required(field.NewPath("b"), "")}),
+		"a long path":    status.Invalid(release.Default, kind, "x", field.ErrorList{field.Required(field.NewPath("a").Key(long), "")}),
 		"a stock list":   apierrors.NewInvalid(kind, "x", field.ErrorList{field.Invalid(field.NewPath("a"), long, "bad"), field.Required(field.NewPath("b"), "")}),
 		"a refusal":      apierrors.NewForbidden(gr, "x", fmt.Errorf("it has %s", long)),
 		"plain":          status.Plain(long),

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	autoscalingv2beta1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/autoscaling/v2beta1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
-	autoscalingv2beta1 "k8s.io/api/autoscaling/v2beta1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"

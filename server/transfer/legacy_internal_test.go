@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/sample"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestAlike: what the Go type of a served version reads of a message of the past is what
@@ -38,6 +39,7 @@ func TestAlike(t *testing.T) {
 			}
 			if i > 0 { // the first is empty
 				sample.Fill(random, typed)
+				release.Default.View().Clear(typed)
 			}
 			typed.(metav1.Object).SetManagedFields(nil)
 			typed.GetObjectKind().SetGroupVersionKind(kind)

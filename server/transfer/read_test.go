@@ -24,6 +24,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/transfer"
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/foreign"
@@ -104,6 +105,7 @@ var forms = []interface {
 func sampled(r *kinds.Resource, seed int64) kinds.Object {
 	obj := r.New()
 	sample.Fill(rand.New(rand.NewSource(seed)), obj)
+	release.Default.View().Clear(obj)
 	obj.SetName("x")
 	obj.SetNamespace("")
 	if r.Namespaced {

@@ -87,7 +87,7 @@ func (h *Handler) deleteOptions(c *Call) (*metav1.DeleteOptions, error) {
 		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
-	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
+	return o, c.invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
 }
 
 func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptions, error) {
@@ -161,11 +161,11 @@ func (h *Handler) mayDeleteUnread(c *Call, req *writes.Request, o *metav1.Delete
 }
 
 // noUnreadCollections refuses to delete collections with objects that cannot be read.
-func noUnreadCollections(o *metav1.DeleteOptions) error {
+func noUnreadCollections(c *Call, o *metav1.DeleteOptions) error {
 	if !ignoresReadErrors(o) {
 		return nil
 	}
-	return invalidOptions("DeleteOptions", field.ErrorList{
+	return c.invalidOptions("DeleteOptions", field.ErrorList{
 		field.Invalid(field.NewPath(writes.UnreadOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
 	})
 }

@@ -23,7 +23,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if err := noUnreadCollections(options); err != nil {
+	if err := noUnreadCollections(c, options); err != nil {
 		return err
 	}
 	req := c.deleting(options)

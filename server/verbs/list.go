@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // list answers with a collection, or a page of it.
@@ -44,7 +45,7 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 	}
 	var err error
 	if o.LabelSelector, err = c.Info.Labels(); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(status.Selector(c.Resource.Release, err))
 	}
 	if o.FieldSelector, err = c.Info.Fields(); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -59,7 +60,7 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 	initial := feature == nil || feature("WatchList")
 	internalversion.SetListOptionsDefaults(&o.ListOptions, initial)
 	if errs := listvalidation.ValidateListOptions(&o.ListOptions, initial); len(errs) > 0 {
-		return nil, invalidOptions("ListOptions", errs)
+		return nil, c.invalidOptions("ListOptions", errs)
 	}
 	o.SnapshotPages = feature != nil && feature("ListFromCacheSnapshot")
 	o.ReadRevision()

@@ -17,11 +17,11 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-func invalidOptions(kind string, errs field.ErrorList) error {
+func (c *Call) invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	return status.Invalid(c.Resource.Release, schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
 // dryRun reads the parameter dryRun; an empty value means none.
@@ -39,14 +39,14 @@ func createOptions(c *Call) (*metav1.CreateOptions, error) {
 	q := c.Info.Query
 	o := &metav1.CreateOptions{DryRun: dryRun(q), FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
-	return o, invalidOptions("CreateOptions", validation.ValidateCreateOptions(o))
+	return o, c.invalidOptions("CreateOptions", validation.ValidateCreateOptions(o))
 }
 
 func updateOptions(c *Call) (*metav1.UpdateOptions, error) {
 	q := c.Info.Query
 	o := &metav1.UpdateOptions{DryRun: dryRun(q), FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
-	return o, invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(o))
+	return o, c.invalidOptions("UpdateOptions", validation.ValidateUpdateOptions(o))
 }
 
 func patchOptions(c *Call, patchType string) (*metav1.PatchOptions, error) {
@@ -56,7 +56,7 @@ func patchOptions(c *Call, patchType string) (*metav1.PatchOptions, error) {
 		Force: boolParam(q, "force"),
 	}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PatchOptions"))
-	return o, invalidOptions("PatchOptions", validation.ValidatePatchOptions(o, types.PatchType(patchType)))
+	return o, c.invalidOptions("PatchOptions", validation.ValidatePatchOptions(o, types.PatchType(patchType)))
 }
 
 // boolParam reads an optional boolean as a stock server does: true if it is present, unless it is "false" or "0".

@@ -63,7 +63,7 @@ func (p *patching) applied() (*writes.Applied, error) {
 // change is the patch of an object that is read and written with a codec.
 func (p *patching) change(h *Handler, codec codecs.Codec) *apply.Patch {
 	return &apply.Patch{
-		Type: p.contentType, Body: p.body, Strictness: strictness(p.options.FieldValidation), JSON: codec, Known: h.known,
+		Type: p.contentType, Body: p.body, Strictness: strictness(p.options.FieldValidation), JSON: codec, Types: h.Answers.Forms.JSON, Known: h.known,
 	}
 }
 

@@ -167,7 +167,7 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 		}
 	}
 	if len(errs) > 0 {
-		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+		return status.Invalid(req.Resource.Release, req.Resource.ErrorKind(obj), obj.GetName(), errs)
 	}
 	if err := goesOn(ctx); err != nil {
 		return err

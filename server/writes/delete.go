@@ -137,7 +137,7 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, options *metav1.DeleteOptions, obj kinds.Object) error {
 	// Those of an eviction come here as they were sent.
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
-		return status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+		return status.Invalid(req.Resource.Release, schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
 	if err := checkPreconditions(req.Resource.Storage, obj, options.Preconditions); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (w *Writer) erase(ctx context.Context, req *Request, item *cache.Item, obj 
 func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *cache.Item) (*Outcome, error) {
 	if item.Corrupt == nil {
 		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
-		return nil, status.Invalid(kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(UnreadOption), true,
+		return nil, status.Invalid(req.Resource.Release, kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(UnreadOption), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}
 	if errors.Is(item.Corrupt, sqlstore.ErrKeyUnavailable) { // nothing is known to be wrong with it

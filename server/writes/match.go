@@ -69,7 +69,7 @@ func matchRevision(req *Request, obj kinds.Object, item *cache.Item) error {
 		return nil
 	case asked == 0:
 		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
-		return status.Invalid(kind, item.Name, field.ErrorList{
+		return status.Invalid(req.Resource.Release, kind, item.Name, field.ErrorList{
 			field.Invalid(metadataPath.Child("resourceVersion"), uint64(0), "must be specified for an update"),
 		})
 	}

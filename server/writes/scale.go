@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -147,7 +148,7 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 		return nil, err
 	}
 	if !req.Sub.Scale.AnyNumber {
-		if err := validScale(next); err != nil {
+		if err := validScale(req.Resource.Release, next); err != nil {
 			return nil, err
 		}
 	}
@@ -166,11 +167,11 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 	return req.Resource.ToWorking(obj)
 }
 
-func validScale(s *autoscalingv1.Scale) error {
+func validScale(v release.Version, s *autoscalingv1.Scale) error {
 	errs := genericvalidation.ValidateObjectMeta(&s.ObjectMeta, true, genericvalidation.NameIsDNSSubdomain, metadataPath)
 	errs = append(errs, genericvalidation.ValidateNonnegativeField(int64(s.Spec.Replicas), field.NewPath("spec", "replicas"))...)
 	if len(errs) == 0 {
 		return nil
 	}
-	return status.Invalid(ScaleKind.GroupKind(), s.Name, errs)
+	return status.Invalid(v, ScaleKind.GroupKind(), s.Name, errs)
 }

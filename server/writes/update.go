@@ -154,7 +154,7 @@ func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) err
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
 	}
 	if len(errs) > 0 {
-		return status.Invalid(req.Resource.ErrorKind(obj), obj.GetName(), errs)
+		return status.Invalid(req.Resource.Release, req.Resource.ErrorKind(obj), obj.GetName(), errs)
 	}
 	if err := goesOn(ctx); err != nil {
 		return err

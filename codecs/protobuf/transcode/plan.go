@@ -94,7 +94,7 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 				p.fields = append(p.fields, field{quoted: known})
 			}
 			continue
-		case tag == nil || options == "string" || strings.Contains(options, ",string") || strings.Contains(options, "omitzero"):
+		case tag == nil || options == "string" || strings.Contains(options, ",string"):
 			return nil, false
 		case f.Anonymous && name == "":
 			if f.Type.Kind() != reflect.Struct || writesItself(f.Type) || slices.Contains(b, f.Type) {

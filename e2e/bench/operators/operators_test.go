@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rowlock/rowlock/server/kinds/apiextensions"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
@@ -48,7 +49,7 @@ func TestDefinitions(t *testing.T) {
 
 func checkObject(t *testing.T, d *Definition, v *apiextensionsv1.CustomResourceDefinitionVersion) {
 	t.Helper()
-	schema, err := structural.New(v, false)
+	schema, err := structural.New(v, false, release.Default)
 	if err != nil {
 		t.Fatalf("%s: %v", d.Name, err)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 	hooks "github.com/rowlock/rowlock/server/webhook"
 )
@@ -52,6 +53,7 @@ type Host struct {
 	Webhooks   *hooks.Client          // calls webhooks
 	Registry   *prometheus.Registry   // of metrics; nil: they are not shown
 	Feature    func(gate string) bool // whether a feature gate is on
+	Release    release.Version        // which the server is
 	Clock      func() time.Time
 	Log        *slog.Logger
 }
@@ -128,7 +130,7 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return podsecurity.New(s.reader, c, s.Feature("UserNamespacesPodSecurityStandards"))
+		return podsecurity.New(s.reader, c, s.Release, s.Feature("UserNamespacesPodSecurityStandards"))
 	}},
 	{name: "PodNodeSelector", build: func(s *shared, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseNodeSelectors(config)

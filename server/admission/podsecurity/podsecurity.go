@@ -22,6 +22,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Plugin holds pods against the standards.
@@ -34,51 +35,85 @@ type Plugin struct {
 
 var _ admission.Validator = (*Plugin)(nil)
 
-// evaluator knows the standards of all releases. It never changes, so all servers of a
-// process share one; those that relax them for user namespaces share another.
-var (
-	evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks()) })
-	relaxed   = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(relaxedChecks()) })
-)
+// edition is one of the forms that the standards have.
+type edition struct {
+	release        release.Version
+	userNamespaces bool // relaxed for user namespaces
+}
+
+// evaluators are those of each edition. They never change, so all servers of a process share them.
+var evaluators sync.Map // of edition, each a func() (policy.Evaluator, error)
+
+func evaluator(e edition) (policy.Evaluator, error) {
+	make, ok := evaluators.Load(e)
+	if !ok {
+		make, _ = evaluators.LoadOrStore(e, sync.OnceValues(func() (policy.Evaluator, error) {
+			newest := api.MajorMinorVersion(e.release.Major(), e.release.Minor())
+			return policy.NewEvaluator(e.checks(), &newest)
+		}))
+	}
+	return make.(func() (policy.Evaluator, error))()
+}
 
 // isolated are the checks that pods in a separate user namespace pass where the standards
 // are relaxed for them: root, and all of /proc, are those of the namespace.
 var isolated = []policy.CheckID{"procMount", "runAsNonRoot", "runAsUser"}
 
-// relaxedChecks are the checks of the standards as the gate UserNamespacesPodSecurityStandards
-// has them. The library has a switch for that, which is one for all servers of a process.
-func relaxedChecks() []policy.Check {
+// checks are those of the library, which ends them with the newest version of the standards that the release
+// has. What else changed in them stands here: the gate UserNamespacesPodSecurityStandards, and volumes with images.
+func (e edition) checks() []policy.Check {
 	checks := policy.DefaultChecks()
 	for i := range checks {
-		if !slices.Contains(isolated, checks[i].ID) {
-			continue
-		}
-		checks[i].Versions = slices.Clone(checks[i].Versions)
-		for j := range checks[i].Versions {
-			v := &checks[i].Versions[j]
-			strict := v.CheckPod
-			v.CheckPod = func(meta *metav1.ObjectMeta, spec *corev1.PodSpec) policy.CheckResult {
-				if spec != nil && spec.HostUsers != nil && !*spec.HostUsers {
-					return policy.CheckResult{Allowed: true}
+		switch id := checks[i].ID; {
+		case e.userNamespaces && slices.Contains(isolated, id):
+			change(&checks[i], func(strict policy.CheckPodFn) policy.CheckPodFn {
+				return func(meta *metav1.ObjectMeta, spec *corev1.PodSpec) policy.CheckResult {
+					if spec != nil && spec.HostUsers != nil && !*spec.HostUsers {
+						return policy.CheckResult{Allowed: true}
+					}
+					return strict(meta, spec)
 				}
-				return strict(meta, spec)
-			}
+			})
+		case !e.release.Has(release.ImagesInRestrictedPods) && id == "restrictedVolumes":
+			change(&checks[i], func(lax policy.CheckPodFn) policy.CheckPodFn {
+				return func(meta *metav1.ObjectMeta, spec *corev1.PodSpec) policy.CheckResult {
+					return lax(meta, withoutImages(spec))
+				}
+			})
 		}
 	}
 	return checks
 }
 
+func change(c *policy.Check, by func(policy.CheckPodFn) policy.CheckPodFn) {
+	c.Versions = slices.Clone(c.Versions)
+	for i := range c.Versions {
+		c.Versions[i].CheckPod = by(c.Versions[i].CheckPod)
+	}
+}
+
+// withoutImages is a pod whose volumes with images are of no known type.
+func withoutImages(spec *corev1.PodSpec) *corev1.PodSpec {
+	image := func(v corev1.Volume) bool { return v.Image != nil }
+	if spec == nil || !slices.ContainsFunc(spec.Volumes, image) {
+		return spec
+	}
+	copied := *spec
+	copied.Volumes = slices.Clone(spec.Volumes)
+	for i := range copied.Volumes {
+		copied.Volumes[i].Image = nil
+	}
+	return &copied
+}
+
 // New makes the plugin. userNamespaces says that the standards are relaxed for pods in user
 // namespaces.
-func New(objects admission.Objects, c Config, userNamespaces bool) (*Plugin, error) {
+func New(objects admission.Objects, c Config, v release.Version, userNamespaces bool) (*Plugin, error) {
 	defaults, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
-	standards, err := evaluator()
-	if userNamespaces {
-		standards, err = relaxed()
-	}
+	standards, err := evaluator(edition{v, userNamespaces})
 	if err != nil {
 		return nil, fmt.Errorf("pod security standards: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/podsecurity"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // cluster is one namespace, "n", and its pods.
@@ -71,7 +72,7 @@ func labels(pairs ...string) map[string]string {
 
 func plugin(t *testing.T, c cluster, config podsecurity.Config) *podsecurity.Plugin {
 	t.Helper()
-	p, err := podsecurity.New(c, config, false)
+	p, err := podsecurity.New(c, config, release.Default, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +314,7 @@ func TestUserNamespaces(t *testing.T) {
 		"users are unknown": {"restricted", func(p *corev1.Pod) { p.Spec.HostUsers = nil }, "runAsNonRoot != true", "runAsNonRoot != true"},
 	} {
 		for gate, want := range map[bool]string{false: c.off, true: c.on} {
-			p, err := podsecurity.New(cluster{labels: labels("enforce", c.level)}, podsecurity.Config{}, gate)
+			p, err := podsecurity.New(cluster{labels: labels("enforce", c.level)}, podsecurity.Config{}, release.Default, gate)
 			if err != nil {
 				t.Fatal(err)
 			}

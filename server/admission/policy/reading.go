@@ -83,7 +83,7 @@ func refused(a *admission.Attributes, name, problem string) error {
 	if problem == "" {
 		return nil
 	}
-	return status.Invalid(a.Resource.GVK().GroupKind(), a.Meta().GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec", name), problem)})
+	return status.Invalid(a.Resource.Release, a.Resource.GVK().GroupKind(), a.Meta().GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec", name), problem)})
 }
 
 // paramKind is what a stored policy takes; false where there is no such policy, or it

@@ -63,7 +63,7 @@ func FuzzPatch(f *testing.F) {
 		if err == nil {
 			got, err = ops.Apply([]byte(doc), nil)
 		}
-		if errors.Is(wantErr, errPanic) {
+		if errors.Is(wantErr, errPanic) || newer(patch) {
 			return // anything is better
 		}
 		if (err == nil) != (wantErr == nil) || !bytes.Equal(got, want) {
@@ -73,6 +73,18 @@ func FuzzPatch(f *testing.F) {
 			t.Fatalf("%s\n%s\ngot  %v\nwant %v", doc, patch, err, wantErr)
 		}
 	})
+}
+
+// newer says of a patch that the library of a newer release than the server is does otherwise: it tests for
+// what is not there without panicking, and replaces the whole document.
+func newer(patch string) bool {
+	return strings.Contains(patch, `"test"`) && !strings.Contains(patch, `"value"`) || strings.Contains(patch, `"replace","path":""`)
+}
+
+// panicsNoMore are patches that newer releases of the library do not panic on.
+var panicsNoMore = map[string]bool{
+	`[{"op":"test","path":"/nothing"}]`:                                            true,
+	`[{"op":"add","path":"/n","value":null},{"op":"add","path":"/n/a","value":1}]`: true,
 }
 
 // TestWherePanics: what the library panics on is an error, or what it means.
@@ -85,7 +97,7 @@ func TestWherePanics(t *testing.T) {
 		`[{"op":"test","path":"/b","value":[1,2,{"c":"<x>"},null,[]]}]`: "",
 		`[{"op":"test","path":"/b","value":[1,2,{"c":"<x>"},{},[]]}]`:   "testing value /b failed: test failed",
 	} {
-		if _, err := library(sample, patch); !errors.Is(err, errPanic) {
+		if _, err := library(sample, patch); !errors.Is(err, errPanic) && !panicsNoMore[patch] {
 			t.Errorf("%s does not make the library panic: %v", patch, err)
 		}
 		ops, err := jsonpatch.Decode([]byte(patch))

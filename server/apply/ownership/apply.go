@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Apply merges a server-side apply patch (YAML or JSON) into live, or into nothing
@@ -65,6 +66,11 @@ func (s *standard) apply(r *kinds.Resource, sub string, live kinds.Object, tree 
 	merger, err := s.manager(r, sub)
 	if err != nil {
 		return nil, err
+	}
+	if !r.Release.Has(release.OptionalKeys) {
+		if err := s.checkKeys(r, tree); err != nil {
+			return nil, err
+		}
 	}
 	live.GetObjectKind().SetGroupVersionKind(r.GVK())
 	result, err := merger.Apply(live, &unstructured.Unstructured{Object: tree}, manager, force)

@@ -203,7 +203,7 @@ func (p *plainParts) rest(ctx context.Context, w *walk, s *apiext.JSONSchemaProp
 		if err != nil {
 			return false
 		}
-		if wrong, err := structural.ValidateDefaults(ctx, at, tree, !w.t.unprunedDefaults); err != nil || len(wrong) > 0 {
+		if wrong, err := structural.ValidateDefaults(ctx, at, tree, !w.t.unprunedDefaults, w.t.release); err != nil || len(wrong) > 0 {
 			return false
 		}
 	}

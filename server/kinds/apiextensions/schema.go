@@ -77,7 +77,7 @@ func validateStructure(ctx context.Context, s *apiext.JSONSchemaProps, t toleran
 	if wrong = structuralschema.ValidateStructural(p, tree); len(wrong) > 0 {
 		return wrong, nil
 	}
-	wrong, err = structural.ValidateDefaults(ctx, p, tree, !t.unprunedDefaults)
+	wrong, err = structural.ValidateDefaults(ctx, p, tree, !t.unprunedDefaults, t.release)
 	if err != nil {
 		wrong = field.ErrorList{field.Invalid(p, "", err.Error())}
 	}

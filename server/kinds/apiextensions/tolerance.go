@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // tolerance is what a definition may have because it had it before, although a new
@@ -26,6 +28,8 @@ type tolerance struct {
 
 	rules, messages sets.Set[string] // expressions that were there
 	unchanged       sets.Set[string] // versions with the schema that they had
+
+	release release.Version // whose rules schemas are held to
 
 	texts schemaTexts // by which schemas that passed before are known
 }

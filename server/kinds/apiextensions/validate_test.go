@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/rowlock/rowlock/server/kinds/apiextensions"
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 const definition = `{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
@@ -65,7 +67,7 @@ func withSpec(spec string) string {
 func words(errs field.ErrorList) string {
 	var all []string
 	for _, err := range errs {
-		all = append(all, err.Error())
+		all = append(all, status.Text(release.Default, err))
 	}
 	return strings.ReplaceAll(strings.Join(all, "; "), "spec.validation.openAPIV3Schema.properties[spec]", "SPEC")
 }

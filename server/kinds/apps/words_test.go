@@ -18,7 +18,7 @@ func TestFirstWords(t *testing.T) {
 		words map[string]string
 	}{
 		{apps.ReplicaSetColumns, map[string]string{
-			"Desired": extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["replicas"], "Current": replicas["replicas"], "Ready": replicas["readyReplicas"],
+			"Desired": extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["replicas"], "Current": replicas["replicas"], "Ready": "The number of ready replicas for this replica set.",
 			"Selector": extensionsv1beta1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
 		}},
 		{apps.DeploymentColumns, map[string]string{

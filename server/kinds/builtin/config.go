@@ -54,7 +54,7 @@ func (c Config) services() *core.ServiceAllocator {
 	if c.FirstNodePort == 0 && c.LastNodePort == 0 {
 		c.FirstNodePort, c.LastNodePort = 30000, 32767
 	}
-	a := core.NewServiceAllocator(c.ServiceCIDRs, c.FirstNodePort, c.LastNodePort)
+	a := core.NewServiceAllocator(c.ServiceCIDRs, c.FirstNodePort, c.LastNodePort).OfRelease(c.Release)
 	if c.Feature != nil && c.Feature("MultiCIDRServiceAllocator") {
 		return a.FollowRanges()
 	}

@@ -171,7 +171,7 @@ func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	cidrs, path := n.Spec.PodCIDRs, specPath.Child("podCIDRs")
 	var errs field.ErrorList
 	for i, cidr := range cidrs {
-		errs = append(errs, validation.IsValidCIDR(path.Index(i), cidr)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), cidr, false, nil)...)
 	}
 	if len(cidrs) < 2 {
 		return errs

@@ -13,6 +13,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
 
@@ -34,6 +35,13 @@ type ServiceAllocator struct {
 	ports    portRange
 	ranges   *ranges // nil: there are no other networks, and addresses are not shown
 	spent    spent
+	release  release.Version // words errors
+}
+
+// OfRelease says which release errors are worded as. It is called before anything is allocated.
+func (a *ServiceAllocator) OfRelease(v release.Version) *ServiceAllocator {
+	a.release = v
+	return a
 }
 
 // FollowRanges makes ServiceCIDRs say which networks there are, and IPAddresses show which
@@ -206,8 +214,8 @@ func (p *allocation) releasePorts(s *corev1.Service) {
 	}
 }
 
-func invalidService(s *corev1.Service, errs ...*field.Error) error {
-	return status.Invalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
+func (a *ServiceAllocator) invalid(s *corev1.Service, errs ...*field.Error) error {
+	return status.Invalid(a.release, corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
 }
 
 // parseAddress reads an address, with leading zeros if need be.

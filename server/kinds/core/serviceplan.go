@@ -30,13 +30,13 @@ func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 		spec.IPFamilyPolicy = &policy
 	}
 	if errs := validateAddresses(s); len(errs) > 0 {
-		return invalidService(s, errs...)
+		return a.invalid(s, errs...)
 	}
 	errs := shrink(s, old)
 	errs = append(errs, singleStack(spec)...)
 	errs = append(errs, a.inferFamilies(spec)...)
 	if len(errs) > 0 {
-		return invalidService(s, errs...)
+		return a.invalid(s, errs...)
 	}
 	single := *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack
 	if selectorless {
@@ -45,7 +45,7 @@ func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 		return nil
 	}
 	if errs := a.checkFamilies(spec); len(errs) > 0 {
-		return invalidService(s, errs...)
+		return a.invalid(s, errs...)
 	}
 	a.fillFamilies(spec, !single && len(a.families) == 2)
 	return nil
@@ -164,7 +164,7 @@ func (p *allocation) addressesFrom(s *corev1.Service, first int) error {
 		case err != nil && wanted == "":
 			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
 		case err != nil:
-			return invalidService(s, field.Invalid(addressesPath, asked, fmt.Sprintf("failed to allocate IP %v: %v", wanted, err)))
+			return p.a.invalid(s, field.Invalid(addressesPath, asked, fmt.Sprintf("failed to allocate IP %v: %v", wanted, err)))
 		}
 		spec.ClusterIPs[i] = ip
 	}
@@ -244,7 +244,7 @@ func requestedPorts(ports []corev1.ServicePort) map[int32]int32 {
 func (p *allocation) takePort(s *corev1.Service, i int, wanted int32) error {
 	if wanted != 0 {
 		if err := p.port(wanted); err != nil {
-			return invalidService(s, field.Invalid(specPath.Child("ports").Index(i).Child("nodePort"), wanted, err.Error()))
+			return p.a.invalid(s, field.Invalid(specPath.Child("ports").Index(i).Child("nodePort"), wanted, err.Error()))
 		}
 		s.Spec.Ports[i].NodePort = wanted
 		return nil

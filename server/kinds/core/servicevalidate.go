@@ -186,7 +186,7 @@ func validateSourceRanges(s *corev1.Service) field.ErrorList {
 		path := specPath.Child("LoadBalancerSourceRanges")
 		errs = rules.ForbiddenIf(errs, !isBalanced(s), path, onlyBalanced)
 		for i, cidr := range ranges {
-			errs = append(errs, validation.IsValidCIDR(path.Index(i), strings.TrimSpace(cidr))...)
+			errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(cidr), false, nil)...)
 		}
 		return errs
 	}
@@ -200,7 +200,7 @@ func validateSourceRanges(s *corev1.Service) field.ErrorList {
 		return errs
 	}
 	for cidr := range strings.SplitSeq(text, ",") {
-		errs = append(errs, validation.IsValidCIDR(path, strings.TrimSpace(cidr))...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path, strings.TrimSpace(cidr), false, nil)...)
 	}
 	return errs
 }

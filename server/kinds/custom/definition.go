@@ -78,7 +78,7 @@ func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter C
 	versions := map[string]*apiextensionsv1.CustomResourceDefinitionVersion{}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
-		if _, err := structural.New(v, crd.Spec.PreserveUnknownFields); err != nil {
+		if _, err := structural.New(v, crd.Spec.PreserveUnknownFields, release.Default); err != nil {
 			return nil, fmt.Errorf("schema of version %s: %w", v.Name, err)
 		}
 		versions[v.Name] = v

@@ -156,7 +156,7 @@ func (v *Version) compile() *made {
 	text, size, err := v.read()
 	var s *structural.Schema
 	if err == nil {
-		s, err = structural.New(text, v.of.spec.PreserveUnknownFields)
+		s, err = structural.New(text, v.of.spec.PreserveUnknownFields, v.of.release)
 	}
 	if err != nil {
 		s = structural.Broken(err)
@@ -183,7 +183,7 @@ func (v *Version) OpenAPI() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return structural.OpenAPI(text, v.of.spec.PreserveUnknownFields)
+	return structural.OpenAPI(text, v.of.spec.PreserveUnknownFields, v.of.release)
 }
 
 // Text is the version's schema as it is written; nil where that is not what holds, or not known.

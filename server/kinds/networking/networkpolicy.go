@@ -44,6 +44,9 @@ var NetworkPolicy = kinds.Typed[*networkingv1.NetworkPolicy]{
 // (TestFirstWords compares).
 var firstWords = strings.NewReplacer("podSelector selects", "Selects", ". The array", ".  The array", ". In this case", ".  In this case")
 
+// FirstWords does so.
+func FirstWords(text string) string { return firstWords.Replace(text) }
+
 // NetworkPolicyColumns is their Table form.
 var NetworkPolicyColumns = columns.Of(
 	func(n *networkingv1.NetworkPolicy, now time.Time) []any {

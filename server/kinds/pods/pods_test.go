@@ -10,12 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 func decode(t *testing.T, text string) *corev1.Pod {
@@ -175,6 +177,10 @@ func TestAppArmor(t *testing.T) {
 func texts[E error](errs []E) []string {
 	var out []string
 	for _, e := range errs {
+		if f, ok := any(e).(*field.Error); ok {
+			out = append(out, status.Text(release.Default, f))
+			continue
+		}
 		out = append(out, e.Error())
 	}
 	return out

@@ -109,7 +109,7 @@ func podAddresses(s *corev1.PodStatus, p *field.Path) field.ErrorList {
 	ips := make([]string, len(s.PodIPs))
 	for i := range s.PodIPs {
 		ips[i] = s.PodIPs[i].IP
-		errs = append(errs, utilvalidation.IsValidIP(p.Index(i), ips[i])...)
+		errs = append(errs, rules.IP(ips[i], p.Index(i))...)
 	}
 	if len(ips) < 2 {
 		return errs
@@ -129,7 +129,7 @@ func hostAddresses(s *corev1.PodStatus, p *field.Path) field.ErrorList {
 	ips := make([]string, len(s.HostIPs))
 	for i := range s.HostIPs {
 		ips[i] = s.HostIPs[i].IP
-		errs = append(errs, utilvalidation.IsValidIP(p.Index(i), ips[i])...)
+		errs = append(errs, rules.IP(ips[i], p.Index(i))...)
 	}
 	if len(ips) < 2 {
 		return errs

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var dnsPolicies = []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}
@@ -46,7 +48,7 @@ func (c *checker) dnsConfig(s *corev1.PodSpec, p *field.Path) {
 		c.invalid(p.Child("nameservers"), d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", maxNameservers))
 	}
 	for i, ns := range d.Nameservers {
-		c.add(utilvalidation.IsValidIP(p.Child("nameservers").Index(i), ns)...)
+		c.add(rules.IP(ns, p.Child("nameservers").Index(i))...)
 	}
 	c.searches(d.Searches, p.Child("searches"))
 	for i := range d.Options {
@@ -80,7 +82,7 @@ func (c *checker) searches(list []string, p *field.Path) {
 
 func (c *checker) hostAliases(list []corev1.HostAlias, p *field.Path) {
 	for i := range list {
-		c.add(utilvalidation.IsValidIP(p.Index(i).Child("ip"), list[i].IP)...)
+		c.add(rules.IP(list[i].IP, p.Index(i).Child("ip"))...)
 		for j, h := range list[i].Hostnames {
 			if !okSubdomain(h) {
 				c.dnsSubdomain(p.Index(i).Child("hostnames").Index(j), "", h)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 func TestPullPolicy(t *testing.T) {
@@ -60,7 +62,7 @@ func TestDefaultVolumes(t *testing.T) {
 		`{"name":"r","rbd":{"monitors":null,"image":"","pool":"rbd","user":"admin","keyring":"/etc/ceph/keyring"}},` +
 		`{"name":"z","azureDisk":{"diskName":"","diskURI":"","cachingMode":"ReadWrite","fsType":"ext4","readOnly":false,"kind":"Shared"}},` +
 		`{"name":"p","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3600,"path":""}},{"downwardAPI":{"items":[{"path":"","fieldRef":{"apiVersion":"v1","fieldPath":""}}]}}],"defaultMode":420}},` +
-		`{"name":"e","ephemeral":{"volumeClaimTemplate":{"metadata":{"creationTimestamp":null},"spec":{"resources":{"requests":{"storage":"1m"}},"volumeMode":"Filesystem"}}}},` +
+		`{"name":"e","ephemeral":{"volumeClaimTemplate":{"metadata":{},"spec":{"resources":{"requests":{"storage":"1m"}},"volumeMode":"Filesystem"}}}},` +
 		`{"name":"x","scaleIO":{"gateway":"","system":"","secretRef":null,"storageMode":"ThinProvisioned","fsType":"xfs"}}]`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
@@ -194,7 +196,7 @@ func TestNoPrivileged(t *testing.T) {
 			var got []string
 			for _, err := range podspec.ValidatePod(pod, rules.PodOptions(pod, nil)) {
 				if strings.Contains(err.Detail, "cluster policy") {
-					got = append(got, err.Error())
+					got = append(got, status.Text(release.Default, err))
 				}
 			}
 			var want []string

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/gates"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // defaults are the rules where all gates are as they are by default.
@@ -75,7 +76,7 @@ func validate(t testing.TB, text string) []string {
 func texts(errs field.ErrorList) []string {
 	var out []string
 	for _, e := range errs {
-		out = append(out, e.Error())
+		out = append(out, status.Text(release.Default, e))
 	}
 	return out
 }

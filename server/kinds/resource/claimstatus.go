@@ -173,7 +173,9 @@ func validateNetwork(n *resourcev1beta1.NetworkDeviceData, p *field.Path) field.
 		errs = append(errs, field.TooLong(p.Child("hardwareAddress"), "", maxHardware))
 	}
 	ips := p.Child("ips")
-	errs = append(errs, each(n.IPs, maxAddresses, ips, func(a *string, p *field.Path) field.ErrorList { return validation.IsValidCIDR(p, *a) })...)
+	errs = append(errs, each(n.IPs, maxAddresses, ips, func(a *string, p *field.Path) field.ErrorList {
+		return validation.IsValidCIDRForLegacyField(p, *a, false, nil)
+	})...)
 	return append(errs, repeated(n.IPs, usualAddress, ips, "")...)
 }
 

@@ -173,8 +173,11 @@ func ServiceLabel(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1035Label(v))
 }
 
-// IP checks an address as strictly as new addresses are.
-func IP(v string, path *field.Path) field.ErrorList { return validation.IsValidIP(path, v) }
+// IP checks an address as leniently as fields that predate the strict rule do: leading zeros, and
+// IPv4 written as IPv6, are none of its business.
+func IP(v string, path *field.Path) field.ErrorList {
+	return validation.IsValidIPForLegacyField(path, v, false, nil)
+}
 
 // IsIP reports whether a text is an address, leading zeros tolerated.
 func IsIP(v string) bool { return netutils.ParseIPSloppy(v) != nil }

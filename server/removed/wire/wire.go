@@ -62,12 +62,14 @@ func Strings(number protowire.Number, p *[]string) Field {
 }
 
 // Int is a field with a number.
-func Int(number protowire.Number, p *int64) Field {
-	return varint(number, func() uint64 { return uint64(*p) }, func(v uint64) { *p = int64(v) })
+func Int[T ~int32 | ~int64](number protowire.Number, p *T) Field {
+	return varint(number, func() uint64 { return uint64(*p) }, func(v uint64) { *p = T(v) })
 }
 
 // OptionalInt is a field with a number that may be absent.
-func OptionalInt(number protowire.Number, p **int64) Field { return optional(number, p, Int) }
+func OptionalInt[T ~int32 | ~int64](number protowire.Number, p **T) Field {
+	return optional(number, p, Int)
+}
 
 // Bool is a field that is true or false.
 func Bool(number protowire.Number, p *bool) Field {
@@ -201,6 +203,18 @@ func Whole(m Message) ([]byte, error) {
 	data := make([]byte, m.Size())
 	n, err := m.MarshalToSizedBuffer(data)
 	return data[len(data)-n:], err
+}
+
+// Copy reads into out, which is empty, what a message of m has, and returns out.
+func Copy[M Message](out, m M) M {
+	data, err := Whole(m)
+	if err == nil {
+		err = out.Unmarshal(data)
+	}
+	if err != nil {
+		panic(err) // a message that was just written
+	}
+	return out
 }
 
 // Unmarshal reads a message of the type name. Fields that are not among the given ones are dropped.

@@ -16,6 +16,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/release/words"
 	"github.com/rowlock/rowlock/server/removed"
 )
 
@@ -23,6 +25,7 @@ import (
 type Library struct {
 	types     map[string]reflect.Type      // by name, see Name
 	published map[string]described         // by name
+	words     words.Words                  // of the release, where the types say something else
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
 }
 
@@ -32,17 +35,21 @@ type described struct {
 	fields map[string]string // by JSON name
 }
 
-// Read makes the library.
-func Read() (*Library, error) {
+// Read makes the library of a release.
+func Read(v release.Version) (*Library, error) {
 	types, err := linkedTypes()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API types: %w", err)
 	}
-	return newLibrary(types, publishedDefinitions()), nil
+	said, err := words.Of(v)
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(types, publishedDefinitions(), said), nil
 }
 
-func newLibrary(types map[string]reflect.Type, published map[string]described) *Library {
-	l := &Library{types: types, published: published, values: map[string]map[string]string{}}
+func newLibrary(types map[string]reflect.Type, published map[string]described, said words.Words) *Library {
+	l := &Library{types: types, published: published, words: said, values: map[string]map[string]string{}}
 	for name, values := range ownValues {
 		l.values[name] = values
 	}
@@ -64,7 +71,7 @@ func (l *Library) Type(name string) string {
 	}
 	if t := l.types[name]; t != nil {
 		if text := swaggerDoc(t)[""]; text != "" {
-			return text
+			return l.words.Said(name, "", text)
 		}
 	}
 	return ownTypes[name]
@@ -76,7 +83,7 @@ func (l *Library) Field(name, field string, values []string) string {
 	text, _ := splitValues(l.published[name].fields[field])
 	t := l.types[name]
 	if text == "" && t != nil {
-		text = fieldDoc(t, field)
+		text = l.fieldDoc(t, field)
 	}
 	if text == "" {
 		text = ownFields[name][field]

@@ -12,11 +12,13 @@ import (
 	aggregator "k8s.io/kube-aggregator/pkg/generated/openapi"
 	"k8s.io/kube-openapi/pkg/common"
 	core "sigs.k8s.io/custom-metrics-apiserver/pkg/generated/openapi/core"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func read(t *testing.T) *Library {
 	t.Helper()
-	l, err := Read()
+	l, err := Read(release.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +30,24 @@ func whole() map[string]described {
 	return publishedBy(func(yield func(string, common.OpenAPIDefinition) bool) {
 		for _, publication := range []common.GetOpenAPIDefinitions{aggregator.GetOpenAPIDefinitions, apiextensions.GetOpenAPIDefinitions, core.GetOpenAPIDefinitions} {
 			for name, definition := range publication(noReference) {
-				if !yield(name, definition) {
+				if !yield(goName(name), definition) {
 					return
 				}
 			}
 		}
 	})
+}
+
+// goName is the name of a type whose publication calls it as documents do.
+func goName(name string) string {
+	for documents, path := range map[string]string{"io.k8s.apiextensions-apiserver.": "k8s.io/apiextensions-apiserver.", "io.k8s.kube-aggregator.": "k8s.io/kube-aggregator.", "io.k8s.api.": "k8s.io/api.", "io.k8s.apimachinery.": "k8s.io/apimachinery."} {
+		if rest, ok := strings.CutPrefix(name, documents); ok {
+			name = path + rest
+			end := strings.LastIndexByte(name, '.')
+			return "k8s.io/" + strings.ReplaceAll(name[len("k8s.io/"):end], ".", "/") + name[end:]
+		}
+	}
+	return name
 }
 
 // ofNoKind are types in documents that no kind leads to.
@@ -71,7 +85,7 @@ func TestPartsAreEnough(t *testing.T) {
 		}
 		return out
 	}
-	want, got := says(newLibrary(l.types, all)), says(l)
+	want, got := says(newLibrary(l.types, all, l.words)), says(l)
 	for about := range want {
 		if got[about] != want[about] {
 			t.Errorf("%s: %q, the publications say %q", about, got[about], want[about])
@@ -88,7 +102,7 @@ func TestPartsAreEnough(t *testing.T) {
 		}
 		without := maps.Clone(l.published)
 		delete(without, p.name)
-		if maps.Equal(says(newLibrary(l.types, without)), got) {
+		if maps.Equal(says(newLibrary(l.types, without, l.words)), got) {
 			t.Errorf("%s says nothing that nobody else says", p.name)
 		}
 	}
@@ -145,7 +159,7 @@ func TestPublicationsAreOfTheseTypes(t *testing.T) {
 		}
 		for field, text := range d.fields {
 			text, _ := splitValues(text)
-			if own := fieldDoc(typ, field); own != "" {
+			if own := l.fieldDoc(typ, field); own != "" {
 				compared++
 				if !strings.HasPrefix(plain(text), plain(own)) {
 					t.Errorf("%s %s\n is published as %q\nand says of itself %q", name, field, text, own)
@@ -170,7 +184,7 @@ func TestOwnWordsAreNeeded(t *testing.T) {
 	}
 	for name, fields := range ownFields {
 		for field := range fields {
-			if _, ok := fieldOf(l.types[name], field); !ok || l.published[name].fields[field] != "" || fieldDoc(l.types[name], field) != "" {
+			if _, ok := fieldOf(l.types[name], field); !ok || l.published[name].fields[field] != "" || l.fieldDoc(l.types[name], field) != "" {
 				t.Errorf("%s %s", name, field)
 			}
 		}

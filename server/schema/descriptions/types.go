@@ -87,12 +87,12 @@ func swaggerDoc(t reflect.Type) map[string]string {
 }
 
 // fieldDoc is what the struct that declares a field says of it.
-func fieldDoc(t reflect.Type, field string) string {
+func (l *Library) fieldDoc(t reflect.Type, field string) string {
 	if text := swaggerDoc(t)[field]; text != "" {
-		return text
+		return l.words.Said(Name(t), field, text)
 	}
 	for f := range inlined(t) {
-		if text := fieldDoc(f, field); text != "" {
+		if text := l.fieldDoc(f, field); text != "" {
 			return text
 		}
 	}

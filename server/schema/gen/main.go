@@ -1,7 +1,8 @@
 // Command gen reads the Go sources of the API types and writes what the server
 // must know of them at run time: definitions.txt, the OpenAPI definitions without the
 // texts of their descriptions, and markers.txt, how lists, maps and structs merge,
-// each as text, and compressed as the server embeds it. Both are a function of the module versions in go.mod alone.
+// each as text, and compressed as the server embeds it. Both are those of the oldest release that a
+// server can be, and a function of the version of its modules alone.
 //
 // Usage: gen [-check] directory. With -check it writes nothing and fails if a file
 // there is out of date.
@@ -16,6 +17,9 @@ import (
 	"os"
 	"path/filepath"
 )
+
+// modules is the version of the modules whose sources are read.
+const modules = "v0.32.13"
 
 // packages hold the types of all served kinds and what they refer to.
 var packages = []string{

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -81,10 +82,9 @@ type structDecl struct {
 }
 
 func load(paths []string) (*source, error) {
-	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles"}, paths...)
-	out, err := exec.Command("go", args...).Output()
+	out, err := list(paths)
 	if err != nil {
-		return nil, fmt.Errorf("listing packages: %w", err)
+		return nil, err
 	}
 	s := &source{types: map[string]*typeDecl{}, consts: map[string]string{}, values: map[string][]constant{}}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
@@ -107,6 +107,46 @@ func load(paths []string) (*source, error) {
 	}
 	slices.Sort(s.names)
 	return s, nil
+}
+
+// list describes packages: our own, and those of the release.
+func list(paths []string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "gen")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	mod := "module gen\n\ngo 1.26\n\n"
+	for _, m := range []string{"api", "apiextensions-apiserver", "apimachinery", "kube-aggregator"} {
+		mod += "require k8s.io/" + m + " " + modules + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600); err != nil {
+		return nil, err
+	}
+	var own, others []string
+	for _, p := range paths {
+		if removed.PackagePath(p) != p {
+			own = append(own, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	var all []byte
+	for in, some := range map[string][]string{"": own, dir: others} {
+		args := []string{"list", "-json=Dir,ImportPath,GoFiles"}
+		if in != "" {
+			args = append(args, "-mod=mod")
+		}
+		cmd := exec.Command("go", append(args, some...)...)
+		cmd.Dir = in
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing packages: %w", err)
+		}
+		all = append(all, out...)
+	}
+	return all, nil
 }
 
 func (s *source) parse(dir, importPath string, files []string) error {

@@ -25,23 +25,28 @@ type convertor[V, O any] interface {
 	TypedToObject(V) (runtime.Object, error)
 }
 
-// Each is a converter that asks for each object the one that find gives.
-func Each(find func(runtime.Object) (Converter, error)) Converter {
-	return eachOf(managedfields.NewDeducedTypeConverter(), find)
+// Each is a converter that asks for each object the one that find gives, and gives that what
+// shown makes of the object.
+func Each(find func(runtime.Object) (Converter, error), shown func(runtime.Object) (runtime.Object, error)) Converter {
+	return eachOf(managedfields.NewDeducedTypeConverter(), find, shown)
 }
 
-func eachOf[C convertor[V, O], V, O any](deduced C, find func(runtime.Object) (C, error)) each[C, V, O] {
-	return each[C, V, O]{find, deduced}
+func eachOf[C convertor[V, O], V, O any](deduced C, find func(runtime.Object) (C, error), shown func(runtime.Object) (runtime.Object, error)) each[C, V, O] {
+	return each[C, V, O]{find, shown, deduced}
 }
 
 type each[C convertor[V, O], V, O any] struct {
 	find    func(runtime.Object) (C, error)
+	shown   func(runtime.Object) (runtime.Object, error)
 	deduced C
 }
 
 func (e each[C, V, O]) ObjectToTyped(obj runtime.Object, opts ...O) (v V, err error) {
 	c, err := e.find(obj)
 	if err != nil {
+		return v, err
+	}
+	if obj, err = e.shown(obj); err != nil {
 		return v, err
 	}
 	return c.ObjectToTyped(obj, opts...)

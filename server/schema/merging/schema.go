@@ -65,6 +65,21 @@ func (s Schema) Field(name string) (field Schema, known bool) {
 	return Schema{s.types, m.Elem().FieldByName("ElementType")}, false
 }
 
+// Default says whether a field of an object has a default where it is absent, as far as telling items of
+// a list apart goes.
+func (s Schema) Default(name string) (value any, has bool) {
+	m, ok := s.part("Map")
+	if !ok {
+		return nil, false
+	}
+	out := m.MethodByName("FindField").Call([]reflect.Value{reflect.ValueOf(name)})
+	if !out[1].Bool() {
+		return nil, false
+	}
+	value = out[0].FieldByName("Default").Interface()
+	return value, value != nil
+}
+
 // Items is the schema of the items of a list, and what tells them apart: some of their fields,
 // or, in a set, what they are.
 func (s Schema) Items() (item Schema, keys []string, set bool) {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
@@ -82,7 +83,7 @@ func BenchmarkNew(b *testing.B) {
 		b.Run(first, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s, err := structural.New(v, false)
+				s, err := structural.New(v, false, release.Default)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // checker says whether values are valid, and never why not: nearly all are, and the
@@ -20,6 +22,7 @@ type checker struct {
 
 	types      jsonTypes // 0: any
 	nullable   bool
+	ranges     bool // see maker
 	enum       []any
 	delegate   bool // ask the library of every value
 	format     string
@@ -51,11 +54,21 @@ var typeNames = map[string]jsonTypes{
 }
 
 // newChecker reads a schema; nil is one that all values are valid against.
-func newChecker(s *spec.Schema) *checker { return patterns{}.checker(s) }
+func newChecker(s *spec.Schema, v release.Version) *checker { return newMaker(v).checker(s) }
 
 // patterns are those of a schema. They are compiled when they are needed, for they can
 // be large, and once, for many fields have the same.
 type patterns map[string]func() *regexp.Regexp
+
+// maker makes the checkers of a schema.
+type maker struct {
+	patterns patterns
+	ranges   bool // numbers must be within what their format has
+}
+
+func newMaker(v release.Version) maker {
+	return maker{patterns{}, v.Has(release.NumberRanges)}
+}
 
 func (p patterns) compiled(pattern string) func() *regexp.Regexp {
 	if p[pattern] == nil {
@@ -70,12 +83,12 @@ func (p patterns) compiled(pattern string) func() *regexp.Regexp {
 	return p[pattern]
 }
 
-func (p patterns) checker(s *spec.Schema) *checker {
+func (p maker) checker(s *spec.Schema) *checker {
 	if s == nil {
 		return nil
 	}
 	q := &checker{
-		schema: s, nullable: s.Nullable, enum: s.Enum, required: s.Required, delegate: s.UniqueItems || s.MultipleOf != nil,
+		schema: s, ranges: p.ranges, nullable: s.Nullable, enum: s.Enum, required: s.Required, delegate: s.UniqueItems || s.MultipleOf != nil,
 		all: p.checkers(s.AllOf), any: p.checkers(s.AnyOf), one: p.checkers(s.OneOf), not: p.checker(s.Not),
 	}
 	for _, name := range s.Type {
@@ -87,7 +100,7 @@ func (p patterns) checker(s *spec.Schema) *checker {
 		q.format = s.Format
 	}
 	if s.Pattern != "" {
-		q.pattern = p.compiled(s.Pattern)
+		q.pattern = p.patterns.compiled(s.Pattern)
 	}
 	if s.Items != nil {
 		q.item = p.checker(s.Items.Schema)
@@ -105,7 +118,7 @@ func (p patterns) checker(s *spec.Schema) *checker {
 	return q
 }
 
-func (p patterns) checkers(schemas []spec.Schema) (out []*checker) {
+func (p maker) checkers(schemas []spec.Schema) (out []*checker) {
 	for i := range schemas {
 		out = append(out, p.checker(&schemas[i]))
 	}
@@ -190,7 +203,11 @@ func (q *checker) askLibrary(v any) bool {
 	local := *q.schema
 	local.Properties, local.AdditionalProperties, local.Required, local.Items = nil, nil, nil, nil
 	local.AllOf, local.AnyOf, local.OneOf, local.Not = nil, nil, nil, nil
-	return validate.NewSchemaValidator(&local, nil, "", strfmt.Default).Validate(v).IsValid()
+	result := validate.NewSchemaValidator(&local, nil, "", strfmt.Default).Validate(v)
+	if !q.ranges {
+		dropRanges(result)
+	}
+	return result.IsValid()
 }
 
 func (q *checker) is(t jsonTypes) bool { return q.types == 0 || q.types&t != 0 }

@@ -18,12 +18,13 @@ import (
 
 	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // ValidateDefaults holds the defaults of a schema at p against that schema. With pruned
 // they may have no fields that the schema does not know. Each rule is compiled once, however
 // many defaults it is for, and nothing is made of what has no default.
-func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool) (field.ErrorList, error) {
+func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool, of release.Version) (field.ErrorList, error) {
 	has := newPrecheck(tree)
 	if !has.hasDefaults() {
 		return nil, nil
@@ -31,7 +32,7 @@ func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema
 	root := *tree
 	root.XEmbeddedResource = true
 	d := &defaultsCheck{
-		evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}}, pruned: pruned, patterns: patterns{},
+		evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}}, pruned: pruned, release: of, maker: newMaker(of),
 	}
 	err := d.walk(defaultPlace{p: p, s: &root, has: has})
 	return d.evaluation.errs, err
@@ -41,8 +42,9 @@ func (s *precheck) hasDefaults() bool { return s != nil && (s.defaulted || s.def
 
 type defaultsCheck struct {
 	evaluation
-	pruned   bool
-	patterns patterns
+	pruned  bool
+	release release.Version
+	maker   maker
 }
 
 // defaultPlace is where in a schema the walk is.
@@ -68,7 +70,7 @@ func (d *defaultsCheck) walk(at defaultPlace) error {
 	}
 	if at.s.Default.Object != nil {
 		if at.q == nil {
-			at.q = d.patterns.checker(at.s.ToKubeOpenAPI())
+			at.q = d.maker.checker(at.s.ToKubeOpenAPI())
 		}
 		if at.rules == nil && hasRules(at.s) {
 			at.rules = compileBelow(at.s, newCELSchema(at.s), model.SchemaDeclType(at.s, at.s == at.resource))
@@ -129,7 +131,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		}
 		if err := objectmeta.Coerce(nil, obj, at.resource, true, false); err != nil {
 			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", err))}
-		} else if wrong := validateMeta(d.ctx, nil, obj, at.resource, true); len(wrong) > 0 {
+		} else if wrong := validateMeta(d.ctx, d.release, nil, obj, at.resource, true); len(wrong) > 0 {
 			errs = field.ErrorList{field.Invalid(p, v, fmt.Sprintf("must result in valid metadata: %v", rules.Together(wrong)))}
 		}
 	} else {
@@ -143,7 +145,7 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 		if err := objectmeta.Coerce(p, v, at.s, at.s.XEmbeddedResource, false); err != nil {
 			errs = field.ErrorList{err}
 		} else {
-			errs = validateMeta(d.ctx, p, v, at.s, at.s.XEmbeddedResource)
+			errs = validateMeta(d.ctx, d.release, p, v, at.s, at.s.XEmbeddedResource)
 		}
 	}
 	if len(errs) == 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -79,6 +81,9 @@ func (s *partValidator) Validate(v any) *validate.Result {
 	}
 	before := s.f.left
 	result := validate.NewSchemaValidator(schema, nil, s.path, strfmt.Default, s.parts).Validate(v)
+	if !s.q.ranges {
+		dropRanges(result)
+	}
 	result.AddErrors(failures...)
 	if s.correlated != nil && s.correlated.CachedDeepEqual() {
 		s.f.left = before
@@ -86,6 +91,15 @@ func (s *partValidator) Validate(v any) *validate.Result {
 	}
 	s.f.left = before - len(result.Errors)
 	return result
+}
+
+// outOfRange is what the library says of numbers that are not within what their format has, and of
+// what is no number at all.
+var outOfRange = regexp.MustCompile(`^(Checked|MultipleOf|Maximum boundary|Minimum boundary) value (must be of type (integer|number) (with format|\(default format\))|number range checking called with invalid)`)
+
+// dropRanges drops that from a result.
+func dropRanges(r *validate.Result) {
+	r.Errors = slices.DeleteFunc(r.Errors, func(err error) bool { return outOfRange.MatchString(err.Error()) })
 }
 
 // parts has the library validate properties and items with a partValidator.

@@ -3,16 +3,29 @@ package structural
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apischema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // validateMeta says what is wrong with the metadata in a value: in objects that are embedded and, if
 // root, its own. Newer releases of the library want a context: whichever a program was built with is called.
-func validateMeta(ctx context.Context, p *field.Path, v any, s *apischema.Structural, root bool) field.ErrorList {
+func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any, s *apischema.Structural, root bool) (errs field.ErrorList) {
+	defer func() {
+		if of.Has(release.ShortRequired) {
+			return
+		}
+		for _, err := range errs {
+			if err.Type == field.ErrorTypeRequired && err.Detail == "" && (strings.HasSuffix(err.Field, "apiVersion") || strings.HasSuffix(err.Field, "kind")) {
+				err.Detail = "must not be empty"
+			}
+		}
+	}()
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *apischema.Structural, bool) field.ErrorList:
 		return validate(p, v, s, root)
@@ -34,9 +47,7 @@ func coerceMeta(obj map[string]any, track, lenient bool) (unknown []string, err 
 		if _, ok := m["generation"]; !ok && lenient {
 			m["generation"] = int64(1)
 		}
-		if _, ok := m["creationTimestamp"]; !ok {
-			m["creationTimestamp"] = nil // as it is written of an ObjectMeta
-		}
+		nullTime(obj)
 		return nil, nil
 	}
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{
@@ -48,7 +59,20 @@ func coerceMeta(obj map[string]any, track, lenient bool) (unknown []string, err 
 	if lenient && meta.Generation == 0 {
 		meta.Generation = 1
 	}
-	return unknown, objectmeta.SetObjectMeta(obj, meta)
+	if err := objectmeta.SetObjectMeta(obj, meta); err != nil {
+		return unknown, err
+	}
+	nullTime(obj)
+	return unknown, nil
+}
+
+// nullTime gives metadata the creationTimestamp that it has in all releases once an object is stored.
+func nullTime(obj map[string]any) {
+	if m, ok := obj["metadata"].(map[string]any); ok {
+		if _, has := m["creationTimestamp"]; !has {
+			m["creationTimestamp"] = nil
+		}
+	}
 }
 
 // The kinds of fields that metadata has.

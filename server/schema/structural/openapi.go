@@ -5,13 +5,16 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // OpenAPI is the OpenAPI 3 schema of the kind of a version, as JSON. Without a schema, it is an
 // object of which nothing is known. What objects are held against is not made for it.
-func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) ([]byte, error) {
+func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool, of release.Version) ([]byte, error) {
 	props, err := propsOf(v)
 	if err != nil {
 		return nil, err
@@ -25,6 +28,12 @@ func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown
 	}
 	tree := s.tree                 // nobody else has it
 	tree.XEmbeddedResource = false // it is not inside of anything
+	if !of.Has(release.ExamplesPublished) {
+		(&structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
+			s.Example, s.ExternalDocs = structuralschema.JSON{}, nil
+			return true
+		}}).Visit(tree)
+	}
 	model := tree.ToKubeOpenAPI()
 	embed(model, tree)
 	kind, partial := metav1.TypeMeta{}.SwaggerDoc(), metav1.PartialObjectMetadata{}.SwaggerDoc()

@@ -18,6 +18,9 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Schema is the schema of one version of a custom resource.
@@ -28,8 +31,9 @@ type Schema struct {
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
 	broken   error // nothing is known of it, and nothing taken for it
-	preserve bool  // keep what the schema does not know
-	embedded bool  // there are resources in the resource
+	release  release.Version
+	preserve bool // keep what the schema does not know
+	embedded bool // there are resources in the resource
 	precheck *precheck
 
 	celSchema func() *celSchema
@@ -63,23 +67,23 @@ func embeds(s *structuralschema.Structural) bool {
 }
 
 // newValues makes what values are held against, when it is needed.
-func newValues(props *apiextensions.JSONSchemaProps) (func() *checker, error) {
-	_, schema, err := validation.NewSchemaValidator(props)
+func newValues(props *apiextensions.JSONSchemaProps, v release.Version) (func() *checker, error) {
+	_, schema, err := validation.NewSchemaValidatorForVersion(props, version.MajorMinor(uint(v.Major()), uint(v.Minor())))
 	if err != nil {
 		return nil, err
 	}
-	return sync.OnceValue(func() *checker { return newChecker(schema) }), nil
+	return sync.OnceValue(func() *checker { return newChecker(schema, v) }), nil
 }
 
 // New makes the schema of a version. With preserveUnknown nothing is dropped and
 // nothing defaulted for being unknown, as definitions of apiextensions/v1beta1 could
-// ask for. Errors mean that the version is not one that passed validation.
-func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool) (*Schema, error) {
+// ask for. of is the release whose rules objects are held to. Errors mean that the version is not one that passed validation.
+func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool, of release.Version) (*Schema, error) {
 	props, err := propsOf(v)
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{preserve: preserveUnknown, rules: func() *ruleTree { return nil }}
+	s := &Schema{preserve: preserveUnknown, release: of, rules: func() *ruleTree { return nil }}
 	if err := s.build(props); err != nil {
 		return nil, fmt.Errorf("read the schema of version %s: %w", v.Name, err)
 	}
@@ -105,11 +109,11 @@ func propsOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions
 }
 
 func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
-	if s.object, err = newValues(props); err != nil || props == nil {
+	if s.object, err = newValues(props, s.release); err != nil || props == nil {
 		return err
 	}
 	if status, ok := props.Properties["status"]; ok {
-		if s.status, err = newValues(&status); err != nil {
+		if s.status, err = newValues(&status, s.release); err != nil {
 			return err
 		}
 	}

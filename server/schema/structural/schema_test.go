@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/yaml"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/schema/structural"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // version is a version whose schema, of spec and status, is given in YAML.
@@ -34,7 +36,7 @@ func version(t testing.TB, text string) *apiextensionsv1.CustomResourceDefinitio
 
 func schema(t testing.TB, text string) *structural.Schema {
 	t.Helper()
-	s, err := structural.New(version(t, text), false)
+	s, err := structural.New(version(t, text), false, release.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +202,7 @@ func TestValidate(t *testing.T) {
 			ctx := request.With(t.Context(), request.NewScope(header, time.Time{}))
 			var got []string
 			for _, err := range s.Validate(ctx, nil, object(t, c.obj), object(t, c.old)) {
-				got = append(got, err.Error())
+				got = append(got, status.Text(release.Default, err))
 			}
 			if got := strings.Join(got, "; "); got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
@@ -218,7 +220,7 @@ func TestValidateStatus(t *testing.T) {
 	v.Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{
 		SpecReplicasPath: ".spec.num", StatusReplicasPath: ".status.all", LabelSelectorPath: &path,
 	}}
-	s, err := structural.New(v, false)
+	s, err := structural.New(v, false, release.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +233,7 @@ func TestValidateStatus(t *testing.T) {
 	} {
 		var got []string
 		for _, err := range s.ValidateStatus(context.Background(), nil, object(t, c.obj), object(t, c.old)) {
-			got = append(got, err.Error())
+			got = append(got, status.Text(release.Default, err))
 		}
 		if got := strings.Join(got, "; "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.obj, got, c.want)

@@ -47,7 +47,7 @@ func (s *Schema) ValidateOther(ctx context.Context, found field.ErrorList, obj, 
 // validateRest checks what values alone do not show: objects within, lists, and rules.
 func (s *Schema) validateRest(ctx context.Context, errs field.ErrorList, complete bool, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	if s.embedded {
-		errs = append(errs, validateMeta(ctx, nil, obj, s.tree, false)...)
+		errs = append(errs, validateMeta(ctx, s.release, nil, obj, s.tree, false)...)
 	}
 	errs = append(errs, s.validateLists(obj, old)...)
 	return append(errs, s.validateRules(ctx, errs, complete, obj, old, correlated)...)

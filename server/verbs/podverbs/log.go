@@ -41,7 +41,7 @@ func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
 		o.Stream = &all
 	}
 	if errs := append(validateLog(o), d.validateStream(o)...); len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodLogOptions"}, c.Info.Name, errs)
+		return status.Invalid(c.Resource.Release, schema.GroupKind{Kind: "PodLogOptions"}, c.Info.Name, errs)
 	}
 	pod, err := livePod(h, c, c.Info.Name)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, 
 	_, resource, _ := question(c, spec)
 	r.known(resource)
 	if errs := validate(); len(errs) > 0 {
-		return status.Invalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+		return status.Invalid(c.Resource.Release, schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 	}
 	if err := h.Writes.Admit(c.R.Context(), c.Write(options, "", options.DryRun), admission.Create, review); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest) (*corev1.ServiceAccount, error) {
 	kind := gvk("TokenRequest").GroupKind()
 	if req.Name != "" && req.Name != c.Info.Name {
-		return nil, status.Invalid(kind, c.Info.Name, field.ErrorList{
+		return nil, status.Invalid(c.Resource.Release, kind, c.Info.Name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "name"), req.Name, "must match the service account name if specified"),
 		})
 	}
@@ -107,7 +107,7 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 	req.CreationTimestamp = metav1.NewTime(cfg.Clock().Truncate(time.Second))
 	req.Status = authenticationv1.TokenRequestStatus{}
 	if errs := validate(req); len(errs) > 0 {
-		return nil, status.Invalid(kind, "", errs)
+		return nil, status.Invalid(c.Resource.Release, kind, "", errs)
 	}
 	return account, nil
 }

@@ -108,7 +108,7 @@ func (s *Signer) Start(t testing.TB) {
 		t.Fatal(err)
 	}
 	s.server = grpc.NewServer()
-	v1alpha1.RegisterExternalJWTSignerServer(s.server, answers{s})
+	v1alpha1.RegisterExternalJWTSignerServer(s.server, answers{s: s})
 	go func(server *grpc.Server) { _ = server.Serve(listener) }(s.server)
 }
 
@@ -123,7 +123,10 @@ func (s *Signer) called(method string) (Manner, error) {
 	return s.manner, s.manner.Err
 }
 
-type answers struct{ s *Signer }
+type answers struct {
+	v1alpha1.UnsafeExternalJWTSignerServer
+	s *Signer
+}
 
 func (a answers) Metadata(context.Context, *v1alpha1.MetadataRequest) (*v1alpha1.MetadataResponse, error) {
 	m, err := a.s.called("Metadata")

@@ -9,6 +9,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/apply/ownership"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // implementationOptions choose between this program's implementations and the libraries that they stand in for.
@@ -26,9 +27,9 @@ func (o *implementationOptions) apply(cfg *server.Config) (err error) {
 }
 
 // codec is the chosen JSON codec.
-func (o *implementationOptions) codec(log *slog.Logger) (json.Codec, error) {
+func (o *implementationOptions) codec(v release.Version, log *slog.Logger) (json.Codec, error) {
 	only, err := isStandard("json-codec", o.json, json.Own.String(), json.Standard.String())
-	return json.New(json.Settings{Standard: only, Log: log}), err
+	return json.New(json.Settings{Standard: only, Log: log, View: v.View()}), err
 }
 
 // isStandard reports whether a flag chooses the standard implementation.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func TestWays(t *testing.T) {
@@ -30,7 +31,7 @@ func TestWays(t *testing.T) {
 		}
 		var cfg server.Config
 		got := ""
-		codec, err := o.codec(nil)
+		codec, err := o.codec(release.Default, nil)
 		if err == nil {
 			err = o.apply(&cfg)
 		}

@@ -87,7 +87,7 @@ func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return nil, decodeClaim(row.Value)
 	}
-	value, err := integrity.Read(codecjson.New(codecjson.Settings{}), d.catalogue.ByStorage(row.Key.Resource), row)
+	value, err := integrity.Read(codecjson.New(codecjson.Settings{View: d.catalogue.Release().View()}), d.catalogue.ByStorage(row.Key.Resource), row)
 	if err != nil {
 		return nil, fmt.Errorf("its value cannot be read: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
 )

@@ -73,7 +73,7 @@ func (p *Plugin) Serve(t testing.TB) string {
 func (p *Plugin) Endpoint() string { return "unix://" + p.path }
 
 // V2 answers without a socket.
-func (p *Plugin) V2() v2.KeyManagementServiceServer { return two{p} }
+func (p *Plugin) V2() v2.KeyManagementServiceServer { return two{Plugin: p} }
 
 // Start listens again after Stop.
 func (p *Plugin) Start(t testing.TB) {
@@ -84,8 +84,8 @@ func (p *Plugin) Start(t testing.TB) {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	v2.RegisterKeyManagementServiceServer(server, two{p})
-	v1.RegisterKeyManagementServiceServer(server, one{p})
+	v2.RegisterKeyManagementServiceServer(server, two{Plugin: p})
+	v1.RegisterKeyManagementServiceServer(server, one{Plugin: p})
 	p.mu.Lock()
 	p.server = server
 	p.mu.Unlock()
@@ -245,7 +245,10 @@ func or(said *string, usual string) string {
 	return usual
 }
 
-type two struct{ *Plugin }
+type two struct {
+	*Plugin
+	v2.UnsafeKeyManagementServiceServer
+}
 
 func (p two) Status(ctx context.Context, _ *v2.StatusRequest) (*v2.StatusResponse, error) {
 	m, keyID, err := p.enter(ctx, "Status")
@@ -278,7 +281,10 @@ func (p two) Decrypt(ctx context.Context, r *v2.DecryptRequest) (*v2.DecryptResp
 	return &v2.DecryptResponse{Plaintext: plain}, nil
 }
 
-type one struct{ *Plugin }
+type one struct {
+	*Plugin
+	v1.UnsafeKeyManagementServiceServer
+}
 
 func (p one) Version(ctx context.Context, _ *v1.VersionRequest) (*v1.VersionResponse, error) {
 	m, _, err := p.enter(ctx, "Version")

@@ -203,7 +203,7 @@ func (c *DeviceAllocationConfiguration) DeepCopyInto(out *DeviceAllocationConfig
 func (s *AllocatedDeviceStatus) DeepCopyInto(out *AllocatedDeviceStatus) {
 	*out = *s
 	out.Conditions = each(s.Conditions)
-	s.Data.DeepCopyInto(&out.Data)
+	out.Data = s.Data.DeepCopy()
 	out.NetworkData = one(s.NetworkData)
 }
 

@@ -390,7 +390,7 @@ func (m *AllocatedDeviceStatus) fields() []wire.Field {
 		wire.String(2, &m.Pool),
 		wire.String(3, &m.Device),
 		wire.Parts(4, &m.Conditions),
-		wire.Part(5, &m.Data),
+		wire.OptionalPart(5, &m.Data),
 		wire.OptionalPart(6, &m.NetworkData),
 	}
 }

@@ -1,0 +1,129 @@
+// Package view says which of the fields that a Go type of the API has are there for clients: a server
+// can be told to be an older release than the one whose types it was built with.
+//
+// It promises: a field that a view lacks is nowhere: to all readers it is an unknown field, and no
+// object that was read has it. A nil view has all fields, and writes them as their tags say.
+package view
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// View is a choice of fields. What is made ready for a type is kept with the view, so servers that
+// are the same release share one.
+type View struct {
+	lacks, nulls func(t reflect.Type, field string) bool
+	structs      sync.Map // reflect.Type -> []Field
+	differs      sync.Map // question -> bool
+	clearers     sync.Map // reflect.Type -> clearer
+}
+
+// New makes a view. lacks says of a struct and the JSON name of a field whether the view lacks the field,
+// nulls whether an empty one is written as null although its tags leave it out. Fields of a
+// struct that is embedded are asked for with that struct. The answers may not change.
+func New(lacks, nulls func(t reflect.Type, field string) bool) *View {
+	return &View{lacks: lacks, nulls: nulls}
+}
+
+// Lacks says whether the view lacks a field.
+func (v *View) Lacks(t reflect.Type, field string) bool { return v != nil && v.lacks(t, field) }
+
+// Nulls says whether an empty field is written as null.
+func (v *View) Nulls(t reflect.Type, field string) bool { return v != nil && v.nulls(t, field) }
+
+// Field is a field of a struct, or of one that is embedded in it.
+type Field struct {
+	Name   string // in JSON
+	Type   reflect.Type
+	Offset uintptr
+	Lacked bool
+	Null   bool
+}
+
+// Fields are the fields of a struct in their order, those of embedded structs in their place. It has
+// none for a type that reads and writes itself.
+func (v *View) Fields(t reflect.Type) []Field {
+	if fields, ok := v.structs.Load(t); ok {
+		return fields.([]Field)
+	}
+	fields, _ := v.structs.LoadOrStore(t, v.fields(t, 0))
+	return fields.([]Field)
+}
+
+func (v *View) fields(t reflect.Type, base uintptr) (out []Field) {
+	if own(t) {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "-" || !f.IsExported():
+		case f.Anonymous && name == "":
+			if f.Type.Kind() == reflect.Struct {
+				out = append(out, v.fields(f.Type, base+f.Offset)...)
+			}
+		default:
+			if name == "" {
+				name = f.Name
+			}
+			out = append(out, Field{name, f.Type, base + f.Offset, v.lacks(t, name), v.nulls(t, name)})
+		}
+	}
+	return out
+}
+
+var (
+	marshaler   = reflect.TypeFor[json.Marshaler]()
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+)
+
+// own says whether a type reads or writes itself.
+func own(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(unmarshaler) || p.Implements(marshaler)
+}
+
+type question struct {
+	t     reflect.Type
+	nulls bool
+}
+
+// LacksAny says whether the view lacks a field of a type, or of what is in it.
+func (v *View) LacksAny(t reflect.Type) bool { return v.any(question{t, false}) }
+
+// NullsAny says whether there is a field in a type, or in what is in it, that is written as null.
+func (v *View) NullsAny(t reflect.Type) bool { return v.any(question{t, true}) }
+
+func (v *View) any(q question) bool {
+	if v == nil {
+		return false
+	}
+	if known, ok := v.differs.Load(q); ok {
+		return known.(bool)
+	}
+	found := v.search(q.t, q.nulls, map[reflect.Type]bool{})
+	v.differs.Store(q, found)
+	return found
+}
+
+func (v *View) search(t reflect.Type, nulls bool, seen map[reflect.Type]bool) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return !own(t) && v.search(t.Elem(), nulls, seen)
+	case reflect.Struct:
+		if seen[t] {
+			return false
+		}
+		seen[t] = true
+		return slices.ContainsFunc(v.Fields(t), func(f Field) bool {
+			return nulls && f.Null || !nulls && f.Lacked || v.search(f.Type, nulls, seen)
+		})
+	}
+	return false
+}

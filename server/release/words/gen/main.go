@@ -1,0 +1,135 @@
+// Command gen writes what older releases said of API types and their fields where the newest one says
+// something else: words.txt, and compressed as the server embeds it.
+//
+// Usage: gen directory. It downloads the modules of each release.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// releases are those that a server can be, the oldest first. The last is that of go.mod.
+var releases = []struct {
+	minor   int
+	version string
+}{{32, "v0.32.13"}, {33, "v0.33.4"}, {34, "v0.34.2"}, {35, "v0.35.2"}, {36, "v0.36.2"}}
+
+// old are versions that no server serves.
+var old = []string{"extensions/", "apps/v1beta", "batch/v1beta1", "policy/v1beta1", "rbac/v1alpha1", "rbac/v1beta1", "events/v1beta1", "scheduling/v1beta1", "discovery/v1beta1", "node/v1alpha1", "node/v1beta1", "flowcontrol/v1beta", "autoscaling/v2beta", "imagepolicy/", "authorization/v1beta1", "certificates/v1beta1.CertificateSigning", "coordination/v1beta1.Lease"}
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+// about is a type, or a field of one.
+type about struct{ name, field string }
+
+func run(dir string) error {
+	said := make([]map[about]string, len(releases))
+	for i, r := range releases {
+		said[i] = map[about]string{}
+		for _, m := range []struct{ path, below string }{{"k8s.io/api", ""}, {"k8s.io/apimachinery", "pkg/apis/meta"}} {
+			if err := read(said[i], m.path, m.below, r.version); err != nil {
+				return err
+			}
+		}
+	}
+	var lines []string
+	newest := len(releases) - 1
+	for a, text := range said[newest] {
+		if slices.ContainsFunc(old, func(o string) bool { return strings.HasPrefix(strings.TrimPrefix(a.name, "k8s.io/api/"), o) }) {
+			continue
+		}
+		last := text
+		for i := newest - 1; i >= 0; i-- {
+			before, ok := said[i][a]
+			if !ok {
+				break
+			}
+			if before != last {
+				lines = append(lines, fmt.Sprintf("%s\t%s\t%d\t%s\n", a.name, a.field, releases[i+1].minor, strconv.Quote(before)))
+			}
+			last = before
+		}
+	}
+	slices.Sort(lines)
+	text := []byte(strings.Join(lines, ""))
+	var packed bytes.Buffer
+	zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := zw.Write(text); err != nil {
+		return err
+	}
+	if err := zw.Close(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "words.txt.gz"), packed.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "words.txt"), text, 0o644)
+}
+
+// read takes what the types of a module say of themselves.
+func read(said map[about]string, module, below, version string) error {
+	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
+	if err != nil {
+		return fmt.Errorf("downloading %s %s: %w", module, version, err)
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(out, &found); err != nil {
+		return fmt.Errorf("downloading %s %s: %w", module, version, err)
+	}
+	return filepath.WalkDir(filepath.Join(found.Dir, below), func(p string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "types_swagger_doc_generated.go" {
+			return err
+		}
+		rel, err := filepath.Rel(found.Dir, filepath.Dir(p))
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			spec := g.Specs[0].(*ast.ValueSpec)
+			name := path.Join(module, filepath.ToSlash(rel)) + "." + strings.TrimPrefix(spec.Names[0].Name, "map_")
+			for _, e := range spec.Values[0].(*ast.CompositeLit).Elts {
+				pair := e.(*ast.KeyValueExpr)
+				field, err := strconv.Unquote(pair.Key.(*ast.BasicLit).Value)
+				if err != nil {
+					return err
+				}
+				text, err := strconv.Unquote(pair.Value.(*ast.BasicLit).Value)
+				if err != nil {
+					return err
+				}
+				said[about{name, field}] = text
+			}
+		}
+		return nil
+	})
+}

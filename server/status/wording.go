@@ -1,0 +1,99 @@
+package status
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/release"
+)
+
+// wording is a detail of errors that the libraries word otherwise from one release on. Where the
+// validation of a kind has a text of its own, that is the text of the release, and no wording applies.
+type wording struct {
+	change release.Change
+	kind   field.ErrorType
+	field  *regexp.Regexp // of the errors that have it; nil: all
+	now    *regexp.Regexp
+	before string // what is matched is replaced by it
+}
+
+var wordings = []wording{
+	{release.LabelsInBytes, field.ErrorTypeInvalid, nil, regexp.MustCompile(`(must be no more than \d+) bytes\b`), "$1 characters"},
+	{release.LabelKeys, field.ErrorTypeInvalid, nil, regexp.MustCompile(`\ba valid label key (must consist of )`), "a qualified name $1"},
+	{release.UnderscoresShown, field.ErrorTypeInvalid, nil, regexp.MustCompile(regexp.QuoteMeta(`'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*'`)), `'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'`},
+	{release.EscapedFields, field.ErrorTypeInvalid, nil, regexp.MustCompile(`(expecting \{.*), ESC_IDENTIFIER`), "$1"},
+	{release.ShortRequired, field.ErrorTypeRequired, regexp.MustCompile(`onditions\[\d+\]\.(lastTransitionTime|reason)$`), regexp.MustCompile(`^$`), "must be set"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.kind$`), regexp.MustCompile(`^must not be empty$`), "kind must not be empty"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.name$`), regexp.MustCompile(`^must not be empty$`), "name must not be empty"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.uid$`), regexp.MustCompile(`^must not be empty$`), "uid must not be empty"},
+	{release.Singulars, field.ErrorTypeTooLong, nil, regexp.MustCompile(`^(may not be more than 1 byte)$`), "${1}s"},
+	{release.Singulars, field.ErrorTypeTooMany, nil, regexp.MustCompile(`^(must have at most 1 item)$`), "${1}s"},
+}
+
+// Body is an error as a release words it, without the name of the field.
+func Body(v release.Version, err *field.Error) string {
+	detail := err.Detail
+	for i := range wordings {
+		if w := &wordings[i]; w.kind == err.Type && !v.Has(w.change) && (w.field == nil || w.field.MatchString(err.Field)) {
+			detail = w.now.ReplaceAllString(detail, w.before)
+		}
+	}
+	if v.Has(release.ValuesInJSON) {
+		worded := *err
+		worded.Detail = detail
+		return worded.ErrorBody()
+	}
+	body := err.Type.String() + valueInGo(err)
+	if detail != "" {
+		body += ": " + detail
+	}
+	return body
+}
+
+// Selector is what a release says of a selector that cannot be read.
+func Selector(v release.Version, err error) string {
+	text := err.Error()
+	for i := range wordings {
+		if w := &wordings[i]; w.kind == field.ErrorTypeInvalid && w.field == nil && !v.Has(w.change) {
+			text = w.now.ReplaceAllString(text, w.before)
+		}
+	}
+	if !v.Has(release.ValuesInJSON) {
+		text = strings.Replace(text, "Invalid value: []:", "Invalid value: []string{}:", 1)
+	}
+	return text
+}
+
+// Text is an error as a release words it.
+func Text(v release.Version, err *field.Error) string { return err.Field + ": " + Body(v, err) }
+
+// valueInGo is the value that an error is about, in the syntax of Go.
+func valueInGo(err *field.Error) string {
+	value := err.BadValue
+	switch err.Type {
+	case field.ErrorTypeRequired, field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooShort, field.ErrorTypeInternal:
+		return ""
+	}
+	if _, omitted := value.(field.OmitValueType); omitted {
+		return ""
+	}
+	switch v := reflect.ValueOf(value); {
+	case value == nil, v.Kind() == reflect.Pointer && v.IsNil():
+		value = "null"
+	case v.Kind() == reflect.Pointer:
+		value = v.Elem().Interface()
+	}
+	switch v := value.(type) {
+	case int64, int32, float64, float32, bool:
+		return fmt.Sprintf(": %v", v)
+	case string:
+		return fmt.Sprintf(": %q", v)
+	case fmt.Stringer:
+		return ": " + v.String()
+	}
+	return fmt.Sprintf(": %#v", value)
+}
