@@ -10,9 +10,9 @@ import (
 
 // Why a flag that installers pass to kube-apiserver has no effect here.
 const (
-	NoEtcd     = "the database is that of --store"
+	NoEtcd     = "see --store"
 	fromMemory = "reads are always served from memory"
-	noPeers    = "requests are not passed on between servers of one cluster: each serves all versions"
+	noPeers    = "each server of a cluster serves all versions"
 	noKlog     = "see --log-format and -v"
 )
 
