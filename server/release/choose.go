@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// offered is the newest release that may be chosen: what newer ones serve is not whole yet.
+// offered is the newest release that may be chosen: what newer ones serve is not whole yet. Whoever changes it changes
+// docs/design/releases.md, docs/flags.md, docs/operations.md and docs/envtest.md too, which say so.
 const offered = V132
 
 // Chosen is the release that a server is told to be, and the oldest that the other servers of its
