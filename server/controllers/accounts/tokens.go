@@ -76,6 +76,9 @@ func (t *Tokens) reconcile(ctx context.Context, key reconcile.Key) error {
 	if account == "" {
 		return nil
 	}
+	if t.Cache.WaitFor(ctx, item.Revision) != nil { // the cache may show Secrets before accounts of the same commit
+		return nil
+	}
 	var named metav1.PartialObjectMetadata
 	if there := t.Cache.Get("serviceaccounts", key.Namespace, account); there != nil && !reconcile.Decode(there, &named) {
 		return errors.New("its service account cannot be read") // until it can be, nobody knows whose token it is

@@ -2,6 +2,9 @@ package accounts_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -151,5 +154,29 @@ func TestAccountTokensRefused(t *testing.T) {
 		if !filled("a", "a-stuck") {
 			t.Error("it is never tried again")
 		}
+	})
+}
+
+// TestAccountAndTokenOfOneCommit: a Secret stays whose account the cache shows later than the Secret.
+func TestAccountAndTokenOfOneCommit(t *testing.T) {
+	const secret = `{"metadata":{"annotations":{"kubernetes.io/service-account.name":"robot"%s}},"type":"kubernetes.io/service-account-token"}`
+	controllertest.During(t, func(w *controllertest.World) {
+		w.Set("secrets", "n", "s", fmt.Sprintf(secret, ""))
+		controllertest.Pass(999 * time.Millisecond)
+		w.Refuse = func(string, string) error { return errors.New("no") } // Commit allows no writes
+		w.Commit(func() { controllertest.Pass(time.Second) },
+			controllertest.Write{Storage: "serviceaccounts", Namespace: "n", Name: "robot", Text: `{}`},
+			controllertest.Write{Storage: "secrets", Namespace: "n", Name: "s", Text: fmt.Sprintf(secret, `,"x":"y"`)},
+		)
+		controllertest.Pass(time.Minute)
+		if calls := w.Took(); len(calls) == 0 || slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, "DELETE") }) {
+			t.Errorf("a Secret whose account is there: %q", calls)
+		}
+	}, func(w *controllertest.World) func(context.Context) error {
+		return (&accounts.Tokens{
+			Base:      reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second},
+			Authority: reconcile.Authority{Read: func() ([]byte, error) { return []byte("authority"), nil }},
+			Issue:     func(string, string, string, string) (string, error) { return "token", nil },
+		}).Run
 	})
 }

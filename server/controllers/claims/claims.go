@@ -68,14 +68,19 @@ func (c *Claims) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.
 	began := time.Now()
 	var todo []*cache.Item
 	var used claimUse
-	going := false
+	going := int64(0) // the newest revision of a claim that is being deleted
 	c.Cache.Snapshot(Storage).Ascend(key.Namespace, "", "", func(item *cache.Item) bool {
 		if misfit(item, claimsFinalizer) && (key.Name == "" || key.Name == item.Name) {
-			todo, going = append(todo, item), going || item.Meta().Deleting
+			if todo = append(todo, item); item.Meta().Deleting {
+				going = max(going, item.Revision)
+			}
 		}
 		return ctx.Err() == nil
 	})
-	if going {
+	if going > 0 {
+		if c.Cache.WaitFor(ctx, going) != nil { // the cache may show claims before pods of the same commit
+			return r, nil
+		}
 		used = c.use(ctx, key.Namespace)
 	}
 	if looked := time.Since(began); looked > time.Millisecond && key.Name == "" {

@@ -78,6 +78,27 @@ func TestClaimProtection(t *testing.T) {
 	}
 }
 
+// TestClaimAndPodOfOneCommit: a claim stays that a pod uses which the cache shows later than the deletion of the claim.
+func TestClaimAndPodOfOneCommit(t *testing.T) {
+	controllertest.During(t, func(w *controllertest.World) {
+		w.Set(Storage, "a", "other", goingClaim) // has the namespace reconciled in a second
+		controllertest.Pass(999 * time.Millisecond)
+		w.Refuse = func(string, string) error { return errors.New("no") } // Commit allows no writes
+		w.Commit(func() { controllertest.Pass(time.Second) },
+			controllertest.Write{Storage: "pods", Namespace: "a", Name: "p", Text: `{"spec":{"nodeName":"n","volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"used"}}]}}`},
+			controllertest.Write{Storage: Storage, Namespace: "a", Name: "used", Text: goingClaim},
+		)
+		controllertest.Pass(time.Minute)
+		for _, call := range w.Took() {
+			if strings.HasSuffix(call, "/used") {
+				t.Errorf("a claim that is in use is released: %s", call)
+			}
+		}
+	}, func(w *controllertest.World) func(context.Context) error {
+		return (&Claims{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second}}).Run
+	})
+}
+
 // TestClaimsThatStay: a claim that cannot be written keeps no other waiting, and is tried
 // again; nothing is written that is as it should be.
 func TestClaimsThatStay(t *testing.T) {

@@ -62,6 +62,10 @@ func (w *World) Set(storage, namespace, name, text string) {
 }
 
 func (w *World) setLocked(storage, namespace, name, text string) {
+	w.Cache.Apply([]sqlstore.Change{w.changeLocked(storage, namespace, name, text)})
+}
+
+func (w *World) changeLocked(storage, namespace, name, text string) sqlstore.Change {
 	w.last++
 	key := sqlstore.Key{Resource: storage, Namespace: namespace, Name: name}
 	old, was := w.live[key]
@@ -76,8 +80,54 @@ func (w *World) setLocked(storage, namespace, name, text string) {
 	if was {
 		change.PrevRevision, change.PrevValue = old.Revision, old.Value
 	}
-	w.Cache.Apply([]sqlstore.Change{change})
+	return change
 }
+
+// Write is an object as Set writes it.
+type Write struct{ Storage, Namespace, Name, Text string }
+
+// Commit applies writes as one batch, and calls halfway when the cache shows those of the first storage by name, but no
+// others and not their revision. It must not write. It is for use in During.
+func (w *World) Commit(halfway func(), writes ...Write) {
+	w.mu.Lock()
+	var batch []sqlstore.Change
+	first := writes[0].Storage
+	for _, one := range writes {
+		first = min(first, one.Storage)
+		batch = append(batch, w.changeLocked(one.Storage, one.Namespace, one.Name, one.Text))
+	}
+	w.mu.Unlock()
+	stop := &stopper{reached: make(chan struct{}), resume: make(chan struct{})}
+	watcher, _ := w.Cache.WatchNow(first, cache.Scope{Group: stop})
+	defer watcher.Stop()
+	watcher.Ready() // which it waits for from now on
+	applied := make(chan struct{})
+	go func() { // ends below
+		defer close(applied)
+		w.Cache.Apply(batch)
+	}()
+	<-stop.reached
+	halfway()
+	close(stop.resume)
+	<-applied
+	synctest.Wait()
+}
+
+// stopper stops a cache that notifies its watcher.
+type stopper struct {
+	once            sync.Once
+	reached, resume chan struct{}
+}
+
+func (s *stopper) AddWriter() {
+	s.once.Do(func() {
+		close(s.reached)
+		<-s.resume
+	})
+}
+
+func (*stopper) RemoveWriter() {}
+func (*stopper) ID() uint64    { return 1 }
 
 // Seal has an object be one that nobody can read.
 func (w *World) Seal(storage, namespace, name string) {

@@ -48,14 +48,13 @@ type Controller struct {
 	mu    sync.Mutex // is taken by those that hold the queue's
 	going map[reconcile.Key]*going
 	gone  map[reconcile.Key]*orphaned
-	heavy int // how many of those that are worked on have much in them
+	heavy map[reconcile.Key]bool // those that are worked on and have much in them
 }
 
 // going is a namespace that is being deleted. Its key has its name and its UID.
 type going struct {
 	rested bool // it has been left alone at first
 	left   int  // objects that were left; fewer are a reason to look at once
-	heavy  bool // it is worked on, and has much in it
 }
 
 const (
@@ -75,7 +74,7 @@ const (
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context) error {
 	n.Workers = cmp.Or(n.Workers, 10)
-	n.going, n.gone, n.heavy, n.removed = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}, 0, map[string]int64{}
+	n.going, n.gone, n.heavy, n.removed = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}, map[reconcile.Key]bool{}, map[string]int64{}
 	l := &reconcile.Loop{
 		Base: n.Base, Reconcile: n.reconcile, Workers: n.Workers, Poll: n.poll, Longest: longestBackoff,
 		Failure: "cannot empty a namespace", Queue: &reconcile.Queue[reconcile.Key, string]{Admit: n.admit},
@@ -142,8 +141,12 @@ func (n *Controller) went(d cache.Delivery) {
 			}
 		}
 	}
-	if ended(d) && len(n.gone) < orphansMost {
-		n.gone[key] = &orphaned{name: it.Name, end: d.Revision()}
+	if ended(d) {
+		o := &orphaned{name: it.Name, end: d.Revision()}
+		if len(n.gone) >= orphansMost {
+			o.wait = orphansLongest
+		}
+		n.gone[key] = o
 	}
 }
 
@@ -159,12 +162,11 @@ func (n *Controller) admit(key reconcile.Key) bool {
 	heavy := n.here.count(key.Namespace) >= heavyFrom
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if heavy && n.heavy >= max(1, n.Workers/2) {
+	if heavy && len(n.heavy) >= max(1, n.Workers/2) {
 		return false
 	}
-	if g := n.going[key]; g != nil && heavy {
-		g.heavy = true
-		n.heavy++
+	if heavy {
+		n.heavy[key] = true
 	}
 	return true
 }
@@ -174,6 +176,11 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	n.mu.Lock()
 	g, o := n.going[key], n.gone[key]
 	n.mu.Unlock()
+	defer func() { // of admit, whatever has become of the namespace since then
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.heavy, key)
+	}()
 	switch {
 	case o != nil:
 		if r.After = n.sweeper.sweep(ctx, o); r.After == 0 {
@@ -189,14 +196,6 @@ func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	rested := g.rested
 	g.left, g.rested = 0, true
 	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if g.heavy {
-			g.heavy = false
-			n.heavy--
-		}
-	}()
 	if !rested {
 		if rest := n.rest(n.Cache.Get("namespaces", "", key.Namespace)); rest > 0 {
 			return reconcile.Result{After: rest, Rest: rest}, nil

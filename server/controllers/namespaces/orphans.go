@@ -42,7 +42,7 @@ type orphaned struct {
 
 const (
 	orphansLongest = 64 * time.Second
-	orphansMost    = 10_000 // namespaces that are looked at; then the oldest are no more
+	orphansMost    = 10_000 // namespaces that are looked at several times; what others left is looked for once
 )
 
 // ended says of a namespace's deletion that it is the end of its termination, by the last

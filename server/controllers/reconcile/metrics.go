@@ -138,6 +138,18 @@ func (q *Meter) Add(objects int) {
 	q.adds.Add(float64(objects))
 }
 
+// Remove says that an object waits no longer, though nothing was done for it: the one that came last.
+func (q *Meter) Remove() {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := len(q.waiting); n > 0 {
+		q.waiting = q.waiting[:n-1]
+	}
+}
+
 // Work does something for the object that has waited longest, and counts it as
 // one to come back to if that fails. Several may work at once.
 func (q *Meter) Work(do func() (ok bool)) bool {

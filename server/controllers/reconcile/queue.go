@@ -220,8 +220,9 @@ func (q *Queue[K, T]) leave(e *entry[K]) {
 	case waits:
 		heap.Remove(&q.later, e.index)
 	case isDue:
-		line, _ := q.line(e)
+		line, meter := q.line(e)
 		line.Remove(q.Turn(e.key), e.ticket)
+		meter.Remove()
 	}
 	e.place = nowhere
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
@@ -161,6 +163,38 @@ func TestTurns(t *testing.T) {
 	l.expect(0, "b/1", "d/0", "a/0", "b/0", "c/0", "a/1", "a/2", "a/3")
 	if l.woken == 0 {
 		t.Error("nobody was woken")
+	}
+}
+
+// A key that becomes urgent while it is due waits, for those who measure, in the line of urgent keys alone.
+func TestUrgentDepth(t *testing.T) {
+	l := newLine(t)
+	l.Settle = 0
+	metrics := reconcile.NewMetrics(l.Clock)
+	l.Meter, l.Urgent = metrics.Of("due"), metrics.Of("urgent")
+	check := func(want map[string]float64) {
+		t.Helper()
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(metrics)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.Metric {
+				if name := m.Label; f.GetName() == "workqueue_depth" && m.Gauge.GetValue() != want[name[0].GetValue()] {
+					t.Errorf("%s keys: a depth of %v, want %v", name[0].GetValue(), m.Gauge.GetValue(), want)
+				}
+			}
+		}
+	}
+	for range 3 {
+		l.Touch("a/x", 0)
+		l.Touch("a/y", 0)
+		l.Urge("a/x")
+		check(map[string]float64{"due": 1, "urgent": 1})
+		l.expect(0, "a/x", "a/y")
+		check(nil)
 	}
 }
 

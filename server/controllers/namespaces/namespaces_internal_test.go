@@ -1,0 +1,92 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/controllertest"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+func terminating(uid string) corev1.Namespace {
+	now := metav1.Now()
+	return corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), DeletionTimestamp: &now}}
+}
+
+// TestHeavyNamespaceGoes: a namespace with many objects that goes just before a worker begins with it takes no place from
+// others.
+func TestHeavyNamespaceGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := controllertest.NewCluster(t)
+		for i := range heavyFrom {
+			for _, namespace := range []string{"a", "b"} {
+				c.Set("configmaps", namespace, fmt.Sprint(i), corev1.ConfigMap{})
+			}
+		}
+		var asked atomic.Int32
+		metrics := reconcile.NewMetrics(func() time.Time {
+			if asked.Add(1) == 2 { // a worker has the first namespace, which it begins with when it knows the time
+				c.Set("namespaces", "", "a", nil)
+				time.Sleep(time.Millisecond)
+			}
+			return time.Now()
+		})
+		n := &Controller{Base: reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet, Meter: metrics.Of("namespace")}, Catalogue: c.Catalogue, Workers: 1}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		c.Set("namespaces", "", "a", terminating("1"))
+		synctest.Wait()
+		if c.Cache.Get("namespaces", "", "a") != nil {
+			t.Fatal("the first namespace is there still")
+		}
+		c.Set("namespaces", "", "b", terminating("2"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !slices.ContainsFunc(c.Written(), func(call string) bool { return strings.HasSuffix(call, "/namespaces/b") }) {
+			t.Error("nobody works on the second namespace")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// TestOrphansOfMany: what a namespace left is deleted at once, however many others went just before.
+func TestOrphansOfMany(t *testing.T) {
+	c := controllertest.NewCluster(t)
+	base := reconcile.Base{API: c, Cache: c.Cache, Log: controllertest.Quiet}
+	n := &Controller{Base: base, going: map[reconcile.Key]*going{}, gone: map[reconcile.Key]*orphaned{}}
+	n.sweeper = sweeper{Base: base, contents: contents{cache: c.Cache, catalogue: c.Catalogue}}
+	n.loop = &reconcile.Loop{Queue: &reconcile.Queue[reconcile.Key, string]{Clock: time.Now, Turn: func(k reconcile.Key) string { return k.Namespace }}}
+	for i := range orphansMost {
+		n.gone[reconcile.Key{Namespace: fmt.Sprint(i)}] = &orphaned{}
+	}
+	c.Set("configmaps", "a", "x", corev1.ConfigMap{})
+	c.Set("namespaces", "", "a", terminating("1"))
+	watcher, _ := c.Cache.WatchNow("namespaces", cache.Scope{})
+	defer watcher.Stop()
+	c.Set("namespaces", "", "a", nil)
+	batch, _, err := watcher.Take(t.Context(), nil)
+	if err != nil || len(batch) != 1 {
+		t.Fatal(batch, err)
+	}
+	n.went(batch[0])
+	r, err := n.reconcile(t.Context(), reconcile.Key{Namespace: "a", Name: "1"})
+	if err != nil || r.After != 0 || len(n.gone) != orphansMost {
+		t.Errorf("another look after %v, %d namespaces are known, %v", r.After, len(n.gone), err)
+	}
+	if c.Cache.Get("configmaps", "a", "x") != nil {
+		t.Error("what it left is there")
+	}
+}
