@@ -65,8 +65,9 @@ func TestAlike(t *testing.T) {
 			}
 		}
 	}
+	typeless := map[string]bool{"autoscaling/v2beta2": true, "scheduling.k8s.io/v1alpha1": true} // that the libraries no longer have
 	for gv := range alike {
-		if !read[gv.String()] {
+		if !read[gv.String()] && !typeless[gv.String()] {
 			t.Errorf("%s: no kind of it was read", gv)
 		}
 	}

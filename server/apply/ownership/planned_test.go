@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership/fieldset"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -105,6 +106,7 @@ func differential(t *testing.T, m *FieldManager, r *kinds.Resource, seed int64, 
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	obj := r.New()
 	sample.Fill(rnd, obj)
+	release.Default.View().Clear(obj)
 	if !applytest.Settle(t, obj, nil, false) {
 		return 0, 0
 	}
@@ -269,6 +271,7 @@ func TestCreatedFromNothing(t *testing.T) {
 		rnd := rand.New(rand.NewSource(int64(i)))
 		obj := r.New()
 		sample.Fill(rnd, obj)
+		release.Default.View().Clear(obj)
 		if !applytest.Settle(t, obj, nil, false) {
 			continue
 		}
