@@ -4,6 +4,7 @@ package gates
 // that the command lines of stock servers work.
 var switches = []string{
 	"APIResponseCompression",
+	"APIServerIdentity",
 	"APIServerTracing",
 	"AggregatedDiscoveryEndpoint",
 	"AggregatedDiscoveryRemoveBetaType",
@@ -24,9 +25,16 @@ var switches = []string{
 	"CoordinatedLeaderElection",
 	"CrossNamespaceVolumeDataSource",
 	"DRAAdminAccess",
+	"DRADeviceTaintRules",
+	"DRADeviceTaints",
+	"DRAExtendedResource",
 	"DRAResourceClaimDeviceStatus",
+	"DRAResourceClaimGranularStatusAuthorization",
+	"DRAResourcePoolStatus",
+	"DRAWorkloadResourceClaims",
 	"DynamicResourceAllocation",
 	"ExternalServiceAccountTokenSigner",
+	"GenericWorkload",
 	"HPAScaleToZero",
 	"ImageVolume",
 	"InPlacePodVerticalScaling",
@@ -45,6 +53,7 @@ var switches = []string{
 	"MutatingAdmissionPolicy",
 	"NodeInclusionPolicyInPodTopologySpread",
 	"OrderedNamespaceDeletion",
+	"PodCertificateRequest",
 	"PodLevelResources",
 	"PodLifecycleSleepAction",
 	"PodLifecycleSleepActionAllowZero",
@@ -72,6 +81,7 @@ var switches = []string{
 	"UserNamespacesSupport",
 	"VolumeAttributesClass",
 	"WatchList",
+	"WorkloadWithJob",
 }
 
 // older are gates that are locked, but suites that were written for older releases switch them;
