@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Mutate changes some values at random.
@@ -75,6 +76,7 @@ func Settle(t *testing.T, obj kinds.Object, entries []metav1.ManagedFieldsEntry,
 	if err := json.Unmarshal(text, obj); err != nil {
 		t.Fatal(err)
 	}
+	release.Default.View().Clear(obj) // no object that was read has what the release lacks
 	obj.SetName("x")
 	obj.SetManagedFields(entries)
 	obj.SetUID("")
