@@ -25,7 +25,7 @@
 // the client, and detached streams keep their output (Stream).
 //
 // Locks. conn.mu guards a connection's streams, windows and queue. It is held only to append frames, with
-// no other lock. The locks of package tls and of wire.Queue are taken without conn.mu. Server.mu and
+// no other lock but that of wire.Poller. The locks of package tls and of wire.Queue are taken without conn.mu. Server.mu and
 // pool.mu are never held with another lock.
 //
 // Goroutines. Each connection that is not parked has one reader, which waits for the connection's handlers and detached

@@ -12,7 +12,7 @@ type Parked interface {
 }
 
 // Poller waits for idle connections with one goroutine for all of them, where the system has epoll.
-// Elsewhere each has a goroutine with a small stack.
+// Elsewhere, and where epoll accepts no more, each has a goroutine with a small stack.
 type Poller struct {
 	start sync.Once // by the first connection that is parked
 	epoll *os.File  // nil: there is none
@@ -44,18 +44,25 @@ func (p *Poller) Park(s *Socket, id uint64, c Parked) {
 	p.mu.Lock()
 	p.parked[id] = c
 	p.mu.Unlock()
-	raw := rawConn(s.Conn)
-	if p.epoll == nil || raw == nil {
-		go func() { // ends with the socket at the latest
-			_ = s.AwaitReadable() // the next read returns the same error
-			p.Wake(id)
-		}()
+	if p.add(s, id) {
 		return
 	}
-	var err error
-	if closed := raw.Control(func(fd uintptr) { err = addEpoll(p.epoll, fd, id) }); closed != nil || err != nil {
+	go func() { // ends with the socket at the latest
+		_ = s.AwaitReadable() // the next read returns the same error
 		p.Wake(id)
+	}()
+}
+
+// add has epoll report the socket. It returns false where there is no epoll, or it accepts no more sockets
+// (/proc/sys/fs/epoll/max_user_watches), or the socket is closed.
+func (p *Poller) add(s *Socket, id uint64) bool {
+	raw := rawConn(s.Conn)
+	if p.epoll == nil || raw == nil {
+		return false
 	}
+	var err error
+	closed := raw.Control(func(fd uintptr) { err = addEpoll(p.epoll, fd, id) })
+	return closed == nil && err == nil
 }
 
 // Wake resumes a connection if it is parked.

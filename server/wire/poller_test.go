@@ -86,3 +86,33 @@ func TestPoller(t *testing.T) {
 	default:
 	}
 }
+
+// TestPollerWithoutRoom: a connection that epoll does not accept rests all the same until its client sends something.
+func TestPollerWithoutRoom(t *testing.T) {
+	p := wire.NewPoller()
+	park := func(id uint64) (c *counted, write func()) {
+		near, far := connect(t)
+		c = &counted{came: make(chan struct{}, 2)}
+		p.Park(near, id, c)
+		return c, func() {
+			if _, err := far.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-c.came:
+			case <-time.After(2 * time.Minute):
+				t.Fatal("it is not resumed")
+			}
+		}
+	}
+	_, write := park(1)
+	write()
+	p.Close() // from now on epoll accepts nothing
+	c, write := park(2)
+	if n := c.n.Load(); n != 0 {
+		t.Errorf("resumed %d times before the client has sent something", n)
+	}
+	if write(); c.n.Load() != 1 {
+		t.Errorf("resumed %d times", c.n.Load())
+	}
+}

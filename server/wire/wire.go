@@ -11,8 +11,8 @@
 // It also tells handlers which connection a request came by (From), so that they can announce
 // what they are about to send.
 //
-// Locks: coalescer.mu before queue.mu; neither is held while anything else is locked. The only
-// goroutines are the timers of coalescers, which run once.
+// Locks: coalescer.mu before queue.mu; neither is held while anything else is locked, nor is that of a Poller.
+// Goroutines: the timers of coalescers, which run once, and one of each Poller, which Close ends.
 package wire
 
 import (
