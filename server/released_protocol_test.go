@@ -48,6 +48,8 @@ func TestProtocolOfReleases(t *testing.T) {
 		{"token of an account", "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"metadata":{}}`, "", release.V133, answer{201, `"name":"robot"`, `"uid"`}, answer{201, `"uid":"$uid"`, "\x00"}},
 		{"token of another account", "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"metadata":{"uid":"x"}}`, "", release.V134, answer{201, `"uid":"x"`, "\x00"},
 			answer{409, `the UID in the token request (x) does not match the UID of the service account ($uid)`, "\x00"}},
+		{"token of another account with a long UID", "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", `{"metadata":{"uid":"` + strings.Repeat("x", 100_000) + `"}}`, "", release.V134, answer{201, `"name":"robot"`, "\x00"},
+			answer{409, `x...) does not match the UID of the service account ($uid)`, strings.Repeat("x", 300)}},
 		{"exec by GET without the right to create", "GET", "/api/v1/namespaces/default/pods/none/exec?command=ls", "", "watcher", release.V135, answer{404, `pods \"none\" not found`, "\x00"}, answer{403, `"pods \"none\" is forbidden: `, "\x00"}},
 		{"aggregated discovery as v2beta1", "GET", "/apis", "", "application/json;v=v2beta1;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList", release.V133, answer{200, "APIGroupDiscoveryList", "\x00"},
 			answer{406, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf", "\x00"}},

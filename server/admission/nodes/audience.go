@@ -46,11 +46,15 @@ func (p Restriction) audience(ctx context.Context, a *admission.Attributes, requ
 	return fmt.Errorf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, a.User.Name)
 }
 
+// maxErrors is how many volumes of a pod an error tells of: joining errors takes the square of their number.
+const maxErrors = 100
+
 // usesAudience says whether a volume of a pod asks for tokens for an audience, itself or by its driver. Errors: those
 // of volumes whose driver is not known, if no volume asks.
 func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
 	asked := map[string]bool{} // drivers
 	var errs []error
+	more := 0
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if v.Projected != nil {
@@ -69,9 +73,16 @@ func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience
 		if found {
 			return true, nil
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case len(errs) < maxErrors:
 			errs = append(errs, err)
+		default:
+			more++
 		}
+	}
+	if more > 0 {
+		errs = append(errs, fmt.Errorf("%d more errors", more))
 	}
 	return false, utilerrors.NewAggregate(errs)
 }

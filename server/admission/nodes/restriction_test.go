@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -276,5 +277,24 @@ func TestRestrictionOfStrangers(t *testing.T) {
 	}
 	if strict.Handles(admission.Connect) || !strict.Handles(admission.Delete) {
 		t.Error("looks at the wrong operations")
+	}
+}
+
+// TestAudienceOfManyVolumes: an error tells of a hundred volumes and counts the others, since joining errors takes the square of their number.
+func TestAudienceOfManyVolumes(t *testing.T) {
+	many := pod("many", "n1", func(p *corev1.Pod) {
+		p.Spec.ServiceAccountName = "app"
+		for i := range 2_000 {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprint("claim-", i)},
+			}})
+		}
+	})
+	p := nodes.Restriction{Objects: stored{"pods/many": many}, Audiences: true}
+	request := token("Pod", "many", many.UID)
+	request.Spec.Audiences = []string{"vault"}
+	err := p.Admit(t.Context(), write{op: "CREATE", resource: "serviceaccounts", sub: "token", namespace: "ns", name: "app", object: request}.attributes(agent))
+	if err == nil || !strings.Contains(err.Error(), `"claim-0" not found`) || !strings.Contains(err.Error(), "1900 more errors") || len(err.Error()) > 16<<10 {
+		t.Errorf("%.500v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
@@ -112,6 +114,9 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 	return account, nil
 }
 
+// longestUID is how much of a UID that a client sends is repeated, in errors, warnings and audit events, which outlive the request.
+const longestUID = 256
+
 // matchAccount compares the UID that a request names with that of the account, and fills it in.
 func matchAccount(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
 	if !h.Catalogue.Release().Has(release.TokenUIDs) {
@@ -123,7 +128,11 @@ func matchAccount(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRe
 	if req.UID == account.UID {
 		return nil
 	}
-	problem := fmt.Sprintf("the UID in the token request (%s) does not match the UID of the service account (%s)", req.UID, account.UID)
+	named := req.UID
+	if len(named) > longestUID {
+		named = types.UID(strings.ToValidUTF8(string(named[:longestUID]), "") + "...")
+	}
+	problem := fmt.Sprintf("the UID in the token request (%s) does not match the UID of the service account (%s)", named, account.UID)
 	if h.Enabled("TokenRequestServiceAccountUIDValidation") {
 		kind := gvk("TokenRequest")
 		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, c.Info.Name, errors.New(problem))
