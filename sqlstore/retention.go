@@ -53,13 +53,15 @@ func ParseRetention(text string) (r Retention, err error) {
 // ParseDuration parses a duration above 0, which may also be in days: 7d.
 func ParseDuration(text string) (time.Duration, error) {
 	const longest = 36500
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseFloat(days, 64); err == nil && n > 0 && n <= longest {
-			return time.Duration(n * 24 * float64(time.Hour)), nil
-		}
-	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, e := strconv.ParseFloat(days, 64)
+		if err = e; !(n <= longest) { // NaN too
+			n, err = 0, strconv.ErrRange
+		}
+		d = time.Duration(max(n, 0) * 24 * float64(time.Hour))
+	}
+	if err != nil || d <= 0 { // a small part of a day is no nanosecond
 		return 0, fmt.Errorf("%q is not a duration: want one such as 5m, 12h or 7d", text)
 	}
 	return d, nil

@@ -160,3 +160,20 @@ func TestShareAndWatches(t *testing.T) {
 		}
 	}))
 }
+
+// TestSuperseded: one failure that nobody else has settled is a failure, whatever others come with it.
+func TestSuperseded(t *testing.T) {
+	kind := schema.GroupResource{Resource: "configmaps"}
+	conflict, gone, broken := apierrors.NewConflict(kind, "x", errors.New("changed")), apierrors.NewNotFound(kind, "y"), errors.New("the database is away")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {conflict, true}, {fmt.Errorf("writing: %w", gone), true}, {broken, false},
+		{errors.Join(conflict, gone), true}, {errors.Join(conflict, broken), false}, {errors.Join(errors.Join(conflict, broken), gone), false},
+	} {
+		if got := reconcile.Superseded(c.err); got != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -98,8 +99,12 @@ func (m Moves) Next() <-chan struct{} {
 // ErrRetry says that a key is not done yet, which is no failure that the log has to name.
 var ErrRetry = errors.New("there is more to do")
 
-// Superseded says that somebody else changed, made or removed the object first. That comes as a change.
+// Superseded says that somebody else changed, made or removed the object first. That comes as a change. Of several
+// errors in one, all have to say so.
 func Superseded(err error) bool {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !Superseded(one) })
+	}
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
