@@ -12,3 +12,14 @@ const root = "github.com/rowlock/rowlock/server/removed/"
 // PackagePath is the import path that Kubernetes gave to a package below this one. Every other
 // path stays as it is.
 func PackagePath(path string) string { return strings.TrimPrefix(path, root) }
+
+// described are packages below this one whose types have the descriptions of another package's.
+var described = map[string]string{root + "k8s.io/api/resource/v1alpha3": "k8s.io/api/resource/v1beta1"}
+
+// Describing is the package that describes the types of a package: another one only for some of those below this one.
+func Describing(path string) string {
+	if by, ok := described[path]; ok {
+		return by
+	}
+	return PackagePath(path)
+}

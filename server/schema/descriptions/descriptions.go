@@ -64,6 +64,9 @@ func newLibrary(types map[string]reflect.Type, published map[string]described, s
 // Name is what the library calls a type: the path that Kubernetes gave to its package, a dot, its own name.
 func Name(t reflect.Type) string { return removed.PackagePath(t.PkgPath()) + "." + t.Name() }
 
+// describing is the name of the type that describes a type.
+func describing(t reflect.Type) string { return removed.Describing(t.PkgPath()) + "." + t.Name() }
+
 // Type describes a type, or returns "".
 func (l *Library) Type(name string) string {
 	if text := l.published[name].text; text != "" {
@@ -71,7 +74,7 @@ func (l *Library) Type(name string) string {
 	}
 	if t := l.types[name]; t != nil {
 		if text := swaggerDoc(t)[""]; text != "" {
-			return l.words.Said(name, "", text)
+			return l.words.Said(describing(t), "", text)
 		}
 	}
 	return ownTypes[name]

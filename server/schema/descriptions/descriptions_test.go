@@ -172,6 +172,37 @@ func TestPublicationsAreOfTheseTypes(t *testing.T) {
 	}
 }
 
+// TestRemovedTypesSayWhatTheReleaseSaid: types that use the descriptions of another version say what that version said in a release, and
+// not what it says in the newest.
+func TestRemovedTypesSayWhatTheReleaseSaid(t *testing.T) {
+	l, compared, older := read(t), 0, 0
+	newest, err := Read(release.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, typ := range l.types {
+		other := describing(typ)
+		if other == name || l.types[other] == nil {
+			continue
+		}
+		for field, text := range swaggerDoc(typ) {
+			if _, ok := fieldOf(l.types[other], field); !ok {
+				continue
+			}
+			compared++
+			if got, want := l.Field(name, field, nil), l.Field(other, field, nil); got != want {
+				t.Errorf("%s %s\n says %q\nwant %q", name, field, got, want)
+			}
+			if text == newest.Field(name, field, nil) && text != l.Field(name, field, nil) {
+				older++
+			}
+		}
+	}
+	if compared < 50 || older < 10 {
+		t.Errorf("%d fields were compared, of which %d say something else in the newest release", compared, older)
+	}
+}
+
 // TestOwnWordsAreNeeded finds entries of our own that some source makes superfluous, or
 // that are of nothing.
 func TestOwnWordsAreNeeded(t *testing.T) {

@@ -89,7 +89,7 @@ func swaggerDoc(t reflect.Type) map[string]string {
 // fieldDoc is what the struct that declares a field says of it.
 func (l *Library) fieldDoc(t reflect.Type, field string) string {
 	if text := swaggerDoc(t)[field]; text != "" {
-		return l.words.Said(Name(t), field, text)
+		return l.words.Said(describing(t), field, text)
 	}
 	for f := range inlined(t) {
 		if text := l.fieldDoc(f, field); text != "" {
