@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 		strings.Replace(head, "v1beta1", "v1", 1):                      "no kind",
 		strings.Replace(head, "v1beta1", "v1alpha1", 1):                "",
 		strings.Replace(provider, "issuer: {", "issuer: {foo: 1, ", 1): `strict decoding error: unknown field "jwt[0].issuer.foo"`,
-		head + "anonymous: {enabled: false, conditions: [{path: /a}]}": `anonymous.conditions: Invalid value: []apiserver.AnonymousAuthCondition{apiserver.AnonymousAuthCondition{Path:"/a"}}: enabled should be set to true when conditions are defined`,
+		head + "anonymous: {enabled: false, conditions: [{path: /a}]}": `anonymous.conditions: Invalid value: [{"path":"/a"}]: enabled should be set to true when conditions are defined`,
 		strings.Replace(provider, "https://a", "http://a", 1):          `jwt[0].issuer.url: Invalid value: "http://a": URL scheme must be https`,
 	} {
 		_, err := authnconfig.Parse([]byte(text), nil)

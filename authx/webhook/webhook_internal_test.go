@@ -145,7 +145,7 @@ func TestQuestions(t *testing.T) {
 	selected.LabelRequirements, _ = l.Requirements()
 	unparsable := pods("list")
 	unparsable.FieldErr, unparsable.LabelErr = errors.New("no"), errors.New("no")
-	const head, tail = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{"creationTimestamp":null},"spec":{`, `},"status":{"allowed":false}}`
+	const head, tail = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{`, `},"status":{"allowed":false}}`
 	const user = `,"user":"one","groups":["g","system:authenticated"],"extra":{"scopes":["a"]},"uid":"u1"`
 	const plain = head + `"resourceAttributes":{"namespace":"default","verb":"list","version":"v1","resource":"pods"}` + user + tail
 	for _, tc := range []struct {

@@ -123,8 +123,13 @@ func (t *table) shadowed(r *Resource) bool {
 	return home != nil && !home.defined()
 }
 
-// Release is the release that the built-in resources are those of.
-func (c *Catalogue) Release() release.Version { return c.release }
+// Release is the release that the built-in resources are those of; of no catalogue, the default one.
+func (c *Catalogue) Release() release.Version {
+	if c == nil {
+		return release.Default
+	}
+	return c.release
+}
 
 // Own says that a resource is built in, in whatever version, served or not.
 func (c *Catalogue) Own(group, plural string) bool {
