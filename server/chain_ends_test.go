@@ -86,6 +86,7 @@ func filtered(t *testing.T) (*Server, *told) {
 	t.Cleanup(func() { _ = tracer.Close() })
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	s := &Server{cfg: Config{
+		Feature:   func(string) bool { return false },
 		Store:     sqlstore.New(memory.New(memory.Config{}).Open(), sqlstore.Config{}),
 		Catalogue: catalogue, Clock: time.Now, Authorizer: authx.AlwaysAllow{}, Tracer: tracer, RequestTimeout: time.Minute,
 		Log:    slog.New(slog.NewTextHandler(&to.line, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -15,7 +15,7 @@ import (
 // The order in which a request meets the filters is a decision, and stands here a
 // second time so that nobody changes it by accident.
 func TestOrderOfFilters(t *testing.T) {
-	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now}}
+	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now, Feature: func(string) bool { return false }}}
 	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(cache.New(nil), flow.Config{})
 	s.watching = t.Context()
 	var got []string

@@ -56,6 +56,15 @@ func TestOptions(t *testing.T) {
 	s.Await(namespaces, "", "goes", 0, rowlocktest.Absent)
 }
 
+// TestRelease: a server is the release that a test names.
+func TestRelease(t *testing.T) {
+	s := rowlocktest.Start(t, rowlocktest.Release("1.32"))
+	v, err := clients(t, s.Config()).Discovery().ServerVersion()
+	if err != nil || v.Major != "1" || v.Minor != "32" {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
 // TestFirstOfItsGates: what the first server of a process has more than others, those that
 // start later have not.
 func TestFirstOfItsGates(t *testing.T) {
