@@ -9,11 +9,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/cli"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/etcd"
@@ -98,18 +101,32 @@ func (own *apiserverOptions) addTo(f *pflag.FlagSet) {
 
 // showVersion prints the version if the flags ask for it, as kube-apiserver does.
 func (own *apiserverOptions) showVersion(out io.Writer) (shown bool, err error) {
-	info := release.Unasked().Info(program.Build())
+	chosen := release.Unasked()
+	info := chosen.Info(program.Build())
 	switch own.version {
 	case "false":
 		return false, nil
 	case "true":
 		_, err = fmt.Fprintf(out, "Kubernetes %s\n", info.GitVersion)
 	case "raw":
-		_, err = fmt.Fprintf(out, "%#v\n", info)
+		_, err = fmt.Fprintln(out, rawVersion(chosen.Version, info))
 	default:
 		return false, fmt.Errorf("invalid argument %q for \"--version\" flag: want true, false or raw", own.version)
 	}
 	return true, err
+}
+
+// rawVersion is info in Go's syntax, with the fields that the type has in release v.
+func rawVersion(v release.Version, info version.Info) string {
+	value := reflect.ValueOf(info)
+	lacks := release.TypeOf(value.Type()).Lacks(v)
+	var fields []string
+	for field, part := range value.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !slices.Contains(lacks, name) {
+			fields = append(fields, fmt.Sprintf("%s:%#v", field.Name, part))
+		}
+	}
+	return fmt.Sprintf("%T{%s}", info, strings.Join(fields, ", "))
 }
 
 // prepare finds the database and the folder of keys, and makes the serving certificate.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/version"
 	genericfeatures "k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
@@ -67,10 +68,13 @@ func enablementError(all []*kinds.Resource, pairs []string, err error) error {
 }
 
 // setLibraryGates turns gates off in the expression libraries, which read their own gates when the first
-// expression is compiled.
-func setLibraryGates(g *gates.Gates) error {
+// expression is compiled. The libraries may be of a release that has locked a gate that v lets one switch.
+func setLibraryGates(v release.Version, g *gates.Gates) error {
 	if g.Enabled("AuthorizeWithSelectors") {
 		return nil
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.SetEmulationVersion(version.MajorMinor(uint(v.Major()), uint(v.Minor()))); err != nil {
+		return fmt.Errorf("letting the expression libraries behave as release %s: %w", v, err)
 	}
 	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
 		string(genericfeatures.AuthorizeWithSelectors): false,

@@ -67,7 +67,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err != nil {
 		return gatesError(chosen.Version, o.featureGates, err)
 	}
-	if err := setLibraryGates(features); err != nil {
+	if err := setLibraryGates(chosen.Version, features); err != nil {
 		return err
 	}
 	for _, remark := range features.Remarks() {
