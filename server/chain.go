@@ -51,7 +51,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.goesOn, s.refuseWentBack)},
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
 		{"cross origin", filters.CORS(c.Serving.Origins)},
-		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer}, c.Log)},
+		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer, Encode: s.Cache.JSON().Encode}, c.Log)},
 		{"deadline", filters.Deadline(c.RequestTimeout, s.fail)},
 		{"authenticate", filters.Authenticate(filters.TracedAuthenticator(c.Tracer, s.Metrics.Authenticator(who)), c.Log, s.fail)},
 		{"audit received", filters.AuditReceived(c.Audit)},

@@ -18,8 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/authx"
+	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/history"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
@@ -143,7 +145,7 @@ func record(t *testing.T, level string) string {
 	rec := a.Begin(r, "id", r.RequestURI, &authx.Attributes{
 		User: &authx.Identity{Name: "u", Groups: []string{"g"}}, Verb: "create", Resource: "secrets", Namespace: "d", APIVersion: "v1", ResourceRequest: true,
 	}, clock())
-	rec.RequestObject(&corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": []byte("hidden")}})
+	rec.RequestObject(&corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": []byte("hidden")}}, codecjson.New(codecjson.Settings{View: release.V132.View()}).Encode)
 	rec.ResponseObject([]byte(`{"kind":"Secret","data":{"k":"aGlkZGVu"}}`))
 	if err := rec.Reach(audit.ResponseComplete, 201, map[string]string{"a": "b"}); err != nil {
 		t.Fatal(err)

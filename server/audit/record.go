@@ -91,8 +91,8 @@ func (r *Record) Impersonate(who *authx.Identity, constraint string) {
 	}
 }
 
-// RequestObject takes the object that the client sent.
-func (r *Record) RequestObject(obj runtime.Object) {
+// RequestObject takes the object that the client sent. encode appends an object as JSON, as the server's release writes it.
+func (r *Record) RequestObject(obj runtime.Object, encode func(dst []byte, obj runtime.Object) ([]byte, error)) {
 	if r.verdict.Level == None {
 		return
 	}
@@ -102,7 +102,7 @@ func (r *Record) RequestObject(obj runtime.Object) {
 	if r.verdict.Level == Metadata {
 		return
 	}
-	if data, err := json.Marshal(obj); err == nil {
+	if data, err := encode(nil, obj); err == nil {
 		r.event.RequestObject = r.body(data)
 	}
 }

@@ -61,8 +61,11 @@ type waiter struct {
 	done     chan struct{}
 }
 
-// New makes an empty cache; selectable fields and indexes come from the catalogue.
+// New makes an empty cache; selectable fields and indexes come from the catalogue. nil is a catalogue without resources.
 func New(catalogue *kinds.Catalogue) *Cache {
+	if catalogue == nil {
+		catalogue = kinds.NewCatalogue(nil)
+	}
 	return NewWith(catalogue, Config{JSON: json.New(json.Settings{View: catalogue.Release().View()})})
 }
 

@@ -29,6 +29,8 @@ type Audited struct {
 	// JSON returns the function that turns an answer of a media type into JSON, or nil for a media type without objects. Its
 	// error wraps framing.ErrTooLong if the JSON is longer than an event may hold.
 	JSON func(mediaType string, body []byte) ([]byte, error)
+	// Encode appends an object of a client as JSON, as the server's release writes it.
+	Encode func(dst []byte, obj runtime.Object) ([]byte, error)
 }
 
 // lines limits log lines about events, whose number clients choose.
@@ -58,7 +60,7 @@ var _ request.Auditor = (*trail)(nil)
 
 func (t *trail) RequestObject(obj runtime.Object) {
 	if t.record != nil {
-		t.record.RequestObject(obj)
+		t.record.RequestObject(obj, t.forms.Encode)
 	}
 }
 
