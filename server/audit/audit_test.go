@@ -32,7 +32,7 @@ func TestBadPolicies(t *testing.T) {
 		"rules: [{level: Loud}]":                    `rules[0].level: Unsupported value: "Loud": supported values: "None", "Metadata", "Request", "RequestResponse"`,
 		"rules: [{users: [a]}]":                     `rules[0].level: Required value`,
 		"omitStages: [Foo]\nrules: [{level: None}]": `omitStages[0]: Invalid value: "Foo": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic`,
-		`rules: [{level: None, nonResourceURLs: ["/a"], namespaces: [x]}]`: `rules[0].nonResourceURLs: Invalid value: []string{"/a"}: rules cannot apply to both regular resources and non-resource URLs`,
+		`rules: [{level: None, nonResourceURLs: ["/a"], namespaces: [x]}]`: `rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs`,
 		`rules: [{level: None, nonResourceURLs: ["/a*b"]}]`:                `wildcards '*' must be the final character`,
 		`rules: [{level: None, resources: [{resourceNames: [a]}]}]`:        `using resourceNames requires at least one resource`,
 		"rules: [{level: None}]\nunknown: 1":                               "",
