@@ -13,6 +13,7 @@ const (
 	ExamplesPublished                    // OpenAPI documents have the examples and external documents of custom resources
 	OptionalKeys                         // items of a list that is applied may lack some of the fields that tell them apart
 	NumberRanges                         // numbers of custom resources must be within what their format has
+	FormatsByType                        // a format in the schema of a custom resource counts only for the types that have it, and those of numbers count
 	LabelKeys                            // a name that labels have is called a label key
 	UnderscoresShown                     // errors show that search domains may have underscores
 	LabelsInBytes                        // the longest label is so many bytes, no longer characters
@@ -45,6 +46,7 @@ var changes = map[Change]Version{
 	EscapedFields:          V133,
 	UnderscoresShown:       V134,
 	NumberRanges:           V136,
+	FormatsByType:          V136,
 	BadRequests:            V133,
 	ScalesOfParents:        V133,
 	AbsentFirst:            V133,

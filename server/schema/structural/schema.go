@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/rowlock/rowlock/server/release"
 )
@@ -68,11 +69,34 @@ func embeds(s *structuralschema.Structural) bool {
 
 // newValues makes what values are held against, when it is needed.
 func newValues(props *apiextensions.JSONSchemaProps, v release.Version) (func() *checker, error) {
-	_, schema, err := validation.NewSchemaValidatorForVersion(props, version.MajorMinor(uint(v.Major()), uint(v.Minor())))
+	schema, err := openAPIOf(props, v)
 	if err != nil {
 		return nil, err
 	}
 	return sync.OnceValue(func() *checker { return newChecker(schema, v) }), nil
+}
+
+// openAPIOf converts a schema for the library that validates values. It keeps only the formats that
+// the release knows; nil props allow every value.
+func openAPIOf(props *apiextensions.JSONSchemaProps, v release.Version) (*spec.Schema, error) {
+	schema := &spec.Schema{}
+	if props == nil {
+		return schema, nil
+	}
+	strip := validation.StripUnsupportedFormatsPostProcessorForVersion(version.MajorMinor(uint(v.Major()), uint(v.Minor())))
+	if !v.Has(release.FormatsByType) {
+		byType := strip
+		strip = func(s *spec.Schema) error {
+			untyped := spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format}}
+			err := byType(&untyped)
+			s.Format = untyped.Format
+			return err
+		}
+	}
+	if err := validation.ConvertJSONSchemaPropsWithPostProcess(props, schema, strip); err != nil {
+		return nil, err
+	}
+	return schema, nil
 }
 
 // New makes the schema of a version. With preserveUnknown nothing is dropped and

@@ -214,6 +214,34 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestFormatsByType: up to release 1.35, servers know no formats of numbers and hold values of each type
+// against the other formats. From 1.36 on, a format counts for its own types only.
+func TestFormatsByType(t *testing.T) {
+	const typed = `{type: object, properties: {small: {type: integer, format: int32}, large: {type: integer, format: int64}, share: {type: number, format: double}, day: {type: boolean, format: date}}}`
+	for _, c := range []struct{ obj, before, from string }{
+		{"{small: true}", `small: Invalid value: "boolean": small in body must be of type integer: "boolean"`, `small: Invalid value: "": small in body must be of type int32: ""`},
+		{"{large: {}}", `large: Invalid value: "object": large in body must be of type integer: "object"`, `large: Invalid value: "": large in body must be of type int64: ""`},
+		{"{share: false}", `share: Invalid value: "boolean": share in body must be of type number: "boolean"`, `share: Invalid value: "": share in body must be of type double: ""`},
+		{"{small: five}", `small: Invalid value: "string": small in body must be of type integer: "string"`, `small: Invalid value: "string": small in body must be of type integer: "string"`},
+		{"{day: 5}", `day: Invalid value: "int64": day in body must be of type date: "int64"`, `day: Invalid value: "integer": day in body must be of type boolean: "integer"`},
+		{"{small: 5, large: 5, share: 0.5, day: true}", "", ""},
+	} {
+		for v, want := range map[release.Version]string{release.V132: c.before, release.V135: c.before, release.V136: c.from} {
+			s, err := structural.New(version(t, typed), false, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, err := range s.Validate(t.Context(), nil, object(t, c.obj), nil) {
+				got = append(got, status.Text(v, err))
+			}
+			if got := strings.Join(got, "; "); got != want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", v, c.obj, got, want)
+			}
+		}
+	}
+}
+
 func TestValidateStatus(t *testing.T) {
 	v := version(t, `{type: object, properties: {spec: {type: object, properties: {num: {type: integer, minimum: 1}}}, status: {type: object, properties: {num: {type: integer, minimum: 1}, all: {type: integer}}}}}`)
 	path := ".status.sel"
