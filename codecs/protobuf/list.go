@@ -15,7 +15,7 @@ func List(data []byte, newItem func() runtime.Object, take func(runtime.Object) 
 	if err != nil {
 		return metadata, err
 	}
-	eachField(env.raw, func(number uint64, field []byte, _ bool) {
+	eachField(env.raw, func(number uint64, field []byte, _, _ bool) {
 		switch {
 		case err != nil:
 		case number == 1:

@@ -9,6 +9,7 @@ import (
 	"math/rand"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/framer"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/protobuf"
 	"github.com/rowlock/rowlock/codecs/sample"
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // TestEqualsStock holds every kind against the serializer of apimachinery, made
@@ -297,6 +300,28 @@ func TestUnknown(t *testing.T) {
 		}
 		if found := c.Unknown(data, obj); len(found) > 0 {
 			t.Errorf("%v: %q", gvk, found)
+		}
+	}
+	// A release that lacks a field loses nothing of an object in which it is empty.
+	older := protobuf.Codec{JSON: json.New(json.Settings{View: view.New(
+		func(_ reflect.Type, field string) bool { return field == "observedGeneration" || field == "stopSignal" }, func(reflect.Type, string) bool { return false },
+	)})}
+	signal := corev1.Signal("")
+	for want, pod := range map[string]corev1.PodStatus{
+		"":                              {Conditions: []corev1.PodCondition{{Type: "Ready"}}},
+		"status.conditions.7 status.17": {ObservedGeneration: 3, Conditions: []corev1.PodCondition{{Type: "Ready", ObservedGeneration: 3}}},
+		"status.containerStatuses.15":   {ContainerStatuses: []corev1.ContainerStatus{{StopSignal: &signal}}},
+	} {
+		data, err := c.Encode(nil, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Status: pod})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := older.Unknown(data, &corev1.Pod{})
+		slices.Sort(found)
+		wanted := strings.Fields(want)
+		slices.Sort(wanted)
+		if !slices.Equal(found, wanted) {
+			t.Errorf("found %q, want %q", found, wanted)
 		}
 	}
 	message := func(parts ...[]byte) []byte { return slices.Concat(parts...) }

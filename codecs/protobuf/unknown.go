@@ -1,6 +1,7 @@
 package protobuf
 
 import (
+	"bytes"
 	"encoding/binary"
 	"reflect"
 	"slices"
@@ -16,7 +17,7 @@ import (
 const maxUnknown = 10
 
 // Unknown names the first fields of an enveloped message that the type of obj does not
-// have, or the view lacks, by the path and the number of each ("spec.containers.99"), each once. Decode drops
+// have, or the view lacks and that are not empty, by the path and the number of each ("spec.containers.99"), each once. Decode drops
 // them, as Protobuf wants it; who moves objects and must not lose anything asks. data is what
 // Decode took: a message that does not decode has no answer here.
 func (c Codec) Unknown(data []byte, obj runtime.Object) []string {
@@ -38,11 +39,14 @@ func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *
 	if len(fields) == 0 || t == quantityType {
 		return // a type that reads itself, as those of times do
 	}
-	eachField(data, func(number uint64, field []byte, message bool) {
+	eachField(data, func(number uint64, field []byte, message, empty bool) {
 		f, known := fields[number]
 		if known && v != nil {
-			name, _ := fieldOfNumber(t, number)
+			name, of := fieldOfNumber(t, number)
 			known = !v.Lacks(t, name)
+			if !known && empty && alwaysWritten(of.Kind()) {
+				return
+			}
 		}
 		switch {
 		case !known:
@@ -57,7 +61,7 @@ func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *
 				unknownIn(v, field, f.inner, below, found)
 				return
 			}
-			eachField(field, func(number uint64, value []byte, message bool) {
+			eachField(field, func(number uint64, value []byte, message, _ bool) {
 				if number == 2 && message {
 					unknownIn(v, value, f.inner, below, found)
 				}
@@ -66,15 +70,24 @@ func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *
 	})
 }
 
+// alwaysWritten says that generated types write a field of this kind even where it is empty.
+func alwaysWritten(k reflect.Kind) bool {
+	return k != reflect.Pointer && k != reflect.Slice && k != reflect.Map
+}
+
 // eachField calls fn for the fields of a message, up to what cannot be read.
-func eachField(data []byte, fn func(number uint64, field []byte, message bool)) {
+func eachField(data []byte, fn func(number uint64, field []byte, message, empty bool)) {
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
 		if n <= 0 || !ok {
 			return
 		}
+		content := field
+		if tag&7 != 2 {
+			content = bytes.TrimLeft(data[n:len(data)-len(rest)], "\x00")
+		}
 		data = rest
-		fn(tag>>3, field, tag&7 == 2)
+		fn(tag>>3, field, tag&7 == 2, len(content) == 0)
 	}
 }
