@@ -1,8 +1,13 @@
 package elections_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,20 +36,67 @@ func electing(t *testing.T, wait time.Duration) *kubernetes.Clientset {
 			Identity: "this-server", Wait: wait, Times: reconcile.LeaseTimes{Duration: 2 * time.Second, Deadline: time.Second, Retry: 50 * time.Millisecond},
 		}
 	})
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: s.URL, QPS: -1}, &http.Client{Transport: asAdmin{s.Client.Transport}})
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: s.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &http.Client{Transport: asAdmin{s.Client.Transport}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return client
 }
 
-// asAdmin adds the token of the one who may do everything.
+// asAdmin adds the token of the user that may do everything. The library of clients knows candidates in
+// v1beta1, a later version than the server has; the fields are the same.
 type asAdmin struct{ http.RoundTripper }
+
+const theirs, ours = "coordination.k8s.io/v1beta1", "coordination.k8s.io/v1alpha2"
 
 func (a asAdmin) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+servertest.Token)
-	return a.RoundTripper.RoundTrip(r)
+	if !strings.Contains(r.URL.Path, theirs) {
+		return a.RoundTripper.RoundTrip(r)
+	}
+	r.URL.Path = strings.Replace(r.URL.Path, theirs, ours, 1)
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.ReplaceAll(body, []byte(theirs), []byte(ours))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	answer, err := a.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer.Header.Del("Content-Length")
+	answer.ContentLength = -1
+	from, to := io.Pipe()
+	body := answer.Body
+	go func() { // which ends with the answer
+		lines := bufio.NewReader(body)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if _, broken := to.Write(bytes.ReplaceAll(line, []byte(ours), []byte(theirs))); broken != nil || err != nil {
+				to.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{from, closers{body, from}}
+	return answer, nil
+}
+
+type closers []io.Closer
+
+func (c closers) Close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // component is one that takes part in the election of kube-system/app with the library of
