@@ -17,9 +17,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-var own = jsoncodec.New(jsoncodec.Settings{})
-
 var catalogue = kinds.NewCatalogue(builtin.Resources())
+
+var own = jsoncodec.New(jsoncodec.Settings{View: catalogue.Release().View()})
 
 func read(resource, namespace, name, value string) ([]byte, error) {
 	key := sqlstore.Key{Resource: resource, Namespace: namespace, Name: name}

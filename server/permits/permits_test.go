@@ -177,7 +177,7 @@ func TestOfServer(t *testing.T) {
 		`server/access/lookup.go: "authentication"`,
 		`server/admission/plugins/reader.go: "admission"`,
 		`server/admission/plugins/reader.go: "the life of namespaces"`,
-		`server/controllers/migrations.go: "storage migrations"`,
+		`server/controllers/migrations/migrations.go: "storage migrations"`,
 	}
 	var got []string
 	root := filepath.Join("..", "..")

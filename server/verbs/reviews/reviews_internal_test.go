@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 type (
@@ -23,7 +25,7 @@ type (
 func messages(errs field.ErrorList) string {
 	var texts []string
 	for _, e := range errs {
-		texts = append(texts, e.Error())
+		texts = append(texts, e.Field+": "+status.Body(release.Default, e))
 	}
 	return strings.Join(texts, "; ")
 }
