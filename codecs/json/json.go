@@ -144,11 +144,11 @@ func (c Codec) decodeExact(data []byte, into any, s codecs.Strictness) ([]string
 		return nil, err
 	}
 	if s == codecs.Ignore {
-		return nil, exact.UnmarshalCaseSensitivePreserveInts(data, into)
+		return nil, mistyped(exact.UnmarshalCaseSensitivePreserveInts(data, into), reflect.TypeOf(into))
 	}
 	strict, err := exact.UnmarshalStrict(data, into)
 	if err != nil {
-		return nil, err
+		return nil, mistyped(err, reflect.TypeOf(into))
 	}
 	var problems []string
 	for _, e := range strict {

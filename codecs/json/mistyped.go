@@ -1,0 +1,60 @@
+package json
+
+import (
+	gojson "encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+)
+
+// mistyped writes the path of a field whose value has a wrong type as release 1.32 does. The decoder
+// of later releases also names the embedded structs, which are not in the JSON.
+func mistyped(err error, t reflect.Type) error {
+	var wrong *gojson.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		wrong.Field = jsonPath(wrong.Field, t)
+	}
+	return err
+}
+
+// jsonPath drops the embedded structs from a path of t, and what is inside of a value that decodes itself.
+func jsonPath(path string, t reflect.Type) string {
+	var kept []string
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			return strings.Join(append(kept, names[i:]...), ".")
+		}
+		if i > 0 && reflect.PointerTo(t).Implements(reflect.TypeFor[gojson.Unmarshaler]()) {
+			break
+		}
+		field, embedded := fieldNamed(t, name)
+		if field == nil {
+			return strings.Join(append(kept, names[i:]...), ".")
+		}
+		if !embedded {
+			kept = append(kept, name)
+		}
+		t = field
+	}
+	return strings.Join(kept, ".")
+}
+
+// fieldNamed is the type of the field that a path of t names, nil if there is none.
+func fieldNamed(t reflect.Type, name string) (field reflect.Type, embedded bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case f.Anonymous && tag == "":
+			if f.Name == name {
+				return f.Type, true
+			}
+		case tag == name, tag == "" && f.Name == name:
+			return f.Type, false
+		}
+	}
+	return nil, false
+}
