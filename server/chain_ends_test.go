@@ -96,7 +96,8 @@ func filtered(t *testing.T) (*Server, *told) {
 			GoawayChance: 1e-9, StrictTransport: "max-age=1", RefuseLeaving: true,
 		},
 	}}
-	s.Metrics, s.flows = metrics.New(catalogue, time.Now), flow.New(cache.New(catalogue), flow.Config{Plain: true})
+	s.Cache = cache.New(catalogue)
+	s.Metrics, s.flows = metrics.New(catalogue, time.Now), flow.New(s.Cache, flow.Config{Plain: true})
 	s.watching, s.started, s.leaving = t.Context(), make(chan struct{}), make(chan struct{})
 	close(s.started)
 	return s, to
@@ -229,8 +230,9 @@ func TestFiltersOfOthersStay(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	for _, one := range (&Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Around: []filters.Filter{inner}}, Metrics: metrics.New(kinds.NewCatalogue(nil), time.Now),
-		flows: flow.New(cache.New(nil), flow.Config{}), watching: t.Context()}).steps(stranger{}) {
+	config := Config{Log: slog.New(slog.DiscardHandler), Around: []filters.Filter{inner}, Feature: func(string) bool { return false }}
+	for _, one := range (&Server{cfg: config, Metrics: metrics.New(kinds.NewCatalogue(nil), time.Now),
+		Cache: cache.New(nil), flows: flow.New(cache.New(nil), flow.Config{}), watching: t.Context()}).steps(stranger{}) {
 		if one.name == "around" {
 			chain([]step{{"scope", filters.Scope(time.Now)}, one}, http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), longWatch())
 		}

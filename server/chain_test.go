@@ -16,7 +16,8 @@ import (
 // second time so that nobody changes it by accident.
 func TestOrderOfFilters(t *testing.T) {
 	s := &Server{cfg: Config{Log: slog.New(slog.DiscardHandler), Clock: time.Now, Feature: func(string) bool { return false }}}
-	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(cache.New(nil), flow.Config{})
+	s.Cache = cache.New(nil)
+	s.Metrics, s.flows = metrics.New(kinds.NewCatalogue(nil), time.Now), flow.New(s.Cache, flow.Config{})
 	s.watching = t.Context()
 	var got []string
 	for _, step := range s.steps(stranger{}) {
