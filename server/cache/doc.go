@@ -13,7 +13,8 @@
 //	pack.go       Pack: compresses objects that are seldom read, in rounds
 //	resource.go   the objects of one storage: applies changes, makes states for readers, indexes labels
 //	packer.go     packs one item
-//	watch.go      Watcher and its three states; finds the watchers of an event, queues it, and notifies them (fanOut)
+//	dispatch.go   finds the watchers of an event, queues it, and notifies them (fanOut); slow watchers
+//	watch.go      Watcher and its three states: its queue, the event log and the store's log
 //	event.go      Event, Delivery, and the log of recent events
 //	snapshot.go   Snapshot and Selection: what a reader reads
 //	filter.go     Filter: a compiled selector
