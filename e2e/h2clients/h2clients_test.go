@@ -27,15 +27,18 @@ const patience = 3 * time.Minute
 // that: before JDK 24 it fails all requests of a connection when GOAWAY arrives (JDK-8335181).
 func TestClients(t *testing.T) {
 	for name, command := range map[string][]string{
-		"curl": {"sh", "curl.sh"}, "node": {"node", "node.mjs"}, "python": {"/usr/bin/python3", "client.py"}, "java": {"java", "Client.java"},
+		"curl": {"sh", "curl.sh"}, "node": {"node", "node.mjs"}, "python": {"python3", "client.py"}, "java": {"java", "Client.java"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := needs.Program(t, command[0])
-			if name == "curl" {
+			var program string
+			switch name {
+			case "python":
+				program = needs.Python(t, "httpx", "h2")
+			case "curl":
 				needs.Program(t, "curl")
-			}
-			if name == "python" && exec.Command(program, "-c", "import httpx, h2").Run() != nil {
-				t.Skip("the Debian packages python3-httpx and python3-h2 are not installed")
+				fallthrough
+			default:
+				program = needs.Program(t, command[0])
 			}
 			s := harness.StartT(t, harness.Options{Args: []string{"--http2=own"}})
 			client, err := s.Client()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/rowlock/rowlock/sqlstore/foreign/kine/mariadbtest"
@@ -32,6 +33,16 @@ func Program(t testing.TB, name string) string {
 		stop(t, fmt.Errorf("%s is not installed", name))
 	}
 	return path
+}
+
+// Python returns Debian's Python, which has the modules: Debian's packages python3-MODULE.
+func Python(t testing.TB, modules ...string) string {
+	t.Helper()
+	const program = "/usr/bin/python3"
+	if err := exec.Command(program, "-c", "import "+strings.Join(modules, ", ")).Run(); err != nil {
+		stop(t, fmt.Errorf("%s and Debian's packages python3-%s are not installed: %w", program, strings.Join(modules, " python3-"), err))
+	}
+	return program
 }
 
 // PostgreSQL stops a test that starts a server of PostgreSQL where there is none.

@@ -42,9 +42,10 @@ func TestMissing(t *testing.T) {
 		need func(t testing.TB)
 		says string
 	}{
-		"a program":         {func(t testing.TB) { needs.Program(t, "no-such-program") }, "no-such-program is not installed"},
-		"PostgreSQL":        {needs.PostgreSQL, "initdb"},
-		"one that is there": {func(t testing.TB) { needs.Program(t, "go") }, ""},
+		"a program":          {func(t testing.TB) { needs.Program(t, "no-such-program") }, "no-such-program is not installed"},
+		"a module of Python": {func(t testing.TB) { needs.Python(t, "no_such_module") }, "python3-no_such_module"},
+		"PostgreSQL":         {needs.PostgreSQL, "initdb"},
+		"one that is there":  {func(t testing.TB) { needs.Program(t, "go") }, ""},
 	} {
 		for _, check := range []string{"", "1"} {
 			t.Run(name+check, func(t *testing.T) {
