@@ -66,19 +66,19 @@ type Config struct {
 	// ManagerLease is the Lease, as namespace/name, that a kube-controller-manager renews;
 	// see reconcile.Standby. Empty: reconcile.DefaultManagerLease.
 	ManagerLease string
-	// NeverStandby has controllers work beside a kube-controller-manager.
+	// NeverStandby has controllers work even while a kube-controller-manager does.
 	NeverStandby bool
-	// Sign signs certificates of kubelets and clients; nil: nobody does.
+	// Sign signs certificates of kubelets and clients; nil: none are signed.
 	Sign func(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, life time.Duration) ([]byte, error)
-	// Authority reads, as PEM, the authorities that each namespace is told of.
+	// Authority reads, as PEM, the authorities that are published in each namespace.
 	Authority func() ([]byte, error)
-	// IssueForSecret signs tokens that Secrets hold; see accounts.Tokens. Nil: nobody does.
+	// IssueForSecret signs tokens that Secrets hold; see accounts.Tokens. Nil: none are signed.
 	IssueForSecret func(namespace, account, uid, secret string) (string, error)
 	// JoinAt is the URL at which machines that join by a bootstrap token reach the API;
-	// see clusterinfo.Publisher. Empty: they are told nothing.
+	// see clusterinfo.Publisher. Empty: it is not published.
 	JoinAt string
-	// Authentication reads what extension servers are told of how requests are
-	// authenticated; see clusterinfo.Authentication. Nil: they are told nothing.
+	// Authentication reads the data that is published for extension servers about how requests are
+	// authenticated; see clusterinfo.Authentication. Nil: none is published.
 	Authentication func() (map[string]string, error)
 	// NamespaceInterval and NamespaceWorkers are those of namespaces.Controller; PodsFirst has Pods go before
 	// everything else.
@@ -88,8 +88,8 @@ type Config struct {
 	// ServiceNetworks are those of the default ServiceCIDR, where ServiceCIDRs say from which
 	// networks services get their addresses; else none.
 	ServiceNetworks []netip.Prefix
-	// Host is the name of the host, by which others know of this server; see storageversions.Identity. "":
-	// nobody shall.
+	// Host is the name of the host, by which other servers identify this one; see storageversions.Identity.
+	// Empty: the server publishes no identity.
 	Host string
 	// StorageVersions has the server say in which versions it stores objects, where others
 	// know of it.
@@ -101,22 +101,21 @@ type Config struct {
 	TerminatedPods int
 	// QuotaInterval is how often quotas are counted everything; 0: every 5 minutes; less: never.
 	QuotaInterval time.Duration
-	// Elections has leaders chosen among LeaseCandidates, where these are served. Nil: nobody
-	// chooses.
+	// Elections has the server choose leaders among LeaseCandidates, where these are served. Nil: it does
+	// not.
 	Elections *elections.Config
 }
 
-// settleFor is for how long a controller that nobody asked for leaves alone what it sees.
-// Clients of a server without a kube-controller-manager look at what they just did and
-// expect to find that, as on a stock server; a second is longer than such a look takes, and
-// shorter than people wait. A kube-controller-manager takes as long to notice anything on a
-// busy cluster, and all servers of a store have heard of a change by then.
+// settleFor is how long a controller that the configuration does not name waits after a change before it acts.
+// Clients of a server without a kube-controller-manager read back their own writes and
+// expect to find them unchanged, as on a stock server; a second is longer than such a read takes, and
+// shorter than people wait. A kube-controller-manager takes as long to notice a change on a
+// busy cluster, and all servers of a store have received it by then.
 const settleFor = time.Second
 
-// settleLonger are those whose objects clients of such a server look at later and expect to
-// be as they left them, as recorded answers show: the rules of a role and what a terminating
-// namespace holds, and a claim that is being deleted, after one second, the Secrets of tokens after three, the ConfigMaps of a
-// namespace after five.
+// settleLonger are controllers whose objects clients of such a server read later and expect unchanged, as recorded
+// answers show: the rules of a role, the objects of a terminating namespace and a claim that is being deleted after one
+// second, the Secrets of tokens after three, the ConfigMaps of a namespace after five.
 var settleLonger = map[string]time.Duration{
 	"namespace":      5 * time.Second,
 	"pvc-protection": 3 * time.Second, "pv-protection": 3 * time.Second,

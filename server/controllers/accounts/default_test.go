@@ -59,7 +59,7 @@ func TestAccounts(t *testing.T) {
 	})
 }
 
-// TestTokensOfUnreadableAccounts: a Secret stays while nobody can read the account that it is of.
+// TestTokensOfUnreadableAccounts: a token Secret is not deleted while its service account is unreadable.
 func TestTokensOfUnreadableAccounts(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Set("serviceaccounts", "a", "robot", `{"metadata":{"uid":"1"}}`)

@@ -122,7 +122,7 @@ func TestRootCA(t *testing.T) {
 	})
 }
 
-// Where nobody asked for it, namespaces are left alone at first.
+// With Base.Settle set, the controller waits for that long before it writes to a namespace.
 func TestRootCARests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)
@@ -161,8 +161,8 @@ func TestRootCARests(t *testing.T) {
 	})
 }
 
-// TestRootCARefused: a ConfigMap that cannot be written, as one that somebody made
-// immutable, keeps no other namespace from its own.
+// TestRootCARefused: a ConfigMap that cannot be written, such as an immutable one, does not
+// keep other namespaces from getting theirs.
 func TestRootCARefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)
@@ -183,7 +183,7 @@ func TestRootCARefused(t *testing.T) {
 			c.Set("namespaces", "", namespace, corev1.Namespace{})
 			synctest.Wait()
 			if c.Cache.Get("configmaps", namespace, "kube-root-ca.crt") == nil {
-				t.Errorf("%s is not told of the authority", namespace)
+				t.Errorf("%s has no ConfigMap kube-root-ca.crt", namespace)
 			}
 		}
 		time.Sleep(24 * time.Hour)

@@ -17,7 +17,7 @@ import (
 // tokensAgent is the field manager of what Tokens writes.
 const tokensAgent = "tokens-controller"
 
-// tokenMark stands in the stored form of each Secret that is to hold a token.
+// tokenMark occurs in the stored form of every Secret of the token type.
 var tokenMark = []byte(`"type":"` + string(corev1.SecretTypeServiceAccountToken) + `"`)
 
 // Tokens fills Secrets of the type kubernetes.io/service-account-token: with a token of the service account that they
@@ -54,7 +54,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 	l.Sources = []reconcile.Source{l.Objects("secrets", holdsToken), {
 		Storage: "serviceaccounts",
 		Changed: func(d cache.Delivery) {
-			if d.Type != cache.Modified { // an account comes or goes: the Secrets of its namespace are looked through once for all of them
+			if d.Type != cache.Modified { // created or deleted: one reconcile checks all Secrets of the namespace
 				l.Queue.Plan(reconcile.Key{Namespace: d.Item().Namespace}, 0)
 			}
 		},
@@ -81,7 +81,7 @@ func (t *Tokens) reconcile(ctx context.Context, key reconcile.Key) error {
 	}
 	var named metav1.PartialObjectMetadata
 	if there := t.Cache.Get("serviceaccounts", key.Namespace, account); there != nil && !reconcile.Decode(there, &named) {
-		return errors.New("its service account cannot be read") // until it can be, nobody knows whose token it is
+		return errors.New("its service account cannot be read") // the account's UID is unknown until then
 	}
 	path := "/api/v1/namespaces/" + key.Namespace + "/secrets/" + key.Name
 	if uid := string(named.UID); uid == "" || wanted != "" && wanted != uid {

@@ -29,8 +29,8 @@ const (
 // Controller fills the rules of ClusterRoles that have an aggregation rule with those of the ClusterRoles which that
 // selects.
 //
-// A role that was made, or whose rules or selectors somebody changed, is left alone until it has settled; what its
-// selected roles say later reaches it at once.
+// A role that a client creates, or whose rules or selectors a client changes, is left alone until it has settled; later
+// changes of the roles that it selects are applied at once.
 type Controller struct {
 	reconcile.Base
 	// Skip are roles that stay as they are, besides; nil: none.
@@ -111,8 +111,8 @@ func (c *Controller) settle() (next time.Duration) {
 	return next
 }
 
-// fill writes the rules of a role if they are not what it aggregates. What is written comes back as a change, and so
-// reaches roles that aggregate this one.
+// fill writes the rules of a role if they differ from those that it aggregates. The watch delivers the write as a change,
+// which updates the roles that aggregate this one.
 func (c *Controller) fill(ctx context.Context, role *rbacv1.ClusterRole) error {
 	if role == nil || role.AggregationRule == nil || c.rests(role) {
 		return nil
@@ -133,7 +133,7 @@ func (c *Controller) fill(ctx context.Context, role *rbacv1.ClusterRole) error {
 	if err := c.API.Call(ctx, rolesAgent, http.MethodPatch, path, reconcile.Apply, body, nil); err != nil {
 		return err
 	}
-	role.Rules = rules // what comes back is no news
+	role.Rules = rules // so that the event of this write does not start another settling time
 	return nil
 }
 

@@ -91,16 +91,15 @@ func TestAggregation(t *testing.T) {
 		c.Lock()
 		c.Fail = 2
 		c.Unlock()
-		set(role("a", "view", "", "cronjobs")) // two roles gather it, and nobody says which comes first
+		set(role("a", "view", "", "cronjobs")) // two roles aggregate it, in either order
 		want("a write fails", "view", "[jobs]", "edit?dryRun=All", "[jobs]")
 		time.Sleep(2 * time.Second)
 		want("and is tried again", "view", "[cronjobs]", "edit", "[cronjobs]")
 	})
 }
 
-// Roles that nobody asked to fill are left alone at first, and those of the server itself for
-// good. Roles that gather from them have their rules all the same, and what changes in a
-// selected role reaches filled ones at once.
+// With Base.Settle set, the controller leaves new roles alone at first, and roles that Skip selects for good. Roles that
+// aggregate them get their rules all the same, and a change of a selected role updates filled roles at once.
 func TestAggregationRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllertest.NewCluster(t)

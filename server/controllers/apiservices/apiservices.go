@@ -45,8 +45,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// wanted is the condition that an APIService should have; known is false where nobody has
-// looked yet.
+// wanted is the condition that an APIService should have; known is false until the aggregator
+// has a verdict.
 func (c *Controller) wanted(s *apiregistrationv1.APIService) (_ apiregistrationv1.APIServiceCondition, known bool) {
 	now := metav1.NewTime(c.Now())
 	if s.Spec.Service == nil {
@@ -75,7 +75,8 @@ func (c *Controller) Restore(ctx context.Context, item *cache.Item) {
 // restored marks the context of what this controller writes.
 type restored struct{}
 
-// reconcile writes the condition of an APIService if it is another one; of local ones alone, if that is all that is asked.
+// reconcile writes the condition of an APIService if it has changed. If local is set, it skips APIServices that lead to
+// another server.
 func (c *Controller) reconcile(ctx context.Context, item *cache.Item, local bool) error {
 	s := &apiregistrationv1.APIService{}
 	if item == nil || item.Corrupt != nil {

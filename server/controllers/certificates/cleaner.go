@@ -16,18 +16,19 @@ import (
 
 const cleanerAgent = reconcile.ManagerAgent + "certificate-controller" // field manager of what Cleaner writes
 
-// How often all requests are looked at, and how long they are kept: those that were decided since then, and those that
-// nobody has decided since they were made.
+// The resync period, and how long requests are kept: decided ones since their decision, pending ones since their
+// creation.
 const (
 	cleanEvery  = time.Hour
 	keepDecided = time.Hour
 	keepPending = 24 * time.Hour
 )
 
-// Cleaner deletes requests for certificates that are of no use any more: those that were granted, denied or have failed
-// an hour ago, those that waited for a day, and those whose certificate has expired.
+// Cleaner deletes obsolete requests for certificates: those that were granted, denied or have failed
+// an hour ago, those that have been pending for a day, and those whose certificate has expired.
 //
-// It looks at all of them once an hour: clients that may create requests cause that, and a deletion each.
+// It checks all requests once an hour. Clients that may create requests cause one such check an hour and one deletion for
+// each request.
 type Cleaner struct{ reconcile.Base }
 
 // Run works until ctx ends.

@@ -1,5 +1,5 @@
 // Package certificates decides CertificateSigningRequests to the signers of kubernetes.io: it approves those of
-// kubelets, signs what is approved, and deletes requests that are of no use any more.
+// kubelets, signs approved requests, and deletes obsolete ones.
 package certificates
 
 import (
@@ -29,7 +29,7 @@ const (
 	signerAgent     = "certificate-controller" // field manager of what Signer writes
 )
 
-// signEvery is how often all requests are looked at besides.
+// signEvery is the resync period of the requests.
 const signEvery = 10 * time.Second
 
 // Signer approves requests of kubelets that may have what they ask for, and signs approved requests to the three signers

@@ -28,8 +28,8 @@ const (
 // Claims keeps a PersistentVolumeClaim that is being deleted for as long as there is a pod on a node that uses it, by a
 // finalizer, which it gives to claims that lack it.
 //
-// Clients that may delete claims of a namespace and pods beside them cause a look through all pods and claims of that
-// namespace, and no more often than that one such look in six takes the time. Each claim costs a write.
+// Clients that may delete claims and pods of a namespace cause a scan of all pods and claims of that namespace; scans
+// take at most a sixth of the time. Each claim costs a write.
 type Claims struct {
 	reconcile.Base
 

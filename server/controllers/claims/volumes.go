@@ -53,8 +53,8 @@ func misfit(item *cache.Item, finalizer string) bool {
 // errUndone says that what was written was changed on its way.
 var errUndone = errors.New("the finalizer is not as it was written: a webhook or a policy changes it")
 
-// setFinalizer gives an object a finalizer, or takes it away if the object is being deleted,
-// unless the object has changed: then it is looked at again for that.
+// setFinalizer adds a finalizer to an object, or removes it if the object is being deleted. It does nothing if the object
+// has changed: the change queues it again.
 func setFinalizer(ctx context.Context, b *reconcile.Base, agent, collection string, item *cache.Item, finalizer string) error {
 	finalizers := reconcile.Finalizers(item)
 	going := item.Meta().Deleting

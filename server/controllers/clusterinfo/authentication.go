@@ -28,8 +28,8 @@ const (
 )
 
 // Authentication publishes how requests are authenticated, for extension servers that are reached through this one, and
-// since when uses of legacy tokens are tracked. Several servers add what is theirs; authorities that have expired are
-// dropped.
+// since when uses of legacy tokens are tracked. Each of several servers adds its own data; expired authorities are
+// removed.
 type Authentication struct {
 	reconcile.Base
 	// Data are the keys and values of this server: those that end in "-file" are certificates as PEM, others lists as JSON.

@@ -31,7 +31,7 @@ type Cluster struct {
 	live       map[sqlstore.Key]sqlstore.Row
 	Writes     []string
 	Fail       int    // how many writes are still to fail
-	Refuse     string // writes of what is called so fail
+	Refuse     string // the object whose writes fail
 }
 
 // Unreadable is what lies in the database where an object was.
@@ -178,7 +178,7 @@ func (c *Cluster) Call(_ context.Context, _, method, path, _ string, body, into 
 	if err := json.Unmarshal(data, &obj); err != nil {
 		return err
 	}
-	c.Lock() // what is made is not there, and what is patched is what is there, whoever else writes
+	c.Lock() // so that no concurrent write comes between the check and the write
 	defer c.Unlock()
 	if name == "" {
 		name = obj["metadata"].(map[string]any)["name"].(string)
@@ -202,7 +202,7 @@ func (c *Cluster) Call(_ context.Context, _, method, path, _ string, body, into 
 	return nil
 }
 
-// Written are the writes since it was asked last.
+// Written returns the writes since its last call.
 func (c *Cluster) Written() []string {
 	c.Lock()
 	defer c.Unlock()

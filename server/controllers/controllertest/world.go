@@ -33,7 +33,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// World is a cache, and an API that writes to it and notes what it is asked.
+// World is a cache, and an API that writes to it and records its calls.
 type World struct {
 	T         *testing.T
 	Catalogue *kinds.Catalogue
@@ -129,7 +129,7 @@ func (s *stopper) AddWriter() {
 func (*stopper) RemoveWriter() {}
 func (*stopper) ID() uint64    { return 1 }
 
-// Seal has an object be one that nobody can read.
+// Seal makes an object unreadable.
 func (w *World) Seal(storage, namespace, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (w *World) Read(storage, namespace, name string) string {
 	return ""
 }
 
-// Took are the calls since it was asked last.
+// Took returns the calls since it was last called.
 func (w *World) Took() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -319,7 +319,7 @@ func Pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Quiet is a log that nobody reads.
+// Quiet is a log that discards everything.
 var Quiet = slog.New(slog.DiscardHandler)
 
 // Ago is a time of the past as objects have it.
@@ -336,7 +336,7 @@ func (w *World) Names() map[string]bool {
 	return list
 }
 
-// Change changes an object that is there, while nobody else does.
+// Change changes an existing object, and holds off other writes meanwhile.
 func (w *World) Change(storage, namespace, name string, change func(text string) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/definitions"
 )
 
-// pollEvery is how often definitions that wait for their objects' end are looked at.
+// pollEvery is how often the controller checks definitions that wait until their objects are deleted.
 const pollEvery = 500 * time.Millisecond
 
 // Controller says of each CustomResourceDefinition whether its names are accepted and it is established, keeps the
@@ -27,7 +27,7 @@ type Controller struct {
 	reconcile.Base
 	// Own says that a resource is built in: no definition has its name, or the objects that are stored by it. nil: none is.
 	Own    func(group, plural string) bool
-	Reader *definitions.Reader // shared with others who follow definitions; nil: nobody else does
+	Reader *definitions.Reader // shared with other readers of definitions; nil: the controller decodes them itself
 
 	known    map[string]*definition // by name
 	services services
@@ -61,7 +61,7 @@ func (d *Controller) Run(ctx context.Context) error {
 		},
 	}, {
 		Storage: servicesStorage,
-		Changed: func(delivery cache.Delivery) { // somebody may have changed what definitions serve
+		Changed: func(delivery cache.Delivery) { // another client may have changed the APIService of a definition
 			if _, group, _ := strings.Cut(delivery.Item().Name, "."); len(d.of(group)) > 0 {
 				touch(group)
 			}
@@ -136,13 +136,13 @@ func (d *Controller) reconcile(ctx context.Context, group string) (r reconcile.R
 	return r, errors.Join(append(failed, d.services.keep(ctx, group, list))...)
 }
 
-// shadows says that a definition asks for the name of a built-in resource, or was given
-// it by whoever wrote its status.
+// shadows reports whether a definition requests the name of a built-in resource, or has it in its
+// status.
 func (d *Controller) shadows(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return d.Own != nil && (d.Own(crd.Spec.Group, crd.Spec.Names.Plural) || d.Own(crd.Spec.Group, crd.Status.AcceptedNames.Plural))
 }
 
-// settle writes down what is to be said of a definition now; list is all of its group.
+// settle updates a definition's status, or continues its deletion; list is all definitions of its group.
 func (d *Controller) settle(ctx context.Context, one *definition, list []*definition) error {
 	crd := one.crd.DeepCopy()
 	if crd.DeletionTimestamp != nil && len(crd.Finalizers) == 0 {

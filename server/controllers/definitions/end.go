@@ -35,7 +35,7 @@ func (d *writer) end(ctx context.Context, one *definition, crd *apiextensionsv1.
 		terminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err))
 		return errors.Join(err, d.status(ctx, one, crd))
 	case left > 0:
-		return nil // it is looked at again
+		return nil // it is checked again after pollEvery
 	}
 	terminating(crd, apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
 	return d.release(ctx, one, crd)
@@ -95,7 +95,8 @@ func (d *writer) release(ctx context.Context, one *definition, crd *apiextension
 	return d.remove(ctx, crd)
 }
 
-// remove deletes a definition once more: one that was marked goes with its last finalizer only if it is asked to.
+// remove deletes a definition once more: one that is being deleted and has lost its last finalizer only goes with another
+// DELETE.
 func (d *writer) remove(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	return reconcile.Current(d.API.Call(ctx, agent, http.MethodDelete, definitionsPath+crd.Name, reconcile.JSON, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &crd.UID},

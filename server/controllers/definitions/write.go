@@ -42,9 +42,9 @@ func (d *writer) status(ctx context.Context, one *definition, crd *apiextensions
 	}, written)
 	if err == nil {
 		crd.ObjectMeta = written.ObjectMeta
-		one.crd = crd // others of its group must know before it comes back
+		one.crd = crd // for the other definitions of its group, before the watch delivers it
 	}
-	return reconcile.Current(err) // what it is now is on its way here
+	return reconcile.Current(err) // the watch delivers the newer object
 }
 
 // statusChange is the merge patch between two states of a status.

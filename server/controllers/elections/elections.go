@@ -33,9 +33,9 @@ const (
 // Controller chooses the holders of Leases for which components put themselves forward with LeaseCandidates, and removes
 // candidates that have not renewed themselves for half an hour.
 //
-// What clients can cause: a look at all candidates of one Lease for each change of one of them or of the Lease, one Lease
-// at a time and namespaces in turn, and four times as long a rest as the look and its writes took. A write of the server
-// follows one of a client, as package election says.
+// What clients can cause: each change of a candidate or of its Lease makes the controller read all candidates of that
+// Lease. It reconciles one Lease at a time, namespaces in turn, and after each pauses for four times as long as that took,
+// a second at most. A write of the server follows one of a client, as package election says.
 type Controller struct {
 	reconcile.Base
 	Wait time.Duration // how long candidates have to answer; 0: election.Wait
@@ -57,8 +57,8 @@ type Config struct {
 // Elector is the Lease of the server that chooses, as a stock server calls it.
 const Elector = "leader-election-controller"
 
-// Run is the work of each server, of which the holder of a Lease chooses leaders: operators and tests look there, as
-// they do with a stock server.
+// Run runs on each server; the one that holds the Lease named Elector chooses leaders. Operators and tests read that Lease,
+// as they do with a stock server.
 func Run(base reconcile.Base, c Config) func(context.Context) error {
 	work := &Controller{Base: base, Wait: c.Wait}
 	return (&reconcile.LeaderElection{Base: base, Name: Elector, Identity: c.Identity, Times: c.Times, Work: work.Run}).Run
@@ -73,7 +73,7 @@ type entry struct {
 // contest is an election of one Lease that has candidates.
 type contest struct {
 	candidates map[string]*election.Candidate
-	problem    string // why nobody could be chosen the last time
+	problem    string // why no candidate could be chosen the last time
 }
 
 // Run works until ctx ends.
@@ -146,11 +146,11 @@ func (e *Controller) unset(item *cache.Item) {
 func (e *Controller) decide(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	c := e.contests[key]
 	if c == nil || len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
-		return r, nil // nobody stands any more, or for a Lease that there cannot be
+		return r, nil // no candidates are left, or the Lease's name is invalid
 	}
 	var have lease
 	if !have.read(e.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name)) {
-		return r, nil // what cannot be read says nothing until it is written again
+		return r, nil // an unreadable Lease is left alone until its next change
 	}
 	all := make([]*election.Candidate, 0, len(c.candidates))
 	for _, one := range c.candidates {
@@ -171,7 +171,7 @@ func (e *Controller) decide(ctx context.Context, key reconcile.Key) (r reconcile
 	return r, err
 }
 
-// complain says why nobody can be chosen, once.
+// complain logs why no candidate can be chosen, once for each reason.
 func (e *Controller) complain(ctx context.Context, c *contest, key reconcile.Key, err error) {
 	text := ""
 	if err != nil {
@@ -189,7 +189,7 @@ type lease struct {
 	spec     *coordinationv1.LeaseSpec // nil: there is none
 }
 
-// read takes over a Lease, or that there is none, and says whether it can be read.
+// read decodes a Lease, and reports whether it is absent or readable.
 func (l *lease) read(item *cache.Item) bool {
 	if item == nil {
 		return true

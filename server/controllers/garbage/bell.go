@@ -25,7 +25,7 @@ type bell struct {
 
 func newBell() *bell { return &bell{rings: make(chan struct{}, 1)} }
 
-// signal wakes, with nothing to be said.
+// signal wakes the follower without naming a source.
 func (b *bell) signal() {
 	select {
 	case b.rings <- struct{}{}:

@@ -18,33 +18,32 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// What asking other servers about owners may cost, which whoever writes objects that refer to
-// them causes.
+// Limits of the requests about owners to other servers, which clients cause that write objects with such owners.
 const (
-	asksAtOnce  = 4
-	askTimeout  = 10 * time.Second // for all owners of an object together
-	mostAnswers = 1000             // that are remembered
-	answerLasts = 30 * time.Second // that an owner is there; that it is gone, lasts
-	firstSilent = time.Second      // how long nothing is asked of a version that did not answer: longer each time
-	longSilent  = time.Minute
-	// longestAsked is how many bytes the name and the UID of an owner may have together: any
-	// text passes for them in a reference, and no server has such an object.
-	longestAsked = 1024
+	mostRequests   = 4                // at once
+	requestTimeout = 10 * time.Second // for all owners of an object together
+	mostAnswers    = 1000             // that are remembered
+	answerLasts    = 30 * time.Second // for an owner that exists; the answer that one is gone does not expire
+	firstSilent    = time.Second      // the backoff for a version that did not answer; it doubles up to longSilent
+	longSilent     = time.Minute
+	// longestQuery is how many bytes the name and the UID of an owner may have together: a reference may have any text
+	// there, and no server has an object with longer ones.
+	longestQuery = 1024
 )
 
-// elsewhere asks other servers about owners, and remembers what they said.
+// elsewhere requests owners from other servers, and caches the answers.
 type elsewhere struct {
 	*state
 	places chan struct{}
 
 	mu      sync.Mutex // guards what follows
-	answers map[asked]answer
-	oldest  []asked // in the order in which they came
+	answers map[query]answer
+	oldest  []query // in the order of their answers
 	silent  map[schema.GroupVersion]silence
 }
 
-// asked is an owner at another server.
-type asked struct {
+// query identifies an owner at another server.
+type query struct {
 	what            schema.GroupVersionResource
 	namespace, name string
 	uid             string
@@ -61,10 +60,10 @@ type silence struct {
 }
 
 func newElsewhere(s *state) *elsewhere {
-	return &elsewhere{state: s, places: make(chan struct{}, asksAtOnce), answers: map[asked]answer{}, silent: map[schema.GroupVersion]silence{}}
+	return &elsewhere{state: s, places: make(chan struct{}, mostRequests), answers: map[query]answer{}, silent: map[schema.GroupVersion]silence{}}
 }
 
-// judge is that of state for owners that are not in memory, of which another server may know.
+// judge is state.judge for owners that are not in memory and that another server may have.
 func (e *elsewhere) judge(ctx context.Context, s *subject, r *cache.Owner) (owner, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || e.Elsewhere == nil {
@@ -74,12 +73,12 @@ func (e *elsewhere) judge(ctx context.Context, s *subject, r *cache.Owner) (owne
 	if !ok {
 		return solid, errUnknown
 	}
-	if len(r.Name)+len(r.UID) > longestAsked {
+	if len(r.Name)+len(r.UID) > longestQuery {
 		return solid, errUnknown
 	}
-	// What is remembered must not keep the whole text of the dependent.
+	// A cached answer must not keep the whole text of the dependent in memory.
 	what.Group, what.Version = strings.Clone(what.Group), strings.Clone(what.Version)
-	q := asked{what: what, name: strings.Clone(r.Name), uid: strings.Clone(r.UID)}
+	q := query{what: what, name: strings.Clone(r.Name), uid: strings.Clone(r.UID)}
 	if namespaced {
 		if q.namespace = s.item.Namespace; q.namespace == "" {
 			return solid, errUnreachable
@@ -95,18 +94,18 @@ func (e *elsewhere) judge(ctx context.Context, s *subject, r *cache.Owner) (owne
 	case e.places <- struct{}{}:
 		defer func() { <-e.places }()
 	default:
-		return solid, errUnknown // it is looked at again
+		return solid, errUnknown // the object is parked and judged again
 	}
-	said, err := e.ask(ctx, q)
-	e.remember(q, said, err, e.Clock())
+	found, err := e.request(ctx, q)
+	e.remember(q, found, err, e.Clock())
 	if err != nil {
 		return solid, errUnknown
 	}
-	return said, nil
+	return found, nil
 }
 
-// ask asks another server about an owner.
-func (e *elsewhere) ask(ctx context.Context, q asked) (owner, error) {
+// request gets an owner from another server.
+func (e *elsewhere) request(ctx context.Context, q query) (owner, error) {
 	path := "/apis/" + q.what.Group + "/" + q.what.Version
 	if q.namespace != "" {
 		path += "/namespaces/" + q.namespace
@@ -128,16 +127,15 @@ func (e *elsewhere) ask(ctx context.Context, q asked) (owner, error) {
 	return solid, nil
 }
 
-// isAbsent says whether a server has said that it has no object of a name. That it has no
-// such resource is another matter: its APIService may have changed just now.
+// isAbsent reports whether a server answered that it has no object of a name. A server that answers that it lacks the
+// resource does not count: its APIService may just have changed.
 func isAbsent(err error, name string) bool {
 	var st *apierrors.StatusError
 	return apierrors.IsNotFound(err) && errors.As(err, &st) && st.ErrStatus.Details != nil && st.ErrStatus.Details.Name == name
 }
 
-// remembered is what was said about an owner, if that counts still. Of a server that is silent
-// nothing is asked for a while.
-func (e *elsewhere) remembered(q asked, now time.Time) (owner, bool) {
+// remembered returns the cached answer about an owner, if it has not expired.
+func (e *elsewhere) remembered(q query, now time.Time) (owner, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a, ok := e.answers[q]
@@ -150,7 +148,7 @@ func (e *elsewhere) isSilent(gv schema.GroupVersion, now time.Time) bool {
 	return now.Before(e.silent[gv].until)
 }
 
-func (e *elsewhere) remember(q asked, said owner, err error, now time.Time) {
+func (e *elsewhere) remember(q query, found owner, err error, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	gv := q.what.GroupVersion()
@@ -163,7 +161,7 @@ func (e *elsewhere) remember(q asked, said owner, err error, now time.Time) {
 	if _, ok := e.answers[q]; !ok {
 		e.oldest = append(e.oldest, q)
 	}
-	e.answers[q] = answer{said, now}
+	e.answers[q] = answer{found, now}
 	if len(e.oldest) > mostAnswers {
 		delete(e.answers, e.oldest[0])
 		e.oldest = e.oldest[1:]

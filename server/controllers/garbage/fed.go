@@ -8,7 +8,7 @@ import (
 
 // fed says up to which revision the graph knows everything.
 type fed struct {
-	signal func() // has the graph be told of more
+	signal func() // wakes the follower, which feeds the graph
 	upTo   atomic.Int64
 
 	mu      sync.Mutex

@@ -24,7 +24,7 @@ type follower struct {
 	refs       []graph.Ref
 }
 
-// ownersOf are an object's references, which are good until another's are asked for.
+// ownersOf are an object's references, which are valid until the next call.
 func (c *follower) ownersOf(item *cache.Item) []cache.Owner {
 	c.owners = item.Owners(c.owners[:0])
 	return c.owners
@@ -75,13 +75,13 @@ func (c *follower) follow(ctx context.Context) {
 	}
 	c.load(ctx, fresh)
 	c.forgetEnded()
-	if !c.parking.at.IsZero() { // what nobody knew may be known now
+	if !c.parking.at.IsZero() { // owners that were unknown may be known now
 		c.parking.at, c.parking.rest = c.Clock(), 0
 	}
 }
 
-// end follows a storage no more. Its objects are gone, or are there and not served: for a
-// while, or because nobody can read their definition.
+// end stops following a storage. Its objects are gone, or exist and are not served: for a
+// while, or because their definition is unreadable.
 func (c *follower) end(s *source) {
 	s.watcher.Stop()
 	delete(c.byStorage, s.storage)
@@ -257,7 +257,7 @@ func (c *follower) queueFor(own bool) func(graph.Look) {
 	return func(what graph.Look) { c.queue.Plan(what, after) }
 }
 
-// catchUp takes changes of all sources until the graph knows what somebody waits for.
+// catchUp takes changes of all sources until the graph has the newest revision that a waiter needs.
 func (c *follower) catchUp(ctx context.Context) {
 	c.fed.mu.Lock()
 	waiting := c.fed.waiting
@@ -274,7 +274,7 @@ func (c *follower) catchUp(ctx context.Context) {
 		if c.Cache.WaitFor(ctx, newest) != nil {
 			return
 		}
-		c.follow(ctx) // a kind may be served that nobody has heard of yet
+		c.follow(ctx) // a kind may have been added meanwhile
 		for _, s := range c.byStorage {
 			for s.given < newest && ctx.Err() == nil {
 				c.take(ctx, s)
@@ -287,8 +287,8 @@ func (c *follower) catchUp(ctx context.Context) {
 	}
 }
 
-// screen looks at objects that refer to owners otherwise than before, once memory has
-// everything up to a revision, and queues those that may have to go or change.
+// screen checks objects whose owner references have changed, once the cache has
+// everything up to a revision, and queues those that may have to be deleted or changed.
 func (c *follower) screen(ctx context.Context, newest int64, items []*cache.Item) {
 	if len(items) == 0 || c.Cache.WaitFor(ctx, newest) != nil {
 		return
@@ -320,7 +320,7 @@ func (s *solidOwner) is(item *cache.Item, r *cache.Owner) bool {
 	return s.namespace == item.Namespace && o.UID != "" && o.UID == r.UID && o.Name == r.Name && o.Kind == r.Kind && o.APIVersion == r.APIVersion
 }
 
-// idle is how long there is nothing to do unless somebody rings, if a key is due after next; 0: none is.
+// idle is how long the follower may wait for the bell, if a key is due after next (0: no key is due).
 func (c *follower) idle(next time.Duration) time.Duration {
 	idle := c.nextLook(c.Clock())
 	if next > 0 {

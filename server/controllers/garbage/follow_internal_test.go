@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// memory follows a cache, and looks at objects in it.
+// memory is a follower of a cache and a looker for its objects.
 type memory struct {
 	*follower
 	looker *looker
@@ -100,14 +100,14 @@ func (others) Call(_ context.Context, _, _, path, _ string, _, _ any) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "toys"}, path[strings.LastIndex(path, "/")+1:])
 }
 
-// What is asked of another server is remembered without the text of the object that it was
-// asked for, and no longer than a name can be.
+// Cached answers of other servers do not keep the text of the dependent in memory, and owners with too long a name are
+// not requested.
 func TestWhatIsRememberedOfOthers(t *testing.T) {
 	m, ctx := newMemory(func(c *Collector) { c.Elsewhere, c.API = others{}, others{} }), t.Context()
 	text := strings.Clone("toys.example.com/v1")
 	s := &subject{item: &cache.Item{Namespace: "n"}, metadata: metadata{refs: []cache.Owner{
 		{APIVersion: text, Kind: "Toy", Name: text[:4], UID: text[:3]},
-		{APIVersion: text, Kind: "Toy", Name: strings.Repeat("x", longestAsked), UID: "x"},
+		{APIVersion: text, Kind: "Toy", Name: strings.Repeat("x", longestQuery), UID: "x"},
 	}}}
 	if v := m.looker.judgeAll(ctx, s); v.count[dangling] != 1 || !errors.Is(v.refused, errUnknown) {
 		t.Errorf("%+v", v)

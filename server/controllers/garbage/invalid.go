@@ -17,9 +17,9 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
 
-// What telling of references into other namespaces may cost, which everybody causes who may
-// write objects: events, and looks into namespaces for the owner that is meant. Of what is
-// over that nothing is told.
+// Limits of reporting references into other namespaces, which clients that may write objects
+// cause: events, and lookups of the owner in other namespaces. Beyond these limits the collector
+// writes no event.
 const (
 	eventsAtFirst, eventsPerSecond = 100, 10
 	looksAtFirst, looksPerSecond   = 20_000, 20_000
@@ -62,9 +62,9 @@ func newMisplaced(s *state) *misplaced {
 	}
 }
 
-// report tells in an event of each owner that an object cannot have, because it is in
-// another namespace. One that has gone meanwhile, or has another name than the reference
-// says, is not found.
+// report writes an event for each owner that an object cannot have, because it is in
+// another namespace. It does not find an owner that is gone by now, or whose name differs from that
+// in the reference.
 func (c *misplaced) report(ctx context.Context, s *subject, which func(i int) bool) {
 	for i := range s.refs {
 		r := &s.refs[i]
@@ -75,7 +75,7 @@ func (c *misplaced) report(ctx context.Context, s *subject, which func(i int) bo
 		n, _ := c.graph.Find(graph.IDOf(r.UID))
 		c.mu.Unlock()
 		if !n.Absent && c.isInOtherNamespace(s.item, r) { // most owners were seen going
-			c.tell(ctx, s, r)
+			c.writeEvent(ctx, s, r)
 		}
 	}
 }
@@ -97,8 +97,8 @@ func (c *misplaced) isInOtherNamespace(item *cache.Item, r *cache.Owner) (found 
 	return found
 }
 
-// tell writes the event, in the words of a stock controller.
-func (c *misplaced) tell(ctx context.Context, s *subject, r *cache.Owner) {
+// writeEvent writes the event, in the words of a stock controller.
+func (c *misplaced) writeEvent(ctx context.Context, s *subject, r *cache.Owner) {
 	kind := c.Catalogue.ByStorage(s.storage)
 	now := c.Clock()
 	if kind == nil || !c.events.take(1, now) {
@@ -123,7 +123,7 @@ func (c *misplaced) tell(ctx context.Context, s *subject, r *cache.Owner) {
 		FirstTimestamp: stamp, LastTimestamp: stamp, Count: 1,
 	}
 	err := c.API.Call(ctx, agent, http.MethodPost, "/api/v1/namespaces/"+at+"/events", "application/json", &event, nil)
-	if err != nil && !errors.Is(err, ctx.Err()) { // it is only told
+	if err != nil && !errors.Is(err, ctx.Err()) { // the event is informational
 		c.failed.Log(ctx, c.Log, slog.LevelDebug, "telling of a reference into another namespace", "error", err)
 	}
 }

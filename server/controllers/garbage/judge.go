@@ -26,9 +26,9 @@ const (
 var cluster = unique.Make("")
 
 var (
-	// errUnknown: nobody can say now whether an owner is there.
+	// errUnknown: it is not known now whether an owner exists.
 	errUnknown = errors.New("nobody knows what an owner is")
-	// errElsewhere: another server has to be asked.
+	// errElsewhere: only another server knows the owner.
 	errElsewhere = errors.New("the owner is at another server")
 	// errUnreachable: the object can have no such owner, and never will.
 	errUnreachable = errors.New("an object of the cluster cannot have an owner in a namespace")

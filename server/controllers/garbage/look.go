@@ -12,10 +12,10 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
 
-// errAgain: the object was changed, and is to be looked at as it is now.
+// errAgain: the object has changed and must be queued again.
 var errAgain = errors.New("there is more to do")
 
-// looker does what is to be done with objects. Workers share it.
+// looker processes objects: it deletes them, or changes their owner references or finalizers. Workers share it.
 type looker struct {
 	*state
 	fed       *fed
@@ -23,12 +23,11 @@ type looker struct {
 	misplaced *misplaced
 }
 
-// look does what is to be done with an object now, and says whether it is to be looked at
-// again.
+// look processes an object, and reports whether it must be queued again.
 func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
 	s := c.subject(id)
 	if s == nil {
-		return false // it is gone, and that comes as a change
+		return false // it is gone: the watch delivers that
 	}
 	err := c.Cache.WaitFor(ctx, s.item.Revision)
 	if err == nil {
@@ -75,7 +74,7 @@ func (c *looker) subject(id graph.ID) *subject {
 type verdict struct {
 	owners    []owner
 	count     [leaving + 1]int
-	elsewhere bool  // another server said something of it
+	elsewhere bool  // at least one owner is not in memory, and may be at another server
 	refused   error // why nothing could be found out about one of them; the first reason
 }
 
@@ -93,7 +92,7 @@ func (v *verdict) note(i int, o owner, err error) {
 	}
 }
 
-// judgeAll finds out about all owners of an object. Other servers are asked only if nothing
+// judgeAll finds out about all owners of an object. It queries other servers only if nothing
 // else keeps it from being decided, and not for long.
 func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 	v := &verdict{owners: make([]owner, len(s.refs))}
@@ -108,7 +107,7 @@ func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 	if v.elsewhere = len(others) > 0; !v.elsewhere {
 		return v
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for _, i := range others {
 		if v.refused == nil {
@@ -119,11 +118,11 @@ func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 	return v
 }
 
-// settle is look for an object that is there.
+// settle is look for an object that exists.
 func (c *looker) settle(ctx context.Context, s *subject) error {
 	v := c.judgeAll(ctx, s)
 	switch {
-	case v.count[leaving] > 0: // whatever else holds it is looked at when that is done
+	case v.count[leaving] > 0: // whatever else there is to do follows after that
 		return c.release(ctx, s, v.are(leaving))
 	case stateOf(s.OwnerInfo) == graph.Orphaning:
 		return c.orphan(ctx, s)
@@ -137,7 +136,7 @@ func (c *looker) settle(ctx context.Context, s *subject) error {
 	case v.refused != nil:
 		return v.refused
 	case v.count[solid] == len(s.refs) && v.elsewhere:
-		return errUnknown // for how long they are there, nobody tells
+		return errUnknown // no watch reports when they are deleted: judge them again later
 	case v.count[solid] == len(s.refs):
 		return nil
 	}

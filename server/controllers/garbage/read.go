@@ -33,7 +33,7 @@ func stateOf(info cache.OwnerInfo) graph.State {
 	return 0
 }
 
-// subject is an object that is looked at.
+// subject is an object that a worker processes.
 type subject struct {
 	id      graph.ID
 	storage string

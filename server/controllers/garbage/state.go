@@ -19,10 +19,10 @@ const (
 	component = "garbage-collector-controller"
 )
 
-// Workers is how many objects are worked on at once unless somebody says otherwise.
+// Workers is the default number of objects that are processed at once.
 const Workers = 20
 
-// Collector is the garbage collector. Its Meter is that of the objects that are looked at.
+// Collector is the garbage collector. Its Meter is that of the queue of objects to process.
 type Collector struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -63,14 +63,14 @@ func newState(c *Collector) *state {
 	return s
 }
 
-// parking is when objects are looked at again of which nothing could be said.
+// parking says when parked objects are queued again: those with an owner that could not be judged.
 type parking struct {
-	some atomic.Bool   // there is one more than at is for
-	at   time.Time     // when they are; zero: there are none
-	rest time.Duration // between the last two looks
+	some atomic.Bool   // an object was parked since at was set
+	at   time.Time     // when they are queued again; zero: no object is parked
+	rest time.Duration // the current backoff
 }
 
-// park leaves an object alone of which nothing can be said.
+// park sets an object aside whose owners cannot be judged now.
 func (c *state) park(id graph.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,14 +79,13 @@ func (c *state) park(id graph.ID) {
 	c.bell.signal()
 }
 
-// How often objects of which nothing can be said, or not for long, are looked at, at first and
-// at last, unless other kinds are served.
+// The first and the longest backoff of parked objects. A change of the served kinds ends the backoff.
 const (
 	firstUnpark = time.Second
 	longUnpark  = time.Minute
 )
 
-// unpark looks again at objects of which nothing could be said, when it is time.
+// unpark queues the parked objects again when their backoff has ended.
 func (c *state) unpark() {
 	now, s := c.Clock(), &c.parking
 	if s.some.Swap(false) && s.at.IsZero() {

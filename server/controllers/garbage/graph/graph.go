@@ -1,11 +1,11 @@
-// Package graph knows which objects refer to which as their owners, and says which objects
-// are to be looked at when one changes or goes.
+// Package graph records which objects are owners of which, and reports the objects
+// to process when one changes or is deleted.
 //
-// It holds what is needed to find objects, and decides nothing: whether an owner is there is
-// asked of the objects themselves, by whoever looks at one. An object that has no owners and
-// is nobody's owner is not in it. It promises: a dependent with one owner takes less
+// It holds only what finds the objects, and decides nothing: the caller reads the objects themselves to learn
+// whether an owner exists. It omits objects that have no owners and
+// no dependents. It promises: a dependent with one owner takes less
 // than a hundred bytes, whatever is in it; and every change takes time in proportion to the
-// references of that object, and to its dependents where these are to be looked at.
+// references of that object, and to its dependents where these are reported.
 //
 // A Graph is not safe for concurrent use.
 package graph
@@ -39,7 +39,7 @@ type Ref struct {
 	Blocks bool // the owner's deletion in the foreground waits for the dependent
 }
 
-// Object is what a Graph is told of an object.
+// Object is what a Graph records of an object.
 type Object struct {
 	ID    ID
 	Place Place

@@ -16,7 +16,7 @@ import (
 type world struct {
 	*graph.Graph
 	names map[graph.ID]string
-	told  []string
+	queue []string // names of the objects that the graph reported
 }
 
 func newWorld() *world { return &world{Graph: graph.New(), names: map[graph.ID]string{}} }
@@ -27,14 +27,14 @@ func (w *world) id(name string) graph.ID {
 	return id
 }
 
-func (w *world) look(l graph.Look) { w.told = append(w.told, w.names[l.ID]) }
+func (w *world) look(l graph.Look) { w.queue = append(w.queue, w.names[l.ID]) }
 
-// asked are the objects that were to be looked at since it was called last.
-func (w *world) asked() string {
-	slices.Sort(w.told)
-	told := strings.Join(slices.Compact(w.told), " ")
-	w.told = nil
-	return told
+// queued returns the objects that the graph has reported since the last call.
+func (w *world) queued() string {
+	slices.Sort(w.queue)
+	names := strings.Join(slices.Compact(w.queue), " ")
+	w.queue = nil
+	return names
 }
 
 func place(kind uint32, name string) graph.Place {
@@ -94,8 +94,8 @@ func TestWhoIsLookedAt(t *testing.T) {
 		w := newWorld()
 		for _, step := range script {
 			w.do(step[0])
-			if told := w.asked(); told != step[1] {
-				t.Errorf("%s: after %q it is said to look at %q, want %q", name, step[0], told, step[1])
+			if got := w.queued(); got != step[1] {
+				t.Errorf("%s: after %q the graph reports %q, want %q", name, step[0], got, step[1])
 			}
 		}
 	}
@@ -170,10 +170,10 @@ func TestMarks(t *testing.T) {
 	}
 	w.Park(w.id("c"))
 	w.Unpark(w.look)
-	if told := w.asked(); told != "c" {
-		t.Errorf("looked at again is %q", told)
+	if got := w.queued(); got != "c" {
+		t.Errorf("Unpark reports %q", got)
 	}
-	if w.Unpark(w.look); w.asked() != "" {
+	if w.Unpark(w.look); w.queued() != "" {
 		t.Error("they are parked once")
 	}
 	w.Begin(1)

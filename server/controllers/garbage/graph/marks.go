@@ -13,7 +13,7 @@ func (g *Graph) Calm(id ID) (was bool) {
 	return was
 }
 
-// Park marks an object of which nothing can be said now.
+// Park marks an object whose owners cannot be judged now.
 func (g *Graph) Park(id ID) { g.mark(id, parked) }
 
 func (g *Graph) mark(id ID, flag uint8) {

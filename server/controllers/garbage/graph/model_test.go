@@ -126,8 +126,8 @@ func TestModel(t *testing.T) {
 				names = append(names, other)
 			}
 			slices.Sort(names)
-			if told := w.asked(); told != strings.Join(names, " ") {
-				t.Fatalf("step %d, %q: it is said to look at %q, want %q", step, line, told, strings.Join(names, " "))
+			if got := w.queued(); got != strings.Join(names, " ") {
+				t.Fatalf("step %d, %q: the graph reports %q, want %q", step, line, got, strings.Join(names, " "))
 			}
 			check(t, w, m)
 		}
