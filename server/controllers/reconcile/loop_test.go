@@ -171,6 +171,8 @@ func TestSuperseded(t *testing.T) {
 	}{
 		{nil, false}, {conflict, true}, {fmt.Errorf("writing: %w", gone), true}, {broken, false},
 		{errors.Join(conflict, gone), true}, {errors.Join(conflict, broken), false}, {errors.Join(errors.Join(conflict, broken), gone), false},
+		{fmt.Errorf("writing: %w", errors.Join(conflict, gone)), true}, {fmt.Errorf("writing: %w", errors.Join(conflict, broken)), false},
+		{fmt.Errorf("writing: %w, %w", conflict, broken), false},
 	} {
 		if got := reconcile.Superseded(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)

@@ -100,10 +100,12 @@ func (m Moves) Next() <-chan struct{} {
 var ErrRetry = errors.New("there is more to do")
 
 // Superseded says that somebody else changed, made or removed the object first. That comes as a change. Of several
-// errors in one, all have to say so.
+// errors in one, however deep they are, all have to say so.
 func Superseded(err error) bool {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !Superseded(one) })
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if several, ok := e.(interface{ Unwrap() []error }); ok {
+			return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !Superseded(one) })
+		}
 	}
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
