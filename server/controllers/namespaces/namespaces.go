@@ -49,6 +49,7 @@ type Controller struct {
 	going map[reconcile.Key]*going
 	gone  map[reconcile.Key]*orphaned
 	heavy map[reconcile.Key]bool // those that are worked on and have much in them
+	large map[reconcile.Key]bool // those that wait for one of these to end: had much in them when they were looked at
 }
 
 // going is a namespace that is being deleted. Its key has its name and its UID.
@@ -74,7 +75,8 @@ const (
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context) error {
 	n.Workers = cmp.Or(n.Workers, 10)
-	n.going, n.gone, n.heavy, n.removed = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}, map[reconcile.Key]bool{}, map[string]int64{}
+	n.going, n.gone, n.removed = map[reconcile.Key]*going{}, map[reconcile.Key]*orphaned{}, map[string]int64{}
+	n.heavy, n.large = map[reconcile.Key]bool{}, map[reconcile.Key]bool{}
 	l := &reconcile.Loop{
 		Base: n.Base, Reconcile: n.reconcile, Workers: n.Workers, Poll: n.poll, Longest: longestBackoff,
 		Failure: "cannot empty a namespace", Queue: &reconcile.Queue[reconcile.Key, string]{Admit: n.admit},
@@ -131,6 +133,7 @@ func (n *Controller) went(d cache.Delivery) {
 	defer n.mu.Unlock()
 	forget := func(key reconcile.Key) {
 		delete(n.going, key)
+		delete(n.large, key)
 		n.elsewhere.forget(key)
 	}
 	forget(key)
@@ -157,14 +160,24 @@ func (n *Controller) state(key reconcile.Key) *going {
 	return n.going[key]
 }
 
-// admit says whether a namespace may be worked on now, and notes that it is.
+// admit says whether a namespace may be worked on now, and notes that it is. The queue asks under its lock, of all that
+// wait for each that it gives: those that were refused are not counted again before there is room for them.
 func (n *Controller) admit(key reconcile.Key) bool {
+	n.mu.Lock()
+	full := len(n.heavy) >= max(1, n.Workers/2)
+	wait := full && n.large[key]
+	n.mu.Unlock()
+	if wait {
+		return false
+	}
 	heavy := n.here.count(key.Namespace) >= heavyFrom
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if heavy && len(n.heavy) >= max(1, n.Workers/2) {
+		n.large[key] = true
 		return false
 	}
+	delete(n.large, key)
 	if heavy {
 		n.heavy[key] = true
 	}

@@ -62,6 +62,43 @@ func TestHeavyNamespaceGoes(t *testing.T) {
 	})
 }
 
+// TestWaitingNamespacesAreCountedOnce: the queue asks of all that wait, under its lock, for each namespace that it gives.
+func TestWaitingNamespacesAreCountedOnce(t *testing.T) {
+	c := controllertest.NewCluster(t)
+	counts := 0
+	n := &Controller{Workers: 2, heavy: map[reconcile.Key]bool{}, large: map[reconcile.Key]bool{}}
+	n.here = emptier{contents: contents{cache: c.Cache, catalogue: c.Catalogue, follow: func() { counts++ }}}
+	for i := range heavyFrom {
+		for _, namespace := range []string{"a", "b", "c"} {
+			c.Set("configmaps", namespace, fmt.Sprint(i), corev1.ConfigMap{})
+		}
+	}
+	admitted := func(want bool, namespaces ...string) {
+		t.Helper()
+		for _, name := range namespaces {
+			if got := n.admit(reconcile.Key{Namespace: name}); got != want {
+				t.Errorf("%s is admitted: %v", name, got)
+			}
+		}
+	}
+	admitted(true, "a")
+	for range 10 {
+		admitted(false, "b", "c")
+	}
+	admitted(true, "small")
+	if counts != 4 {
+		t.Errorf("objects were counted %d times", counts)
+	}
+	clear(n.heavy) // its end
+	admitted(true, "c")
+	admitted(false, "b")
+	clear(n.heavy)
+	admitted(true, "b")
+	if len(n.large) > 0 {
+		t.Errorf("kept of those that wait no longer: %v", n.large)
+	}
+}
+
 // TestOrphansOfMany: what a namespace left is deleted at once, however many others went just before.
 func TestOrphansOfMany(t *testing.T) {
 	c := controllertest.NewCluster(t)
