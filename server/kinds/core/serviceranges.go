@@ -38,6 +38,8 @@ const (
 	ManagedByAllocator = "ipallocator.k8s.io"
 )
 
+const allocatorAgent = "kube-apiserver" // field manager of the IPAddresses of Services
+
 var errOtherNetwork = errors.New("the provided network does not match the current range")
 
 // addressFields are the fields of an IPAddress that its maker owns.
@@ -58,14 +60,14 @@ func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1beta1.
 }
 
 // newServiceAddress is that of a Service that is being written, with the metadata that a
-// write through the API would give it.
-func newServiceAddress(addr netip.Addr, owner string) *networkingv1beta1.IPAddress {
+// write through the API by its manager would give it.
+func newServiceAddress(addr netip.Addr, owner, manager string) *networkingv1beta1.IPAddress {
 	namespace, name, _ := strings.Cut(owner, "/")
 	a := ServiceAddress(addr, namespace, name)
 	a.UID = types.UID(uuid.NewString())
 	a.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
 	a.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: "kube-apiserver", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: networkingv1beta1.SchemeGroupVersion.String(),
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: networkingv1beta1.SchemeGroupVersion.String(),
 		Time: &a.CreationTimestamp, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(addressFields)},
 	}}
 	return a
@@ -189,7 +191,7 @@ func (p *allocation) hold(addr netip.Addr) error {
 	if err := p.claim(addressPool, addr.String()); err != nil {
 		return errHeld
 	}
-	p.take = append(p.take, kinds.Claim{Pool: IPAddressStorage, Name: addr.String(), Owner: p.owner, Object: newServiceAddress(addr, p.owner)})
+	p.take = append(p.take, kinds.Claim{Pool: IPAddressStorage, Name: addr.String(), Owner: p.owner, Object: newServiceAddress(addr, p.owner, p.a.release.Agent(allocatorAgent))})
 	return nil
 }
 

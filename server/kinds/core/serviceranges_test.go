@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // serviceCIDR is an encoded ServiceCIDR; ready is "" for one without a condition.
@@ -33,6 +34,27 @@ func serviceCIDR(t *testing.T, ready string, deleted bool, cidrs ...string) stri
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestRangesOfReleases: the IPAddress of a Service is made by whom servers of the release write as.
+func TestRangesOfReleases(t *testing.T) {
+	for v, want := range map[release.Version]string{release.V132: "kube-apiserver", release.V136: "kube-apiserver-1.36"} {
+		a := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, 30000, 30099).FollowRanges().OfRelease(v)
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		s.Spec.Type = corev1.ServiceTypeClusterIP
+		take, _, err := a.Plan(t.Context(), s, nil, pools{core.IPAddressStorage: {}}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range take {
+			if c.Pool != core.IPAddressStorage {
+				continue
+			}
+			if got := c.Object.(metav1.Object).GetManagedFields(); len(got) != 1 || got[0].Manager != want {
+				t.Errorf("%v: %v", v, got)
+			}
+		}
+	}
 }
 
 // TestRanges: addresses come from the networks of ServiceCIDRs that are ready, and each has
