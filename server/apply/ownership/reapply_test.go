@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/sample"
@@ -88,8 +89,11 @@ func applyBoth(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, liv
 	for _, o := range []kinds.Object{theirs, mine} {
 		o.SetManagedFields(slices.Clone(mine.GetManagedFields()))
 	}
-	// Behind a pointer, the library spells the JSON of an extension anew.
-	if diff := cmp.Diff(sorted(t, marshal(t, theirs)), sorted(t, marshal(t, mine))); diff != "" {
+	text := marshal
+	if pointsToExtension(reflect.TypeOf(mine), map[reflect.Type]bool{}) {
+		text = sorted // the library spells its JSON anew
+	}
+	if diff := cmp.Diff(text(t, theirs), text(t, mine)); diff != "" {
 		t.Fatalf("%v: the library (-) and the plan (+) merge otherwise:\n%s\n%s", r.GVK(), diff, body)
 	}
 	return mine, true
@@ -371,11 +375,32 @@ func BenchmarkReapply(b *testing.B) {
 }
 
 // sorted is JSON with the names of all objects in order.
-func sorted(t *testing.T, text string) string {
+func sorted(t testing.TB, obj any) string {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
+	if err := json.Unmarshal([]byte(marshal(t, obj)), &v); err != nil {
 		t.Fatal(err)
 	}
 	return marshal(t, v)
+}
+
+// pointsToExtension says whether an extension is behind a pointer in a type.
+func pointsToExtension(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer:
+		return t.Elem() == reflect.TypeFor[runtime.RawExtension]() || pointsToExtension(t.Elem(), seen)
+	case reflect.Slice, reflect.Map:
+		return pointsToExtension(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if pointsToExtension(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
