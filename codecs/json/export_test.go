@@ -1,0 +1,4 @@
+package json
+
+// Mistyped is mistyped.
+var Mistyped = mistyped
