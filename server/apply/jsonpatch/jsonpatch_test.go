@@ -6,6 +6,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,10 +76,35 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// newer says of a patch that the library of a newer release than the server is does otherwise: it tests for
-// what is not there without panicking, and replaces the whole document.
+// newer says of a patch that the library of a newer release than the server is may do otherwise: it tests for
+// what is not there without panicking, and refuses to make a scalar of the whole document.
 func newer(patch string) bool {
-	return strings.Contains(patch, `"test"`) && !strings.Contains(patch, `"value"`) || strings.Contains(patch, `"replace","path":""`)
+	var ops []map[string]any
+	if stdjson.Unmarshal([]byte(patch), &ops) != nil {
+		return false
+	}
+	return slices.ContainsFunc(ops, func(op map[string]any) bool {
+		value, has := op["value"]
+		switch value.(type) {
+		case map[string]any, []any:
+			return false
+		}
+		return op["op"] == "test" && !has || op["op"] == "replace" && op["path"] == ""
+	})
+}
+
+// TestScalarForAll: a scalar in the place of the whole document changes nothing, as in the library of release 1.32.
+func TestScalarForAll(t *testing.T) {
+	const doc = `{"a":1,"b":[{"c":null}]}`
+	for _, value := range []string{"5", `"x"`, "true"} {
+		ops, err := jsonpatch.Decode([]byte(`[{"op":"replace","path":"","value":` + value + `}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ops.Apply([]byte(doc), nil); err != nil || string(got) != doc {
+			t.Errorf("%s: %s, %v", value, got, err)
+		}
+	}
 }
 
 // panicsNoMore are patches that newer releases of the library do not panic on.
