@@ -56,15 +56,15 @@ func (a Agnostic) AuthenticateToken(ctx context.Context, token string, audiences
 	return &Authenticated{Identity: who.Identity, Audiences: shared}, true, nil
 }
 
-// Intersect returns the items of asked that good has too, as often and in the order in which they are in
-// asked. The result may be asked itself.
-func Intersect(good, asked []string) []string {
-	if slices.Equal(good, asked) {
-		return asked
+// Intersect returns the items of requested that good also has, in the order of requested and with its
+// duplicates. The result may be requested itself.
+func Intersect(good, requested []string) []string {
+	if slices.Equal(good, requested) {
+		return requested
 	}
 	known := sets.New(good...)
 	var both []string
-	for _, s := range asked {
+	for _, s := range requested {
 		if known.Has(s) {
 			both = append(both, s)
 		}

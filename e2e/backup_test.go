@@ -151,8 +151,8 @@ func runBinary(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// beside starts a follower in a separate process; kill ends it at once.
-func beside(t *testing.T, store, dir string) (kill func()) {
+// startFollower runs `store backup --follow` in a separate process; kill ends it at once.
+func startFollower(t *testing.T, store, dir string) (kill func()) {
 	t.Helper()
 	bin, err := harness.Binary()
 	if err != nil {
@@ -198,7 +198,7 @@ func TestBackupSurvivesKills(t *testing.T) {
 				server := harness.StartT(t, o)
 				o = server.Options()
 				waitForBackup(t, server)
-				kill := beside(t, store, outside)
+				kill := startFollower(t, store, outside)
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.run(ctx, server, round) }()

@@ -113,7 +113,7 @@ wait
 			}
 			for _, pid := range started() {
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-				if err == nil && !bytes.Contains(stat, []byte(") Z ")) { // one that ended, and that nobody has waited for
+				if err == nil && !bytes.Contains(stat, []byte(") Z ")) { // Z: a zombie, which has ended
 					t.Errorf("process %d is left: %s", pid, stat)
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}

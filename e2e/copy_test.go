@@ -94,7 +94,7 @@ func TestCopy(t *testing.T) {
 				copyKilled(t, target, args)
 				before = 20
 			}
-			if a, errOut, err = copyInto(t, args...); err != nil || a.Total.Unchanged < before || a.Total.Created+a.Total.Unchanged < 50 || a.Total.Changed > 0 || a.Total.Conflicts+a.Total.Failed > 0 || !a.told("apiservices.apiregistration.k8s.io", "v1.", "skipped") {
+			if a, errOut, err = copyInto(t, args...); err != nil || a.Total.Unchanged < before || a.Total.Created+a.Total.Unchanged < 50 || a.Total.Changed > 0 || a.Total.Conflicts+a.Total.Failed > 0 || !a.hasDetail("apiservices.apiregistration.k8s.io", "v1.", "skipped") {
 				t.Fatalf("%v, %+v, %s", err, a, errOut)
 			}
 			wantCopied(t, source, target)
@@ -174,7 +174,7 @@ func copyChosen(t *testing.T, kubectl *harness.Kubectl, args []string) {
 		t.Fatal(err)
 	}
 	a, errOut, err := copyInto(t, only("--resources", "services", "-n", "shop")...)
-	if err != nil || a.Total.Created != 1 || !a.told("services", "web", "noted") {
+	if err != nil || a.Total.Created != 1 || !a.hasDetail("services", "web", "noted") {
 		t.Errorf("an address that is taken: %v, %+v, %s", err, a, errOut)
 	}
 	if got := kubectl.Run("get", "service", "web", "-n", "shop", "-o", "jsonpath={.spec.clusterIP} {.spec.ports[0].nodePort}"); strings.Contains(got, "10.96.7.7") || strings.Contains(got, "30123") {
@@ -193,7 +193,7 @@ func copyRefused(t *testing.T, target *harness.Server, kubectl *harness.Kubectl,
 		t.Fatal(err)
 	}
 	n := func() string { return kubectl.Run("get", "configmap", "c1", "-n", "shop", "-o", "jsonpath={.data.n}") }
-	if a, errOut, err := copyInto(t, args...); err == nil || a.Total.Conflicts != 1 || !a.told("configmaps", "c1", "conflict") || n() != "mine" {
+	if a, errOut, err := copyInto(t, args...); err == nil || a.Total.Conflicts != 1 || !a.hasDetail("configmaps", "c1", "conflict") || n() != "mine" {
 		t.Errorf("what another owns: %v, %+v, %s, %s", err, a.Total, errOut, n())
 	}
 	if a, errOut, err := copyInto(t, append(args, "--overwrite")...); err != nil || a.Total.Changed != 1 || n() != "1" {
@@ -203,7 +203,7 @@ func copyRefused(t *testing.T, target *harness.Server, kubectl *harness.Kubectl,
 	kubectl.Run("delete", "configmap", "c2", "-n", "shop")
 	limited := limitedTo(t, target, "limited", "--verb=get,create,patch", "--resource=configmaps")
 	a, errOut, err := copyInto(t, append(args, "--to-kubeconfig", limited, "--resources", "configmaps,secrets", "-n", "shop")...)
-	if err == nil || a.Total.Created != 1 || a.Total.Failed != 1 || !a.told("secrets", "s", "failed") {
+	if err == nil || a.Total.Created != 1 || a.Total.Failed != 1 || !a.hasDetail("secrets", "s", "failed") {
 		t.Errorf("a user who may write configmaps alone: %v, %+v, %s", err, a, errOut)
 	}
 	if strings.Contains(errOut, "AAEC") {

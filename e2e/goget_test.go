@@ -41,13 +41,13 @@ func TestGoGet(t *testing.T) {
 	}
 	at := filepath.Join(dir, "importer")
 	// What `go get` writes down in the end: this module, and what it requires. To find that out
-	// it asks for what others have required at some time, which nobody has fetched here.
+	// it requests versions that other modules once required, which are not in the cache.
 	ours, err := os.ReadFile("../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, requires, _ := strings.Cut(string(ours), "\n\n")
-	requires, _, _ = strings.Cut(requires, "\nreplace ") // as for all who require a module
+	requires, _, _ = strings.Cut(requires, "\nreplace ") // replace directives apply only to the main module
 	mod := "module importer.example\n\n" + requires + "\nrequire github.com/rowlock/rowlock " + version + "\n"
 	if err := os.WriteFile(filepath.Join(at, "go.mod"), []byte(mod), 0o600); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func TestGoGet(t *testing.T) {
 	t.Logf("%d modules, %d packages", len(list), len(packages))
 }
 
-// fetchReplaced fetches the modules that others need and this one replaces, and those that they
-// need, which nobody has fetched for it.
+// fetchReplaced downloads the modules that other modules require and this one replaces, with their
+// requirements: builds of this module do not download them.
 func fetchReplaced(t *testing.T) {
 	t.Helper()
 	ours, err := os.ReadFile("../go.mod")
@@ -88,7 +88,7 @@ func fetchReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	requires, _, _ := strings.Cut(string(ours), "\nreplace ") // as for all who require a module
+	requires, _, _ := strings.Cut(string(ours), "\nreplace ") // replace directives apply only to the main module
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(requires), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (r *raw) request(end bool, method, path string, headers ...string) error {
 	return r.f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: r.block.Bytes(), EndHeaders: true, EndStream: end})
 }
 
-// asUser are headers of a request of a user who is no administrator.
+// asUser returns headers that impersonate a user without the rights of an administrator.
 func asUser(name string) []string {
 	return []string{"authorization", "Bearer " + harness.AdminToken, "impersonate-user", name, "impersonate-group", "system:authenticated"}
 }

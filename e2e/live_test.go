@@ -213,7 +213,7 @@ func TestImportLiveClusterRefusals(t *testing.T) {
 	}
 }
 
-// copyAnswer is what copy prints with --output json, as far as it is looked at.
+// copyAnswer holds the fields of `copy --output json` that tests check.
 type copyAnswer struct {
 	Total   struct{ Created, Changed, Unchanged, Skipped, Conflicts, Failed int64 }
 	Details []struct{ Resource, Namespace, Name, Outcome, Reason string }
@@ -226,8 +226,8 @@ func copyInto(t *testing.T, args ...string) (a copyAnswer, errOut string, err er
 	return a, errOut, err
 }
 
-// told reports whether an object has a detail with this outcome.
-func (a copyAnswer) told(resource, name, outcome string) bool {
+// hasDetail reports whether the details list an object with this outcome.
+func (a copyAnswer) hasDetail(resource, name, outcome string) bool {
 	for _, d := range a.Details {
 		if d.Resource == resource && d.Name == name && d.Outcome == outcome {
 			return true

@@ -139,8 +139,8 @@ func (m *mirror) failed(err error) {
 	}
 }
 
-// mayWait reports whether the mirror may still come to what is stored: its reflector
-// pauses, or the server has not had its time, in which begun is when the last change was.
+// mayWait reports whether the mirror may still catch up with the store: the reflector and the server
+// have not used up their time since the last change, at begun.
 func (m *mirror) mayWait(begun time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -40,8 +40,8 @@ const (
 // flags that ROWLOCK_RECORDED_FLAGS names. Those that want an aggregated server get one of
 // package extension, unless ROWLOCK_EXT_IP, ROWLOCK_EXT_PORT and ROWLOCK_EXT_CA say where
 // another one is.
-// ROWLOCK_RECORDED_RELEASE names a release that servers are told to be, and whose answers are wanted of all
-// recordings, or of those that ROWLOCK_RECORDED names; differences fail nothing then.
+// ROWLOCK_RECORDED_RELEASE names a release. Servers then emulate it, and their answers to all recordings, or to
+// those that ROWLOCK_RECORDED names, are compared with the release's; differences do not fail the test.
 func TestRecordedAnswers(t *testing.T) {
 	t.Parallel()
 	if release := os.Getenv(releaseVariable); release != "" {

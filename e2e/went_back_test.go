@@ -174,8 +174,8 @@ func (s *twoServers) wrote(i int, name, value string) int64 {
 	return revision
 }
 
-// told wants each server to have logged that the database went back, so many times.
-func (s *twoServers) told(times int) {
+// wantWentBack checks that each server has counted and logged this many times that the database went back.
+func (s *twoServers) wantWentBack(times int) {
 	s.t.Helper()
 	for i, a := range s.a {
 		text := want(s.t, a, 200, http.MethodGet, "/metrics", "", "")
@@ -256,7 +256,7 @@ func TestDatabaseGoesBack(t *testing.T) {
 	}
 	s.wrote(1, "lost1", "again")
 	s.agree("after the failover")
-	s.told(1)
+	s.wantWentBack(1)
 	for i, a := range s.a {
 		if text := allowed(a); !strings.Contains(text, `"allowed":false`) {
 			t.Errorf("server %d goes by a binding that is lost: %s", i, text)
@@ -319,7 +319,7 @@ func TestRevisionsTakenBackBySQL(t *testing.T) {
 	want(t, s.a[0], 404, http.MethodGet, configMaps+"/lost0", "", "")
 	want(t, s.a[0], 404, http.MethodDelete, configMaps+"/lost0", "", "")
 	s.agree("after")
-	s.told(1)
+	s.wantWentBack(1)
 
 	var skipped struct{ NewestRevision, GoesOnAt int64 }
 	store1 := s.wrote(0, "n1", "after")

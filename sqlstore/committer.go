@@ -70,7 +70,7 @@ func (q *queue) take(most, size int) []*write {
 	return batch
 }
 
-// drop removes a write that nobody waits for; false if it is in progress.
+// drop removes a write whose caller has stopped waiting; it returns false if the write is in progress.
 func (q *queue) drop(w *write) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,23 +256,23 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 	}
 }
 
-// resolve asks the database for the outcome of a batch until it answers. It returns no error and committed false
+// resolve queries the database for the outcome of a batch until it answers. It returns no error and committed false
 // if nothing was written, so that the batch may be tried again.
 func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, committed bool, err error) {
-	began, told := time.Now(), false
+	began, logged := time.Now(), false
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, longestWait) {
 		out, committed, err = s.driver.Resolve(context.WithoutCancel(ctx))
 		if err == nil {
 			s.cfg.Log.Warn("a commit was cut; its outcome was found", "committed", committed, "cause", cause)
 			return out, committed, nil
 		}
-		if gone := errors.Is(err, ErrGone); gone || time.Since(began) > s.cfg.RetryFor { // a file that is gone is seldom back soon
+		if gone := errors.Is(err, ErrGone); gone || time.Since(began) > s.cfg.RetryFor { // a missing file seldom returns soon
 			s.refused.tell(OpWrite, err)
-			if !told {
-				told = true
+			if !logged {
+				logged = true
 				s.cfg.Log.Warn("a commit was cut, and its outcome cannot be found yet", "error", err, "cause", cause)
 			}
-			// Those who wait behind it have not begun: they need not share its fate.
+			// The queued writes have not begun: their outcome is certain.
 			s.queue.fail(fmt.Errorf("%w: the outcome of an earlier commit is not known yet: %w", ErrUnavailable, err))
 		}
 		if time.Since(began)+wait > s.resolveFor() || !sleep(ctx, wait) {

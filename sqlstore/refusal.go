@@ -87,7 +87,7 @@ type refusals struct {
 	elapsed  func() time.Duration
 	observer Observer
 	log      *slog.Logger
-	standing atomic.Int64 // how many there are
+	active   atomic.Int64 // how many there are
 	mu       sync.Mutex
 	list     map[refusedBy]*refusal
 }
@@ -98,7 +98,7 @@ type refusedBy struct {
 }
 
 type refusal struct {
-	stands bool
+	active bool
 	err    error         // the last
 	since  time.Duration // when it began
 	last   time.Duration // when that was last so
@@ -123,7 +123,7 @@ func newRefusals(cfg Config) *refusals {
 func (r *refusals) tell(operation string, err error) {
 	kind := KindOf(err)
 	if kind == "" {
-		if err == nil && r.standing.Load() > 0 {
+		if err == nil && r.active.Load() > 0 {
 			r.done(operation)
 		}
 		return
@@ -137,9 +137,9 @@ func (r *refusals) tell(operation string, err error) {
 		f = &refusal{}
 		r.list[refusedBy{operation, kind}] = f
 	}
-	if !f.stands {
-		f.stands, f.since, f.count, f.logged = true, now, 0, false
-		r.standing.Add(1)
+	if !f.active {
+		f.active, f.since, f.count, f.logged = true, now, 0, false
+		r.active.Add(1)
 	}
 	f.err, f.last = err, now
 	f.count++
@@ -154,23 +154,23 @@ func (r *refusals) done(operation string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for by, f := range r.list {
-		if by.operation == operation && f.stands {
+		if by.operation == operation && f.active {
 			r.end(by, f, ended(operation))
 		}
 	}
 }
 
 func (r *refusals) end(by refusedBy, f *refusal, message string) {
-	f.stands = false
-	r.standing.Add(-1)
+	f.active = false
+	r.active.Add(-1)
 	if f.logged { // at a level that is shown without a flag, as its beginning was
 		r.log.Warn(message, "operation", by.operation, "kind", by.kind, "refused", f.count, "for", (r.elapsed() - f.since).Round(time.Millisecond), "error", f.err)
 	}
 }
 
-// now are the present refusals. An operation that nobody calls any more is forgotten after a while.
+// now returns the present refusals. It ends those that have not recurred for refusedFor.
 func (r *refusals) now() []Refusal {
-	if r.standing.Load() == 0 {
+	if r.active.Load() == 0 {
 		return nil
 	}
 	r.mu.Lock()
@@ -178,7 +178,7 @@ func (r *refusals) now() []Refusal {
 	var found []Refusal
 	for by, f := range r.list {
 		switch {
-		case !f.stands:
+		case !f.active:
 		case r.elapsed()-f.last > refusedFor:
 			r.end(by, f, "the store was not asked again for what it refused")
 		case by.kind.lasts() && by.kind != KindGone: // that is known by a look

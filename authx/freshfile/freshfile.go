@@ -32,22 +32,22 @@ type Value[T any] struct {
 	current atomic.Pointer[T]
 	next    atomic.Int64 // when the files are looked at again, in Unix nanoseconds
 
-	mu     sync.Mutex
-	marks  []mark // of what current was read from
-	moving []mark // of the last look, if it found something new
-	told   string // the failure that was reported last
+	mu       sync.Mutex
+	marks    []mark // of what current was read from
+	moving   []mark // of the last look, if it found something new
+	reported string // the last reported failure
 }
 
 // mark distinguishes versions of a file.
 type mark struct {
 	size     int64
 	modified time.Time
-	mode     os.FileMode // a reader may check who else can read the file
+	mode     os.FileMode // read may check the permissions of the file
 	info     os.FileInfo
 }
 
-// New reads the files for the first time. read reads all of them; failed is told
-// when they have changed and cannot be read, and may be nil.
+// New reads the files for the first time. read reads all of them. failed
+// receives the error if they have changed and cannot be read; it may be nil.
 func New[T any](read func() (T, error), failed func(error), paths ...string) (*Value[T], error) {
 	v := &Value[T]{paths: paths, read: read, failed: failed, clock: time.Now}
 	v.marks, _ = v.look()
@@ -79,7 +79,7 @@ func (v *Value[T]) refresh(now time.Time) {
 		return
 	}
 	if same(marks, v.marks) {
-		v.moving, v.told = nil, ""
+		v.moving, v.reported = nil, ""
 		return
 	}
 	if !same(marks, v.moving) && !still(marks, now) {
@@ -96,7 +96,7 @@ func (v *Value[T]) refresh(now time.Time) {
 		return
 	}
 	v.current.Store(&fresh)
-	v.marks, v.moving, v.told = marks, nil, ""
+	v.marks, v.moving, v.reported = marks, nil, ""
 }
 
 // wait looks at files that move again soon.
@@ -107,10 +107,10 @@ func (v *Value[T]) wait(marks []mark, now time.Time) {
 
 // tell reports a failure, once.
 func (v *Value[T]) tell(err error) {
-	if v.failed != nil && v.told != err.Error() {
+	if v.failed != nil && v.reported != err.Error() {
 		v.failed(err)
 	}
-	v.told = err.Error()
+	v.reported = err.Error()
 }
 
 func (v *Value[T]) look() ([]mark, error) {

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// again is how soon a version that was refused is tried once more, unless a Follower says
-// otherwise: what it needs besides itself may be there by then.
+// again is the default of Follower.Again. A version that was refused for lack of something else may
+// be acceptable by then.
 const again = time.Minute
 
-// ErrSame: a version says nothing that is not in use already.
+// ErrSame: a version changes nothing of what is in use.
 var ErrSame = errors.New("nothing new")
 
-// Follower applies the versions of one file as they appear. It promises: what is
-// being written is waited for; a version that is refused is tried again, though the file
-// did not change; a newer version is never kept waiting by an older one.
+// Follower applies the versions of one file as they appear. It waits until a file is completely
+// written, retries a version that Take refused even if the file does not change, and interrupts Take
+// once there is a newer version.
 type Follower struct {
 	Path  string
 	Seen  []byte        // the text that is in use already
 	Every time.Duration // how often the file is looked at; two looks in a row must find the same
 	Again time.Duration // how soon a refused version is tried again; 0: after a minute
-	// Take takes over a version, which may take its time: ctx ends once there is a newer
-	// one, and no newer one is taken over before Take has returned. An error refuses it.
+	// Take applies a version, and may be slow: ctx ends once there is a newer version, which
+	// the Follower applies only after Take has returned. An error refuses the version.
 	Take func(ctx context.Context, text []byte) error
-	// Took gets the result, and the error if the file cannot be read; not that of a version that a newer
-	// one replaced, nor ErrSame. repeated says that the last report was the same.
+	// Took receives the result of Take, or the error if the file cannot be read. It does not receive ErrSame,
+	// nor the result of a version that a newer one replaced. repeated: Took received the same error before.
 	Took func(err error, repeated bool)
 }
 
@@ -54,9 +54,9 @@ func (f *Follower) Run(ctx context.Context) error {
 	looked := state{text: f.Seen}
 	tried := looked // the version that was handed on last
 	var (
-		under *attempt
-		due   time.Time // when it is tried again; zero: it was taken over
-		told  string    // what Took reported of it
+		under    *attempt
+		due      time.Time // when it is tried again; zero: it was taken over
+		reported string    // the last error that Took received for it
 	)
 	defer func() { under.abandon() }()
 	for {
@@ -68,7 +68,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			if err != nil && !errors.Is(err, ErrSame) {
 				due = time.Now().Add(f.pause())
 			}
-			told = f.tell(err, told)
+			reported = f.report(err, reported)
 			continue
 		case <-tick.C:
 		}
@@ -79,7 +79,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			continue
 		case !found.equal(tried):
 			under.abandon()
-			told = ""
+			reported = ""
 		case under != nil || due.IsZero() || time.Now().Before(due):
 			continue
 		}
@@ -103,16 +103,16 @@ func (f *Follower) look() state {
 	return state{text: text}
 }
 
-// tell reports the end of an attempt, and returns the report.
-func (f *Follower) tell(err error, told string) string {
+// report passes the result of an attempt to Took, and returns the last reported error.
+func (f *Follower) report(err error, reported string) string {
 	if f.Took == nil || errors.Is(err, ErrSame) {
-		return told
+		return reported
 	}
 	if err == nil {
 		f.Took(nil, false)
 		return ""
 	}
-	f.Took(err, told == err.Error())
+	f.Took(err, reported == err.Error())
 	return err.Error()
 }
 

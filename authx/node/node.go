@@ -21,8 +21,8 @@ import (
 // leaseNamespace holds the leases of nodes.
 const leaseNamespace = "kube-node-lease"
 
-// NameOf reports whether an identity is a node agent, and of which node. The name is
-// "" for an agent that does not say.
+// NameOf reports whether an identity is a node agent, and returns the name of its node; ""
+// if the user name has none.
 func NameOf(id *authx.Identity) (name string, isNode bool) {
 	if id == nil || !strings.HasPrefix(id.Name, authx.NodePrefix) || !id.InGroup(authx.GroupNodes) {
 		return "", false
@@ -40,8 +40,8 @@ type Authorizer struct {
 	// Selectors keeps nodes to their own Node object and to lists that select what
 	// is theirs; without it nodes may read all nodes and pods.
 	Selectors bool
-	// Accounts lets nodes get the service accounts of their pods. Without it NoAccounts is the
-	// reason; "" is the one that they get who ask for tokens.
+	// Accounts lets nodes get the service accounts of their pods. Without it the authorizer gives
+	// NoAccounts as its reason; if that is "", the reason that it gives for bad token requests.
 	Accounts   bool
 	NoAccounts string
 }

@@ -31,11 +31,11 @@ func aboutOf(text string) about {
 	return about{resource: resource, sub: sub}
 }
 
-// asked lists the index keys of rules that may cover a request, names aside. The first
-// n count.
-func asked(a *authx.Attributes) (keys [3]about, n int) {
+// keysFor returns the index keys, without object names, of the rules that may cover a request.
+// Only the first n are valid.
+func keysFor(a *authx.Attributes) (keys [3]about, n int) {
 	keys = [3]about{{resource: a.Resource, sub: a.Subresource}, {resource: "*"}, {resource: "*", sub: a.Subresource}}
-	if strings.Contains(a.Resource, "/") { // only reviews ask so
+	if strings.Contains(a.Resource, "/") { // only access reviews have such requests
 		keys[0] = aboutOf(strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/"))
 	}
 	if a.Subresource == "" {
@@ -89,7 +89,7 @@ func (r *role) allows(a *authx.Attributes) bool {
 		}
 		return false
 	}
-	keys, n := asked(a)
+	keys, n := keysFor(a)
 	for _, k := range keys[:n] {
 		if anyOf(r.by[k], a) {
 			return true
@@ -147,7 +147,7 @@ func (h *held) find(a *authx.Attributes, fn func(*binding) bool) bool {
 	if !a.ResourceRequest {
 		return every(h.wide.paths, fn)
 	}
-	keys, n := asked(a)
+	keys, n := keysFor(a)
 	for _, k := range keys[:n] {
 		if !every(h.wide.by[k], fn) {
 			return false

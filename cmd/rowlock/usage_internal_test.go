@@ -68,8 +68,8 @@ func TestServeHelp(t *testing.T) {
 	}
 }
 
-// TestUsages: no usage has a quoted text of which the value's name would be made, and flags that are accepted with
-// a warning only are not listed.
+// TestUsages: no usage quotes a text that pflag would show as the name of the value, and help does not list deprecated
+// flags.
 func TestUsages(t *testing.T) {
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {

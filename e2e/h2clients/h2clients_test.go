@@ -23,8 +23,8 @@ import (
 const patience = 3 * time.Minute
 
 // TestClients: each client creates an object of 1 MB, lists it, and watches another one. When the server
-// drains, the watch ends as a complete response, without an error of the client. Java's client is not asked
-// that: before JDK 24 it fails all requests of a connection when GOAWAY arrives (JDK-8335181).
+// drains, the watch ends as a complete response, without an error of the client. The test does not
+// check that of Java's client: before JDK 24 it fails all requests of a connection when GOAWAY arrives (JDK-8335181).
 func TestClients(t *testing.T) {
 	for name, command := range map[string][]string{
 		"curl": {"sh", "curl.sh"}, "node": {"node", "node.mjs"}, "python": {"python3", "client.py"}, "java": {"java", "Client.java"},

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Releases are the answers of stock servers of later releases to the scenarios of a folder, where they are
-// not those that the scenarios want.
+// Releases holds the answers of stock servers of later releases to the scenarios of a folder, where they differ
+// from the answers that the scenarios want.
 type Releases struct {
-	families []string // whose scenarios the servers were asked
+	families []string // of the scenarios that were replayed on those servers
 	wants    map[answerKey]Want
 }
 
@@ -53,8 +53,8 @@ func LoadReleases(path string) (*Releases, error) {
 	return r, nil
 }
 
-// Of are scenarios of which the answers of a release are known, and want these. Those that are recordings of
-// a release themselves stay as they are.
+// Of returns the scenarios of list for which it knows the answers of a release, with those as the wanted answers. A
+// scenario that was recorded on another release than 1.32 keeps its own.
 func (r *Releases) Of(release string, list []*Scenario) []*Scenario {
 	var all []*Scenario
 	for _, s := range list {

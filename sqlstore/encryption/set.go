@@ -4,8 +4,8 @@
 // ciphertext is bound to its row, so that swapped rows do not decrypt. A file takes effect as a whole or not at
 // all; while a changed file is invalid, the previous one stays in effect. Secrets reach no log and no error.
 //
-// A value costs some microseconds and some dozens of bytes; see package kms for KMS plugins. Anybody who may write
-// or read the resource causes this cost. A resource has two series of metrics for each provider of its rule.
+// A value costs some microseconds and some dozens of bytes; see package kms for KMS plugins. Every client that may
+// write or read the resource causes this cost. A resource has two series of metrics for each provider of its rule.
 //
 // Goroutines: Run is one. It owns those that watch KMS plugins and the file, and those that close connections of
 // an older file. Open and Check ask several plugins concurrently and wait for them.

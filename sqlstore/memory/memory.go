@@ -1,7 +1,7 @@
 // Package memory is the driver of databases in this process's memory. It writes nothing to disk.
 //
 // Several servers may open one Database. Its content is an immutable tree: a commit makes a new tree that shares
-// all unchanged parts with the old one. A read therefore sees one state and waits for nobody, and the cost of
+// all unchanged parts with the old one. A read therefore sees one state and never waits, and the cost of
 // Clone and Snapshot does not depend on the size.
 //
 // Goroutines: none. The writer of a commit notifies the other servers.
@@ -152,11 +152,11 @@ func (d *Driver) Exclusive() uint64 {
 // Now implements sqlstore.Driver: all servers are in one process, whose clock is theirs.
 func (d *Driver) Now() time.Time { return time.Now() }
 
-// ConcurrentTrim implements sqlstore.Driver: rows are deleted by who writes.
+// ConcurrentTrim implements sqlstore.Driver: Trim is a commit, and there is one at a time.
 func (d *Driver) ConcurrentTrim() bool { return false }
 
-// Hints implements sqlstore.Driver. Writes of this driver need none: the store has them.
-// Those of others are told by who commits them.
+// Hints implements sqlstore.Driver. Writes of this driver need none: its store knows them. The
+// other drivers of the Database send a hint with each commit.
 func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	d.db.mu.Lock()

@@ -10,7 +10,7 @@ import (
 
 // Snapshot reads ended rows and packs as they are at one moment. Each method is one query of a driver.
 type Snapshot interface {
-	// Ended reads the oldest rows of a key that ended after one revision and up to another; more says that there
+	// Ended reads the oldest rows of a key that ended after one revision and up to another; more: there
 	// may be others.
 	Ended(ctx context.Context, key sqlstore.Key, after, upTo int64, limit int) (rows []sqlstore.Row, more bool, err error)
 	// Around reads the pack of a key that ends first after a revision; nil: there is none.

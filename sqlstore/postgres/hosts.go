@@ -52,7 +52,7 @@ type hosts struct {
 const (
 	fresh         = time.Second            // how long a search's answer is believed without another look
 	headStart     = 300 * time.Millisecond // of the server that took writes last, in a search
-	askAgain      = 300 * time.Millisecond // after an answer that was no, while others are silent
+	retryAfter    = 300 * time.Millisecond // after a refusal, while other servers are silent
 	mostAddresses = 16                     // of one host
 	silence       = 2 * time.Second        // without an answer, after which other servers are asked
 	lookEvery     = 500 * time.Millisecond

@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// link is a connection to a server. It knows for how long an answer has been waited for.
+// link is a connection to a server. It measures how long the client has waited for an answer.
 type link struct {
 	net.Conn
 	server server
 	of     *hosts
 	made   atomic.Bool  // the server has let the client in
-	asked  atomic.Int64 // when it was asked something, as time since the epoch of hosts; 0: it has answered
+	sent   atomic.Int64 // when the unanswered request was sent, as time since the epoch of hosts; 0: there is none
 }
 
 func (l *link) Write(b []byte) (int, error) {
-	if l.asked.Load() == 0 {
-		l.asked.CompareAndSwap(0, int64(time.Since(l.of.epoch)))
+	if l.sent.Load() == 0 {
+		l.sent.CompareAndSwap(0, int64(time.Since(l.of.epoch)))
 	}
 	return l.Conn.Write(b)
 }
@@ -29,7 +29,7 @@ func (l *link) Write(b []byte) (int, error) {
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if n > 0 {
-		l.asked.Store(0)
+		l.sent.Store(0)
 	}
 	return n, err
 }
@@ -42,15 +42,15 @@ func (l *link) Close() error {
 }
 
 func (l *link) waits() time.Duration {
-	asked := l.asked.Load()
-	if asked == 0 {
+	sent := l.sent.Load()
+	if sent == 0 {
 		return 0
 	}
-	return time.Since(l.of.epoch) - time.Duration(asked)
+	return time.Since(l.of.epoch) - time.Duration(sent)
 }
 
-// track has the connection that a configuration makes known as one to a server, and shortens requests that cancel
-// its statements, which hold a place in the pool meanwhile.
+// track registers the connection that a configuration makes as a link to a server. It also sets a deadline for
+// requests that cancel the connection's statements, as they occupy a place in the pool.
 func (h *hosts) track(c *pgconn.Config, to server) {
 	dial, after := c.DialFunc, c.AfterConnect
 	var last atomic.Pointer[link]
@@ -86,9 +86,9 @@ func (h *hosts) track(c *pgconn.Config, to server) {
 	}
 }
 
-// watch gives up connections to a server that has been silent for a while where another one
-// takes writes. Otherwise each call would wait for its own end, and the network hides that of a
-// machine for minutes.
+// watch closes the connections to a server that has been silent for a while if another one takes
+// writes. Otherwise each call would wait for its own timeout: TCP takes minutes to notice that a
+// machine has failed.
 func (h *hosts) watch() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -117,7 +117,7 @@ func (h *hosts) watch() {
 	}
 }
 
-// quiet is a server that has not answered a connection for longer than silence, if there are others to ask.
+// quiet returns a server that has left a request unanswered for longer than silence, if there are other servers.
 func (h *hosts) quiet(alive map[server]time.Time) (server, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,7 +148,8 @@ func (h *hosts) giveUp(quiet, instead server) {
 	h.moved()
 }
 
-// silent says that an answer to a call has been waited for for a while, from a server with which the connection was made.
+// silent reports whether a call waits for a server, over an established connection, for cancelTime or longer, or did a
+// moment ago.
 func (h *hosts) silent() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,8 +164,8 @@ func (h *hosts) silent() bool {
 	return false
 }
 
-// abandon closes a connection that is to be closed without waiting for a server that is silent. The pool
-// would wait 15 s for its farewell, and have one connection less meanwhile.
+// abandon closes the socket of a connection that the pool closes, if the server is silent. The pool would wait 15 s
+// to terminate the session, and have one connection less meanwhile.
 func (h *hosts) abandon(c *pgx.Conn) {
 	conn := c.PgConn().Conn()
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS

@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// search is one look for the server that takes writes, for all who wait for it.
+// search is one search for the server that takes writes. All calls that wait for that server share it.
 type search struct {
 	done  chan struct{}
 	found server
 	err   error
 }
 
-// noServerError says of each server why no connection goes to it.
+// noServerError gives, for each server, the reason that it cannot be used.
 type noServerError struct{ reasons []error }
 
 func (e *noServerError) Error() string {
@@ -33,11 +33,11 @@ func (e *noServerError) Error() string {
 
 func (e *noServerError) Unwrap() []error { return e.reasons }
 
-// asking is a search under way.
-type asking struct {
+// round is the state of one search.
+type round struct {
 	config *pgconn.Config
 	before server
-	ready  chan struct{} // closed when the server that took writes last has answered no
+	ready  chan struct{} // closed when the server that took writes last has refused
 
 	mu      sync.Mutex
 	silent  int // how many have not answered yet
@@ -46,34 +46,34 @@ type asking struct {
 	cancel  context.CancelFunc
 }
 
-// look asks all servers at the same time. It ends with the first that takes writes, when all have said
-// no, or when the time is over. A server that said no is asked again while others are silent, as
-// it may have been promoted since.
+// look probes all servers concurrently, the one that took writes last with a head start. It ends when
+// one takes writes, when all have refused, or at the timeout. While some servers are silent it retries
+// those that have refused, as one may have been promoted since.
 func (h *hosts) look(c *pgconn.Config, before server) (server, error) {
 	ctx, cancel := context.WithTimeout(h.life, h.within)
 	defer cancel()
 	all := places(c)
-	a := &asking{config: c, before: before, ready: make(chan struct{}), silent: len(all), reasons: make(map[server]error), cancel: cancel}
+	a := &round{config: c, before: before, ready: make(chan struct{}), silent: len(all), reasons: make(map[server]error), cancel: cancel}
 	if before.host == "" {
 		close(a.ready)
 	}
-	var asked sync.WaitGroup
+	var probes sync.WaitGroup
 	for _, place := range all {
-		asked.Go(func() {
+		probes.Go(func() {
 			found, err := addresses(ctx, c, place)
 			if err != nil {
-				a.no(place, err)
+				a.refused(place, err)
 				return
 			}
 			a.mu.Lock()
 			a.silent += len(found) - 1 // in place of the name
 			a.mu.Unlock()
 			for _, s := range found {
-				asked.Go(func() { a.ask(ctx, s) })
+				probes.Go(func() { a.probe(ctx, s) })
 			}
 		})
 	}
-	asked.Wait()
+	probes.Wait()
 	if a.found.host != "" {
 		return a.found, nil
 	}
@@ -85,8 +85,9 @@ func (h *hosts) look(c *pgconn.Config, before server) (server, error) {
 	return server{}, e
 }
 
-// no takes an answer that was no; the first of a server counts.
-func (a *asking) no(s server, err error) {
+// refused records that a server takes no writes, or cannot be reached; only its
+// first refusal counts.
+func (a *round) refused(s server, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, again := a.reasons[s]; !again {
@@ -101,8 +102,8 @@ func (a *asking) no(s server, err error) {
 	}
 }
 
-// ask asks a server until it says yes, or the search is over.
-func (a *asking) ask(ctx context.Context, s server) {
+// probe connects to a server until it takes writes, or the search is over.
+func (a *round) probe(ctx context.Context, s server) {
 	if s != a.before {
 		select {
 		case <-a.ready:
@@ -126,16 +127,16 @@ func (a *asking) ask(ctx context.Context, s server) {
 			conn.Close(farewell)
 			return
 		}
-		a.no(s, err)
+		a.refused(s, err)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(askAgain):
+		case <-time.After(retryAfter):
 		}
 	}
 }
 
-// isNoServer says that an error is a failed attempt to connect.
+// isNoServer reports whether an error is a failed attempt to connect.
 func isNoServer(err error) bool {
 	var none *noServerError
 	var connect *pgconn.ConnectError

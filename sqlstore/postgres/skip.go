@@ -10,9 +10,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// examine is called where a database may have gone back, or PostgreSQL has crashed. If so,
-// it leaves out the revisions that may have been given, durably: revision and floor of the log rise above them, so
-// that clients which have seen one are told to list again. Snapshots of the past stay, as far as they are kept.
+// examine is called if the database may have gone back, or PostgreSQL may have crashed. If so, it durably skips
+// the revisions that clients may have seen: it raises revision and floor of the log above them, so that those
+// clients have to list again. Retained snapshots of the past stay.
 func (d *Driver) examine(ctx context.Context) error {
 	_, _, err := d.leaveOut(ctx, -1)
 	return err
@@ -28,7 +28,8 @@ func (d *Driver) SkipRevisions(ctx context.Context, count int64) (from, to int64
 	return from, to, nil
 }
 
-// leaveOut leaves out revisions if it has to, or as many as are asked for, unless count is negative.
+// leaveOut skips count revisions. With 0 it skips all that clients may have seen. With a negative count it does so
+// only if revisions may have been lost.
 func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err error) {
 	l := &d.line
 	select {

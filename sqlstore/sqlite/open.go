@@ -4,7 +4,7 @@
 // one writer connection with immediate transactions; and readers that never wait for the writer. Several processes
 // of one machine may use a file together.
 //
-// If the operator asks for it, commits of some resources are acknowledged before they are on disk: see
+// If the operator enables it, commits of some resources are acknowledged before they are on disk: see
 // Config.Relaxed and docs/durability.md.
 //
 // Goroutines: the checkpointer, and the one that syncs after relaxed commits, which Close ends; one for each Hints

@@ -31,7 +31,7 @@ func (d *decoder) row(v []driver.Value) (sqlstore.Row, error) {
 	r.WrittenAt = fromMicros(written)
 	r.Key = d.key(v[1], v[2], v[3])
 	switch {
-	case !ok1: // without its number nothing of the row can be told apart from another
+	case !ok1: // without a revision nothing identifies the row
 		return r, &sqlstore.CorruptError{Key: r.Key, Reason: "the revision of a row is not a number"}
 	case !ok2 || !ok3:
 		r.Damaged = &sqlstore.DamageError{Reason: "its created_revision or written_at is not a number"}
@@ -84,7 +84,7 @@ func text(v driver.Value) string {
 	return ""
 }
 
-// blob takes text too: a value that somebody wrote by hand must stay readable.
+// blob also accepts text: a value that an administrator has written by hand must stay readable.
 func blob(v driver.Value) []byte {
 	switch b := v.(type) {
 	case []byte:

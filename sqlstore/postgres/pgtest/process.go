@@ -135,12 +135,11 @@ func (s *Server) Shutdown() {
 	<-s.done
 }
 
-// LimitFiles lets no file grow beyond a size, as a disk does that is full: what is
-// written behind it fails as on one if size is no multiple of a page (8 KiB). It
-// works on the processes that run now, and must leave room for a segment of the log.
-// A negative size lifts the limit.
+// LimitFiles limits the size of each file, to simulate a full disk. If size is not a multiple of a page
+// (8 KiB), PostgreSQL reports a write beyond it as it reports a full disk. The limit applies to the processes
+// that run now, and must leave room for a segment of the log. A negative size lifts it.
 func (s *Server) LimitFiles(size int64) error {
-	attr, err := asUser(s.dir) // who may, without being mighty
+	attr, err := asUser(s.dir) // prlimit needs no privileges as the user of the server
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func (s *Server) LimitFiles(size int64) error {
 	return nil
 }
 
-// asUser makes dir belong to the user that PostgreSQL runs as.
+// asUser gives dir to the user that PostgreSQL runs as, and returns the attributes of a process of that user.
 func asUser(dir string) (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{}
 	endWithTest(attr)

@@ -114,8 +114,8 @@ func copyFolder(to, from string, without ...string) error {
 	})
 }
 
-// CutOff has a standby follow its primary no more, which goes on without it: what is committed from then on the standby
-// never has.
+// CutOff stops the replication of a standby. Its primary continues without it: the standby never receives what the
+// primary commits from then on.
 func (s *Server) CutOff(ctx context.Context, primary *Server) error {
 	if err := primary.exec(ctx, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"); err != nil {
 		return err

@@ -42,16 +42,16 @@ func TestReady(t *testing.T) {
 		{503, "starting", "503"},
 	} {
 		code, answer = tc.code, tc.answer
-		out, err := asked(t, dir)
+		out, err := runReady(t, dir)
 		if tc.want == "" && (err != nil || out != "ready\n") || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%d: %q, %v, want %q", tc.code, out, err, tc.want)
 		}
 	}
 	s.Close()
-	if _, err := asked(t, dir); err == nil || !strings.Contains(err.Error(), "not ready: no answer") {
+	if _, err := runReady(t, dir); err == nil || !strings.Contains(err.Error(), "not ready: no answer") {
 		t.Errorf("nobody listens: %v", err)
 	}
-	if _, err := asked(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "--data-dir") {
+	if _, err := runReady(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("no data directory: %v", err)
 	}
 	for _, name := range []string{"docker-compose.yaml", "docs/docker-compose.sqlite.yaml"} {
@@ -66,8 +66,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// asked runs the command for a data directory.
-func asked(t *testing.T, dir string) (string, error) {
+// runReady runs `rowlock ready` for a data directory.
+func runReady(t *testing.T, dir string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := ReadyCommand()

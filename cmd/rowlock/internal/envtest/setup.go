@@ -90,21 +90,22 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// etcdProgram is the program of cmd/etcd: from this binary, or from a file beside it; nil if there is neither.
+// etcdProgram returns the binary of cmd/etcd: the embedded one, or a file in the folder of the binary self; nil if
+// there is neither.
 func etcdProgram(self string) ([]byte, error) {
 	text, err := embedded.ReadFile("embedded/etcd")
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
-	beside := filepath.Join(filepath.Dir(self), program.Exe(program.Etcd))
-	if sameFile(beside, self) {
+	path := filepath.Join(filepath.Dir(self), program.Exe(program.Etcd))
+	if sameFile(path, self) {
 		return nil, nil
 	}
-	said, err := exec.Command(beside, "--version").Output()
-	if err != nil || !bytes.Contains(said, []byte("rowlock-")) {
-		return nil, nil // no program, or another one
+	version, err := exec.Command(path, "--version").Output()
+	if err != nil || !bytes.Contains(version, []byte("rowlock-")) {
+		return nil, nil // it does not run, or is another etcd
 	}
-	return os.ReadFile(beside)
+	return os.ReadFile(path)
 }
 
 func sameFile(a, b string) bool {

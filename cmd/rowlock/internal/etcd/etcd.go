@@ -1,4 +1,4 @@
-// Package etcd is the command that stands in for an etcd in test environments, like cmd/etcd.
+// Package etcd is the command that replaces etcd in test environments. cmd/etcd is the same as a separate binary.
 package etcd
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/standin"
 )
 
-// Command is the program that cmd/etcd is too.
+// Command returns the command.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   program.Etcd,

@@ -24,7 +24,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// maxProblems is how many rows that cannot be exported are named.
+// maxProblems limits the undecodable rows that the result names.
 const maxProblems = 20
 
 // Command is export: YAML and SQL for people and programs, and the stores of other API servers.
@@ -113,7 +113,7 @@ type storeAnswer struct {
 	Claims      int64                    `json:"claims"`    // addresses and ports that are held, which the other server finds out by itself
 	Resources   []database.ResourceCount `json:"resources"`
 	Undecodable int64                    `json:"undecodable"`
-	Problems    []transfer.Problem       `json:"problems"` // the first of what is undecodable
+	Problems    []transfer.Problem       `json:"problems"` // the first maxProblems undecodable values
 	counts      map[string]*database.ResourceCount
 }
 

@@ -66,11 +66,11 @@ func (s File) Kubeconfig() (*clientcmdapi.Cluster, error) {
 	return known.Clusters[context.Cluster], nil
 }
 
-// loosePermissions are the permissions that nobody but the owner should have on a file with a secret in it.
+// loosePermissions are the permission bits that a secret file should not have.
 const loosePermissions = 0o066
 
-// WarnLoose warns about files with secrets that other users than their owner may read or write. The server uses
-// them all the same: its operator may have reasons.
+// WarnLoose warns about secret files that users other than the owner may read or write. The server still uses
+// them: the operator may have reasons.
 func WarnLoose(log *slog.Logger, files ...File) {
 	for _, f := range files {
 		if f.Path == "" {
@@ -78,7 +78,7 @@ func WarnLoose(log *slog.Logger, files ...File) {
 		}
 		info, err := os.Stat(f.Path)
 		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&loosePermissions == 0 {
-			continue // what is not there is for those to tell who need it
+			continue // the code that reads a missing file reports it
 		}
 		log.Warn("a file with secrets in it can be read or written by others than its owner; it should have the mode 0600",
 			"flag", f.Flag, "file", f.Path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))

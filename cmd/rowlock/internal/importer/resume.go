@@ -83,12 +83,12 @@ func (o *importOptions) report(a *importAnswer, files keyFiles) error {
 	return nil
 }
 
-// checkNotWorldWritable refuses a folder that everybody may write to, sticky or not: files that somebody put there
-// under the expected names would be trusted.
+// checkNotWorldWritable refuses a world-writable folder, sticky or not: the import would trust files that another
+// user has created there under the expected names.
 func checkNotWorldWritable(flag, dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil // who writes to it says so
+		return nil // writing to the folder will report it
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 && runtime.GOOS != "windows" {
 		return fmt.Errorf("%s: everybody may write to the folder %s (mode %04o), and could put there what would then be taken for ours: name one that is yours alone", flag, dir, mode.Perm())

@@ -30,8 +30,8 @@ func NameOf(path string) string {
 // ConvertPlugin is the name by which kubectl finds the convert command.
 const ConvertPlugin = "kubectl-convert"
 
-// HistoryPlugin is how kubectl finds the commands about the past: as a program of this
-// name. historyCompletion is the one that it asks to complete their command lines.
+// HistoryPlugin is the name by which kubectl finds the commands about the past. HistoryCompletion is the
+// program that kubectl runs to complete their command lines.
 const (
 	HistoryPlugin     = "kubectl-rowlock"
 	HistoryCompletion = "kubectl_complete-rowlock"

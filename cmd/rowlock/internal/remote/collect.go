@@ -9,31 +9,31 @@ import (
 	"strconv"
 )
 
-// Options select what is collected.
+// Options select the resources that Collect reads.
 type Options struct {
-	Dir           string // where the objects are kept meanwhile; "": the system's folder for temporary files
-	SkipForbidden bool   // leave out, and report, what the user may not list
+	Dir           string // the folder of the Spool's file; "": the system's folder for temporary files
+	SkipForbidden bool   // leave out, and report, resources that the user may not list
 	// Want says whether a resource is wanted; nil: all are.
 	Want func(Resource) bool
-	// Refuse says why a wanted resource is left out, which is reported; "" or nil: it is collected. defined: the
-	// definition of the custom resource was seen.
+	// Refuse returns the reason to leave out a wanted resource, which Collected reports; "", or a nil Refuse: it is
+	// collected. defined: Collect has seen the definition of the custom resource.
 	Refuse func(r Resource, defined bool) string
 	// Version chooses the version to list in, of those in Served; nil or "": the one that
 	// the server prefers. Custom resources are listed in their storage version.
 	Version func(Resource) string
-	// Progress receives how much is read so far; nil: nobody wants to know.
+	// Progress receives the progress of the collection; may be nil.
 	Progress func(Progress)
-	// Count says whether the collector first requests a short list of each resource for the total.
+	// Count makes the collector first request a short list of each resource for the total.
 	Count bool
 }
 
-// Progress is how far a collection has come.
+// Progress is the progress of a collection.
 type Progress struct {
-	Resource  Resource // that is being read
-	Place, Of int      // which one it is, of how many
-	Objects   int64    // that have come, of all resources
-	Total     int64    // of how many, as far as the server said beforehand
-	AtLeast   bool     // the server did not say it of all resources: there may be more than Total
+	Resource  Resource // the one that is being read
+	Place, Of int      // its number, and the number of resources
+	Objects   int64    // read so far, of all resources
+	Total     int64    // the number of objects, as far as the server has counted them
+	AtLeast   bool     // the server has not counted all resources: there may be more than Total
 }
 
 // LeftOut is a resource that was not collected.
@@ -48,7 +48,7 @@ type Collected struct {
 	Discovered *Discovered
 	LeftOut    []LeftOut
 	Newest     int64    // the highest resource version that was seen, of lists and of objects
-	Notes      []string // what is not as it should be, and does no harm
+	Notes      []string // harmless anomalies
 }
 
 // mostVersion is the highest resource version that is accepted: later revisions need room.
@@ -133,7 +133,7 @@ func (k *collector) all(ctx context.Context) error {
 	return nil
 }
 
-// count asks the server for the number of objects of each resource. Listing a resource reports why it could not be counted.
+// count requests the number of objects of each resource. Listing a resource reports why it could not be counted.
 func (k *collector) count(ctx context.Context, wanted []Resource) {
 	for _, r := range wanted {
 		n, whole, err := k.c.Count(ctx, r)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestDial: a kubeconfig is what it says, files beside it included; one that says nothing is
-// an error; and credentials stay with its server.
+// TestDial: Dial uses the server and the credentials of a kubeconfig, whose relative paths start at its folder. A
+// kubeconfig without a server is an error. Credentials do not follow a redirect.
 func TestDial(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

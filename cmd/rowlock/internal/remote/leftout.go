@@ -8,8 +8,8 @@ var virtual = map[string]string{
 	"moments.history.rowlock.dev":          "the past of other objects",
 }
 
-// usually are groups of aggregated servers, for users who may not read APIServices.
-var usually = map[string]bool{
+// usuallyAggregated are groups that aggregated servers usually serve, for a user that may not read APIServices.
+var usuallyAggregated = map[string]bool{
 	"metrics.k8s.io": true, "custom.metrics.k8s.io": true, "external.metrics.k8s.io": true,
 }
 
@@ -38,7 +38,7 @@ func (k *collector) leaveOut(r Resource, elsewhere map[string]string) string {
 	if !r.Can("list") {
 		return "it cannot be listed"
 	}
-	if k.blind && usually[r.Group] {
+	if k.blind && usuallyAggregated[r.Group] {
 		return "usually kept by another API server; this user may not see by which"
 	}
 	if k.o.Refuse != nil {

@@ -21,7 +21,7 @@ type Object struct {
 	JSON      []byte // valid until the next object
 }
 
-// head is what is read of a listed object.
+// head holds the type and the identity of a listed object.
 type head struct {
 	apiVersion, kind              string
 	name, namespace, uid, version string
@@ -61,8 +61,7 @@ func item(r Resource, raw []byte) (Object, error) {
 	return Object{Resource: r, Namespace: h.namespace, Name: h.name, UID: h.uid, Version: h.version, JSON: raw}, nil
 }
 
-// readHead reads the identity of an object. It refuses duplicate members, of which another reader might use the
-// other one.
+// readHead reads the head of an object. It refuses duplicate members: another reader might use the other value.
 func readHead(raw []byte) (h head, err error) {
 	metadata := -1
 	err = members(raw, 0, map[string]func(at int) error{

@@ -12,14 +12,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// unknown refuses to collect with a gap: a group and version whose resources nobody knows, unless an aggregated
-// server has it.
+// unknown returns an error if discovery lacks the resources of a group and version, unless an aggregated server
+// serves it. Without access to APIServices it leaves out the groups in usuallyAggregated.
 func (k *collector) unknown(elsewhere map[string]string) error {
 	for _, gv := range k.out.Discovered.Stale {
 		group, _, _ := strings.Cut(gv, "/")
 		switch {
 		case elsewhere[gv] != "":
-		case k.blind && usually[group]:
+		case k.blind && usuallyAggregated[group]:
 			k.leave(gv, "does not answer just now, and is usually kept by another API server")
 		default:
 			return fmt.Errorf("the server does not know what %s serves just now", gv)
@@ -72,7 +72,7 @@ func (k *collector) elsewhere(ctx context.Context) (map[string]string, error) {
 	return served, k.named(r, err)
 }
 
-// tooMany bounds what is remembered of a resource.
+// tooMany returns an error if the collector remembers n objects of a resource and n exceeds mostResources.
 func tooMany(r Resource, n int) error {
 	if n > mostResources {
 		return &BoundError{Path: r.Path(""), Bound: fmt.Sprintf("there are more than %d of them", mostResources)}

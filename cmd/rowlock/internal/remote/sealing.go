@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// sealing encrypts a Spool: AES in counter mode, with a key that only this process has, so that nobody can read
-// the temporary file or the disk later. It does not detect changes: nobody else can open the file.
+// sealing encrypts a Spool: AES in counter mode, with a key that only this process has. Objects cannot be
+// read from the temporary file, or from the disk later. It does not detect changes: other users cannot open the file.
 type sealing struct{ block cipher.Block }
 
 func newSealing() (sealing, error) {

@@ -56,7 +56,7 @@ It keeps its objects where the etcd that comes with rowlock says, whose address
 ` + envControllers + `, names them.`
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	etcd := etcd.Command() // for an etcd that is a script beside this file
+	etcd := etcd.Command() // for the etcd of an archive: a script that runs this command
 	etcd.Hidden = true
 	cmd.AddCommand(etcd, GatesTopic())
 	f := cmd.Flags()

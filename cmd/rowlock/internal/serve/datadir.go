@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// useMemory replaces --in-memory by the store that it stands for.
+// useMemory replaces --in-memory by the equivalent --store.
 func (o *options) useMemory() error {
 	switch {
 	case !o.inMemory:
@@ -51,7 +51,7 @@ func (o *options) servingAuthority(dir *datadir.Dir) string {
 	return dir.CACert
 }
 
-// ownSecrets are the files of a data directory whose permissions nobody else checks.
+// ownSecrets are the files of a data directory whose permissions no other code checks.
 func ownSecrets(dir *datadir.Dir) []flagfile.File {
 	var files []flagfile.File
 	for _, path := range []string{dir.CAKey, dir.AdminKey, dir.AdminKubeconfig} {

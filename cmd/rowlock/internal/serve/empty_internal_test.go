@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEmptyLists: a flag that is given without a value turns no check off. It stands for
-// the default, as on a stock server, or is refused. Package auth has the same test of its flags.
+// TestEmptyLists: a flag without a value turns no check off. It means the default, as on a
+// stock server, or is refused. Package auth has the same test of its flags.
 func TestEmptyLists(t *testing.T) {
 	for flags, want := range map[string]string{
 		"":                             "",

@@ -34,7 +34,7 @@ func TestInstallersCommandLine(t *testing.T) {
 	compat.WarnIgnored(cmd.Flags(), slog.New(slog.NewTextHandler(&log, nil)))
 	for _, name := range []string{"etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers", "watch-cache"} {
 		if !strings.Contains(log.String(), "flag=--"+name+" ") {
-			t.Errorf("nobody is told that --%s has no effect", name)
+			t.Errorf("the log does not warn that --%s has no effect", name)
 		}
 	}
 	if n := strings.Count(log.String(), "\n"); n != 5 {

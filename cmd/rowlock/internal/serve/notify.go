@@ -7,8 +7,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// What a service manager is told, at the socket that NOTIFY_SOCKET names; see
-// sd_notify(3). Without that variable nothing is told.
+// The states that the server sends to a service manager, on the socket that NOTIFY_SOCKET names; see
+// sd_notify(3). Without that variable it sends nothing.
 const (
 	notifyReady    = daemon.SdNotifyReady
 	notifyStopping = daemon.SdNotifyStopping

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTellManager: a manager that is gone hinders nothing; one that is there is told.
-func TestTellManager(t *testing.T) {
+// TestNotify: a missing service manager does no harm; a running one receives the state.
+func TestNotify(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
 	notify(log, notifyReady)

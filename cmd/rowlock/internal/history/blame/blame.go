@@ -1,4 +1,4 @@
-// Package blame finds who set each field of an object last, and when. It reads the revisions of the object, newest
+// Package blame finds the writer that last set each field of an object, and the time. It reads the revisions of the object, newest
 // first, and holds two of them at a time; beyond the kept history it uses managedFields.
 package blame
 

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// Draw renders the object as YAML with, before each line that sets a value, who set it last and when. obj is the
-// object as it is shown: some values may be hidden.
+// Draw puts the last writer and the time before each line of text that sets a value. text is the object as YAML;
+// some values may be hidden.
 func Draw(s screen.Screen, now time.Time, text string, origins map[string]Origin) (string, error) {
 	owners, err := lines(text)
 	if err != nil {

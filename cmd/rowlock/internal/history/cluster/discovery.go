@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// acceptDiscovery asks for aggregated discovery.
+// acceptDiscovery is the Accept header of aggregated discovery.
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // Resource is a resource as discovery shows it, with the names by which people may call it.

@@ -114,7 +114,7 @@ func List(ctx context.Context, c *cluster.Client, t cluster.Target, q Query, do 
 			Items    []Revision      `json:"items"`
 		}
 		if err := c.Do(ctx, cluster.Request{Path: collection(t), Query: query}, &list); err != nil {
-			return false, asked(t, err)
+			return false, requestError(t, err)
 		}
 		for i := range list.Items {
 			number := list.Items[i].Number()
@@ -148,7 +148,7 @@ func Get(ctx context.Context, c *cluster.Client, t cluster.Target, at moments.Mo
 	var r Revision
 	path := collection(t) + "/" + url.PathEscape(t.Resource.String()+":"+t.Name+":"+when)
 	if err := c.Do(ctx, cluster.Request{Path: path}, &r); err != nil {
-		return nil, asked(t, err)
+		return nil, requestError(t, err)
 	}
 	return &r, nil
 }
@@ -160,8 +160,8 @@ func collection(t cluster.Target) string {
 	return Root + "/namespaces/" + url.PathEscape(t.Namespace) + "/revisions"
 }
 
-// asked explains errors that the server's message does not explain.
-func asked(t cluster.Target, err error) error {
+// requestError adds the target to an error of a request, and explains a server without the history API.
+func requestError(t cluster.Target, err error) error {
 	if missing(err) {
 		return fmt.Errorf("the past of %s: the server does not serve %s: it is not rowlock, is an older release of it, or runs with --history-api=false", t, Group)
 	}

@@ -39,7 +39,7 @@ type Source interface {
 	Objects(ctx context.Context, resource string) iter.Seq2[[]byte, error]
 }
 
-// Options select what is copied, and how.
+// Options select the objects that Run copies, and configure how.
 type Options struct {
 	Namespaces []string        // objects in these, and these themselves; none: everything
 	Selector   labels.Selector // nil: everything

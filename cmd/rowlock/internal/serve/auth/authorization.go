@@ -134,8 +134,8 @@ func (o *AuthorizationFlags) fromFlags() *authzconfig.Configuration {
 	return c
 }
 
-// Build makes the chain of authorizers of a server that is a release; those that go by objects find them in a
-// cache. id stands for this server in figures, dial reaches webhooks; nil: directly.
+// Build makes the chain of authorizers for a server of release v. Authorizers that need objects read them from c. id
+// identifies this server in metrics. dial connects to webhooks; nil: directly.
 func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(string) bool, id string, dial remote.Dial, log *slog.Logger) (*Authorization, error) {
 	selectors := gate("AuthorizeWithSelectors")
 	cfg, text, err := o.configuration(selectors)

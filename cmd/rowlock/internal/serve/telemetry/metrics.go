@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/metrics"
 )
 
-// previousRelease is the one before this, whose hidden metrics could be asked for.
+// previousRelease is the release before this one: the only value that --show-hidden-metrics-for-version accepts.
 const previousRelease = "1.31"
 
 // MetricsFlags are the flags that select metrics.

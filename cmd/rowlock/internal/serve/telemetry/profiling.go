@@ -5,8 +5,8 @@ import (
 	"net/http/pprof"
 )
 
-// Profiles are the paths of --profiling, as on a stock server. They pass all filters, so that authorization
-// decides who may read them.
+// Profiles are the paths of --profiling, as on a stock server. Requests for them pass through all filters,
+// authorization included.
 func Profiles() map[string]http.Handler {
 	paths := map[string]http.Handler{
 		"/debug/pprof":         http.RedirectHandler("/debug/pprof/", http.StatusFound),

@@ -196,5 +196,5 @@ func (p *page) object(w http.ResponseWriter, media, version string, object any) 
 		w.Header().Set("Warning", fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`, strings.ToLower(p.kind)))
 	}
 	w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", media, pageGroup, version, p.kind))
-	_, _ = w.Write(data) // the client is gone; nobody is left to tell
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }
