@@ -128,7 +128,7 @@ func plain(name string) bool {
 // always leaves a field out.
 func always(unsafe.Pointer) bool { return true }
 
-// zeroness is what omitzero asks of a type; not ok where a type says by itself what is zero of it, but for times.
+// zeroness returns the test of omitzero for a type. ok is false for a type with an IsZero method of its own, except for times.
 func zeroness(t reflect.Type) (zero func(unsafe.Pointer) bool, ok bool) {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -142,7 +142,7 @@ func zeroness(t reflect.Type) (zero func(unsafe.Pointer) bool, ok bool) {
 	return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }, true
 }
 
-// emptiness is what omitempty asks of a type; nil where nothing of it is empty.
+// emptiness returns the test of omitempty for a type; nil if no value of it is empty.
 func emptiness(t reflect.Type) func(unsafe.Pointer) bool {
 	switch t.Kind() {
 	case reflect.String:

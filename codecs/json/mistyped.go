@@ -17,7 +17,7 @@ func mistyped(err error, t reflect.Type) error {
 	return err
 }
 
-// jsonPath drops the embedded structs from a path of t, and what is inside of a value that decodes itself.
+// jsonPath removes the embedded structs from a path of t, and cuts the path at a value that decodes itself.
 func jsonPath(path string, t reflect.Type) string {
 	var kept []string
 	names := strings.Split(path, ".")

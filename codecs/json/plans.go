@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// plans are what is made ready for types, as a view has them.
+// plans caches the encoders, decoders and checkers of types, with the fields that a view has.
 type plans struct {
 	view     *view.View
 	encoders sync.Map // reflect.Type -> *lazyEncoder, of structs
@@ -21,7 +21,7 @@ type plans struct {
 	checkers sync.Map // structKey -> *lazyChecker
 }
 
-// all are the plans of whoever has all fields; those of each view are made when a codec first has it. All
+// all are the plans with all fields; plansOf makes those of a view on first use. All
 // codecs of a process share them.
 var (
 	all   = &plans{}
@@ -77,7 +77,7 @@ type marker struct {
 	names *[]scan.Name
 }
 
-// deepest is how deep a text is looked into; the readers refuse what is deeper.
+// deepest bounds the nesting of a text that is scanned; the readers refuse deeper ones.
 const deepest = 10_000
 
 // value goes through a value that begins at an index, and returns the index after it, or -1.

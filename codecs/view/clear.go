@@ -20,14 +20,14 @@ func (v *View) Clear(obj any) {
 	}
 }
 
-// clearerOf is nil for a type of which nothing is lacking.
+// clearerOf returns nil for a type if the view has all fields of it and of the types in it.
 func (v *View) clearerOf(t reflect.Type) clearer {
 	if f, ok := v.clearers.Load(t); ok {
 		return f.(clearer)
 	}
 	var f clearer
 	if v.LacksAny(t) {
-		// A type may be in itself: what is in it is made ready when it is first met.
+		// A type may contain itself, so its clearer is made on first use.
 		once := sync.OnceValue(func() clearer { return v.newClearer(t) })
 		f = func(p unsafe.Pointer) { once()(p) }
 	}

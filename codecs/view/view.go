@@ -1,8 +1,8 @@
-// Package view says which of the fields that a Go type of the API has are there for clients: a server
-// can be told to be an older release than the one whose types it was built with.
+// Package view says which fields of a Go type of the API exist for clients: a server
+// can emulate an older release than the one whose types it was built with.
 //
-// It promises: a field that a view lacks is nowhere: to all readers it is an unknown field, and no
-// object that was read has it. A nil view has all fields, and writes them as their tags say.
+// It promises: a field that a view lacks does not exist: all readers treat it as an unknown field, and no
+// object that they return has it. A nil view has all fields, and writes them as their tags say.
 package view
 
 import (
@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// View is a choice of fields. What is made ready for a type is kept with the view, so servers that
-// are the same release share one.
+// View is a choice of fields. It caches what it derives from each type, so servers of
+// the same release share one.
 type View struct {
 	lacks, nulls func(t reflect.Type, field string) bool
 	structs      sync.Map // reflect.Type -> []Field
@@ -22,9 +22,9 @@ type View struct {
 	clearers     sync.Map // reflect.Type -> clearer
 }
 
-// New makes a view. lacks says of a struct and the JSON name of a field whether the view lacks the field,
-// nulls whether an empty one is written as null although its tags leave it out. Fields of a
-// struct that is embedded are asked for with that struct. The answers may not change.
+// New makes a view. lacks reports, for a struct and the JSON name of a field, whether the view lacks the field,
+// and nulls whether an empty field is written as null although its tags omit it. For a field of an
+// embedded struct, t is the embedded struct. Both must always return the same for the same field.
 func New(lacks, nulls func(t reflect.Type, field string) bool) *View {
 	return &View{lacks: lacks, nulls: nulls}
 }
@@ -94,10 +94,10 @@ type question struct {
 	nulls bool
 }
 
-// LacksAny says whether the view lacks a field of a type, or of what is in it.
+// LacksAny reports whether the view lacks a field of a type, or of a type in it.
 func (v *View) LacksAny(t reflect.Type) bool { return v.any(question{t, false}) }
 
-// NullsAny says whether there is a field in a type, or in what is in it, that is written as null.
+// NullsAny reports whether an empty field of a type, or of a type in it, is written as null.
 func (v *View) NullsAny(t reflect.Type) bool { return v.any(question{t, true}) }
 
 func (v *View) any(q question) bool {
