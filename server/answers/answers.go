@@ -202,8 +202,8 @@ func (a *Answers) Negotiate(q *Request) (codecs.Form, error) {
 	return codecs.Negotiate(q.R, o)
 }
 
-// NegotiateList finds the form of a list. invalid is what is wrong with the parameters, or nil: the check of the route
-// comes before it, and the negotiation after it.
+// NegotiateList finds the form of a list. invalid is the error of the parameters, or nil: for built-in kinds, a media type
+// that the server does not have is an error before it; the other errors of the negotiation follow it.
 func (a *Answers) NegotiateList(q *Request, invalid error) (codecs.Form, error) {
 	return negotiateList(q, a.Forms.ListTypes(), a.offer(q), invalid, codecs.Negotiate)
 }
@@ -229,8 +229,8 @@ func negotiateList(q *Request, types []string, o codecs.Offer, invalid error, ne
 	return negotiate(q.R, o)
 }
 
-// ErrNoList is that of an event where lists were asked for: an event is of one object.
-// Who watches so is accepted, and cut off at the first event.
+// ErrNoList is the error of an event if the client negotiated lists: an event has one object.
+// The server accepts such a watch, and ends it at the first event.
 var ErrNoList = errors.New("an event is no list")
 
 // View is how one request sees items: in a served version and a wire form. It is for one
@@ -243,7 +243,7 @@ type View struct {
 	include table.Include
 	form    Form
 	pace    Pace         // that of the answer, where it is a list
-	around  *codecs.List // what list made of the page that is shown; nil until it is asked
+	around  *codecs.List // the result of list for the page that is shown; nil until list is called
 }
 
 // View is how a request sees items in the form that was negotiated for it. The error is
@@ -311,7 +311,7 @@ func (v *View) json(it *cache.Item) ([]byte, error) {
 	return v.answers.Items.JSON(v.ctx, v.r, it)
 }
 
-// typeMeta is the API version and kind of what is shown of one object.
+// typeMeta returns the API version and kind of one object in the form that is shown.
 func (v *View) typeMeta() (apiVersion, kind string) {
 	if v.metadataOnly() {
 		return v.metadataTypeMeta("")

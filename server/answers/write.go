@@ -235,8 +235,8 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	_ = w.Close(v.form.ListTail(nil, p))
 }
 
-// pieces are the items of a page, piece by piece, and about how many bytes each has. It is good until
-// the next one is asked for. Where they end does not depend on the parts that the page comes in.
+// pieces yields the items of a page in pieces, and about how many bytes each has. A piece is valid until
+// the iteration continues. Where pieces end does not depend on the parts of the page.
 func pieces(p *objects.Page) iter.Seq2[[]*cache.Item, int] {
 	return func(yield func([]*cache.Item, int) bool) {
 		var piece []*cache.Item
@@ -277,7 +277,7 @@ func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
 }
 
 const (
-	// unpaced is how much of an answer is written without asking anybody.
+	// unpaced is how much of an answer is written without waiting for a turn.
 	unpaced = 1 << 20
 	// lap is how much of it is written in one turn after that, at most.
 	lap = 4 << 20
@@ -286,7 +286,7 @@ const (
 // Pace makes a long answer, or the beginning of a watch, take turns with those of other
 // users. Short ones never wait. End must be called.
 type Pace struct {
-	line  *fair.Gate // nil: nobody waits
+	line  *fair.Gate // nil: no answer waits
 	ctx   context.Context
 	scope *request.Scope
 	user  string
@@ -303,7 +303,7 @@ func (a *Answers) Pace(q *Request) Pace {
 	return Pace{line: line, ctx: q.R.Context(), scope: q.Scope, user: q.User(), left: unpaced}
 }
 
-// Next is asked before n bytes more are made. The error is that of the request's context.
+// Next must be called before n bytes more are made; it waits for a turn if they need one. The error is that of the request's context.
 func (p *Pace) Next(n int) error {
 	if p.left -= n; p.left >= 0 && !p.place.Over() {
 		return nil

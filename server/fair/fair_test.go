@@ -162,7 +162,7 @@ func (c *crowd) over(name string) bool {
 	return c.places[name].Over()
 }
 
-// refused are the errors of those who were not let in.
+// refused returns the errors of the requests that were not let in.
 func (c *crowd) refused() []error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,7 +271,7 @@ func TestGateGivenUp(t *testing.T) {
 		cancel()
 		c.want("a1", "c1")
 		if errs := c.refused(); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
-			t.Errorf("it is told %v", errs)
+			t.Errorf("the errors are %v", errs)
 		}
 		c.goes("a1")
 		c.goes("c1")

@@ -8,11 +8,11 @@
 // stale and without resources; its last OpenAPI documents remain as
 // long as its APIService exists.
 //
-// Cost, and its cause: clients who may write APIServices, and the servers that they
+// Cost, and its cause: clients that may write APIServices, and the servers that they
 // name. Each server gets one request at a time; limits.go bounds its time and
 // bytes. The intervals for a server that fails grow up to a minute for
-// discovery and an hour for OpenAPI, until its APIService changes. At most 32 servers
-// are asked at once, so that servers which stall delay only one another once they
+// discovery and an hour for OpenAPI, until its APIService changes. Run fetches from at most
+// 32 servers at once, so that servers which stall delay only one another once they
 // have failed.
 //
 // Goroutines: Run is one, and owns one for each server that it is fetching from, which it waits

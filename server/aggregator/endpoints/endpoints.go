@@ -5,7 +5,7 @@
 // callers can cache what they derive from them.
 //
 // Cost: reading the labels of each slice once a change, and an entry of some hundred bytes for each
-// slice, from the first call on. Clients who may write slices cause it.
+// slice, from the first call on. Clients that may write slices cause it.
 // The slices of a Service are sorted at the first call after a change of them.
 //
 // It has no goroutine. Locks: the follower's, see package follow.

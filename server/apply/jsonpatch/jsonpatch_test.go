@@ -76,8 +76,8 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// newer says of a patch that the library of a newer release than the server is may do otherwise: it tests for
-// what is not there without panicking, and refuses to make a scalar of the whole document.
+// newer reports whether newer releases of the library may treat a patch differently than that of release 1.32: they do not
+// panic on a test for an absent value, and refuse to replace the whole document with a scalar.
 func newer(patch string) bool {
 	var ops []map[string]any
 	if stdjson.Unmarshal([]byte(patch), &ops) != nil {

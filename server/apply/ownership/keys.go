@@ -60,24 +60,24 @@ func (k *keysCheck) list(s merging.Schema, list []any, path string) {
 			if !isMap {
 				return // the library says so
 			}
-			var told []string
+			var pairs []string
 			for _, key := range slices.Sorted(slices.Values(keys)) {
 				value, has := m[key]
 				if !has {
 					value, has = item.Default(key)
 				}
 				if has {
-					told = append(told, key+"="+shownKey(value))
+					pairs = append(pairs, key+"="+shownKey(value))
 				}
 			}
 			for _, key := range keys { // in the order of the schema
 				_, has := m[key]
 				if _, defaulted := item.Default(key); !has && !defaulted {
 					k.wrong = append(k.wrong, fmt.Sprintf("%s: element %d: associative list with keys has an element that omits key field %q (and doesn't have default value)", path, i, key))
-					return // nothing more is said of the list
+					return // one error per list
 				}
 			}
-			at = path + "[" + strings.Join(told, ",") + "]"
+			at = path + "[" + strings.Join(pairs, ",") + "]"
 		}
 		k.value(item, v, at)
 	}

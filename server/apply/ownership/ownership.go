@@ -1,5 +1,5 @@
-// Package ownership maintains metadata.managedFields, the record of which manager owns which field of an
-// object, and merges server-side applies, which that record exists for.
+// Package ownership maintains metadata.managedFields, which records the managers that own each field of an
+// object, and uses that record to merge server-side applies.
 //
 //	writes -> FieldManager.AfterCreate, AfterUpdate    updates the record after every other write
 //	               |-> planned    fast path: plans of package fieldset, for frequent cases

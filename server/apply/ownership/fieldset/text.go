@@ -30,8 +30,8 @@ type parser struct {
 // maxDepth bounds how deeply the text of a set may nest.
 const maxDepth = 200
 
-// object reads what is below a path: {"f:x":{...},".":{}}. isMember reports whether the path
-// itself is in the set, which a dot says, or that nothing is below it. end is -1 for what is
+// object reads the value of a path: {"f:x":{...},".":{}}. isMember reports whether the path
+// itself is in the set: the value has a dot, or is empty. end is -1 for a text that is
 // not supported.
 func (p *parser) object(at, depth int) (end int, isMember bool, children Set) {
 	if depth > maxDepth {
