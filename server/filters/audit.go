@@ -136,7 +136,7 @@ func (t *trail) reach(s audit.Stage, code int) {
 	}
 }
 
-// Audit records requests. It stands before authentication, whose failures it records too. Without an auditor it costs nothing.
+// Audit records requests. It wraps authentication, and so records its failures too. Without an auditor it costs nothing.
 func Audit(a *audit.Auditor, forms Audited, log *slog.Logger) Filter {
 	said := &lines{}
 	return func(next http.Handler) http.Handler {

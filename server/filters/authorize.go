@@ -88,8 +88,8 @@ func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail
 	return false
 }
 
-// getsFirst says that a request is a watch with the path of a get. A stock server takes it for a get; this one serves the
-// watch to users who may do both.
+// getsFirst reports whether a request is a watch with the path of a get. A stock server treats it as a get; this one serves the
+// watch to users that may do both.
 func getsFirst(i *request.Info) bool {
 	return i.IsResource && i.Verb == "watch" && i.Name != "" && !i.NameFromSelector && !i.WatchPrefix
 }

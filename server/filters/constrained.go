@@ -20,13 +20,13 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Constrained impersonation asks two questions: whether the caller may do what it requests while it
-// impersonates somebody (impersonate-on:MODE:VERB on the request itself), and whether it may be that
-// somebody (impersonate:MODE on each part of the identity). The first mode that allows both counts;
-// the last one is impersonation as it always was.
+// Constrained impersonation needs two permissions: to make the request while impersonating
+// (impersonate-on:MODE:VERB on the request itself), and to impersonate the identity
+// (impersonate:MODE on each part of it). The first mode in which the caller has both applies;
+// the last mode is unconstrained impersonation, which needs only the second.
 
 const (
-	fewParts       = 4      // from so many groups or values of extra on, the right to all of them is asked for first
+	fewParts       = 4      // with at least so many groups, or keys or values of extra, permission for all ("*") is tried first
 	maxRemembered  = 10_000 // callers whose last mode is remembered
 	associatedNode = "associated-node"
 	nodeKeys       = "authentication.kubernetes.io/associated-node-keys"
@@ -101,7 +101,7 @@ func (c *constrained) become(ctx context.Context, s *request.Scope, wanted *auth
 	return nil, "", refused
 }
 
-// question asks whether a caller may impersonate in one mode.
+// question decides whether a caller may impersonate in one mode.
 type question struct {
 	context    context.Context
 	authorizer authx.Authorizer
@@ -109,7 +109,7 @@ type question struct {
 	mode       string
 }
 
-// verb is what the right to be somebody is called.
+// verb is the verb of the permission to impersonate.
 func (q *question) verb() string {
 	if q.mode == "" {
 		return "impersonate"
@@ -117,7 +117,7 @@ func (q *question) verb() string {
 	return "impersonate:" + q.mode
 }
 
-// constraint is what audit events say of the mode.
+// constraint is the mode as audit events have it.
 func (q *question) constraint() string {
 	if q.mode == "" {
 		return ""
@@ -149,7 +149,7 @@ func (q *question) become(s *request.Scope, wanted *authx.Identity) (*authx.Iden
 	return &authx.Identity{Name: wanted.Name, UID: wanted.UID, Groups: withAuthenticated(wanted.Name, groups), Extra: wanted.Extra}, nil
 }
 
-// request asks whether the caller may do what it requests in this mode.
+// request checks that the caller may make its request in this mode.
 func (q *question) request(s *request.Scope) error {
 	verbs := []string{s.Info.Verb}
 	if getsFirst(s.Info) {
@@ -158,14 +158,14 @@ func (q *question) request(s *request.Scope) error {
 	for _, verb := range verbs {
 		a := attributes(s, len(s.Info.FieldSelector)+len(s.Info.LabelSelector) < longSelector)
 		a.Verb = "impersonate-on:" + q.mode + ":" + verb
-		if err := q.ask(a); err != nil {
+		if err := q.authorize(a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// name asks for the name of the identity, and says which groups come with it.
+// name checks the name of the identity, and returns the groups that the identity gets.
 func (q *question) name(wanted *authx.Identity) ([]string, error) {
 	groups := wanted.Groups
 	a := authx.Attributes{APIGroup: authenticationGroup, APIVersion: "v1", Resource: "users", Name: wanted.Name}
@@ -262,15 +262,15 @@ func validExtra(key string, values []string) error {
 	return nil
 }
 
-// part asks about one part of the identity.
+// part checks one part of the identity.
 func (q *question) part(a authx.Attributes) error {
 	a.Verb, a.ResourceRequest = q.verb(), true
-	return q.ask(&a)
+	return q.authorize(&a)
 }
 
-// ask asks the authorizer. Errors: a refusal.
-func (q *question) ask(a *authx.Attributes) error {
-	a.User = q.asked()
+// authorize calls the authorizer. Errors: a refusal.
+func (q *question) authorize(a *authx.Attributes) error {
+	a.User = q.subject()
 	decision, reason, err := q.authorizer.Authorize(q.context, a)
 	switch {
 	case decision == authx.Allow:
@@ -286,13 +286,13 @@ func (q *question) ask(a *authx.Attributes) error {
 }
 
 func (q *question) refuse(a authx.Attributes, reason string) error {
-	a.User, a.Verb, a.ResourceRequest = q.asked(), q.verb(), true
+	a.User, a.Verb, a.ResourceRequest = q.subject(), q.verb(), true
 	return permits.Forbidden(&a, reason)
 }
 
-// asked is the caller as authorizers see it: with a node of its own, whichever that is, it has no
-// extra values but the names of those that it has.
-func (q *question) asked() *authx.Identity {
+// subject is the caller as authorizers see it: for the node of its own, the keys of its extra
+// values replace the values.
+func (q *question) subject() *authx.Identity {
 	if q.mode != associatedNode {
 		return q.caller
 	}

@@ -28,8 +28,8 @@ const (
 
 const authenticationGroup = "authentication.k8s.io"
 
-// Bounds for impersonation: each part of the identity is authorized, for any user who sends the headers, and before the request
-// has a seat.
+// Bounds for impersonation: the authorizer decides on each part of the identity, for any user that sends the headers, and before
+// the request has a seat.
 const (
 	maxParts         = 512 // users, groups, uids and values of extra of one request
 	maxImpersonating = 256 // requests whose headers are authorized at once
@@ -105,7 +105,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 	defer leave()
 	constraint := ""
 	if i.modes != nil {
-		who, constraint, err = i.modes.become(r.Context(), s, asked(r.Header))
+		who, constraint, err = i.modes.become(r.Context(), s, requested(r.Header))
 	} else {
 		err = i.allowed(r.Context(), s.User, claims)
 	}
@@ -120,7 +120,7 @@ func (i *impersonation) done(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// allowed asks for each claim of a caller. Errors: a refusal.
+// allowed checks each claim of a caller. Errors: a refusal.
 func (i *impersonation) allowed(ctx context.Context, caller *authx.Identity, claims []claim) error {
 	for n := range claims {
 		a := &claims[n].attributes
@@ -141,7 +141,7 @@ func (i *impersonation) allowed(ctx context.Context, caller *authx.Identity, cla
 func (i *impersonation) unnamed(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case i.Constrained:
-		who := asked(r.Header)
+		who := requested(r.Header)
 		i.fail(w, r, apierrors.NewBadRequest(fmt.Sprintf(
 			"requested &user.DefaultInfo{Name:%#v, UID:%#v, Groups:%#v, Extra:%#v} without impersonating a user name", who.Name, who.UID, who.Groups, who.Extra)))
 	case i.Unnamed:
@@ -151,8 +151,8 @@ func (i *impersonation) unnamed(w http.ResponseWriter, r *http.Request, err erro
 	}
 }
 
-// asked is the identity as the headers have it.
-func asked(h http.Header) *authx.Identity {
+// requested is the identity as the headers have it.
+func requested(h http.Header) *authx.Identity {
 	who := &authx.Identity{Name: h.Get(impersonateUser), UID: h.Get(impersonateUID), Groups: h[impersonateGroup]}
 	if extra := extras(h); len(extra) > 0 {
 		who.Extra = extra

@@ -258,7 +258,7 @@ type activeRequest struct {
 	class  *flow.Class // nil without classification
 	about  flow.About
 	exempt bool
-	began  time.Duration // when it got seats, or asked for them without waiting
+	began  time.Duration // when it got seats after a wait; without one, when it was prepared
 }
 
 // wrapBody notes the size of a request's body, and wraps it so that the request returns its seats while the body is read.

@@ -23,7 +23,7 @@ func (c *watchConn) BeginWatch(w http.ResponseWriter, r *http.Request) (http.Res
 	return w, r, func() { c.returned++ }
 }
 
-// TestBeginWatch: a connection is told of a watch if and only if the parsed request is one, however its URL
+// TestBeginWatch: the filter calls BeginWatch if and only if the parsed request is a watch, however its URL
 // spells it.
 func TestBeginWatch(t *testing.T) {
 	for url, watch := range map[string]bool{

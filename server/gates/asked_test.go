@@ -19,16 +19,16 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// leftOff are gates that the code asks for and that a release lost while they were off, and what it does there.
+// leftOff are gates that the code checks and that a release removed while they were off, and what the server does there.
 var leftOff = map[string]string{
 	"UserNamespacesPodSecurityStandards": "the standards of 1.35 and later relax their checks themselves, older ones do not",
 }
 
-// TestAskedGatesAreKnown: the table has each gate that the code asks for, since one that it lacks is off without an error. A gate that a
-// release has lost is on there, or leftOff says why not. The gates that change what this server does are exactly those that the code asks for,
+// TestAskedGatesAreKnown: the table has each gate that the code checks, since an unknown gate is off without an error. A gate that a
+// release removed is on there, or leftOff says why not. The gates with Switches are exactly those that the code checks,
 // so that none of them escapes this test.
 func TestAskedGatesAreKnown(t *testing.T) {
-	asked := askedGates(t)
+	checked := checkedGates(t)
 	switches := map[string]bool{}
 	for _, v := range release.All() {
 		g, has := gates.New(v), map[string]bool{}
@@ -36,38 +36,38 @@ func TestAskedGatesAreKnown(t *testing.T) {
 			has[k.Name] = true
 			switches[k.Name] = switches[k.Name] || k.Switches
 		})
-		for name := range asked {
+		for name := range checked {
 			if _, known := switches[name]; known && !has[name] && !g.Enabled(name) && leftOff[name] == "" {
-				t.Errorf("%s has lost the gate %s while it was off (%s)", v, name, asked[name])
+				t.Errorf("%s has lost the gate %s while it was off (%s)", v, name, checked[name])
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(asked)) {
+	for _, name := range slices.Sorted(maps.Keys(checked)) {
 		if on, known := switches[name]; !known {
-			t.Errorf("no release has the gate %s, so it is off (%s)", name, asked[name])
+			t.Errorf("no release has the gate %s, so it is off (%s)", name, checked[name])
 		} else if !on {
-			t.Errorf("own.go lacks the gate %s (%s)", name, asked[name])
+			t.Errorf("own.go lacks the gate %s (%s)", name, checked[name])
 		}
 	}
 	for name, on := range switches {
-		if on && asked[name] == "" {
-			t.Errorf("own.go lists the gate %s, which nothing asks for", name)
+		if on && checked[name] == "" {
+			t.Errorf("own.go lists the gate %s, which no code checks", name)
 		}
 	}
-	if len(asked) < 60 {
-		t.Errorf("only %d gates are asked for", len(asked))
+	if len(checked) < 60 {
+		t.Errorf("the code checks only %d gates", len(checked))
 	}
 }
 
 var (
-	asking   = regexp.MustCompile(`^(on|gate|without|(?i:feature|enabled))$|^Gate$`)
+	checking = regexp.MustCompile(`^(on|gate|without|(?i:feature|enabled))$|^Gate$`)
 	gateName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{3,}$`)
 )
 
-// askedGates are the gates that the code asks for, and where: constants given to a function that says which are on, and in fields of
-// tables that are named for them.
-func askedGates(t *testing.T) map[string]string {
-	asked, constants := map[string]string{}, map[string]string{}
+// checkedGates are the gates that the code checks, and where: constants in calls of functions that report whether a gate is on, in
+// fields of tables that are named gate, and in conditions of the policy.
+func checkedGates(t *testing.T) map[string]string {
+	checked, constants := map[string]string{}, map[string]string{}
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, root := range []string{"../../server", "../../cmd", "../../authx"} {
@@ -108,13 +108,13 @@ func askedGates(t *testing.T) map[string]string {
 				name = constants[f.Name.Name+"."+x.Name]
 			}
 			if gateName.MatchString(name) {
-				asked[name] = fset.Position(x.Pos()).String()
+				checked[name] = fset.Position(x.Pos()).String()
 			}
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if asking.MatchString(lastName(n.Fun)) {
+				if checking.MatchString(lastName(n.Fun)) {
 					for _, arg := range n.Args {
 						note(arg)
 					}
@@ -136,9 +136,9 @@ func askedGates(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(path, err)
 		}
-		gatesOf(document, func(name string) { asked[name] = path })
+		gatesOf(document, func(name string) { checked[name] = path })
 	}
-	return asked
+	return checked
 }
 
 func lastName(x ast.Expr) string {

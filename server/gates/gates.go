@@ -94,10 +94,10 @@ type Gates struct {
 	remarks []string
 }
 
-// stages are the gates that stand for all of a stage.
+// stages are the gates that switch all gates of a stage.
 var stages = []Gate{{Name: "AllAlpha", Stage: Alpha}, {Name: "AllBeta", Stage: Beta}}
 
-// isStage says that a gate stands for all of its stage.
+// isStage reports whether a gate switches all gates of its stage.
 func (k Gate) isStage() bool {
 	return slices.ContainsFunc(stages, func(s Gate) bool { return s.Name == k.Name })
 }

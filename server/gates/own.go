@@ -88,6 +88,6 @@ var switches = []string{
 // see ParseOlder.
 var older = []string{"AggregatedDiscoveryEndpoint"}
 
-// checked are the gates of which a server of the oldest release says what they need. Newer ones
-// say it of all.
+// checked are the gates whose dependencies a server of the oldest release checks. Newer ones
+// check those of all gates.
 var checked = []string{"AuthorizeNodeWithSelectors"}
