@@ -63,7 +63,7 @@ func TestBlockWithAPause(t *testing.T) {
 	s.Close()
 }
 
-// parked waits until there are so many connections, of which no more than some have a goroutine.
+// parked waits until the server has conns connections, and at most readers of them have a goroutine.
 func parked(t *testing.T, s *h2.Server, conns, readers int) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
@@ -106,7 +106,7 @@ func TestCookieCrumbs(t *testing.T) {
 	}
 }
 
-// hooked is a listener whose connections call hook when they are asked for their client.
+// hooked is a listener: the next RemoteAddr of one of its connections calls hook.
 type hooked struct {
 	net.Listener
 	hook *atomic.Pointer[func()]
@@ -129,8 +129,8 @@ func (c hookedConn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// TestGoneWhileItComes: a request of which the client is told, while the server still reads it,
-// that it is not served, is not served: the client sends it again to another server.
+// TestGoneWhileItComes: if a GOAWAY excludes a request that the server is still reading, the server does
+// not serve it: the client retries it on another server.
 func TestGoneWhileItComes(t *testing.T) {
 	var served atomic.Int32
 	var hook atomic.Pointer[func()]
@@ -138,23 +138,23 @@ func TestGoneWhileItComes(t *testing.T) {
 		served.Add(1)
 	})})
 	c := dial(t, addr)
-	drained, told := make(chan error, 1), make(chan struct{})
+	drained, excluded := make(chan error, 1), make(chan struct{})
 	f := func() {
 		go func() { drained <- s.Drain(context.Background()) }()
-		<-told
+		<-excluded
 	}
 	hook.Store(&f)
 	c.ask(1, "POST", "/", true)
-	g := c.want("told to go", func(f http2.Frame) bool {
+	g := c.want("a GOAWAY with the last stream", func(f http2.Frame) bool {
 		g, ok := f.(*http2.GoAwayFrame)
 		return ok && g.LastStreamID < 1<<30
 	}).(*http2.GoAwayFrame)
-	close(told)
+	close(excluded)
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}
 	if n := served.Load(); g.LastStreamID != 0 || n != 0 {
-		t.Errorf("told that up to %d are served, and %d were", g.LastStreamID, n)
+		t.Errorf("the last stream of the GOAWAY is %d, and %d requests were served", g.LastStreamID, n)
 	}
 }
 
@@ -283,8 +283,8 @@ func TestManyParts(t *testing.T) {
 	}
 }
 
-// TestContinueComesFirst: a client that has the header of an answer is not told to go on with its
-// body.
+// TestContinueComesFirst: the server sends no 100 Continue after the header of the
+// answer.
 func TestContinueComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -296,7 +296,7 @@ func TestContinueComesFirst(t *testing.T) {
 		defer s.Close()
 		p := pipe(t, s, true)
 		p.ask(1, "POST", "/", false, "expect", "100-continue")
-		p.wants("told to go on", false, "HEADERS")
+		p.wants("100 Continue", false, "HEADERS")
 		p.ask(3, "POST", "/early", false, "expect", "100-continue")
 		p.wants("answered", false, "HEADERS")
 		p.must(p.WriteData(3, true, []byte("body")))
@@ -305,7 +305,7 @@ func TestContinueComesFirst(t *testing.T) {
 	})
 }
 
-// panicking is a listener whose connections panic when they are read, once told to.
+// panicking is a listener whose connections panic when they are read, once now is true.
 type panicking struct {
 	net.Listener
 	now *atomic.Bool
@@ -456,7 +456,7 @@ func TestSomebodyElseGoesOn(t *testing.T) {
 	}
 }
 
-// TestLongHeadersDoNotWait: a request with long headers is not kept until its body comes: nobody has
+// TestLongHeadersDoNotWait: the server does not keep a request with long headers until its body arrives: it has not
 // authenticated the client yet.
 func TestLongHeadersDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

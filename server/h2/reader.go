@@ -87,7 +87,7 @@ func (c *conn) acquireInput() {
 	c.input.buf.Reset(c.input)
 }
 
-// releaseInput frees what is needed only while frames arrive. It is called between two frames.
+// releaseInput frees the state that a connection needs only while frames arrive. It is called between two frames.
 func (c *conn) releaseInput() {
 	in := c.input
 	c.input = nil

@@ -35,7 +35,7 @@ type Stream struct {
 	buffering  bool          // the handler is called when the body is complete
 	cause      error         // of ended, unless the client has reset the stream
 	since      time.Time     // when the headers of a buffering stream arrived
-	changed    chan struct{} // closed by signalLocked; nil: nobody waits
+	changed    chan struct{} // closed by signalLocked; nil: no goroutine waits
 	body       *body         // nil: there is none
 	request    *http.Request // until the handler is called
 	pending    []byte        // output of a detached stream that is not queued yet
@@ -190,8 +190,8 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 	}
 }
 
-// completeLocked ends a stream whose response is complete. A client that is still sending its body
-// is told to stop.
+// completeLocked ends a stream whose response is complete. If the client is still sending its body,
+// it resets the stream.
 func (s *Stream) completeLocked() {
 	if s.ended {
 		return

@@ -291,7 +291,7 @@ func (w *stream) Wake() {
 	}
 }
 
-// work does all that there is to do, and ends.
+// work takes turns until nothing is left to send or the watch is over.
 func (w *stream) work() {
 	for {
 		if over, panicked := w.turn(); over {

@@ -82,7 +82,7 @@ const (
 // Watch is a watch that can be served.
 type Watch struct{ stream *stream }
 
-// stream is one watch. Its handler holds mu, except while it waits: then goroutines of the cache may send what is new
+// stream is one watch. Its handler holds mu, except while it waits: then goroutines of the cache may send new events
 // (push), so that the handler need not wake up.
 type stream struct {
 	mu       sync.Mutex
@@ -178,8 +178,8 @@ func (w *stream) start(ctx context.Context) error {
 	return err
 }
 
-// Serve sends the events, or has them sent once the handler and the filters around it have returned. Serve stands on the
-// stack of every watch whose handler stays, as do the functions that it calls: each takes little of it, and what New needs
+// Serve sends the events, or has them sent once the handler and the filters around it have returned. Serve is on the
+// stack of every watch whose handler stays, and so are the functions that it calls: each takes little stack, and that of New
 // is free by then.
 func (v Watch) Serve() error {
 	w := v.stream

@@ -13,7 +13,7 @@ const (
 	bufferSize = bufferMax + 2*recordSize
 )
 
-// GetBuffer returns an empty buffer of a pool, with room for what is sent at once. Few connections
+// GetBuffer returns an empty buffer of a pool, with room for the bytes of one send. Few connections
 // send at a time, so few buffers are in use.
 func GetBuffer() *[]byte { return buffers.Get().(*[]byte) }
 
@@ -40,7 +40,7 @@ type coalescer struct {
 	err     error // of a write by the timer; the next write returns it
 }
 
-// write writes p after what is pending. more says that other bytes follow soon, for which p may wait.
+// write writes p after the pending bytes. more says that other bytes follow soon, for which p may wait.
 func (c *coalescer) write(p []byte, more bool) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,14 +73,14 @@ func (c *coalescer) write(p []byte, more bool) (int, error) {
 	return len(p), nil
 }
 
-// expire writes what is pending although nothing has followed.
+// expire writes the pending bytes although no others have followed.
 func (c *coalescer) expire() {
 	c.mu.Lock()
 	_ = c.flush() // the next write returns the error
 	c.mu.Unlock()
 }
 
-// flush writes what is pending. The caller holds c.mu.
+// flush writes the pending bytes. The caller holds c.mu.
 func (c *coalescer) flush() error {
 	if c.pending == nil {
 		return c.err

@@ -53,7 +53,7 @@ func (q *Queue) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add writes what the kernel accepts, and keeps the rest. kept says that there is a rest.
+// add writes as much as the kernel accepts, and keeps the rest. kept says that Flush must write the rest.
 func (q *Queue) add(p []byte) (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,8 +76,8 @@ func (q *Queue) Gather() {
 	q.gathering = true
 }
 
-// Release writes what was gathered, as much as the kernel accepts. kept says that there is a rest, which
-// Flush writes.
+// Release writes the gathered bytes, as many as the kernel accepts. kept says that Flush must write the
+// rest.
 func (q *Queue) Release() (kept bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,7 +132,7 @@ func (q *Queue) fail(err error) {
 	q.drop()
 }
 
-// writeSome writes a part of what is kept. It returns false if the caller has to wait until the
+// writeSome writes a part of the kept bytes. It returns false if the caller has to wait until the
 // descriptor is writable.
 func (q *Queue) writeSome(fd uintptr) bool {
 	q.mu.Lock()
@@ -189,7 +189,7 @@ func (q *Queue) try(fd uintptr) {
 	}
 }
 
-// writeBlocking writes what is kept if writes block.
+// writeBlocking writes the kept bytes if writes block.
 func (q *Queue) writeBlocking() {
 	if q.kept == nil || q.err != nil {
 		return
@@ -217,7 +217,7 @@ func (q *Queue) shrink() {
 	}
 }
 
-// drop discards what is kept.
+// drop discards the kept bytes.
 func (q *Queue) drop() {
 	if q.kept != nil {
 		PutBuffer(q.kept)

@@ -44,7 +44,7 @@ func NewSocket(c net.Conn, delay time.Duration) *Socket {
 	return s
 }
 
-// UseQueue writes what is buffered. From now on writes go through a queue, until LeaveQueue.
+// UseQueue flushes the buffered bytes. From now on writes go through a queue, until LeaveQueue.
 func (s *Socket) UseQueue() (*Queue, error) {
 	q := newQueue(s.Conn)
 	s.coalescer.mu.Lock()

@@ -40,7 +40,7 @@ type Conn interface {
 	MayBlock(n int64) bool
 }
 
-// WatchConn is a Conn whose requests have to be told apart before they are served: a watch can be
+// WatchConn is a Conn whose watches must be known before they are served: a watch can be
 // detached only if BeginWatch was called. Its handler gets the writer and the request that BeginWatch
 // returns; returned must be called when the handler has returned.
 type WatchConn interface {
@@ -104,7 +104,7 @@ type Stream interface {
 	Write(b *[]byte) error
 	// Flush waits until everything that TryWrite kept is written.
 	Flush() error
-	// Close ends the response. If it is not complete, the client is told so.
+	// Close ends the response. If it is not complete, the client can see that.
 	Close(complete bool)
 	// WhenEnded is context.AfterFunc, but f may run in the goroutine that ends ctx, so it must not
 	// wait. ctx is the context of the request, or ends with it: when the client disconnects or
