@@ -11,8 +11,8 @@ import (
 // reports whether it knew the types.
 type Different func(to, from reflect.Value) bool
 
-// Conversion makes the functions that convert objects of a version, of which fresh makes an empty
-// one, to the stored version, of which freshStored does, and back. Fields have the same names in both,
+// Conversion makes the functions that convert objects of a version to the stored version, and back. fresh
+// makes an empty object of the version, freshStored one of the stored version. Fields have the same names in both,
 // and types of the same form; different, which may be nil, handles the exceptions. A field that only
 // one version has is left out.
 func Conversion(fresh, freshStored func() Object, different Different) (toStorage, fromStorage func(Object) (Object, error)) {

@@ -207,7 +207,7 @@ func later(v release.Version) []schema.GroupVersionKind {
 	})
 }
 
-// checkLater finds what was asked for by name and comes with a later release.
+// checkLater refuses to enable, by name, a resource or version that a later release introduces.
 func (e *enablement) checkLater(v release.Version, resources []*Resource) error {
 	now := make(map[schema.GroupVersion]bool)
 	for _, r := range resources {

@@ -17,7 +17,7 @@ const (
 	LabelKeys                            // a name that labels have is called a label key
 	UnderscoresShown                     // errors show that search domains may have underscores
 	LabelsInBytes                        // the longest label is so many bytes, no longer characters
-	BadRequests                          // what cannot be read in a request is answered with 400, and what is absent with 404, no longer with 500
+	BadRequests                          // a request that the server cannot read gets 400, and one for an absent object 404, no longer 500
 	ScalesOfParents                      // errors about the scale of an absent object name the object
 	AbsentFirst                          // an update of an absent object is not compared with the UID that it names
 	ForbiddenCreates                     // creates of a resource whose definition ends are forbidden, no longer unsupported
@@ -28,7 +28,7 @@ const (
 	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
 	JoseRenamed                          // the library that verifies tokens has another name
 	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
-	StatusOwnsNoMetadata                 // who writes the status of a custom resource owns nothing of its metadata
+	StatusOwnsNoMetadata                 // a write of the status of a custom resource owns none of its metadata
 	MetricsByGroup                       // metrics tell the group of a resource from its name
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"

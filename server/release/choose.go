@@ -15,14 +15,14 @@ import (
 // docs/design/releases.md, docs/flags.md, docs/operations.md and docs/envtest.md too, which say so.
 const offered = V132
 
-// Chosen is the release that a server is told to be, and the oldest that the other servers of its
-// cluster may be: what it stores they must be able to read. The zero value is nobody's choice.
+// Chosen is the release that a server behaves as, and the oldest that the other servers of its
+// cluster may have: they must be able to read what the server stores. The default is Unasked, not the zero value.
 type Chosen struct {
 	Version
 	MinCompatibility Version
 }
 
-// Unasked is what a server is that is told nothing.
+// Unasked is the choice of a server without the flags.
 func Unasked() Chosen { return Chosen{Default, Default.MinCompatibility()} }
 
 // kube is the component whose release is chosen.

@@ -45,7 +45,7 @@ func TestChoose(t *testing.T) {
 func TestInfo(t *testing.T) {
 	info := release.Unasked().Info("rowlock.v9")
 	if info.Major != "1" || info.Minor != "32" || info.GitVersion != "v1.32.13+rowlock.v9" {
-		t.Errorf("a server that is told nothing is %+v", info)
+		t.Errorf("a server without flags is %+v", info)
 	}
 	info = release.Chosen{Version: release.V134, MinCompatibility: release.V133}.Info("x")
 	if info.Minor != "36" || info.GitVersion != "v1.36.2+x" {

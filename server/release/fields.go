@@ -76,9 +76,9 @@ func (t Type) Lacks(v Version) []string {
 	return names
 }
 
-// HasPath says whether a release has the field that a path of JSON names leads to, from a Go type;
-// lists and maps take no step. A path that leaves the types, or a name that is no field, ends
-// the search: what is there no release changed.
+// HasPath reports whether a release has the field that a path of JSON names leads to, from a Go type;
+// the path has no element for lists and maps. A path that leaves the structs, or a name that is no field,
+// ends the search with true: no release changed those.
 func HasPath(v Version, root reflect.Type, path ...string) bool {
 	for _, name := range path {
 		for root.Kind() == reflect.Pointer || root.Kind() == reflect.Slice || root.Kind() == reflect.Map {

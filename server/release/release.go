@@ -1,8 +1,8 @@
 // Package release has the table of releases: what of the API came and went with which release of
 // Kubernetes, as data.
 //
-// The release that a server is told to be travels in its configuration as a Version; the rest of
-// the server asks the table what holds for it, and never compares version numbers
+// The configuration of a server has the release that it behaves as, a Version; the rest of
+// the server looks up the release in the table, and never compares version numbers
 // (docs/design/releases.md).
 package release
 
@@ -27,9 +27,9 @@ const (
 )
 
 const (
-	// Default is the release of a server that is told nothing else.
+	// Default is the release of a server unless its flags choose another.
 	Default = V132
-	// Oldest and Newest are the ends of what a server can be.
+	// Oldest and Newest are the first and the last release of the table.
 	Oldest = V132
 	Newest = V136
 )

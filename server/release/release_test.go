@@ -196,7 +196,7 @@ func TestFields(t *testing.T) {
 		"spec.containers.env.valueFrom.fileKeyRef": "1.34", "spec.schedulingGroup": "1.36", "spec.volumes.emptyDir.medium": "1.32",
 	} {
 		got := since(func(v release.Version) bool { return release.HasPath(v, pod, strings.Split(path, ".")...) })
-		// What the libraries do not have yet nobody walks to.
+		// HasPath does not reach fields that the libraries do not have yet.
 		last := path[strings.LastIndexByte(path, '.')+1:]
 		if direct := since(func(v release.Version) bool {
 			for _, of := range []string{"PodSpec", "Container", "Lifecycle", "EnvVarSource"} {

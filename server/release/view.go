@@ -11,7 +11,7 @@ import (
 // views are those of each release. What they remember of types is the same for all servers of a process.
 var views sync.Map // Version -> *view.View
 
-// View says which fields the types of the API have in a release, for those who read and write them.
+// View says which fields the types of the API have in a release, for the code that reads and writes them.
 func (v Version) View() *view.View {
 	made, ok := views.Load(v)
 	if !ok {

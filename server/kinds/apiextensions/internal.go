@@ -93,7 +93,7 @@ func eachNamed(m map[string]apiext.JSONSchemaProps, yield func(*apiext.JSONSchem
 	return true
 }
 
-// anyNode reports whether some schema of a definition is as asked.
+// anyNode reports whether is holds for a node of any schema of a definition.
 func anyNode(spec *apiext.CustomResourceDefinitionSpec, is func(*apiext.JSONSchemaProps) bool) bool {
 	for s := range schemas(spec) {
 		for n := range nodes(s) {

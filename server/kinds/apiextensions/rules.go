@@ -131,15 +131,15 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 	}
 }
 
-// vet takes expressions out of a rule that cannot be compiled at a reasonable cost; false
-// where nothing is left of it.
-func (w *walk) vet(r *apiextensionsv1.ValidationRule, told *apiext.ValidationRule, p *field.Path) bool {
+// vet removes expressions from a rule that cannot be compiled at a reasonable cost, and reports
+// whether its rule expression remains. Errors show the rule as reported.
+func (w *walk) vet(r *apiextensionsv1.ValidationRule, reported *apiext.ValidationRule, p *field.Path) bool {
 	if err := meter.Vet(r.MessageExpression); err != nil {
-		w.rules = append(w.rules, field.Invalid(p.Child("messageExpression"), *told, "messageExpression compilation failed: "+meter.Abridge(err.Error())))
+		w.rules = append(w.rules, field.Invalid(p.Child("messageExpression"), *reported, "messageExpression compilation failed: "+meter.Abridge(err.Error())))
 		r.MessageExpression = ""
 	}
 	if err := meter.Vet(r.Rule); err != nil {
-		w.rules = append(w.rules, field.Invalid(p.Child("rule"), *told, "compilation failed: "+meter.Abridge(err.Error())))
+		w.rules = append(w.rules, field.Invalid(p.Child("rule"), *reported, "compilation failed: "+meter.Abridge(err.Error())))
 		r.Rule = ""
 	}
 	return r.Rule != ""

@@ -24,11 +24,11 @@ type Config struct {
 	EventTTL time.Duration
 	// Release is the release that the resources are those of.
 	Release release.Version
-	// MinCompatibility is the oldest release that servers beside this one may be, which discovery's storage
-	// hashes stand for; the zero value is the oldest of all.
+	// MinCompatibility is the oldest release that other servers of the cluster may have: the storage hashes of
+	// discovery are of versions that it can read. The zero value is the oldest release of all.
 	MinCompatibility release.Version
-	// Feature says which feature gates are on; nil: those that are by default in the release. It is asked
-	// when the resources are made, and not again.
+	// Feature says which feature gates are on; nil: those that are by default in the release. It is called
+	// only while the resources are made.
 	Feature kinds.Feature
 	// NoPrivileged refuses pods, and templates of them, with privileged containers.
 	NoPrivileged bool

@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestHashedVersions: the version that a storage hash stands for is the first that the oldest release beside has.
+// TestHashedVersions: a storage hash is of the first version that the oldest release of the cluster's servers has.
 func TestHashedVersions(t *testing.T) {
 	for _, c := range []struct {
 		release, minCompatibility release.Version
@@ -28,7 +28,7 @@ func TestHashedVersions(t *testing.T) {
 				continue
 			}
 			if found = true; r.Storage.HashedVersion != c.want {
-				t.Errorf("%s with %s: the hash of %s stands for %q, want %q", c.release, c.minCompatibility, c.storage, r.Storage.HashedVersion, c.want)
+				t.Errorf("%s with %s: the hash of %s is of %q, want %q", c.release, c.minCompatibility, c.storage, r.Storage.HashedVersion, c.want)
 			}
 		}
 		if !found {

@@ -44,7 +44,7 @@ var storedBetas = map[string]string{
 	"mutatingadmissionpolicybindings.admissionregistration.k8s.io": "v1beta1",
 }
 
-// hash sets the versions that storage hashes stand for, as a stock server would store the kinds: in the first version that
+// hash sets the versions of the storage hashes, as a stock server would store the kinds: in the first version that
 // all servers of the cluster can read.
 func (c Config) hash(all []*kinds.Resource) {
 	for _, r := range all {

@@ -30,7 +30,7 @@ const (
 // compiling is what Run does for requests. Kept.mu guards what has no lock of its own.
 type compiling struct {
 	on      bool                         // Run is running
-	queue   fair.Queue[string, *Version] // by user: each user who requests a version has it in the queue
+	queue   fair.Queue[string, *Version] // by user: each user that requests a version has it in the queue
 	pending map[*Version]*wanted         // in the queue or compiled now
 	busy    map[string]bool              // users in whose turn a version is compiled now
 	ahead   []*Version
@@ -40,7 +40,7 @@ type compiling struct {
 
 // wanted is a version that is to be compiled.
 type wanted struct {
-	users map[string]uint64 // the users who requested it, with their tickets of the queue
+	users map[string]uint64 // users that requested it: their tickets in the queue
 	done  chan struct{}     // closed when it is compiled
 	taken bool              // it is being compiled
 }

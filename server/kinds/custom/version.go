@@ -28,8 +28,8 @@ type Version struct {
 // unstructured.
 func tree(obj kinds.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
 
-// Coerce implements kinds.Schema. A body may be of another version, which a schema of its own
-// describes or none, and of another kind, of which nothing is known but that it has metadata.
+// Coerce implements kinds.Schema. A body may be of another version, with a schema of its own
+// or without one, and of another kind, which is known only to have metadata.
 func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
 	of := obj.GetObjectKind().GroupVersionKind()
 	if of == v.gvk {

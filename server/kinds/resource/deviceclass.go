@@ -1,7 +1,7 @@
 // Package resource holds the strategies of dynamic resource allocation: DeviceClass,
 // ResourceClaim, ResourceClaimTemplate and ResourceSlice.
 //
-// Clients who may write these kinds make the server compile the expressions in them; nothing
+// Clients that may write these kinds make the server compile the expressions in them; nothing
 // evaluates them here. An object may have 256 KiB of expressions, which take two seconds to compile,
 // and 10 KiB in each. The server compiles equal expressions of an object once and unchanged ones not
 // again, and stops when the request ends.

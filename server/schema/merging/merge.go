@@ -25,8 +25,8 @@ type convertor[V, O any] interface {
 	TypedToObject(V) (runtime.Object, error)
 }
 
-// Each is a converter that asks for each object the one that find gives, and gives that what
-// shown makes of the object.
+// Each is a converter that calls, for each object, the converter that find returns for it, with the
+// result of shown for the object.
 func Each(find func(runtime.Object) (Converter, error), shown func(runtime.Object) (runtime.Object, error)) Converter {
 	return eachOf(managedfields.NewDeducedTypeConverter(), find, shown)
 }

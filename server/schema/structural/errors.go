@@ -93,11 +93,11 @@ func (s *partValidator) Validate(v any) *validate.Result {
 	return result
 }
 
-// outOfRange is what the library says of numbers that are not within what their format has, and of
-// what is no number at all.
+// outOfRange matches the library's errors for numbers outside the range of their format, and for
+// values that are no numbers.
 var outOfRange = regexp.MustCompile(`^(Checked|MultipleOf|Maximum boundary|Minimum boundary) value (must be of type (integer|number) (with format|\(default format\))|number range checking called with invalid)`)
 
-// dropRanges drops that from a result.
+// dropRanges removes those from a result.
 func dropRanges(r *validate.Result) {
 	r.Errors = slices.DeleteFunc(r.Errors, func(err error) bool { return outOfRange.MatchString(err.Error()) })
 }

@@ -36,7 +36,7 @@ type HorizontalPodAutoscalerList struct {
 	Items           []HorizontalPodAutoscaler `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// HorizontalPodAutoscalerSpec says what is scaled, and how far.
+// HorizontalPodAutoscalerSpec names the target to scale, the bounds of its replicas, and the metrics.
 type HorizontalPodAutoscalerSpec struct {
 	ScaleTargetRef CrossVersionObjectReference `json:"scaleTargetRef" protobuf:"bytes,1,opt,name=scaleTargetRef"`
 	MinReplicas    *int32                      `json:"minReplicas,omitempty" protobuf:"varint,2,opt,name=minReplicas"`
@@ -103,7 +103,7 @@ type ResourceMetricSource struct {
 	TargetAverageValue       *resource.Quantity  `json:"targetAverageValue,omitempty" protobuf:"bytes,3,opt,name=targetAverageValue"`
 }
 
-// ContainerResourceMetricSource is a resource that a container asks for.
+// ContainerResourceMetricSource is the usage of a resource by one container of each pod.
 type ContainerResourceMetricSource struct {
 	Name                     corev1.ResourceName `json:"name" protobuf:"bytes,1,name=name"`
 	TargetAverageUtilization *int32              `json:"targetAverageUtilization,omitempty" protobuf:"varint,2,opt,name=targetAverageUtilization"`
