@@ -18,7 +18,7 @@ func Build(v version.Info) prometheus.Collector {
 	return g
 }
 
-// Compatibility shows the release that a server of a release was told to behave as, and the oldest that it is
+// Compatibility shows the release of a server's binary, the release that it emulates, and the oldest that it is
 // compatible with.
 func Compatibility(component, binary, emulation, minCompatibility string) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -267,9 +267,9 @@ func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 type Page struct {
 	Revision  int64
 	Items     []*cache.Item // in key order: all, or those that come first
-	Rest      *Rest         // what comes behind Items, if it was not looked at yet; else nil
+	Rest      *Rest         // the items after Items, if the list did not look at them yet; else nil
 	Continue  string        // the token of the next page; "" for none
-	Remaining int64         // how many items come after the page; -1 where it is not told
+	Remaining int64         // how many items follow the page; -1: not reported
 	Sound     bool          // it is known that none of the items is corrupt
 }
 
@@ -334,7 +334,7 @@ func (p *Page) Gather() {
 	})
 }
 
-// Parts are all items, in parts. Each is good until the next one is asked for.
+// Parts yields all items, in parts. A part is valid until the iteration continues.
 func (p *Page) Parts() iter.Seq[[]*cache.Item] {
 	return func(yield func([]*cache.Item) bool) {
 		if !yield(p.Items) || p.Rest == nil {

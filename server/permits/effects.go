@@ -150,8 +150,8 @@ func (f *further) covers(p *Permit, t *Target) bool {
 	return t.Namespace == p.namespace && t.Name == p.name && p.name != ""
 }
 
-// UncoveredError is an effect that no authorizer was asked about. It is a fault of the
-// server, and the request that meets it is refused.
+// UncoveredError is an effect that no authorizer allowed. It is a fault of the
+// server, which refuses the request.
 type UncoveredError struct {
 	Permit Permit
 	Effect Effect

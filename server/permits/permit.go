@@ -51,8 +51,8 @@ func OfServer(part string) Permit { return Permit{valid: true, server: true, res
 // Valid reports whether an authorizer allowed anything.
 func (p Permit) Valid() bool { return p.valid }
 
-// Ask asks an authorizer. The permit is valid if it allows the request; err says
-// why it could not decide, whatever it decided.
+// Ask calls an authorizer. The permit is valid if the authorizer allows the request; err is
+// its error, whatever it decided.
 func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, reason string, err error) {
 	d, reason, err := z.Authorize(ctx, a)
 	if d != authx.Allow {

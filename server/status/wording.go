@@ -18,7 +18,7 @@ type wording struct {
 	kind   field.ErrorType
 	field  *regexp.Regexp // of the errors that have it; nil: all
 	now    *regexp.Regexp
-	before string // what is matched is replaced by it
+	before string // replaces the matches of now
 }
 
 var wordings = []wording{

@@ -57,8 +57,8 @@ func (c *Call) Write(options runtime.Object, manager string, dryRun []string) *w
 	}
 }
 
-// Manager is the field manager of a request; asked is the parameter, which may be empty.
-func (c *Call) Manager(asked string) string { return managerOf(c, asked) }
+// Manager is the field manager of a request; parameter is its fieldManager, which may be empty.
+func (c *Call) Manager(parameter string) string { return managerOf(c, parameter) }
 
 // MatchNamespace checks that an object of the request is in the namespace of the path, and sets its namespace.
 func (c *Call) MatchNamespace(obj metav1.Object) error {

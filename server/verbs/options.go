@@ -80,9 +80,9 @@ func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
 }
 
 // managerOf names the field manager of a write: the parameter, or the first part of the user agent.
-func managerOf(c *Call, asked string) string {
-	if asked != "" {
-		return asked
+func managerOf(c *Call, parameter string) string {
+	if parameter != "" {
+		return parameter
 	}
 	agent, _, _ := strings.Cut(c.R.UserAgent(), "/")
 	var clean strings.Builder

@@ -33,7 +33,7 @@ func (h *Handler) getScale(c *Call) error {
 	if err != nil {
 		return err
 	}
-	// An older stock server answers that there is no scale, whatever is wrong with the revision.
+	// A stock server of an older release answers that the scale is not found, whatever the error of the revision.
 	parent := c.Resource.Release.Has(release.ScalesOfParents)
 	if version := c.Info.Query.Get("resourceVersion"); version != "" && c.Resource.HasGoType() {
 		if _, err := h.Objects.Read(c.Context(), c.Permit(), c.place(c.Info.Name), version); err != nil {

@@ -261,7 +261,7 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 	if !ch.MayCreate {
 		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
 	}
-	if err := w.askToCreate(ctx, req, ch); err != nil {
+	if err := w.authorizeCreate(ctx, req, ch); err != nil {
 		return nil, err
 	}
 	obj, err := ch.Compute(nil, nil)
@@ -278,9 +278,9 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 	return out, err
 }
 
-// askToCreate asks, once for a change, whether the user may make the object: who may
-// update or patch it may not yet do that. A dry run asks too.
-func (w *Writer) askToCreate(ctx context.Context, req *Request, ch *Change) error {
+// authorizeCreate checks, once for a change, that the user may create the object: permission to
+// update or patch it is not enough. It also checks dry runs.
+func (w *Writer) authorizeCreate(ctx context.Context, req *Request, ch *Change) error {
 	if ch.creates.Valid() {
 		return nil
 	}
@@ -311,11 +311,11 @@ func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
 type attempts struct {
 	key    sqlstore.Key
 	user   string
-	dry    bool // it waits for nobody
+	dry    bool // it does not wait for other writes
 	pinned bool // the client names the resource version it replaces
 }
 
-// run calls try, and again after each write that was faster. Who lost once waits for its
+// run calls try, and again after each write that was faster. A write that lost once waits for its
 // turn among the writers of the key.
 func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 	turn := w.queues.Writer(a.key, a.user)

@@ -3,8 +3,8 @@
 //
 // objects.json.gz is what a kube-apiserver 1.32.6, and a 1.36.2 that emulated each of the other
 // releases, answered to lists of their default objects, without what differs from cluster to cluster:
-// UIDs, times, revisions, managed fields, status, and the rules that ClusterRoles gather from others. Each
-// release was asked twice: with its default feature gates, and with those on that bring roles or versions.
+// UIDs, times, revisions, managed fields, status, and the rules that ClusterRoles gather from others. It has
+// each release twice: with its default feature gates, and with those on that add roles or versions.
 package stock
 
 import (
@@ -37,7 +37,7 @@ func (s *Server) Name() string {
 	return s.Release.String() + " with gates"
 }
 
-// Servers are all stock servers that were asked.
+// Servers returns all stock servers of the recording.
 func Servers(t testing.TB) []Server {
 	t.Helper()
 	var document struct {

@@ -113,7 +113,7 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 	return d.takeOver(c, to)
 }
 
-// mayConnect asks whether a client that connects with GET, as WebSocket does, may do what POST does.
+// mayConnect checks that a client which connects with GET, as WebSocket does, has the permission that POST needs.
 func mayConnect(h *verbs.Handler, c *verbs.Call) error {
 	if c.Info.Verb == "create" || !h.Enabled("AuthorizePodWebsocketUpgradeCreatePermission") {
 		return nil

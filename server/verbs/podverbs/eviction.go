@@ -63,7 +63,7 @@ func readEviction(h *verbs.Handler, c *verbs.Call) (*policyv1.Eviction, *metav1.
 	return eviction, options, nil
 }
 
-// joinDryRuns brings the two places where a dry run can be asked for together.
+// joinDryRuns merges the dryRun of the request's options into that of the eviction's delete options.
 func joinDryRuns(eviction *policyv1.Eviction, options *metav1.CreateOptions) error {
 	switch o := eviction.DeleteOptions; {
 	case o == nil:

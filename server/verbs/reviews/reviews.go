@@ -1,4 +1,4 @@
-// Package reviews answers questions about access: who am I, what may I do, may this user do that. It stores nothing. An answer
+// Package reviews serves access reviews: whether a user may make a request, what the caller may do, and its identity. It stores nothing. An answer
 // is the decision of the authorizers on a request with the same attributes at that moment.
 package reviews
 
@@ -87,7 +87,7 @@ func (r *reviewer) access(h *verbs.Handler, c *verbs.Call, review kinds.Object, 
 // question is the user, and the resource or path, that the spec of a review is about.
 func question(c *verbs.Call, spec any) (*authx.Identity, *authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
 	if s, ok := spec.(*authorizationv1.SubjectAccessReviewSpec); ok {
-		return asked(s), s.ResourceAttributes, s.NonResourceAttributes
+		return userOf(s), s.ResourceAttributes, s.NonResourceAttributes
 	}
 	s := spec.(*authorizationv1.SelfSubjectAccessReviewSpec)
 	return c.User, s.ResourceAttributes, s.NonResourceAttributes
