@@ -276,8 +276,8 @@ func counted(t *testing.T, pattern *regexp.Regexp, metrics string) int {
 	return n
 }
 
-// auditStalls: while the backend does not answer no request waits for it; what does not
-// fit into the buffer is lost and counted, the rest comes later.
+// auditStalls: no request waits for a backend that does not answer. The server drops and counts
+// the events that do not fit into the buffer, and sends the others later.
 func (a *access) auditStalls(t *testing.T, h *auditHook) {
 	gate, before := make(chan struct{}), counted(t, droppedMetric, a.admin(t, "GET", "/metrics", "")) // the start may have been too busy
 	h.mu.Lock()

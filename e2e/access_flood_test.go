@@ -11,9 +11,9 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestTokenFlood: of many tokens that only a service can judge, and that come by one
-// connection, few are checked at once. The server tells the others to come
-// again, and neither other connections nor other tokens wait for them.
+// TestTokenFlood: the server checks only a few tokens of one connection with the token webhook
+// concurrently. It answers the other requests with Retry-After; other connections and tokens of
+// other authenticators do not wait.
 func TestTokenFlood(t *testing.T) {
 	t.Parallel()
 	const places, share, flood = 32, 2, 60

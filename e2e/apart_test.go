@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/needs"
 )
 
-// TestApart: packages that are not the server are tested where they, or what they import, have changed.
+// TestApart: packages outside the server are tested if they, or packages that they import, have changed.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	git := needs.Program(t, "git")

@@ -125,8 +125,8 @@ wait
 	}
 }
 
-// TestCheckCountsLeniency: what tests let pass on a slow machine is shown in the end, and more than ten times fail
-// the run; so does a failure in a lane, behind which the lane goes on.
+// TestCheckCountsLeniency: check shows the leniencies of tests on a slow machine at its end, and more than ten fail
+// the run. So does a failure in a lane, after which the lane continues.
 func TestCheckCountsLeniency(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

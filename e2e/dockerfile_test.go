@@ -88,8 +88,8 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// sourceCopy is a copy of the repository, as COPY makes one: what is built into it here would be
-// part of what other tests and programs build at that moment.
+// sourceCopy copies the repository, as COPY does: a build in the repository itself would change the
+// files of concurrent builds.
 func sourceCopy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// connector is a proxy at a socket that is asked by CONNECT. It leads all that it is asked
-// for to one server: no other server knows the names.
+// connector is an HTTP CONNECT proxy on a socket. It connects every request to one server, whatever
+// name the request has: only this proxy knows those names.
 type connector struct {
 	net.Listener
 	to string

@@ -217,8 +217,8 @@ func (l *load) note(name, value string, absent bool, code int, answer []byte, er
 	}
 }
 
-// end stops the writers and compares their answers and what watchers saw with
-// what every server shows.
+// end stops the writers, and compares their answers and the events of watchers with
+// the objects of every server.
 func (l *load) end() {
 	t := l.c.t
 	t.Helper()

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// mostModules is how many modules a program takes along that imports server/embed, it and this
-// one included. A new one is to be worth it.
+// mostModules limits the modules that a program which imports server/embed depends on, itself and
+// this module included. A new dependency must be worth its cost.
 const mostModules = 77
 
-// TestGoGet: an empty module requires this one as users do, with nothing but what the
-// two go.mod files say, and gets no more than it needs. e2e/goget.sh, of the long tests, goes
-// on to build and test it.
+// TestGoGet: an empty module requires this one as users do. It uses only the two go.mod files,
+// and downloads no more than it needs. e2e/goget.sh, one of the long tests, also builds and tests
+// it.
 func TestGoGet(t *testing.T) {
 	t.Parallel()
 	const version = "v0.99.0"
@@ -92,7 +92,7 @@ func fetchReplaced(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(requires), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Without versions: those that the requirements of all modules come to.
+	// Without versions: minimal version selection chooses them from the requirements of all modules.
 	output(t, dir, []string{"GOFLAGS=-mod=mod", "GOWORK=off", "GONOSUMDB=*", "GOSUMDB=off"},
 		"go", "mod", "download", "github.com/json-iterator/go", "github.com/modern-go/concurrent", "github.com/modern-go/reflect2")
 }

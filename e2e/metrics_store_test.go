@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestStoreMetrics compares the metrics of the store with what was done, on both databases.
+// TestStoreMetrics compares the metrics of the store with the operations of the test, on both databases.
 func TestStoreMetrics(t *testing.T) {
 	t.Parallel()
 	pg := sharedPostgres(t)

@@ -359,13 +359,13 @@ func eventNote(e watch.Event) string {
 	return fmt.Sprintf("%s %s at %s", e.Type, acc.GetName(), acc.GetResourceVersion())
 }
 
-// listWatch is a source of a reflector that says whether lists are streamed.
+// listWatch is a source of a reflector, with or without streamed lists.
 type listWatch struct {
 	streamed bool
 	*cache.ListWatch
 }
 
-// IsWatchListSemanticsUnSupported is what reflectors ask for.
+// IsWatchListSemanticsUnSupported is a method that reflectors call.
 func (l listWatch) IsWatchListSemanticsUnSupported() bool { return !l.streamed }
 
 // startReflector runs a reflector of configmaps into a mirror until ctx ends. Each of its

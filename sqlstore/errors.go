@@ -34,13 +34,13 @@ type ConflictError struct {
 	Current Row
 }
 
-// CompactedError: the requested history is gone. Floor is the highest compacted revision.
+// CompactedError: the requested history has been compacted. Floor is the highest compacted revision.
 type CompactedError struct{ Revision, Floor int64 }
 
 // FutureError: the requested revision is above Head.
 type FutureError struct{ Revision, Head int64 }
 
-// CorruptError: a stored value cannot be what was written. Without a Key the database itself is damaged.
+// CorruptError: a stored value differs from the one that was written. Without a Key the database itself is damaged.
 type CorruptError struct {
 	Key      Key
 	Revision int64

@@ -276,8 +276,8 @@ func appendChanges(changes []Change, w *write) []Change {
 	return changes
 }
 
-// attach adds to changes from the table what their writers attached, and the values that they wrote. Because of
-// compare-and-swap only one write can succeed on what it expects. own says for which changes it found a write.
+// attach adds the attachments and the values of their writes to changes from the table. Because of compare-and-swap
+// only one write can succeed on an expected revision. own has true for each change whose write it found.
 func attach(changes []Change, writes []*write) (own []bool) {
 	type place struct {
 		w *write

@@ -18,8 +18,8 @@ type Floors struct {
 	Past map[string]int64 `json:"past,omitempty"`
 }
 
-// ParseFloors parses the text in a database. If the log has another floor than the text, a program that knows no
-// packs has compacted: then all floors are that of the log.
+// ParseFloors parses the text in a database. If the text has another floor than the log, a program without support
+// for packs has compacted: then all floors equal that of the log.
 func ParseFloors(text string, log int64) (Floors, error) {
 	if text == "" {
 		return Floors{Log: log}, nil

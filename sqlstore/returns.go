@@ -6,22 +6,22 @@ import (
 )
 
 // A database can go back to an older state while servers run: a standby that lacks the last commits takes over,
-// somebody restores a backup or deletes rows, an old primary comes back. Then memory shows what is stored
-// nowhere, and the database gives revisions a second time.
+// an administrator restores a backup or deletes rows, an old primary returns. Then memory has objects that the
+// database lacks, and the database assigns revisions a second time.
 //
-// A driver notices that, and goes on above every revision that any server may have shown, so that no
-// revision means two things. The Store then serves nothing from memory until the sink has been loaded anew.
+// A driver notices that, and continues above every revision that any server may have shown, so that no
+// revision means two things. The Store then serves nothing from memory until it has reloaded the sink.
 
 // ErrWentBack: the database went back to an older state, and memory has not been reloaded yet.
 var ErrWentBack = errors.New("the database has gone back to an older state")
 
-// Returns is what a driver noticed of databases that changed their identity or state.
+// Returns counts and describes the returns to an older state that a driver has noticed.
 type Returns struct {
 	Count  int64     // how often the database was found to have gone back, or may have
-	Lost   int64     // revisions that were met and are not in the database, in all
+	Lost   int64     // revisions that servers had read and the database lacks, in all
 	Last   Return    // the last time
 	At     time.Time // when that was
-	Others int64     // how many connections were refused, as the database at their end is older than the one that was used before
+	Others int64     // connections that the driver refused, as their database is older than the one that it used before
 	Other  string    // why the last of them was refused
 	Seen   time.Time // when that was
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// ErrIndexMismatch: the table and its indexes do not have the same rows, so some may be lost, or live that had ended.
-// CheckRows tells which.
+// ErrIndexMismatch: the table and its indexes do not have the same rows, so some may be lost, or ended ones live again.
+// CheckRows finds them.
 var ErrIndexMismatch = errors.New("the table and its indexes do not have the same rows")
 
-// ChecksRows is that of the driver: ReadAll finds what is not as it was written.
+// ChecksRows is that of the driver: whether ReadAll finds damaged rows.
 func (s *Store) ChecksRows() bool { return s.driver.ChecksRows() }
 
 // CheckRows is that of the driver.
@@ -22,7 +22,7 @@ func (s *Store) ReadAll(ctx context.Context, revision int64, take func(rows []Ro
 	return s.driver.ReadAll(ctx, revision, s.opening(ctx, take))
 }
 
-// ReadPages is a driver's ReadAll where nothing is sooner than page by page in key order.
+// ReadPages is the ReadAll of a driver that has no faster way than page by page in key order.
 func ReadPages(ctx context.Context, from Reader, revision int64, take func(rows []Row) error) error {
 	req := ScanRequest{Limit: wholePage, Revision: revision}
 	for {

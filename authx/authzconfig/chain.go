@@ -56,11 +56,11 @@ type generation struct {
 	allowsAll   bool
 }
 
-// AllowsAll reports whether everybody may do everything at present: whether AlwaysAllow is
-// one of the authorizers.
+// AllowsAll reports whether the current configuration allows every request: whether AlwaysAllow
+// is one of its authorizers.
 func (c *Chain) AllowsAll() bool { return c.current.Load().allowsAll }
 
-// Start takes the first configuration, which came from a text if it was a file's.
+// Start takes the first configuration. text is the content of its file, if it has one.
 func (c *Chain) Start(cfg *Configuration, text []byte) error {
 	g, err := c.generation(cfg)
 	if err != nil {

@@ -62,7 +62,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, boo
 	return who, true, nil
 }
 
-// uidAttribute is what a subject names its UID by.
+// uidAttribute is the attribute type of the UID in a subject.
 var uidAttribute = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 
 // uidOf is the UID in the subject of a certificate; "" if it has none.

@@ -19,9 +19,9 @@ const maxParts = 100_000
 // ErrTooMany: rules would have to be compared in too many parts.
 var ErrTooMany = errors.New("the rules have too many parts to be compared")
 
-// Uncovered lists what rules grant and held does not, one verb of one thing in
-// each: empty where a user with the rules held may grant rules. A few short lists can
-// mean millions of parts; ErrTooMany says that not all of them were checked.
+// Uncovered returns the permissions that rules grant and held does not, one verb on one
+// resource per rule. It is empty if a user with the rules held may grant rules. A few short
+// lists can mean millions of permissions; with ErrTooMany, it has not checked all of them.
 func Uncovered(held, rules []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	var missing []rbacv1.PolicyRule
 	left, each, most := maxComparisons, 1, maxParts

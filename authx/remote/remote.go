@@ -140,14 +140,14 @@ func (s *Service) Ask(ctx context.Context, question []byte, gvk schema.GroupVers
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return err // says more than that the caller no longer waits
+			return err // tells more than the error of ctx
 		case <-timer.C:
 			pause = pause * 3 / 2
 		}
 	}
 }
 
-// post makes one try. again says that a retry may succeed.
+// post makes one attempt. again: a retry may succeed.
 func (s *Service) post(ctx context.Context, question []byte) (answer []byte, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

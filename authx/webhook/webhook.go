@@ -47,8 +47,8 @@ type Observer interface {
 	Asked(name, result string, took time.Duration)
 	// FailedOpen is called for each failure that left the decision to other authorizers.
 	FailedOpen(name, result string)
-	// Matched is called for each evaluation of conditions; err says that some failed,
-	// excluded that one did not hold.
+	// Matched is called for each evaluation of conditions. err: some failed; excluded: one
+	// did not hold.
 	Matched(name string, took time.Duration, excluded bool, err error)
 }
 

@@ -30,7 +30,7 @@ func record(step *Step, got *answer, vars map[string]string) *Want {
 	return w
 }
 
-// MarshalJSON writes what UnmarshalJSON reads.
+// MarshalJSON writes the format that UnmarshalJSON reads.
 func (w *Want) MarshalJSON() ([]byte, error) {
 	out := map[string]any{"status": w.Status}
 	for key, text := range map[string]string{"type": w.Type, "retry-after": w.RetryAfter, "allow": w.Allow, "www-authenticate": w.WWWAuthenticate} {

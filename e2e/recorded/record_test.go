@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/recorded"
 )
 
-// What came instead of what was wanted is an answer that comes back the same, as are all its parts.
+// TestGotComesBack: a replay that wants the answer which another replay got is equal, in all parts of the answer.
 func TestGotComesBack(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Warning", `299 - "old"`)

@@ -37,10 +37,10 @@ type Result struct {
 	Took  time.Duration // beyond the wait of the step; where it differs, the first time it was sent
 	Ended time.Duration // the same time, since the scenario began
 	Again int           // how often the step was sent again; see Step.mayAsk
-	Got   *Want         // what came instead, in the form of a recording; nil where the step is equal, or failed
+	Got   *Want         // the actual answer, in the form of a recording; nil if the step is equal, or failed
 }
 
-// Equal reports whether the step came back as recorded.
+// Equal reports whether the answer to the step equals the recorded one.
 func (r *Result) Equal() bool { return len(r.Diff) == 0 }
 
 type answer struct {
@@ -53,7 +53,7 @@ type answer struct {
 // Replay runs all steps of a scenario in order.
 func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 	vars, start := map[string]string{"ns": s.NamespaceName()}, time.Now()
-	behind := time.Duration(0) // what steps took, beyond their waits
+	behind := time.Duration(0) // the time that steps took, beyond their waits
 	unknown := ""
 	for _, name := range s.Vars {
 		if vars[name] = srv.Vars[name]; vars[name] == "" {
@@ -123,14 +123,14 @@ const (
 	lateFor    = 20 * time.Second
 )
 
-// InTime is what the steps of a scenario take at most, beyond their waits, on an idle machine.
+// InTime is the longest time that the steps of a scenario take on an idle machine, beyond their waits.
 const InTime = 500 * time.Millisecond
 
 // Settle is how long controllers leave alone what a client has just written (controllers.Config).
 const Settle = time.Second
 
-// Late says that a scenario differs, and that the client was too slow to see what a stock server without
-// controllers shows: nothing differs before the steps have taken longer than a second, in which no
+// Late reports whether a scenario differs because the client was too slow to see the answers of a stock server
+// without controllers: nothing differs before the steps have taken longer than a second, in which no
 // controller does anything, and longer than they take on a quiet machine.
 func Late(results []Result) (took time.Duration, late bool) {
 	for i := range results {

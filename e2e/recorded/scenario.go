@@ -179,8 +179,8 @@ func (s *Scenario) Waits() time.Duration {
 
 // Alone reports whether a scenario must run alone: it reads what the whole
 // cluster shares (discovery, the default objects), or sets a default that objects of
-// other scenarios would take, or a policy or webhook that is asked about them, or changes
-// what their requests fall under.
+// other scenarios would take, or a policy or webhook that applies to them, or changes
+// flow control.
 func (s *Scenario) Alone() bool {
 	if s.Bare {
 		return true
@@ -197,8 +197,8 @@ func (s *Scenario) Alone() bool {
 	return false
 }
 
-// Flags are those that the recorded server was started with besides the usual ones:
-// its release, what it needs, and what follows "Server flags:" in About.
+// Flags returns the flags of the recorded server besides the usual ones: its release, the
+// flags in Needs, and those after "Server flags:" in About.
 func (s *Scenario) Flags() []string {
 	flags := slices.Clone(s.Needs)
 	if s.Release != "" {

@@ -99,8 +99,8 @@ func trusting(ca string) (*http.Client, error) {
 
 type count struct {
 	equal, total int
-	vars         map[string]string                 // what scenarios want to know
-	answers      map[string]map[int]*recorded.Want // those that differ
+	vars         map[string]string                 // values of the variables in scenarios
+	answers      map[string]map[int]*recorded.Want // the answers that differ
 }
 
 // fresh replays scenarios that need the same flags against a server of their own.

@@ -53,8 +53,8 @@ func AppendPast(ctx context.Context, s Snapshot, rows []sqlstore.Row, key sqlsto
 	return rows, err
 }
 
-// Older reads rows that ended up to a revision, after a cursor, in the order of their keys and revisions: what
-// History.Older promises. With an error come the rows before it.
+// Older reads rows that ended up to a revision, after a cursor, in the order of their keys and revisions, as
+// History.Older does. With an error it returns the rows before it.
 func Older(ctx context.Context, s Snapshot, f sqlstore.Floors, upTo int64, after sqlstore.Cursor, limit int) (rows []sqlstore.Row, err error) {
 	for more := true; more && len(rows) < limit; {
 		floor := f.Of(after.Key.Resource)
@@ -109,7 +109,7 @@ func nextOlder(ctx context.Context, s Snapshot, after *sqlstore.Cursor) (bool, e
 	return ended || found, errors.Join(err, err2)
 }
 
-// Unit is what one transaction does with ended rows of one key.
+// Unit is the work of one transaction on ended rows of one key.
 type Unit struct {
 	Drop  []sqlstore.Row // below the floor: they are deleted
 	Move  []sqlstore.Row // they are deleted, and are in Packs

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// identity is which database one is. Parts that a service does not tell are empty, and equal to any.
+// identity identifies a database. Parts that a service does not reveal are empty, and equal to any.
 type identity struct {
 	system   string // the number of the cluster
 	timeline int64
@@ -26,7 +26,7 @@ func (i identity) is(other identity) bool {
 		(i.timeline == 0 || other.timeline == 0 || i.timeline == other.timeline)
 }
 
-// branchedBefore says that i is a state of the same cluster from before other was promoted.
+// branchedBefore reports whether i is a state of the same cluster from before other was promoted.
 func (i identity) branchedBefore(other identity) bool {
 	return i.system != "" && i.system == other.system && i.timeline != 0 && i.timeline < other.timeline
 }
@@ -35,7 +35,7 @@ func (i identity) String() string {
 	return fmt.Sprintf("cluster %s timeline %d database %s table %s", cmp.Or(i.system, "?"), i.timeline, cmp.Or(i.database, "?"), cmp.Or(i.table, "?"))
 }
 
-// place is a database, and what its row says.
+// place is the identity of a database, and the content of its row in kv_meta.
 type place struct {
 	identity
 	number   int64    // of the row; 0: there is none
@@ -46,7 +46,7 @@ type place struct {
 // columnsOfPlace is how many qPlace has.
 const columnsOfPlace = 6
 
-// parsePlace reads the columns of qPlace. What cannot be read is as if it were not there.
+// parsePlace reads the columns of qPlace. A column that it cannot parse counts as missing.
 func parsePlace(column [columnsOfPlace]string) (p place) {
 	number := func(s string) int64 {
 		n, _ := strconv.ParseInt(s, 10, 64)
@@ -61,15 +61,15 @@ func parsePlace(column [columnsOfPlace]string) (p place) {
 	return p
 }
 
-// word is what the row says in this database.
+// word is the text of a row that is written in this database.
 func (p *place) word() string {
 	return fmt.Sprintf("%s %d %s %s %d %d", p.system, p.timeline, p.database, p.table, p.from, p.to)
 }
 
-// own says that the row was written in this database.
+// own reports whether the row was written in this database.
 func (p *place) own() bool { return p.number > 0 && p.in.is(p.identity) }
 
-// placeOf reads what a database says of itself; not ok: it has no tables yet.
+// placeOf reads the place of a database; not ok: it has no tables yet.
 func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok bool, err error) {
 	for _, bare := range []bool{false, true} {
 		var column [columnsOfPlace]string
@@ -87,7 +87,7 @@ func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok boo
 		case !errors.As(err, &pg) || c.IsClosed():
 			return p, false, err
 		case pg.Code == "42P01": // kv_meta is not there yet
-			return p, false, d.tellsCluster(ctx, c)
+			return p, false, d.findCluster(ctx, c)
 		case bare || passing(pg):
 			return p, false, fmt.Errorf("asking which database it is: %w", err)
 		}
@@ -95,9 +95,8 @@ func (d *Driver) placeOf(ctx context.Context, c *pgconn.PgConn) (p place, ok boo
 	return p, false, nil
 }
 
-// tellsCluster finds out whether the service tells cluster and timeline, for the queries on this connection once the
-// tables are there.
-func (d *Driver) tellsCluster(ctx context.Context, c *pgconn.PgConn) error {
+// findCluster finds out whether the service reveals cluster and timeline, for later queries once the tables exist.
+func (d *Driver) findCluster(ctx context.Context, c *pgconn.PgConn) error {
 	_, err := c.Exec(ctx, qCluster).ReadAll()
 	var pg *pgconn.PgError
 	bare := errors.As(err, &pg) && !passing(pg)

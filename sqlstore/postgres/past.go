@@ -27,14 +27,14 @@ func (d *Driver) Floors(ctx context.Context) (f sqlstore.Floors, err error) {
 	return f, nil
 }
 
-// queueFloors reads what ParseFloors takes.
+// queueFloors reads the text for ParseFloors.
 func queueFloors(past *string) func(*pgx.Batch) {
 	return func(batch *pgx.Batch) {
 		batch.Queue(qFloors).QueryRow(func(row pgx.Row) error { return row.Scan(past) })
 	}
 }
 
-// check says whether a snapshot can be read.
+// check returns an error if a snapshot cannot be read.
 func check(b sqlstore.Bounds, past, resource string, revision int64) error {
 	f, err := sqlstore.ParseFloors(past, b.Floor)
 	if err == nil {

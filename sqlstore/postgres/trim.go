@@ -63,10 +63,10 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 // ConcurrentTrim implements sqlstore.Driver.
 func (d *Driver) ConcurrentTrim() bool { return true }
 
-// ChecksRows implements sqlstore.Driver: PostgreSQL has checksums of pages, and a warning is logged where they are off.
+// ChecksRows implements sqlstore.Driver: PostgreSQL has checksums of pages; the driver logs a warning if they are off.
 func (d *Driver) ChecksRows() bool { return false }
 
-// Healthy implements sqlstore.Writer: a server of its own keeps the files.
+// Healthy implements sqlstore.Writer: the files are the concern of the PostgreSQL server.
 func (*Driver) Healthy() error { return nil }
 
 // CheckRows implements sqlstore.Driver.

@@ -164,7 +164,7 @@ func (d *Driver) Row(ctx context.Context, revision int64) (row sqlstore.Row, err
 // ErrorOf is the error of a result code.
 func ErrorOf(code int) error { return translate(driverError(code)) }
 
-// driverError is what SQLite's Go driver gives for a result code.
+// driverError is the error of SQLite's Go driver for a result code.
 func driverError(code int) *sqlite.Error {
 	err := new(sqlite.Error)
 	for name, set := range map[string]func(reflect.Value){

@@ -230,7 +230,7 @@ func TestIndexMismatch(t *testing.T) {
 		indexes   []string // which do not follow
 		statement string
 		atStart   bool
-		want      string // what CheckRows finds
+		want      string // the result of CheckRows
 	}{
 		"the table has lost a row": {live, "DELETE FROM kv WHERE revision = 2", true,
 			"pods/n/b at 2, ended 0: an index has the row, but the table does not"},

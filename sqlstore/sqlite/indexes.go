@@ -14,9 +14,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// A damaged page of the table, or of what leads to it, can hide rows without any row being wrong. The indexes lie in
-// other pages and have each row. ReadAll compares how many rows the two have, and the sum of their revisions, which
-// SQLite computes within one statement for a twentieth of what reading the rows costs. CheckRows compares each row,
+// A damaged leaf or interior page of the table can hide rows without damage to any other row. The indexes are in
+// other pages and have each row. ReadAll compares the number of rows of the two, and the sum of their revisions, which
+// SQLite computes within one statement for a twentieth of the cost of reading the rows. CheckRows compares each row,
 // its key and the revision that ended it, which costs twice as much as reading all of them. The checksums of values are
 // computed by a function that SQLite calls for each row, so that no value is copied into Go's memory.
 
@@ -62,7 +62,8 @@ func (d *Driver) indexed(ctx context.Context, revision int64) (t total, err erro
 // checkedRows is how many rows CheckRows compares in one statement.
 const checkedRows = 256
 
-// CheckRows implements sqlstore.Driver. Each page is one read transaction, which sees one state: others write meanwhile.
+// CheckRows implements sqlstore.Driver. Each page is one read transaction, which sees one state although others write
+// concurrently.
 func (d *Driver) CheckRows(ctx context.Context, values bool, page func(differ []sqlstore.Row) error) error {
 	var err error
 	if values {
@@ -82,8 +83,8 @@ func (d *Driver) CheckRows(ctx context.Context, values bool, page func(differ []
 }
 
 // opener opens connections to SQLite that have the function rowlock_damage, which takes the columns of a row and returns
-// why they are not as they were written, or NULL. It is set while the program starts: package sqlite registers functions
-// on its one driver, and must not open connections meanwhile.
+// the reason why it is damaged, or NULL. It is set while the program starts: package sqlite registers functions on its
+// only driver, which must not open connections at the same time.
 var opener = registerDamage()
 
 func registerDamage() driver.Driver {

@@ -2,7 +2,8 @@ package sqlite
 
 import "github.com/rowlock/rowlock/sqlstore"
 
-// A file goes back only while no server has it open: Healthy notices another one in its place, and a start reads all anew.
+// A file goes back only while no server has it open: Healthy notices that another file has replaced it, and a server that
+// starts reads everything.
 
 // Returned implements sqlstore.Log.
 func (*Driver) Returned() int64 { return 0 }

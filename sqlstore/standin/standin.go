@@ -1,11 +1,10 @@
-// Package standin runs where a kube-apiserver expects an etcd: a process that owns the folder of a database and
-// tells API servers on its machine where the folder is. The servers open the file themselves, several at a time;
-// their data does not pass through this process.
+// Package standin replaces the etcd of a kube-apiserver: its process owns the folder of a database and gives API
+// servers on its machine the path of the folder. The servers open the file themselves, several at a time; their
+// data does not pass through this process.
 //
-// A folder has one process at a time, and survives it unless it is temporary. A folder of an etcd is refused. A
-// request from the network, or by a name that is not this process's, gets the answer that it is healthy and
-// nothing else. API servers accept only a folder of their own user. The process stops at once, whoever is
-// connected.
+// A folder has one process at a time, and survives it unless it is temporary. A folder of an etcd is refused. The
+// process answers only health checks if a request comes from the network, or has another host name than its own.
+// API servers accept only a folder of their own user. The process stops at once, without waiting for connections.
 //
 // It uses the standard library alone, so that the program cmd/etcd stays small.
 //

@@ -22,8 +22,8 @@ func Metadata(object map[string]any) {
 	}
 }
 
-// Untie removes what names others, or the object itself, by UID, where a server or
-// controller would refuse it.
+// Untie removes fields that refer to other objects, or to the object itself, by UID, if a server
+// or controller would refuse them.
 func Untie(resource string, object map[string]any) {
 	spec := child(object, "spec")
 	switch resource {

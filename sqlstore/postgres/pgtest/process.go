@@ -38,7 +38,7 @@ func (s *Server) Run(ctx context.Context) error {
 	done := make(chan struct{})
 	s.cmd, s.done = cmd, done
 	go func() {
-		_ = cmd.Wait() // its log says why
+		_ = cmd.Wait() // the reason is in its log
 		close(done)
 	}()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -56,7 +56,7 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 	if err := conn.QueryRow(ctx, stop).Scan(&label); err != nil {
 		return fmt.Errorf("%s: %w", stop, err)
 	}
-	// What was written meanwhile, to the end of the copy.
+	// The log again, with the segments since then: up to the end of the copy.
 	if err := copyFolder(filepath.Join(s.data(), "pg_wal"), filepath.Join(primary.data(), "pg_wal")); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 	return s.Run(ctx)
 }
 
-// copyFolder copies files and folders, but for those that end meanwhile.
+// copyFolder copies files and folders. It ignores files that are removed meanwhile.
 func copyFolder(to, from string, without ...string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && slices.Contains(without, e.Name()) {

@@ -92,8 +92,8 @@ func (s *clusterSource) Count(context.Context) (int64, error) {
 	return n, nil
 }
 
-// refuse says why objects of a resource cannot be imported; "" if they can. The definition of a custom resource is
-// imported with it, unless a built-in resource has its name.
+// refuse returns the reason why objects of a resource cannot be imported; "" if they can. The import includes the
+// definition of a custom resource, unless a built-in resource has its name.
 func (s *clusterSource) refuse(r remote.Resource, defined bool) string {
 	_, version, known := s.keys.Stored(r.Group, r.Name, r.Served)
 	switch {

@@ -18,7 +18,7 @@ func ShowProgress(w io.Writer, host string) (*progress.Line, func(Progress)) {
 			p.What(fmt.Sprintf("reading %s (%s, %d of %d resources)", host, Printable(at.Resource.String()), at.Place, at.Of))
 		}
 		switch {
-		case at.Place == 0: // definitions, from which it follows what else there is
+		case at.Place == 0: // definitions: the number of resources is not known yet
 			p.Show(at.Objects)
 		case at.AtLeast:
 			p.AtLeast(at.Total)

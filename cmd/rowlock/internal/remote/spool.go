@@ -14,7 +14,7 @@ import (
 
 // Spool stores objects in a file, resource by resource, so that they can be read several times without holding
 // them in memory. The file belongs to its owner only, has no name where the system allows that, and is encrypted
-// with a key that only this process has. It is gone after Close, and when the process ends.
+// with a key that only this process has. Close, or the end of the process, removes it.
 type Spool struct {
 	file     *os.File
 	named    bool // the file could not be without a name
@@ -82,7 +82,7 @@ type Filling struct {
 	each     func(Object) error // may be nil
 }
 
-// Begin discards what was written of the resource. Each attempt uses another stream of the key: two texts under
+// Begin discards the objects of the resource so far. Each attempt uses another stream of the key: two texts under
 // one stream would reveal each other.
 func (t *Filling) Begin() error {
 	if err := t.s.file.Truncate(t.from); err != nil {

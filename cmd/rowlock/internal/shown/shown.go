@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Form says how objects are shown. Use one Form for all objects that are compared: hidden values are numbered, so
-// that equal ones can be recognized.
+// Form configures how objects are shown. Use one Form for all objects of a comparison: it numbers hidden values, so
+// that equal values are recognizable.
 type Form struct {
 	ManagedFields bool // shown, with the other numbers that each write changes
 	Secrets       bool // shown

@@ -28,8 +28,8 @@ func newDecoder() decoder {
 	return decoder{catalogue: kinds.NewCatalogue(builtin.Resources()), skipped: new(int64)}
 }
 
-// decrypting calls fn with a decoder that decrypts values. Without a file of keys encrypted values pass, and a
-// message says so.
+// decrypting calls fn with a decoder that decrypts values. Without a file of keys the decoder
+// skips encrypted values, and a message reports that.
 func decrypting(ctx context.Context, o *database.Options, fn func(decoder) error) error {
 	return database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, given bool) error {
 		d := newDecoder()

@@ -22,10 +22,10 @@ type damageAnswer struct {
 	Key          string `json:"key"`
 	Revision     int64  `json:"revision"`
 	Reason       string `json:"reason,omitempty"` // empty: it can be read
-	GoodRevision int64  `json:"goodRevision"`     // what a rollback leads to; 0: there is nothing to go back to
+	GoodRevision int64  `json:"goodRevision"`     // the revision that a rollback restores; 0: there is none
 }
 
-// repairAnswer is what a repair did, or would do, to an object.
+// repairAnswer is the result of a repair of one object, or of a dry run.
 type repairAnswer struct {
 	damageAnswer
 	Action          string `json:"action"` // "delete" or "rollback"

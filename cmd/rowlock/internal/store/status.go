@@ -51,7 +51,7 @@ type statusAnswer struct {
 
 // feedAnswer is how far one server has followed the log, which only that server knows.
 type feedAnswer struct {
-	Server  string `json:"server,omitempty"` // that was asked; empty: none is known here
+	Server  string `json:"server,omitempty"` // the server that was queried; empty: none is known here
 	Applied *int64 `json:"applied"`          // the newest revision that its readers see
 	Lag     *int64 `json:"lag"`              // in revisions
 	Reason  string `json:"reason,omitempty"` // why the two are null

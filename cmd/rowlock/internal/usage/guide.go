@@ -11,7 +11,7 @@ import (
 )
 
 // Guide extends command-line errors of a command and its subcommands: they suggest the nearest name,
-// list the valid values and say which help to read.
+// list the valid values and name the relevant help.
 func Guide(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	root.InitDefaultHelpCmd()
@@ -36,7 +36,7 @@ func helpArgs(help *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownCommand says which commands may have been meant.
+// unknownCommand suggests the commands that the user may have meant.
 func unknownCommand(cmd *cobra.Command, arg string) error {
 	names := make([]string, 0, len(cmd.Commands()))
 	for _, c := range cmd.Commands() {

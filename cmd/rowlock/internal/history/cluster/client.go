@@ -170,8 +170,7 @@ func (c *Client) send(ctx context.Context, r Request) ([]byte, error) {
 	return data, nil
 }
 
-// plain strips the URL from an error of the HTTP client: its query is long, and the message says what was
-// requested.
+// plain strips the URL from an error of the HTTP client: its query is long, and callers add what they requested.
 func plain(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -205,7 +205,7 @@ func (s *Step) send(ctx context.Context, c *cluster.Client, dry bool) (Object, e
 	}
 	var answer Object
 	err := c.Do(ctx, r, &answer)
-	return answer, said(err)
+	return answer, asConflict(err)
 }
 
 // writeStatus writes the past status of an object that was created.
@@ -230,8 +230,8 @@ func current(ctx context.Context, c *cluster.Client, t cluster.Target) (Object, 
 	return obj, err
 }
 
-// said explains conflicts in the terms of a plan.
-func said(err error) error {
+// asConflict wraps a conflict of the API in a ConflictError.
+func asConflict(err error) error {
 	switch {
 	case apierrors.IsConflict(err):
 		return &ConflictError{What: "somebody has changed it meanwhile", Err: err}

@@ -75,8 +75,8 @@ func (p *Plan) Text(sc screen.Screen) string {
 	return b.String()
 }
 
-// Report counts the steps by outcome. Steps that were not reached, because the user interrupted the plan, are
-// counted apart: the same command goes on with them.
+// Report counts the steps by outcome. It counts steps separately that the plan has not reached, as
+// the user interrupted it: the same command continues with them.
 func (p *Plan) Report() string {
 	done, conflicts, failed, left := 0, 0, 0, 0
 	for _, s := range p.Steps {

@@ -14,11 +14,11 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/shown"
 )
 
-// Line says how a history is drawn.
+// Line configures the drawing of a history.
 type Line struct {
 	Screen screen.Screen
 	Now    time.Time // its zone is that of the drawing
-	Fold   bool      // writes that say the same become one row
+	Fold   bool      // equal writes become one row
 }
 
 // silence is the shortest gap that the drawing mentions.
@@ -210,7 +210,7 @@ func fields(r *revisions.Revision, room int, s screen.Screen) string {
 	return text
 }
 
-// tail is the end of a path, which tells more than its beginning.
+// tail shortens a path to n characters. It keeps the end, which is more specific.
 func tail(path string, n int, s screen.Screen) string {
 	runes, dots := []rune(path), []rune(s.Sign("…", "..."))
 	if len(runes) <= n || n <= len(dots) {

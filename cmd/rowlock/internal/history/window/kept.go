@@ -24,8 +24,8 @@ type kept struct {
 // mostKnown is how many resources are remembered.
 const mostKnown = 10000
 
-// present says why a list cannot be served as of the revision; "" if it can. It requests one short list of each
-// resource and checks the revision of the answer.
+// present returns the reason why a list cannot be served as of the revision; "" if it can. It requests one short list
+// of each resource and checks the revision of the answer.
 func (p *proxy) present(r *http.Request, info *request.Info) string {
 	key := groupVersion(info) + "/" + info.Resource
 	p.kept.mu.Lock()
@@ -41,7 +41,7 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 	case err != nil:
 		return "asking whether " + named(info) + " have a past: " + err.Error()
 	case code != http.StatusOK:
-		return "" // what is asked for gets the same refusal
+		return "" // the list itself will get the same refusal
 	case !p.asOfThen(header, body):
 		return notKept(info)
 	}
@@ -54,7 +54,7 @@ func (p *proxy) present(r *http.Request, info *request.Info) string {
 	return ""
 }
 
-// asOfThen reports whether a list comes from the server itself and is of the revision. Other servers count
+// asOfThen reports whether the server itself has served a list, at the revision. Aggregated servers have resource
 // versions of their own.
 func (p *proxy) asOfThen(header http.Header, body []byte) bool {
 	if cluster.Elsewhere(header) {

@@ -47,7 +47,7 @@ type Window struct {
 	served chan error
 }
 
-// Config is what a window shows.
+// Config configures a Window.
 type Config struct {
 	Client   *cluster.Client
 	Revision int64

@@ -34,7 +34,7 @@ func (c *copier) look(ctx context.Context, answers ...[]byte) (done func(), err 
 	return func() { c.looking.Release(weight) }, nil
 }
 
-// equal reports whether the live object is what would be written, with nothing missing and nothing added.
+// equal reports whether the live object equals the one that would be written, without missing or additional fields.
 func (c *copier) equal(ctx context.Context, t *task, r remote.Resource, live []byte) (bool, error) {
 	done, err := c.look(ctx, live)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package copying writes objects into another cluster through its API.
 //
-// Namespaces come first, then definitions of custom resources, until they are served; then everything else, owners
-// before their dependents, so that references get the UIDs of the new cluster. Quotas, policies, webhooks and
-// APIServices, which could refuse later writes, come last.
+// It copies namespaces first, then definitions of custom resources, and waits until they are served; then everything
+// else, owners before their dependents, so that references get the UIDs of the new cluster. It copies quotas, policies,
+// webhooks and APIServices last, as they could refuse later writes.
 //
 // Each object is read first and written by server-side apply with a field manager of its own. An object that exists
 // and is not different is left alone, so that a second run continues the first. Fields that other managers own with

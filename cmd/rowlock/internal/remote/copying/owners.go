@@ -173,7 +173,7 @@ func (c *copier) lookUp(ctx context.Context, t *task, ref reference) error {
 	return nil
 }
 
-// unreachable gives up owners that will not come: they wait for each other, or come after their dependents.
+// unreachable gives up owners that cannot be copied: they wait for each other, or follow their dependents.
 func (c *copier) unreachable(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

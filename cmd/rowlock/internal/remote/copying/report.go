@@ -44,7 +44,7 @@ type Detail struct {
 // mostDetails is how many objects a report names.
 const mostDetails = 10_000
 
-// Report is the result of a copy. After a dry run it is what a copy would do.
+// Report is the result of a copy; after a dry run, the result that a copy would have.
 type Report struct {
 	DryRun    bool     `json:"dryRun"`
 	Resources []Tally  `json:"resources"`

@@ -39,8 +39,8 @@ const (
 	goes               // to a worker
 )
 
-// newTask decodes an object. With an error, which says why it cannot be copied, comes a task for the report. The
-// identity is read from the object that will be written.
+// newTask decodes an object. If the object cannot be copied, it returns the reason and a task for the report. It reads
+// the identity from the object that will be written.
 func newTask(resource string, data []byte) (*task, error) {
 	t := &task{Resource: resource, name: "?"}
 	t.group, t.plural = split(resource)
@@ -99,7 +99,7 @@ func (o *Options) Picks(resource string) bool {
 	return (len(o.Resources) == 0 || matches(o.Resources, resource)) && !matches(o.Exclude, resource)
 }
 
-// wanted reports whether an object is to be copied. It reports selected objects that cannot be copied.
+// wanted reports whether to copy an object. It reports selected objects that cannot be copied.
 func (c *copier) wanted(t *task) bool {
 	o := &c.o
 	switch {

@@ -42,8 +42,8 @@ func (c *copier) perform(ctx context.Context, t *task) error {
 	return nil
 }
 
-// put writes an object to the target. uid is the UID of the object there, "" if there is none. reason says which
-// part of the object an error concerns, "" for the whole.
+// put writes an object to the target. uid is the UID of the object there, "" if there is none. reason names
+// the part of the object that an error concerns, "" for the whole.
 func (c *copier) put(ctx context.Context, t *task) (o Outcome, reason, uid string, err error) {
 	r, ok := c.target.Find(t.group, t.plural)
 	switch {

@@ -130,7 +130,7 @@ type Authentication struct {
 	closers        []io.Closer                       // of connections that live as long as the server
 	Published      func() (map[string]string, error) // to extension servers
 	Collectors     []prometheus.Collector
-	id             string // a hash that stands for this server in metrics
+	id             string // a hash that identifies this server in metrics
 	anonymous      bool
 	openPaths      []string              // to anonymous requests; nil: all
 	Authorities    func() *x509.CertPool // of all client certificates that may be good
@@ -144,15 +144,15 @@ func (a *Authentication) Close() {
 	}
 }
 
-// Config is what authentication needs besides its flags.
+// Config has the parameters of authentication besides its flags.
 type Config struct {
 	Dir       *datadir.Dir
-	Front     *datadir.FrontProxy // what this server shows to aggregated ones, where it made that itself
-	Address   string              // host:port at which others reach the server
+	Front     *datadir.FrontProxy // the front-proxy files, if this server has made them itself
+	Address   string              // host:port of the server for other machines
 	Gate      func(string) bool
 	Release   release.Version
 	Log       *slog.Logger
-	AllowsAll func() bool // whether everybody may do everything at present
+	AllowsAll func() bool // whether every request is allowed at present
 	TLSKey    string
 	Dial      remote.Dial // of the token webhook; nil: directly
 }

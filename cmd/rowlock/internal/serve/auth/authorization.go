@@ -57,7 +57,7 @@ type Authorization struct {
 	collectors []prometheus.Collector
 	reload     func(context.Context) error // follows the configuration file; nil without one
 	blind      bool                        // to selectors of requests
-	AllowsAll  func() bool                 // whether everybody may do everything at present
+	AllowsAll  func() bool                 // whether every request is allowed at present
 }
 
 // validate finds flags that exclude each other.

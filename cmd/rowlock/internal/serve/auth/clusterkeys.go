@@ -50,7 +50,8 @@ func fingerprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// difference says why servers with other keys would refuse this server's clients; "" if they would not.
+// difference returns the reason why servers with the keys from would refuse this server's clients; "" if they would
+// not.
 func (k *ClusterKeys) difference(from *ClusterKeys) string {
 	common := func(a []string, b ...string) bool {
 		return slices.ContainsFunc(b, func(s string) bool { return slices.Contains(a, s) })

@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server"
 )
 
-// FairnessFlags say whether priority levels decide which requests run.
+// FairnessFlags enable API Priority and Fairness.
 type FairnessFlags struct{ On bool }
 
 func (o *FairnessFlags) AddTo(f *pflag.FlagSet) {

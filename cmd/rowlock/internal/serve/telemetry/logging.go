@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// NewLog makes the logger of the process. Verbosity 0 shows warnings and what an operator must know; 2 and above
+// NewLog makes the logger of the process. Verbosity 0 shows warnings and messages for the operator; 2 and above
 // every request; 4 and above debug messages.
 func NewLog(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	level := slog.LevelWarn

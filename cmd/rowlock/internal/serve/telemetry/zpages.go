@@ -71,7 +71,7 @@ func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.
 
 type line struct{ name, value string }
 
-// header is what pages for programs begin with.
+// header is the common part of structured pages.
 type header struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
