@@ -69,8 +69,8 @@ func TestMovedClock(t *testing.T) {
 	})
 }
 
-// TestMovedClockEndsRests: what controllers leave alone for a while, because nobody asked for
-// them or because it failed, they leave alone no longer when the clock is moved.
+// TestMovedClockEndsRests: when the clock is moved, objects that have not settled and keys in backoff are due
+// at once.
 func TestMovedClockEndsRests(t *testing.T) {
 	const rest = time.Hour
 	aggregated := `{"metadata":{"labels":{"x":"y"}},"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"of":"it"}}]}}`

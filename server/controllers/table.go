@@ -195,5 +195,5 @@ func bootstrapTokens(h *Host, c *Config) run {
 	}
 }
 
-// tokenRetry is the first backoff of what is done for bootstrap tokens.
+// tokenRetry is the first backoff of the controllers of bootstrap tokens.
 const tokenRetry = 5 * time.Second

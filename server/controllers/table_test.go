@@ -106,10 +106,10 @@ func TestWhichControllersRun(t *testing.T) {
 
 // Leaders are chosen where both the feature is on and candidates are served.
 func TestWhoChoosesLeaders(t *testing.T) {
-	for asked, want := range map[string]bool{"api/beta=true": false, "coordination.k8s.io/v1alpha2=true": true} {
+	for served, want := range map[string]bool{"api/beta=true": false, "coordination.k8s.io/v1alpha2=true": true} {
 		resources := builtin.Resources()
 		on := func(string) bool { return true }
-		if _, err := kinds.Enable(release.Default, resources, kinds.Asked([]string{asked}), true, on); err != nil {
+		if _, err := kinds.Enable(release.Default, resources, kinds.Asked([]string{served}), true, on); err != nil {
 			t.Fatal(err)
 		}
 		h := host(controllertest.NewCluster(t))
@@ -120,7 +120,7 @@ func TestWhoChoosesLeaders(t *testing.T) {
 				found = found || l.Name == "elections" && l.EachServer
 			}
 			if found != (want && config != nil) {
-				t.Errorf("with %q and %v: %v", asked, config, found)
+				t.Errorf("with %q and %v: %v", served, config, found)
 			}
 		}
 	}

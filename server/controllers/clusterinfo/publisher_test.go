@@ -48,12 +48,12 @@ func TestClusterInfo(t *testing.T) {
 	s := servertest.Start(t, func(c *server.Config) { c.Controllers.Runs = func(string) bool { return false } })
 	var log lines
 	var authority atomic.Value
-	var asked atomic.Int64
+	var reads atomic.Int64
 	authority.Store("one")
 	info := &clusterinfo.Publisher{
 		Base: reconcile.Base{API: s.Server, Cache: s.Cache, Log: slog.New(slog.NewTextHandler(&log, nil)), Retry: time.Millisecond}, Server: "https://api:6443",
 		Authority: reconcile.Authority{Every: 2 * time.Millisecond, Read: func() ([]byte, error) {
-			asked.Add(1)
+			reads.Add(1)
 			return []byte(authority.Load().(string)), nil
 		}},
 	}
@@ -96,8 +96,8 @@ func TestClusterInfo(t *testing.T) {
 	}
 	stays := func(text string) { // though it was looked at again
 		t.Helper()
-		before := asked.Load()
-		servertest.Eventually(t, func() bool { return asked.Load() > before+2 })
+		before := reads.Load()
+		servertest.Eventually(t, func() bool { return reads.Load() > before+2 })
 		says(text)
 	}
 	merge := []string{"Content-Type", "application/merge-patch+json"}

@@ -42,14 +42,14 @@ func claim(name, held string, taken map[string]bool) error {
 	return nil
 }
 
-// acceptNames accepts the names that crd asks for, as far as no other definition of its
+// acceptNames accepts the names in the spec of crd, as far as no other definition of its
 // group has them, and establishes it once it has all. list is the whole group.
 func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definition) {
 	if equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) && apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) &&
 		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) {
 		return
 	}
-	all, asked, accepted := taken(list), &crd.Spec.Names, &crd.Status.AcceptedNames
+	all, requested, accepted := taken(list), &crd.Spec.Names, &crd.Status.AcceptedNames
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
 	}
@@ -60,21 +60,21 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 		return err != nil
 	}
 	for _, n := range []struct {
-		reason, asked string
-		accepted      *string
-		taken         map[string]bool
+		reason, requested string
+		accepted          *string
+		taken             map[string]bool
 	}{
-		{"PluralConflict", asked.Plural, &accepted.Plural, all.resources},
-		{"SingularConflict", asked.Singular, &accepted.Singular, all.resources},
+		{"PluralConflict", requested.Plural, &accepted.Plural, all.resources},
+		{"SingularConflict", requested.Singular, &accepted.Singular, all.resources},
 	} {
-		if !refuse(n.reason, claim(n.asked, *n.accepted, n.taken)) {
-			*n.accepted = n.asked
+		if !refuse(n.reason, claim(n.requested, *n.accepted, n.taken)) {
+			*n.accepted = n.requested
 		}
 	}
-	if !equality.Semantic.DeepEqual(asked.ShortNames, accepted.ShortNames) {
+	if !equality.Semantic.DeepEqual(requested.ShortNames, accepted.ShortNames) {
 		var errs []error
 		had := rules.In(accepted.ShortNames)
-		for _, short := range asked.ShortNames {
+		for _, short := range requested.ShortNames {
 			if had.Has(short) {
 				continue
 			}
@@ -83,16 +83,16 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 			}
 		}
 		if !refuse("ShortNamesConflict", rules.Together(errs)) {
-			accepted.ShortNames = asked.ShortNames
+			accepted.ShortNames = requested.ShortNames
 		}
 	}
-	if !refuse("KindConflict", claim(asked.Kind, accepted.Kind, all.kinds)) {
-		accepted.Kind = asked.Kind
+	if !refuse("KindConflict", claim(requested.Kind, accepted.Kind, all.kinds)) {
+		accepted.Kind = requested.Kind
 	}
-	if !refuse("ListKindConflict", claim(asked.ListKind, accepted.ListKind, all.kinds)) {
-		accepted.ListKind = asked.ListKind
+	if !refuse("ListKindConflict", claim(requested.ListKind, accepted.ListKind, all.kinds)) {
+		accepted.ListKind = requested.ListKind
 	}
-	accepted.Categories = asked.Categories
+	accepted.Categories = requested.Categories
 	apihelpers.SetCRDCondition(crd, condition)
 	establish(crd, condition.Status == apiextensionsv1.ConditionTrue)
 }

@@ -153,12 +153,12 @@ func TestLeaseThatCannotBe(t *testing.T) {
 	})
 }
 
-// Many candidates of one Lease are asked some at a time, and an election elsewhere is held
+// Many candidates of one Lease are pinged some at a time, and an election elsewhere is held
 // between them.
 func TestElectionsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBallot()
-		for i := range 3 * questionsAtOnce {
+		for i := range 3 * pingsAtOnce {
 			b.put("crowd", fmt.Sprint("c", i), "l", time.Hour, time.Minute)
 		}
 		b.put("other", "one", "l", time.Hour, time.Second)
@@ -166,10 +166,10 @@ func TestElectionsTakeTurns(t *testing.T) {
 			time.Sleep(time.Second)
 			list := b.take()
 			i := slices.IndexFunc(list, func(call string) bool { return strings.HasPrefix(call, "POST other/leases") })
-			if i < 0 || i > questionsAtOnce {
+			if i < 0 || i > pingsAtOnce {
 				t.Errorf("the election of another namespace comes after %d questions", i)
 			}
-			if len(list) < 3*questionsAtOnce {
+			if len(list) < 3*pingsAtOnce {
 				t.Errorf("%d calls", len(list))
 			}
 		})

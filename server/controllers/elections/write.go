@@ -21,17 +21,17 @@ import (
 const agent = "kube-apiserver"
 
 const (
-	questionsAtOnce = 20  // candidates of one election that are asked before others have their turn
-	removedAtOnce   = 100 // expired candidates that go before elections have their turn
+	pingsAtOnce   = 20  // candidates of one election that are pinged before other elections have their turn
+	removedAtOnce = 100 // expired candidates that are deleted before elections have their turn
 )
 
 func candidatePath(namespace, name string) string {
 	return "/apis/coordination.k8s.io/v1alpha2/namespaces/" + url.PathEscape(namespace) + "/leasecandidates/" + url.PathEscape(name)
 }
 
-// ask writes when candidates were asked whether they are there.
-func (e *Controller) ask(ctx context.Context, key reconcile.Key, list []*election.Candidate, now time.Time) error {
-	for _, c := range list[:min(len(list), questionsAtOnce)] {
+// ping sets the pingTime of candidates.
+func (e *Controller) ping(ctx context.Context, key reconcile.Key, list []*election.Candidate, now time.Time) error {
+	for _, c := range list[:min(len(list), pingsAtOnce)] {
 		change := map[string]any{
 			"metadata": map[string]string{"resourceVersion": strconv.FormatInt(c.Revision, 10)},
 			"spec":     map[string]any{"pingTime": metav1.NewMicroTime(now)},

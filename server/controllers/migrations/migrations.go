@@ -31,14 +31,14 @@ const (
 	Switch = "storage-version-migrator-controller"
 )
 
-// forMigrations: clients that may create a StorageVersionMigration ask for all objects of a resource to be stored again.
-// The objects mean the same afterwards, and nobody is shown any of them.
+// forMigrations: a client that may create a StorageVersionMigration makes the server store all objects of a resource again.
+// This does not change what the objects mean, and shows none of them to the client.
 var forMigrations = permits.OfServer("storage migrations")
 
-// Controller does what StorageVersionMigrations ask for: each object of a resource that lies in the table in another form
-// than it would be stored in now is stored again. It does one migration at a time and one object at a time, and rests as
-// long as it worked, so that others who write find the database free at least half of the time. What it has done stays
-// done when it ends: a server that goes on then finds it done.
+// Controller runs StorageVersionMigrations: it stores each object of a resource again whose stored form differs from the
+// form in which the server would store it now. It runs one migration at a time and writes one object at a time, and pauses
+// as long as it worked, so that other writers have the database to themselves at least half of the time. If it is
+// interrupted, its writes remain, and the server that continues skips those objects.
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -55,14 +55,14 @@ type Restorer interface {
 
 const (
 	// migrationAwaits is how long a resource may come later than its migration: both may
-	// stand in one manifest.
+	// be in one manifest.
 	migrationAwaits = time.Minute
 	// migrationPasses is how often a resource is looked through until nothing is to be
 	// written any more.
 	migrationPasses = 10
 	// migrationRests is how long a rest between two pages is at most.
 	migrationRests = time.Second
-	// resyncEvery is how often all migrations are looked at again.
+	// resyncEvery is the resync period of the migrations.
 	resyncEvery = 10 * time.Minute
 	// migrationTries is after how long a rest, in Retry, an error is the end of a migration.
 	migrationTries = 64
@@ -77,11 +77,11 @@ func (m *Controller) Run(ctx context.Context) error {
 
 // reconcile does a migration, as it is now.
 func (m *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
-	var asked storagemigrationv1alpha1.StorageVersionMigration
-	if !reconcile.Decode(m.Cache.Get(Storage, "", key.Name), &asked) || asked.DeletionTimestamp != nil || finished(&asked) {
+	var migration storagemigrationv1alpha1.StorageVersionMigration
+	if !reconcile.Decode(m.Cache.Get(Storage, "", key.Name), &migration) || migration.DeletionTimestamp != nil || finished(&migration) {
 		return r, nil
 	}
-	err = m.migrate(ctx, &asked)
+	err = m.migrate(ctx, &migration)
 	var failure *migrationFailure
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, errMigrationGone):
@@ -94,10 +94,10 @@ func (m *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 		m.Log.Error("a storage migration has failed", "name", key.Name, "error", err)
 		failure = &migrationFailure{"migration encountered unhandled error"}
 	}
-	if failure.message == notThere && m.Now().Before(asked.CreationTimestamp.Add(migrationAwaits)) {
+	if failure.message == notThere && m.Now().Before(migration.CreationTimestamp.Add(migrationAwaits)) {
 		return r, reconcile.ErrRetry
 	}
-	return r, m.say(ctx, &asked, conditionOf(storagemigrationv1alpha1.MigrationFailed, "StorageVersionMigrationFailed", failure.message, m.Now()))
+	return r, m.say(ctx, &migration, conditionOf(storagemigrationv1alpha1.MigrationFailed, "StorageVersionMigrationFailed", failure.message, m.Now()))
 }
 
 // migrationFailure is the end of a migration, in the words of a stock controller.
@@ -107,15 +107,15 @@ func (e *migrationFailure) Error() string { return e.message }
 
 const notThere = "resource does not exist in discovery"
 
-// errMigrationGone: nobody asks for a migration any more.
+// errMigrationGone: the migration was deleted, or is finished.
 var errMigrationGone = errors.New("the migration is gone")
 
 func finished(m *storagemigrationv1alpha1.StorageVersionMigration) bool {
 	return storagemigration.Is(m, storagemigrationv1alpha1.MigrationSucceeded) || storagemigration.Is(m, storagemigrationv1alpha1.MigrationFailed)
 }
 
-// passing says whether an error tells of the database or of a key server, and not of an
-// object: it passes without anybody doing anything for the migration.
+// passing reports whether an error is one of the database or of a key server, and not of an
+// object: it is transient, and the migration needs no change.
 func passing(err error) bool {
 	for _, e := range []error{sqlstore.ErrBusy, sqlstore.ErrUnavailable, sqlstore.ErrUncertain, sqlstore.ErrClosed, sqlstore.ErrKeyUnavailable} {
 		if errors.Is(err, e) {
@@ -126,40 +126,40 @@ func passing(err error) bool {
 }
 
 // migrate does a migration that is not finished, from the beginning.
-func (m *Controller) migrate(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration) error {
-	home, err := m.home(asked)
+func (m *Controller) migrate(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration) error {
+	home, err := m.home(migration)
 	if err != nil {
 		return err
 	}
-	if asked.Status.ResourceVersion == "" {
+	if migration.Status.ResourceVersion == "" {
 		revision := strconv.FormatInt(m.Cache.Snapshot(home.Storage.Key).Revision, 10)
-		if err := m.say(ctx, asked, func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) { s.ResourceVersion = revision }); err != nil {
+		if err := m.say(ctx, migration, func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) { s.ResourceVersion = revision }); err != nil {
 			return err
 		}
 	}
 	began := conditionOf(storagemigrationv1alpha1.MigrationRunning, "StorageVersionMigrationInProgress", "", m.Now())
-	if err := m.say(ctx, asked, began); err != nil {
+	if err := m.say(ctx, migration, began); err != nil {
 		return err
 	}
 	for range migrationPasses {
-		written, err := m.pass(ctx, asked)
+		written, err := m.pass(ctx, migration)
 		if err != nil {
 			return err
 		}
 		if written == 0 {
-			return m.say(ctx, asked, conditionOf(storagemigrationv1alpha1.MigrationSucceeded, "StorageVersionMigrationSucceeded", "", m.Now()))
+			return m.say(ctx, migration, conditionOf(storagemigrationv1alpha1.MigrationSucceeded, "StorageVersionMigrationSucceeded", "", m.Now()))
 		}
 	}
 	return errors.New("objects are still written in an older form, as by a server with another configuration")
 }
 
-// home is the resource of the stored version of what is to be migrated, by its definition as it was when the
-// migration was asked for, or later: by an earlier one nothing might be left to do.
-func (m *Controller) home(asked *storagemigrationv1alpha1.StorageVersionMigration) (*kinds.Resource, error) {
+// home is the resource to migrate, in its stored version, by the current definitions: by one older than the migration, all
+// objects might be in their newest form already.
+func (m *Controller) home(migration *storagemigrationv1alpha1.StorageVersionMigration) (*kinds.Resource, error) {
 	if m.Follow != nil {
 		m.Follow()
 	}
-	of := asked.Spec.Resource
+	of := migration.Spec.Resource
 	r := m.Catalogue.Lookup(of.Group, of.Version, of.Resource)
 	switch {
 	case r == nil || r.Off:
@@ -174,14 +174,14 @@ func (m *Controller) home(asked *storagemigrationv1alpha1.StorageVersionMigratio
 	return home, nil
 }
 
-// pass looks through a resource once. It tells how many objects were not in their newest form.
-func (m *Controller) pass(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration) (written int, err error) {
+// pass goes through the objects of a resource once. It returns how many were not in their newest form.
+func (m *Controller) pass(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration) (written int, err error) {
 	var after sqlstore.Key
 	for {
-		if m.gone(asked) {
+		if m.gone(migration) {
 			return written, errMigrationGone
 		}
-		home, err := m.home(asked) // which may store another version meanwhile
+		home, err := m.home(migration) // which may store another version meanwhile
 		if err != nil {
 			return written, err
 		}
@@ -201,27 +201,27 @@ func (m *Controller) pass(ctx context.Context, asked *storagemigrationv1alpha1.S
 	}
 }
 
-// gone says that a migration was deleted, or finished by somebody else.
-func (m *Controller) gone(asked *storagemigrationv1alpha1.StorageVersionMigration) bool {
-	item := m.Cache.Get(Storage, "", asked.Name)
+// gone reports whether a migration was deleted, or finished by another client.
+func (m *Controller) gone(migration *storagemigrationv1alpha1.StorageVersionMigration) bool {
+	item := m.Cache.Get(Storage, "", migration.Name)
 	var now storagemigrationv1alpha1.StorageVersionMigration
-	return item == nil || item.Corrupt == nil && (!reconcile.Decode(item, &now) || now.UID != asked.UID || now.DeletionTimestamp != nil || finished(&now))
+	return item == nil || item.Corrupt == nil && (!reconcile.Decode(item, &now) || now.UID != migration.UID || now.DeletionTimestamp != nil || finished(&now))
 }
 
-// say changes the status of a migration, as often as somebody else is faster. Afterwards
-// asked is the migration as it is.
-func (m *Controller) say(ctx context.Context, asked *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
-	path := path + "/" + url.PathEscape(asked.Name)
+// say changes the status of a migration, and tries again after a conflict. If it succeeds, migration
+// is the object as stored.
+func (m *Controller) say(ctx context.Context, migration *storagemigrationv1alpha1.StorageVersionMigration, change func(*storagemigrationv1alpha1.StorageVersionMigrationStatus)) error {
+	path := path + "/" + url.PathEscape(migration.Name)
 	for tries := 1; ; tries++ {
-		change(&asked.Status)
+		change(&migration.Status)
 		var now storagemigrationv1alpha1.StorageVersionMigration
-		err := m.API.Call(ctx, Switch, http.MethodPut, path+"/status", reconcile.JSON, asked, &now)
+		err := m.API.Call(ctx, Switch, http.MethodPut, path+"/status", reconcile.JSON, migration, &now)
 		if apierrors.IsConflict(err) && tries < migrationPasses {
 			if err = m.API.Call(ctx, Switch, http.MethodGet, path, "", nil, &now); err == nil {
-				if now.UID != asked.UID || finished(&now) {
+				if now.UID != migration.UID || finished(&now) {
 					return errMigrationGone
 				}
-				*asked = now
+				*migration = now
 				continue
 			}
 		}
@@ -231,7 +231,7 @@ func (m *Controller) say(ctx context.Context, asked *storagemigrationv1alpha1.St
 		case err != nil:
 			return err
 		}
-		*asked = now
+		*migration = now
 		return nil
 	}
 }

@@ -72,7 +72,7 @@ func (m *migrating) start() (stop func()) {
 	return stop
 }
 
-func (m *migrating) ask(name, group, version, resource string) {
+func (m *migrating) create(name, group, version, resource string) {
 	m.t.Helper()
 	m.Must("POST", migrationsPath, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"resource":{"group":%q,"version":%q,"resource":%q}}}`, name, group, version, resource))
 }
@@ -138,8 +138,8 @@ func TestMigrationToAnotherKey(t *testing.T) {
 	before := m.Must("GET", "/api/v1/namespaces/default/secrets/s7", "")
 	keys.Use("two", "one")
 	revision := m.Cache.Revision()
-	m.ask("secrets", "", "v1", "secrets")
-	m.ask("events", "events.k8s.io", "v1", "events") // another version than the stored one
+	m.create("secrets", "", "v1", "secrets")
+	m.create("events", "events.k8s.io", "v1", "events") // another version than the stored one
 	m.start()
 	status := m.ends("secrets")
 	if got := said(status); got != migrated {
@@ -167,7 +167,7 @@ func TestMigrationToAnotherKey(t *testing.T) {
 		t.Errorf("the event is %s and expires at %v; it was %s and did at %v", row.Value, row.ExpiresAt, written.Value, written.ExpiresAt)
 	}
 	at := m.row("secrets", "default", "s7").Revision
-	m.ask("again", "", "v1", "secrets")
+	m.create("again", "", "v1", "secrets")
 	if got := said(m.ends("again")); got != migrated || m.row("secrets", "default", "s7").Revision != at {
 		t.Errorf("%s, and an object that was stored anew is so again", got)
 	}
@@ -200,7 +200,7 @@ func TestMigrationsThatFail(t *testing.T) {
 		"virtual":  {"authorization.k8s.io", "v1", "subjectaccessreviews", `Failed=True StorageVersionMigrationFailed "resource not found"`},
 		"broken":   {"", "v1", "configmaps", failed},
 	} {
-		m.ask(name, c.group, c.version, c.resource)
+		m.create(name, c.group, c.version, c.resource)
 		if got := said(m.ends(name)); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -234,7 +234,7 @@ func TestMigrationsThatAreInterrupted(t *testing.T) {
 		return page, err
 	})
 	stop := m.start()
-	m.ask("secrets", "", "v1", "secrets")
+	m.create("secrets", "", "v1", "secrets")
 	for range 9 { // more often than an error of an object is met
 		if err := <-tried; !errors.Is(err, sqlstore.ErrKeyUnavailable) {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestMigrationsThatAreInterrupted(t *testing.T) {
 	if got := said(m.ends("secrets")); got != migrated {
 		t.Error(got)
 	}
-	m.ask("early", "example.com", "v1", "things")
+	m.create("early", "example.com", "v1", "things")
 	m.define("v1", "")
 	if got := said(m.ends("early")); got != migrated {
 		t.Error(got)
@@ -269,9 +269,9 @@ func TestMigrationThatIsDeleted(t *testing.T) {
 		return objects.Restored{More: true, Written: 1}, nil
 	})
 	m.start()
-	m.ask("endless", "", "v1", "secrets")
+	m.create("endless", "", "v1", "secrets")
 	servertest.Eventually(t, func() bool { return m.Do("GET", migrationsPath+"/endless", "").Code == 404 })
-	m.ask("next", "", "v1", "configmaps")
+	m.create("next", "", "v1", "configmaps")
 	if got := said(m.ends("next")); got != migrated {
 		t.Error(got)
 	}
@@ -318,7 +318,7 @@ func TestMigrationBesideWriters(t *testing.T) {
 		}
 	}
 	m.start()
-	m.ask("secrets", "", "v1", "secrets")
+	m.create("secrets", "", "v1", "secrets")
 	if got := said(m.ends("secrets")); got != migrated {
 		t.Error(got)
 	}
@@ -415,7 +415,7 @@ func TestMigrationToAnotherVersion(t *testing.T) {
 				t.Fatalf("stored as %s", row.Value)
 			}
 			m.start()
-			m.ask("things", "example.com", "v1", "things")
+			m.create("things", "example.com", "v1", "things")
 			if got := said(m.ends("things")); got != migrated {
 				t.Error(got)
 			}
@@ -450,7 +450,7 @@ func TestMigrationFollowsDefinitions(t *testing.T) {
 		behind.Set(served.Known())
 	}
 	m.start()
-	m.ask("things", "example.com", "v2", "things")
+	m.create("things", "example.com", "v2", "things")
 	if got := said(m.ends("things")); got != migrated {
 		t.Error(got)
 	}

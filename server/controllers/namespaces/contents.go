@@ -12,10 +12,10 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// youngestOf is among how many objects the youngest is looked for.
+// youngestOf is how many objects youngest reads at most.
 const youngestOf = 1000
 
-// contents knows what is in namespaces.
+// contents finds the objects in namespaces.
 type contents struct {
 	cache     *cache.Cache
 	catalogue *kinds.Catalogue
@@ -48,7 +48,7 @@ func (c *contents) count(namespace string) (count int) {
 }
 
 // youngest is when a client made the youngest object in a namespace, zero where none did.
-// It is not known of a namespace with more objects than are looked at.
+// It is not known for a namespace with more than youngestOf objects.
 func (c *contents) youngest(namespace string) (at time.Time, known bool) {
 	left := youngestOf
 	for _, r := range c.inside() {

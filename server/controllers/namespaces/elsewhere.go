@@ -45,8 +45,8 @@ func (e *elsewhere) start(base reconcile.Base, servers reconcile.Elsewhere, done
 	e.places, e.results = make(chan struct{}, elsewhereAtOnce), map[reconcile.Key]*found{}
 }
 
-// empty is what came of emptying a namespace at other servers since it was asked for last, or nil: that has begun, or is
-// under way.
+// empty starts emptying a namespace at other servers, and returns nil until that has ended; the next call then returns the
+// result.
 func (e *elsewhere) empty(ctx context.Context, key reconcile.Key) *found {
 	if e.servers == nil {
 		return &found{}
@@ -94,7 +94,7 @@ func (e *elsewhere) forget(key reconcile.Key) {
 	}
 }
 
-// all deletes what other servers hold in a namespace. Of a group that does not answer in time nothing more is asked.
+// all deletes the objects of a namespace at other servers. It skips the rest of a group that has not answered in time.
 func (e *elsewhere) all(ctx context.Context, namespace string, list []documents.Resource) *found {
 	f, late := &found{}, map[string]bool{}
 	for i := range list {
@@ -113,7 +113,7 @@ func (e *elsewhere) all(ctx context.Context, namespace string, list []documents.
 	return f
 }
 
-// page is what is read of a list.
+// page is the part of a list that all reads.
 type page struct {
 	Metadata metav1.ListMeta `json:"metadata"`
 	Items    []struct {
@@ -166,8 +166,8 @@ func (e *elsewhere) one(ctx context.Context, namespace string, r *documents.Reso
 	return count, err
 }
 
-// quoted is an error of another server, of which as much is kept as a condition can
-// hold. What is gone is no error.
+// quoted is an error of another server, shortened to what a condition can
+// hold. NotFound is no error.
 func (e *elsewhere) quoted(ctx context.Context, r *documents.Resource, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):

@@ -20,13 +20,13 @@ import (
 
 // Controller empties and finalizes namespaces that are being deleted.
 //
-// Several are worked on at once. One that cannot be finished is looked at again when fewer objects are left in it, after
-// a backoff of up to 15 seconds, or when another server has answered. What has many objects takes half of the workers at
-// most, so that it keeps no others waiting.
+// It works on several at once. A namespace that it cannot finish is due again when fewer objects are left in it, after
+// a backoff of up to 15 seconds, or when another server has answered. Namespaces with many objects take half of the workers
+// at most, so that they do not delay others.
 //
-// No object stays behind in a namespace that is gone; see orphaned. Base.Settle is for how long a namespace is left alone
-// after a client made something in it, and one that somebody else seems to be emptying. One that is empty, or whose
-// objects are older, is left alone for a tenth of a second at most.
+// No object stays behind in a namespace that is gone; see orphaned. Base.Settle is how long the controller waits before it
+// empties a namespace in which a client has created an object, or which another controller seems to be emptying. If the
+// namespace is empty, or its objects are older, it waits for a tenth of a second at most.
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -43,7 +43,7 @@ type Controller struct {
 	elsewhere elsewhere
 	sweeper   sweeper
 	removed   map[string]int64 // by storage: when an object of it went last
-	polled    time.Time        // when that was looked at
+	polled    time.Time        // when removed was updated
 
 	mu    sync.Mutex // is taken by those that hold the queue's
 	going map[reconcile.Key]*going
@@ -55,7 +55,7 @@ type Controller struct {
 // going is a namespace that is being deleted. Its key has its name and its UID.
 type going struct {
 	rested bool // it has been left alone at first
-	left   int  // objects that were left; fewer are a reason to look at once
+	left   int  // objects that were left; fewer make its key due at once
 }
 
 const (
@@ -65,10 +65,10 @@ const (
 	emptyRest = 100 * time.Millisecond
 	// heavyFrom is from how many objects a namespace has much in it.
 	heavyFrom = 2000
-	// removalTick is how often it is looked whether objects went, while namespaces wait for that: a look at one number for
-	// each kind.
+	// removalTick is how often the controller checks for deleted objects, while namespaces wait for that. A check reads one
+	// number of each kind.
 	removalTick = 50 * time.Millisecond
-	// conflictRest is how soon a namespace is tried again that changed meanwhile.
+	// conflictRest is the delay before a retry after a conflict.
 	conflictRest = 10 * time.Millisecond
 )
 
@@ -153,7 +153,7 @@ func (n *Controller) went(d cache.Delivery) {
 	}
 }
 
-// state is what is known of a namespace that is being deleted; nil: it is not.
+// state is the state of a namespace that is being deleted; nil: it is not being deleted.
 func (n *Controller) state(key reconcile.Key) *going {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -223,7 +223,7 @@ func (n *Controller) rest(it *cache.Item) time.Duration {
 	if n.Settle == 0 || !reconcile.Decode(it, &ns) {
 		return n.Settle
 	}
-	// A lone server writes these conditions after this; so somebody else empties namespaces.
+	// A lone server writes these conditions after this; so another controller empties namespaces.
 	if len(ns.Status.Conditions) > 0 {
 		return n.Settle
 	}
@@ -249,7 +249,7 @@ func (n *Controller) empty(ctx context.Context, key reconcile.Key, g *going) (r 
 	found := n.here.empty(ctx, &ns)
 	if !found.podsLeft {
 		others := n.elsewhere.empty(ctx, key)
-		if others == nil { // it is looked at again when that is done
+		if others == nil { // elsewhere queues the key again when it is done
 			return reconcile.Result{After: time.Minute}, nil
 		}
 		found.add(others)

@@ -34,9 +34,9 @@ func TestHeavyNamespaceGoes(t *testing.T) {
 				c.Set("configmaps", namespace, fmt.Sprint(i), corev1.ConfigMap{})
 			}
 		}
-		var asked atomic.Int32
+		var calls atomic.Int32
 		metrics := reconcile.NewMetrics(func() time.Time {
-			if asked.Add(1) == 2 { // a worker has the first namespace, which it begins with when it knows the time
+			if calls.Add(1) == 2 { // a worker has taken the first key, and reads the clock before it reconciles it
 				c.Set("namespaces", "", "a", nil)
 				time.Sleep(time.Millisecond)
 			}

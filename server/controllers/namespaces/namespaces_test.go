@@ -130,8 +130,8 @@ func TestNothingIsLeftOfANamespaceThatDidNotTerminate(t *testing.T) {
 				c.Set("namespaces", "", "a", corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: "2"}})
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				if asked := c.Written(); len(asked) > 0 {
-					t.Errorf("it is worked on: %v", asked)
+				if writes := c.Written(); len(writes) > 0 {
+					t.Errorf("it is worked on: %v", writes)
 				}
 				if c.Cache.Get("configmaps", "a", "x") == nil {
 					t.Error("the object went")
@@ -162,7 +162,7 @@ func TestNamespacesSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := controllertest.NewCluster(t)
-				c.Fail = 1000 // what is asked for counts here, and not what comes of it
+				c.Fail = 1000 // the test only counts the calls, which all fail
 				made := func(storage, name string, age time.Duration) {
 					at := metav1.NewTime(time.Now().Add(-age))
 					c.Set(storage, "a", name, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at}})

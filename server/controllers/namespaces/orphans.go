@@ -16,19 +16,19 @@ import (
 )
 
 // A create that found its namespace may commit after the namespace began to terminate, and
-// even after it is gone: webhooks are asked in between, and another server may not have heard
+// even after it is gone: webhooks are called in between, and another server may not have received the change
 // yet. A pause before namespaces are emptied makes that rare. Here it is undone:
 //
-// Revisions are one sequence, and memory has them in order. When it has the one with which a
-// namespace went, it has each object that was made in it before: what is left of these is
-// deleted at once. What is made in it later, as long as there is no namespace of that name,
-// is found by looks after one second, two, four and so on up to 64: longer, all in all, than a
-// request may take. A name that is used again is safe: objects of the new namespace are
-// younger than the end of the old one.
+// Revisions are one sequence, and the cache has them in order. When it has the revision with which a
+// namespace was deleted, it has each object that was created in it before: the sweeper deletes those
+// that are left at once. It finds objects that are created later, as long as there is no namespace of that name,
+// by sweeps after one second, two, four and so on up to 64: longer, all in all, than a
+// request may take. A name that is used again is safe: objects of the new namespace have
+// newer revisions than the end of the old one.
 //
-// Only a namespace that was terminating leaves orphans. One that went otherwise was taken away
-// by an operator, with `store repair --delete`, because nobody could read it: what is in it is
-// as good as before, and waits for the namespace to be made again.
+// Only a namespace that was terminating leaves orphans. Otherwise an operator has removed it
+// with `store repair --delete`, because it was unreadable: its objects are
+// intact, and wait for the namespace to be created again.
 //
 // A server that dies with a namespace just gone may leave such an object behind, and so may
 // one whose controller is on standby.
@@ -42,7 +42,7 @@ type orphaned struct {
 
 const (
 	orphansLongest = 64 * time.Second
-	orphansMost    = 10_000 // namespaces that are looked at several times; what others left is looked for once
+	orphansMost    = 10_000 // namespaces that are swept several times; the rest are swept once
 )
 
 // ended says of a namespace's deletion that it is the end of its termination, by the last
@@ -51,14 +51,14 @@ func ended(d cache.Delivery) bool {
 	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
 }
 
-// sweeper deletes what namespaces left.
+// sweeper deletes the objects that deleted namespaces left.
 type sweeper struct {
 	reconcile.Base
 	contents
 	homeless bool // objects may be made in namespaces that are not there
 }
 
-// sweep looks for what a namespace left, and says when to look again; 0: never.
+// sweep deletes the objects that a namespace left, and returns when to sweep again; 0: never.
 func (s *sweeper) sweep(ctx context.Context, o *orphaned) time.Duration {
 	s.remove(ctx, s.left(o))
 	if o.wait = max(2*o.wait, time.Second); o.wait > orphansLongest {
@@ -73,8 +73,8 @@ type orphan struct {
 	*cache.Item
 }
 
-// left are the objects that a namespace left. Whether there is a namespace of that name is
-// looked at last: one that comes meanwhile has objects of its own.
+// left are the objects that a namespace left. It checks last whether there is a namespace of that name:
+// one that is created meanwhile has objects of its own.
 func (s *sweeper) left(o *orphaned) (list []orphan) {
 	for _, r := range s.inside() {
 		s.Cache.Snapshot(r.Storage.Key).Ascend(o.name, "", "", func(it *cache.Item) bool {

@@ -15,7 +15,7 @@ type found struct {
 	failures   []error
 	resources  []string              // "pods. has 1 resource instances"
 	finalizers map[string]int        // how many objects each holds
-	unknown    []schema.GroupVersion // versions of other servers of which nobody can tell what they hold
+	unknown    []schema.GroupVersion // versions of other servers whose resources are unknown
 	podsLeft   bool                  // Pods go first, and some are there still: nothing else was touched
 }
 
@@ -49,8 +49,8 @@ func (f *found) add(other *found) {
 	}
 }
 
-// conditions say in the namespace's status why it is still there. While Pods go first nothing is said of what is left, as
-// nothing is by a stock controller.
+// conditions say in the namespace's status why it still exists. While Pods are deleted first they do not mention the
+// remaining objects, like those of a stock controller.
 func (f *found) conditions() []corev1.NamespaceCondition {
 	var held []string
 	for name, n := range f.finalizers {

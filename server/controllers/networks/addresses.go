@@ -31,8 +31,8 @@ const (
 
 	// repairEvery is how often Services and IPAddresses are compared.
 	repairEvery = 3 * time.Minute
-	// addressGrace is how long an IPAddress may be without its Service: a client that asks for it before the Service is
-	// there needs some time.
+	// addressGrace is how long an IPAddress may be without its Service: a client that creates it before the Service
+	// needs some time.
 	addressGrace = time.Minute
 )
 
@@ -66,8 +66,8 @@ func (s *Addresses) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// network makes sure that there is the default ServiceCIDR, and that it says that it is
-// ready where it says nothing.
+// network creates the default ServiceCIDR if there is none, and sets its condition Ready if it has
+// none.
 func (s *Addresses) network(ctx context.Context) error {
 	item := s.Cache.Get(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR)
 	if item == nil {
@@ -83,8 +83,8 @@ func (s *Addresses) network(ctx context.Context) error {
 	return s.sayReady(ctx, &c)
 }
 
-// sayReady says that the default ServiceCIDR is ready, where nobody says whether it is and it
-// has the networks of this server.
+// sayReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those
+// of this server.
 func (s *Addresses) sayReady(ctx context.Context, c *networkingv1beta1.ServiceCIDR) error {
 	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.ServiceCIDRConditionReady)
 	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
@@ -134,10 +134,10 @@ func applyReady(ctx context.Context, api reconcile.API, agent, name string, read
 
 // addresses compares Services and IPAddresses.
 func (s *Addresses) addresses(ctx context.Context) error {
-	// Services are looked at after the addresses: one that is written meanwhile writes its own.
+	// Read the Services after the addresses: a Service that is written in between brings its own address.
 	there := s.Cache.Snapshot(core.IPAddressStorage)
 	held := map[netip.Addr]*networkingv1beta1.IPAddress{} // as it should be
-	unread := 0                                           // Services that hold addresses which nobody knows, such as those without their key
+	unread := 0                                           // Services whose addresses are unknown, as they cannot be decoded or decrypted
 	s.Cache.Snapshot("services").Ascend("", "", "", func(item *cache.Item) bool {
 		var service struct{ Spec corev1.ServiceSpec }
 		if !reconcile.Decode(item, &service) {

@@ -23,16 +23,17 @@ const (
 	CIDRSwitch    = "service-cidr-controller"
 	cidrFinalizer = "networking.k8s.io/service-cidr-finalizer"
 
-	// cidrGrace is how long a ServiceCIDR that nobody needs waits until every server knows that it is being deleted.
+	// cidrGrace is how long an unused ServiceCIDR keeps its finalizer, so that every server knows by then that it is being
+	// deleted.
 	cidrGrace = 10 * time.Second
-	// cidrsEvery is how often all are looked at again.
+	// cidrsEvery is the resync period.
 	cidrsEvery = 10 * time.Minute
 )
 
 // CIDRs says which ServiceCIDRs are ready, and keeps one that is being deleted for as long as a Service has an address
 // of it that no other ServiceCIDR covers.
 //
-// Clients that may write ServiceCIDRs cause two writes for each, and while one waits, a look at all IPAddresses once a
+// Clients that may write ServiceCIDRs cause two writes for each, and while one waits, a scan of all IPAddresses once a
 // second at most, and only while some of them are deleted.
 type CIDRs struct {
 	reconcile.Base

@@ -15,9 +15,9 @@ const (
 	longestDirty = 3 * time.Second
 )
 
-// dirtyQuotas are, by namespace and name, the quotas of which less was found than is recorded.
-// Admission records what a write uses before the object is there: who counts in between would
-// take that back, and the quota would allow one object too many. So a quota is dirty until what was found counts.
+// dirtyQuotas are, by namespace and name, the quotas whose count is lower than the recorded usage.
+// Admission records what a write uses before the object is stored: a count in between would
+// undo that, and the quota would admit one object too many. So a quota is dirty until its count is accepted.
 type dirtyQuotas map[string]map[string]dirty
 
 type dirty struct {
@@ -27,9 +27,9 @@ type dirty struct {
 	held     bool      // what is recorded stays for now
 }
 
-// keep says when to count again because quotas are dirty; 0: none is. As long as one is, the statuses that are to be get what is recorded where less
-// was found, for all quotas of the namespace: they are counted together. But none waits longer than
-// longestDirty for others, which somebody may keep dirty.
+// keep returns when to count again because quotas are dirty; 0: none is. As long as one is dirty, the new statuses of all
+// quotas of the namespace, which are counted together, keep the recorded usage where the count is lower. But no quota waits
+// longer than longestDirty, since clients may keep others dirty.
 func (all dirtyQuotas) keep(namespace string, quotas []*corev1.ResourceQuota, revisions []int64, statuses []corev1.ResourceQuotaStatus, now time.Time) (next time.Duration) {
 	before, left := all[namespace], map[string]dirty{}
 	for i, one := range quotas {

@@ -18,23 +18,23 @@ import (
 // agent is the agent and field manager of this package.
 const agent = reconcile.ManagerAgent + "resourcequota-controller"
 
-// What counting objects of other servers may cost. Who makes a quota of them causes it.
+// Limits of counting objects of other servers, which clients that create a quota for them cause.
 const (
 	awayTimeout = 5 * time.Second // for all of one resource in one namespace
 	awayPage    = 500             // objects that are listed at once
 	awayMost    = 20              // pages
-	awayRest    = 5 * time.Minute // a group that did not answer is not asked for so long
-	awayKept    = time.Minute     // what was counted is not counted anew for so long
+	awayRest    = 5 * time.Minute // the backoff of a group that did not answer
+	awayKept    = time.Minute     // how long a count is cached
 )
 
-// awayCounts counts objects that other servers have. Nobody tells when they go: they are
-// counted when the other quotas of their namespace are, and all over from time to time.
+// awayCounts counts objects of other servers. No watch reports their deletion: they are
+// counted together with the other quotas of their namespace, and at each resync.
 type awayCounts struct {
 	reconcile.Base
 	servers reconcile.Elsewhere // nil: there are none
-	// served are the resources that can be counted; nil: it is to be asked which.
+	// served are the resources that can be counted; nil: not read yet.
 	served map[schema.GroupResource]*schema.GroupVersionResource
-	silent map[string]time.Time // groups that did not answer, and until when they are not asked
+	silent map[string]time.Time // groups that did not answer, and when their backoff ends
 	kept   map[awayKey]awayCount
 }
 

@@ -36,8 +36,8 @@ func (l *limits) resource(r schema.GroupResource) *kinds.Resource {
 	return l.served[r]
 }
 
-// set notes what the quotas of a namespace limit. came are storages that nobody limited
-// before, left those that nobody limits any more. What other servers have is not followed.
+// set records the resources that the quotas of a namespace limit. came are storages that no quota limited
+// before, left those that no quota limits any more. It omits resources of other servers, which are not watched.
 func (l *limits) set(namespace string, list []schema.GroupResource, elsewhere func(schema.GroupResource) bool) (came []string, left map[string]bool) {
 	var now []string
 	delete(l.unknown, namespace)
@@ -76,10 +76,10 @@ func (l *limits) set(namespace string, list []schema.GroupResource, elsewhere fu
 	return came, left
 }
 
-// has says whether a quota of a namespace limits what is in a storage.
+// has reports whether a quota of a namespace limits the objects of a storage.
 func (l *limits) has(storage, namespace string) bool { return l.in[storage][namespace] }
 
-// lost forgets a storage, and names the namespaces that limit what is in it.
+// lost forgets a storage, and returns the namespaces with a quota that limits its objects.
 func (l *limits) lost(storage string) (namespaces []string) {
 	for namespace := range l.in[storage] {
 		namespaces = append(namespaces, namespace)

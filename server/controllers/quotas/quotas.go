@@ -23,13 +23,13 @@ import (
 
 const quotasStorage = "resourcequotas"
 
-// Controller keeps the status of ResourceQuotas: it copies what they limit from their spec, and counts what there is of
-// that: when a quota is new or limits something else, when something goes that counts, and all over from time to time.
-// Admission adds to the count what comes.
+// Controller maintains the status of ResourceQuotas: it copies the limits from their spec, and counts the usage when a
+// quota is new or its limits change, when an object that counts is deleted, and at each resync. Admission adds new objects
+// to the usage.
 //
-// All quotas of a namespace are counted together, in one look through what they limit there: pods, services, claims of
-// volumes and of devices are decoded, others are only counted. Clients that may delete such objects cause that, no more
-// often than that it takes a sixth of the time; and clients that may create quotas a watch of each resource that one limits.
+// It counts all quotas of a namespace together, in one scan of the resources that they limit there: pods, services, claims
+// of volumes and of devices are decoded, others are only counted. Clients that may delete such objects cause these scans,
+// which take at most a sixth of the time; clients that may create quotas cause a watch of each resource that one limits.
 type Controller struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -43,7 +43,7 @@ type Controller struct {
 	dirty  dirtyQuotas
 }
 
-// tidying is the key of the look at which resources there are, everything that of the look at all quotas; others have a
+// tidying is the key for the check which resources exist, everything that of the resync of all quotas; other keys have a
 // namespace.
 var (
 	tidying    = reconcile.Key{Name: "resources"}
@@ -51,14 +51,14 @@ var (
 )
 
 const (
-	// tidyEvery is how often it is looked whether resources are there by now that quotas limit.
+	// tidyEvery is how often the controller checks whether missing resources that quotas limit exist by now.
 	tidyEvery = 30 * time.Second
-	// recheck is when a namespace is counted again of which less was found than was recorded, or that had a limit of which
-	// admission did not know: what was admitted may not have been stored then.
+	// recheck is the delay before another count of a namespace whose count was lower than its recorded usage, or that had a
+	// limit unknown to admission: objects that were admitted may not have been stored at the count.
 	recheck = 5 * time.Second
-	// contended is how long a quota rests that others have written meanwhile.
+	// contended is the delay before a retry for a quota that another client has written meanwhile.
 	contended = 100 * time.Millisecond
-	// restShare is how many times as long as a count a namespace rests.
+	// restShare is how many times as long as its count took a namespace waits for the next one.
 	restShare = 5
 )
 
@@ -127,7 +127,7 @@ func (q *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconc
 	return r, err
 }
 
-// tidy has namespaces counted that limit what is there by now.
+// tidy queues the namespaces whose quotas limit a missing resource that exists by now.
 func (q *Controller) tidy() {
 	for namespace, list := range q.limits.unknown {
 		for _, r := range list {

@@ -42,7 +42,7 @@ func limit(amounts ...string) string {
 	return string(text)
 }
 
-// uses says whether the status of a quota is what its spec says, and what is used of it.
+// uses checks that the status of a quota has the limits of its spec, and the wanted usage.
 func uses(w *controllertest.World, namespace, name string, want ...string) {
 	w.T.Helper()
 	var q corev1.ResourceQuota
@@ -189,7 +189,7 @@ func TestQuotasWithOthers(t *testing.T) {
 		controllertest.Pass(10 * time.Second)
 		uses(w, "a", "q", "secrets", "2")
 
-		// One that is admitted while nobody knows the limit comes after the count.
+		// An object that is admitted while the limit is unknown is stored after the count.
 		w.Set(quotasStorage, "b", "q", limit("secrets", "5"))
 		controllertest.Pass(time.Second)
 		w.Set("secrets", "b", "s1", `{}`)
@@ -222,8 +222,8 @@ func TestQuotasSettle(t *testing.T) {
 	}, runQuotas(time.Second))
 }
 
-// TestQuotasOfMany: who deletes all the time has a namespace counted no more often than
-// it settles, and others are counted beside it.
+// TestQuotasOfMany: a client that keeps deleting objects has the namespace counted no more often than
+// once per settling time, and other namespaces are counted meanwhile.
 func TestQuotasOfMany(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Set(quotasStorage, "a", "q", limit("secrets", "5"))
@@ -273,8 +273,8 @@ func TestQuotasRest(t *testing.T) {
 	}, runQuotas(0))
 }
 
-// TestQuotasServedAnew: what is watched goes on to be when it is served anew, as a resource is
-// whose definition changes.
+// TestQuotasServedAnew: the controller keeps watching a resource that is served anew because its definition
+// has changed.
 func TestQuotasServedAnew(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Set("secrets", "a", "s", `{}`)
@@ -307,9 +307,9 @@ func (otherServers) OfKind(schema.GroupVersionKind) (what schema.GroupVersionRes
 // far is a world some of whose objects are at another server.
 type far struct {
 	*controllertest.World
-	asked int
-	items int // what each page has; less than 0: the server does not answer
-	pages int
+	requests int
+	items    int // in each page; less than 0: the server does not answer
+	pages    int
 }
 
 func (f *far) Call(ctx context.Context, agent, method, path, contentType string, body, into any) error {
@@ -317,7 +317,7 @@ func (f *far) Call(ctx context.Context, agent, method, path, contentType string,
 	if !strings.HasPrefix(path, "/apis/away.example.com/v1/namespaces/a/widgets?") {
 		return f.World.Call(ctx, agent, method, path, contentType, body, into)
 	}
-	f.asked++
+	f.requests++
 	if f.items < 0 {
 		<-ctx.Done()
 		return ctx.Err()
@@ -333,8 +333,8 @@ func (f *far) Call(ctx context.Context, agent, method, path, contentType string,
 	return json.Unmarshal(text, into)
 }
 
-// TestQuotasElsewhere: what other servers have is counted page by page; one that does not
-// answer is left alone for a while, and holds up nobody for long.
+// TestQuotasElsewhere: objects of other servers are counted page by page; a server that does not
+// answer is in backoff for a while, and does not delay other quotas for long.
 func TestQuotasElsewhere(t *testing.T) {
 	const widgets = "count/widgets.away.example.com"
 	resource := documents.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "away.example.com", Version: "v1", Resource: "widgets"}, Namespaced: true, Verbs: []string{"list"}}
@@ -343,7 +343,7 @@ func TestQuotasElsewhere(t *testing.T) {
 		w.Set(quotasStorage, "a", "q", limit(widgets, "9", "secrets", "1"))
 		controllertest.Pass(time.Second)
 		uses(w, "a", "q", widgets, "6", "secrets", "0")
-		f.items, f.asked = -1, 0
+		f.items, f.requests = -1, 0
 		for range 7 { // 210 seconds
 			w.Set("secrets", "a", "s", `{}`)
 			charge(w, "a", "q", "secrets", "1")
@@ -351,26 +351,26 @@ func TestQuotasElsewhere(t *testing.T) {
 			controllertest.Pass(30 * time.Second)
 			uses(w, "a", "q", widgets, "6", "secrets", "0")
 		}
-		if f.asked != 1 {
-			t.Errorf("a server that does not answer was asked %d times", f.asked)
+		if f.requests != 1 {
+			t.Errorf("%d requests to a server that does not answer", f.requests)
 		}
-		f.items, f.pages, f.asked = 1, 1000, 0
+		f.items, f.pages, f.requests = 1, 1000, 0
 		controllertest.Pass(10 * time.Minute)
 		uses(w, "a", "q", widgets, "6", "secrets", "0")
-		if f.asked > 3*awayMost {
-			t.Errorf("asked %d times for more than can be counted", f.asked)
+		if f.requests > 3*awayMost {
+			t.Errorf("%d requests for more objects than can be counted", f.requests)
 		}
-		f.items, f.pages, f.asked = 2, 1, 0
+		f.items, f.pages, f.requests = 2, 1, 0
 		controllertest.Pass(10 * time.Minute)
 		uses(w, "a", "q", widgets, "2", "secrets", "0")
-		f.asked = 0
+		f.requests = 0
 		for range 20 { // 10 seconds
 			w.Set("secrets", "a", "s", `{}`)
 			w.Set("secrets", "a", "s", "")
 			controllertest.Pass(500 * time.Millisecond)
 		}
-		if f.asked > 2 {
-			t.Errorf("asked %d times in ten seconds", f.asked)
+		if f.requests > 2 {
+			t.Errorf("%d requests in ten seconds", f.requests)
 		}
 	}, func(w *controllertest.World) func(context.Context) error {
 		f.World = w

@@ -152,7 +152,7 @@ func TestLeaderElection(t *testing.T) {
 	t.Run("stalled", func(t *testing.T) { testLeaderElection(t, true) })
 }
 
-// testLeaderElection is what two servers do of which one cannot renew its Lease for a while.
+// testLeaderElection runs two servers, one of which cannot renew its Lease for a while.
 func testLeaderElection(t *testing.T, stalls bool) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())

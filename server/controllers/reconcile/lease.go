@@ -30,7 +30,8 @@ func (o *observed) see(version string, at time.Time) {
 	}
 }
 
-// left is for how long a Lease of this spec counts if it does not change, longest at most; 0 or less: it has nobody, or has ended.
+// left is how long a Lease of this spec is still valid without a renewal, longest at most; 0 or less: it has no holder, or
+// has expired.
 func (o *observed) left(spec *coordinationv1.LeaseSpec, longest time.Duration, now time.Time) time.Duration {
 	if ptr.Deref(spec.HolderIdentity, "") == "" {
 		return 0
@@ -42,8 +43,8 @@ func seconds(spec *coordinationv1.LeaseSpec) time.Duration {
 	return time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0)) * time.Second
 }
 
-// Expired says whether nobody has renewed a Lease for as long as it lasts, by the time that it says itself: for Leases
-// that nobody watches. One that does not say so was not written by a server.
+// Expired reports whether a Lease has expired by its own renewTime, for Leases that the caller does not watch. One without
+// a renewTime or a duration was not written by a server, and counts as expired.
 func Expired(spec *coordinationv1.LeaseSpec, now time.Time) bool {
 	return spec.RenewTime == nil || spec.LeaseDurationSeconds == nil || spec.RenewTime.Add(seconds(spec)).Before(now)
 }

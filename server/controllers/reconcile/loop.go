@@ -17,37 +17,37 @@ import (
 type Source struct {
 	Storage string
 	Scope   cache.Scope
-	// Seen gets each object that there is when the watch begins, and each that is added or modified later; nil: none.
+	// Seen receives each object that exists when the watch begins, and each that is added or modified later; nil: none.
 	Seen func(item *cache.Item)
-	// Gone gets each object that is deleted; nil: none.
+	// Gone receives each object that is deleted; nil: none.
 	Gone func(item *cache.Item)
-	// Changed, if it is there, gets what changes in place of Seen and Gone.
+	// Changed, if set, receives the events in place of Seen and Gone.
 	Changed func(d cache.Delivery)
-	// Lost is called where the storage is watched no more, because it is not served as it was or changed too fast; nil: the
+	// Lost is called when the watch ends, because the storage is no longer served as it was or changes too fast; nil: the
 	// loop lists all its sources again.
 	Lost func()
 }
 
-// Loop is a controller at work: it watches its sources, which put keys into its queue, and reconciles what is due.
+// Loop runs a controller: it watches its sources, which put keys into its work queue, and reconciles the keys that are due.
 type Loop struct {
 	Base
 	Queue *Queue[Key, string] // there while Run works
-	// Reconcile does what there is to do for a key. An error has it done again after a backoff, and is logged; one that
-	// says that somebody else was faster is none.
+	// Reconcile reconciles a key. After an error the loop logs it, and tries again after a backoff; a Superseded error counts
+	// as success.
 	Reconcile func(ctx context.Context, key Key) (Result, error)
 	// Failure is what the log says of a key that could not be reconciled.
 	Failure string
-	// Begin comes before the sources are listed, while no worker works: at the start, after each Resync, and where a watch
-	// was cut off. If it fails it is tried again after Retry. Nil: there is nothing to prepare.
+	// Begin is called before the sources are listed, while no worker works: at the start, after each Resync, and after a watch
+	// was cut off. If it fails, the loop calls it again after Retry. Nil: there is nothing to prepare.
 	Begin   func(ctx context.Context) error
 	Sources []Source
 	Keys    []Key // are planned at once then
-	// Resync is how often all is listed again. 0: never, but where a watch was cut off.
+	// Resync is how often the loop lists its sources again. 0: only after a watch was cut off.
 	Resync time.Duration
-	// Poll is called whenever the loop looks for what is due, and says when to call it again at the latest; 0: nobody
-	// knows. Nil: there is nothing to poll.
+	// Poll is called whenever the loop checks for due keys, and returns when to call it again at the latest; 0: no time is
+	// set. Nil: there is nothing to poll.
 	Poll func() time.Duration
-	// Signal has a value where Signalled is to be called; nil: nobody signals.
+	// Signal has a value when Signalled is to be called; nil: there is no signal.
 	Signal    func() <-chan struct{}
 	Signalled func()
 	Longest   time.Duration // the longest backoff; 0: LongestBackoff
@@ -322,7 +322,7 @@ func (l *Loop) reconcile(ctx context.Context, key Key) (Result, error) {
 	r, err := l.Reconcile(ctx, key)
 	switch {
 	case err == nil, ctx.Err() != nil, Superseded(err):
-		return r, nil // what others did comes as a change
+		return r, nil // the watch delivers the other write
 	case !errors.Is(err, ErrRetry):
 		l.Failed(ctx, key, err)
 	}

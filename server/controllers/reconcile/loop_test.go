@@ -46,15 +46,15 @@ func (l *looped) run(change func(*looped)) func(w *controllertest.World) func(co
 	}
 }
 
-// took are the names since it was asked last.
+// took returns the names since its last call.
 func (l *looped) took() string {
 	names := slices.Clone(l.names)
 	l.names = nil
 	return fmt.Sprint(names)
 }
 
-// What fails is tried again and logged, but for what somebody else was faster with; what is only not done yet is tried
-// again too.
+// A key that fails is tried again and logged, unless another client's write has superseded it. One that returns ErrRetry
+// is tried again and not logged.
 func TestFailures(t *testing.T) {
 	l := &looped{fail: map[string]error{
 		"broken": errors.New("no"), "waits": reconcile.ErrRetry,
@@ -161,7 +161,7 @@ func TestShareAndWatches(t *testing.T) {
 	}))
 }
 
-// TestSuperseded: one failure that nobody else has settled is a failure, whatever others come with it.
+// TestSuperseded: joined errors are superseded only if each of them is.
 func TestSuperseded(t *testing.T) {
 	kind := schema.GroupResource{Resource: "configmaps"}
 	conflict, gone, broken := apierrors.NewConflict(kind, "x", errors.New("changed")), apierrors.NewNotFound(kind, "y"), errors.New("the database is away")

@@ -8,8 +8,8 @@ import (
 	"github.com/rowlock/rowlock/server/fair"
 )
 
-// Queue holds the keys that a controller has to reconcile: those that are due, of which turns such as namespaces are
-// served one after the other, and those that are due later. An entry takes some 150 bytes.
+// Queue holds the keys that a controller has to reconcile: those that are due, whose turns, such as namespaces, are
+// served round-robin, and those that are due later. An entry takes some 150 bytes.
 type Queue[K, T comparable] struct {
 	Clock          func() time.Time
 	Turn           func(K) T     // keys of one turn keep those of another waiting for one of them at most
@@ -47,7 +47,7 @@ type entry[K comparable] struct {
 	planned  moment // when it is due whatever happens
 	floor    moment // changes do not count before: it rests
 	backoff  time.Duration
-	revision int64  // of the object that was asked for last; 0: nobody said
+	revision int64  // of the object at the last Touch that named one; 0: none has
 	ticket   uint64 // among those that are due
 	index    int    // among those that are due later
 	place    place
@@ -141,7 +141,7 @@ func (q *Queue[K, T]) Plan(key K, after time.Duration) {
 	q.put(e, q.now())
 }
 
-// Forget takes a key off that there is nothing to do for any more, unless a worker has it.
+// Forget removes a key that needs no more work, unless it is due or a worker has it.
 func (q *Queue[K, T]) Forget(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -241,7 +241,7 @@ func (q *Queue[K, T]) Promote() (due int, next time.Duration) {
 	return q.due.Len() + q.urgent.Len(), next
 }
 
-// Work starts workers for what is due, most of them at a time. Each ends when nothing is due that may be worked on.
+// Work starts workers for the due keys, up to most at a time. A worker ends when it finds no due key.
 func (q *Queue[K, T]) Work(group *sync.WaitGroup, most int, do func(K) (Result, error)) {
 	q.mu.Lock()
 	more := max(0, min(q.due.Len()+q.urgent.Len(), most-q.workers))

@@ -34,7 +34,7 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// expect moves the clock, and has one worker reconcile what is due.
+// expect moves the clock, and has one worker reconcile the due keys.
 func (l *line) expect(now time.Duration, want ...string) {
 	l.Helper()
 	l.now = now
@@ -110,7 +110,7 @@ func TestBackoff(t *testing.T) {
 	l.expect(now, "a/x")
 	l.empty()
 
-	l.Fail("a/x") // which somebody else tried
+	l.Fail("a/x") // without a worker
 	l.expect(now + 2*time.Second - 1)
 	l.expect(now+2*time.Second, "a/x")
 	l.empty()
@@ -142,13 +142,13 @@ func TestPlansAndRests(t *testing.T) {
 	l.empty()
 	l.Plan("a/x", 1<<63-1)
 	l.expect(100000 * time.Hour)
-	l.now = -time.Hour // somebody set the clock back
+	l.now = -time.Hour // the clock is set back
 	l.Touch("a/x", 0)
 	l.expect(-time.Hour+time.Second, "a/x")
 	l.empty()
 }
 
-// Namespaces take turns, and what is urgent goes first.
+// Namespaces take turns, and urgent keys go first.
 func TestTurns(t *testing.T) {
 	l := newLine(t)
 	l.Settle = 0
@@ -166,7 +166,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A key that becomes urgent while it is due waits, for those who measure, in the line of urgent keys alone.
+// A key that becomes urgent while it is due counts in the depth of the urgent queue only.
 func TestUrgentDepth(t *testing.T) {
 	l := newLine(t)
 	l.Settle = 0
@@ -198,7 +198,7 @@ func TestUrgentDepth(t *testing.T) {
 	}
 }
 
-// One worker has a key at a time, and it is reconciled again if it is asked for meanwhile.
+// One worker has a key at a time, and the key is reconciled again if it is touched meanwhile.
 func TestAgainMeanwhile(t *testing.T) {
 	l := newLine(t)
 	l.Settle = 0

@@ -1,7 +1,7 @@
-// Package reconcile is what the server's controllers are made of: a work queue, the loop that fills it from watches of
-// the cache and reconciles one key after another, the metrics of both, and the Lease that says who works.
+// Package reconcile holds the parts of the server's controllers: a work queue, the loop that fills it from watches of
+// the cache and reconciles one key after another, the metrics of both, and the Lease that elects the server that works.
 //
-// It promises: a key is in a queue once, however often it is asked for, and at most one worker has it at a time. A key
+// It promises: a key is in a queue once, however often it is added, and at most one worker has it at a time. A key
 // that changed is left alone until it has settled; one that failed is tried again after a backoff that doubles; one
 // whose reconciliation took long rests before the next. Keys of different namespaces take turns.
 //
@@ -84,11 +84,11 @@ type Key struct{ Namespace, Name string }
 // KeyOf is the key of an object.
 func KeyOf(item *cache.Item) Key { return Key{item.Namespace, item.Name} }
 
-// Moves tells whoever waits for a moment of a clock that the clock is moved, as tests do: the channel is closed by the
-// next move. Nil: nobody moves the clock.
+// Moves signals a move of the clock, as by tests, to goroutines that wait for a time: the next move closes the
+// channel. Nil: the clock is never moved.
 type Moves func() <-chan struct{}
 
-// Next is the channel. It is to be asked for before the clock is read, so that no move is missed.
+// Next is the channel. Call it before reading the clock, so that no move is missed.
 func (m Moves) Next() <-chan struct{} {
 	if m == nil {
 		return nil
@@ -96,11 +96,11 @@ func (m Moves) Next() <-chan struct{} {
 	return m()
 }
 
-// ErrRetry says that a key is not done yet, which is no failure that the log has to name.
+// ErrRetry says that a key is not done yet, which is no failure and not logged.
 var ErrRetry = errors.New("there is more to do")
 
-// Superseded says that somebody else changed, made or removed the object first. That comes as a change. Of several
-// errors in one, however deep they are, all have to say so.
+// Superseded reports whether another client has changed, created or deleted the object first. The watch delivers that
+// change. Joined errors, however deep they are wrapped, are superseded if each of them is.
 func Superseded(err error) bool {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if several, ok := e.(interface{ Unwrap() []error }); ok {
@@ -110,7 +110,7 @@ func Superseded(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// Current is an error without those that say that the object was changed or removed by somebody else.
+// Current is nil for an error that says that another client has changed or deleted the object, and else the error.
 func Current(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -162,9 +162,9 @@ func (a *Authority) Begin(context.Context) (err error) {
 // Resync is that of a Loop.
 func (a *Authority) Resync() time.Duration { return cmp.Or(a.Every, time.Minute) }
 
-// Elsewhere knows of resources that aggregated servers serve; documents.Documents is one.
+// Elsewhere lists resources that aggregated servers serve; documents.Documents implements it.
 type Elsewhere interface {
-	// Resources lists them, and the versions of which nobody can tell what they hold.
+	// Resources lists them, and the versions whose resources are unknown.
 	Resources() (list []documents.Resource, unknown []schema.GroupVersion)
 	// Serves says whether another server has a version, even if it cannot be reached.
 	Serves(gv schema.GroupVersion) bool

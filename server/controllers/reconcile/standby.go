@@ -16,8 +16,8 @@ import (
 // DefaultManagerLease is the Lease that a kube-controller-manager renews while it works.
 const DefaultManagerLease = "kube-system/kube-controller-manager"
 
-// mostLease is for how long a Lease is believed at most that is not renewed: who may write
-// it once cannot end the work of controllers for good by claiming years.
+// mostLease is how long a Lease is valid at most without a renewal, so that a client that may write
+// it cannot stop the controllers for good with a single write of a duration of years.
 const mostLease = 5 * time.Minute
 
 // mostHolder is how many bytes of the name of a holder the log has.
@@ -40,9 +40,9 @@ type Standby struct {
 	seen observed // by its spec: labels and the like are no renewal
 
 	mu      sync.Mutex
-	known   bool // it has been looked at
+	known   bool // the Lease has been read
 	on      bool
-	changed chan struct{} // closed when one of these changes; nil: nobody waits
+	changed chan struct{} // closed when one of these changes; nil: no goroutine waits
 }
 
 // Run follows the Lease until ctx ends.
@@ -60,7 +60,7 @@ func (s *Standby) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// look judges the Lease as it is now, and says for how long it counts if it does not change.
+// look evaluates the current Lease, and returns how long it remains valid without a renewal.
 func (s *Standby) look(item *cache.Item, now time.Time) (left time.Duration) {
 	var lease struct{ Spec coordinationv1.LeaseSpec }
 	if !Decode(item, &lease) {
@@ -96,8 +96,8 @@ func (s *Standby) set(on bool, holder string) {
 	s.Metrics.standBy(on)
 }
 
-// state says whether controllers are on standby, which is so until the Lease has been looked at, and
-// has a channel that is closed when that changes.
+// state reports whether controllers are on standby, as they are until the Lease has been read, and
+// returns a channel that is closed when that changes.
 func (s *Standby) state() (on bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

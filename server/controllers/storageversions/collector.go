@@ -17,15 +17,15 @@ import (
 const (
 	// CollectorSwitch is the name of Collector in --controllers.
 	CollectorSwitch = "storage-version-gc"
-	collectorAgent  = "kube-controller-manager" // a part of which this is in a stock cluster
+	collectorAgent  = "kube-controller-manager" // which runs this controller in a stock cluster
 )
 
-// Collector takes away what servers said of the versions that they store once their identity Lease is gone, and objects
-// in which nobody says anything any more: else a server that was taken down would forbid a common version for ever.
+// Collector removes the entries of servers whose identity Lease is gone from StorageVersions, and deletes StorageVersions
+// without entries: else a server that was taken down would prevent a common version for ever.
 //
-// What clients can cause: a reading of each StorageVersion that they write, and of all of them when they delete a Lease
-// of kube-system that names a server, with a rest of four times as long as that took; a write for each that names a
-// server that is not there.
+// What clients can cause: a read of each StorageVersion that they write; a read of all of them when they delete an identity
+// Lease in kube-system, after which the controller pauses for four times as long as that took; and a write for each that
+// has an entry of a missing server.
 type Collector struct{ reconcile.Base }
 
 // Run works until ctx ends.
@@ -56,7 +56,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// without is an object without what servers said that are gone, and whether they said anything.
+// without is an object without the entries of servers that are gone; stale reports whether it had any.
 func (c *Collector) without(item *cache.Item) (v *apiserverinternalv1alpha1.StorageVersion, stale bool) {
 	v = &apiserverinternalv1alpha1.StorageVersion{}
 	if !reconcile.Decode(item, v) {

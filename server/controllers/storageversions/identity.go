@@ -29,10 +29,10 @@ import (
 const (
 	identityLabel   = "apiserver.kubernetes.io/identity"
 	identityServer  = "kube-apiserver" // the value of the label, and the agent of what a server says of itself
-	identitySeconds = 3600             // for how long a Lease counts that nobody renews
+	identitySeconds = 3600             // how long a Lease is valid without a renewal
 	identityJitter  = 0.04             // by how much a pause between two renewals may be longer
 	renewEvery      = 10 * time.Second
-	collectEvery    = time.Hour // between two looks at the Leases of others
+	collectEvery    = time.Hour // the interval of checks of other servers' Leases
 )
 
 // The keys of Identity.
@@ -41,12 +41,12 @@ var (
 	collection = reconcile.Key{Name: "collection"}
 )
 
-// Identity keeps the Lease in kube-system by which others know that there is a server on this host, and removes those of
-// servers that have been gone for an hour. It is called by the name of the host, as that of a stock server is: servers of
+// Identity maintains the Lease in kube-system that shows others that a server runs on this host, and deletes those of
+// servers that have been gone for an hour. Its name is made of the host's, like that of a stock server: servers of
 // one host and one database share it, and one of them at a time renews it.
 //
-// What clients can cause: a write in ten seconds where the Lease is changed or deleted, and one for each other Lease with
-// the label of servers that has ended, once an hour, on the server that comes first.
+// What clients can cause: a write in ten seconds if they change or delete the Lease, and once an hour a deletion of each
+// other expired Lease with the label of servers, by the first server to check.
 type Identity struct {
 	reconcile.Base
 	Host string // the name of the host
@@ -63,11 +63,11 @@ func ServerName(host string) string {
 	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// Run works until ctx ends. The Lease stays: a server that comes back goes on with it.
+// Run works until ctx ends. The Lease remains: a server that restarts renews it again.
 func (l *Identity) Run(ctx context.Context) error {
 	first := true
 	loop := &reconcile.Loop{
-		Base: l.Base, Keys: []reconcile.Key{renewal, collection}, Longest: renewEvery, // what the store refuses it may refuse for long
+		Base: l.Base, Keys: []reconcile.Key{renewal, collection}, Longest: renewEvery, // the store may fail for long
 		Failure: "cannot keep the Lease that names this server",
 	}
 	loop.Reconcile = func(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
@@ -88,7 +88,7 @@ func (l *Identity) Run(ctx context.Context) error {
 			first = first && err != nil
 			return reconcile.Result{After: renewEvery + time.Duration(rand.Float64()*identityJitter*float64(renewEvery))}, err
 		}
-		if item := l.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name); l.ended(item) { // unless somebody writes it meanwhile
+		if item := l.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name); l.ended(item) { // Delete fails if another client writes it meanwhile
 			err = l.Delete(ctx, identityServer, reconcile.LeasesPath(key.Namespace)+"/"+url.PathEscape(key.Name), item)
 		}
 		return r, err

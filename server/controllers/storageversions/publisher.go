@@ -24,9 +24,9 @@ const (
 	resyncEvery     = 10 * time.Minute
 )
 
-// Publisher says in which version this server stores each built-in resource, beside what other servers say. That is one
-// object a resource, read every ten minutes and written where it says something else; Collector takes away what servers
-// said that are gone.
+// Publisher publishes the version in which this server stores each built-in resource, next to the entries of other servers.
+// There is one object for each resource; the publisher checks it every ten minutes and writes it if its own entry differs.
+// Collector removes the entries of servers that are gone.
 type Publisher struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -55,12 +55,12 @@ func (s *Publisher) Update(ctx context.Context) error {
 	return nil
 }
 
-// own is what this server says, by name of the object.
+// own are the entries of this server, by name of the object.
 func (s *Publisher) own() map[string]apiserverinternalv1alpha1.ServerStorageVersion {
 	list := map[string]apiserverinternalv1alpha1.ServerStorageVersion{}
 	for _, r := range s.Catalogue.All() {
 		if r.Storage == nil || !r.HasGoType() || r.Storage.GVK.Group != r.Group {
-			continue // what another group stores is said there
+			continue // the group that stores it has the entry
 		}
 		group := r.Group
 		if group == "" {

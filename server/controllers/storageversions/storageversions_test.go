@@ -111,8 +111,8 @@ func TestStorageVersionsOfServers(t *testing.T) {
 	}
 }
 
-// TestStorageVersionsRest: a controller that nobody asked for leaves a new StorageVersion alone
-// for a while, counted from its last change.
+// TestStorageVersionsRest: with Base.Settle set, the controller leaves a StorageVersion alone
+// for that long after its last change.
 func TestStorageVersionsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const storage = "storageversions.internal.apiserver.k8s.io"

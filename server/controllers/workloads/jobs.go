@@ -21,11 +21,10 @@ const (
 	jobsAgent   = reconcile.ManagerAgent + "ttl-after-finished-controller" // field manager of what FinishedJobs writes
 )
 
-// FinishedJobs deletes Jobs some time after they have finished, as they ask for by spec.ttlSecondsAfterFinished, and what
-// they own with them.
+// FinishedJobs deletes Jobs after their spec.ttlSecondsAfterFinished, together with their dependents.
 //
-// Clients that may write Jobs cause, for each, a look when it changes and one when its time has come, and an entry of a
-// hundred bytes until then.
+// Clients that may write Jobs cause, for each, a reconcile when it changes and one when its TTL has expired, and a queue
+// entry of a hundred bytes until then.
 type FinishedJobs struct{ reconcile.Base }
 
 // Run works until ctx ends.
@@ -35,12 +34,12 @@ func (j *FinishedJobs) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// mayExpire says, without decoding it, that a Job may go by itself some time.
+// mayExpire reports, without decoding a Job, whether it may expire.
 func mayExpire(item *cache.Item) bool {
 	return item.Corrupt == nil && !item.Meta().Deleting && scan.Lookup(item.Peek(), "spec", "ttlSecondsAfterFinished") != nil && scan.Lookup(item.Peek(), "status", "conditions") != nil
 }
 
-// reconcile deletes a Job whose time has come.
+// reconcile deletes a Job whose TTL has expired.
 func (j *FinishedJobs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	var job batchv1.Job
 	if !reconcile.Decode(j.Cache.Get(jobsStorage, key.Namespace, key.Name), &job) {
@@ -53,7 +52,7 @@ func (j *FinishedJobs) reconcile(ctx context.Context, key reconcile.Key) (r reco
 	if left := expires.Sub(j.Now()); left > 0 {
 		return reconcile.Result{After: left}, nil
 	}
-	// It goes only as it was looked at: its time may have been moved meanwhile.
+	// The precondition on the revision keeps a Job whose TTL was extended meanwhile.
 	foreground := metav1.DeletePropagationForeground
 	options := metav1.DeleteOptions{
 		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},

@@ -56,8 +56,8 @@ func TestFinishedJobs(t *testing.T) {
 	}, runJobs(0))
 }
 
-// TestFinishedJobsThatStay: what cannot be deleted is tried again, later each time, and keeps
-// nobody waiting.
+// TestFinishedJobsThatStay: a Job that cannot be deleted is tried again with a growing backoff, and does not delay
+// others.
 func TestFinishedJobsThatStay(t *testing.T) {
 	controllertest.During(t, func(w *controllertest.World) {
 		w.Refuse = func(_, path string) error {

@@ -23,7 +23,7 @@ import (
 
 const (
 	podsAgent = reconcile.ManagerAgent + "pod-garbage-collector" // field manager of what Pods writes
-	// podsEvery is how often all pods are looked at.
+	// podsEvery is the resync period: how often the controller checks all pods.
 	podsEvery = 20 * time.Second
 	// nodeGrace is how long a node may be missing before its pods are deleted.
 	nodeGrace = 40 * time.Second
@@ -31,11 +31,11 @@ const (
 
 // Pods deletes pods that no kubelet looks after: those on nodes that are gone, those
 // that are being deleted and were never given to a node, those that are being deleted on
-// a node that somebody has declared out of service, and the oldest of those that have ended
-// where there are more of these than are kept. A pod that has not ended has failed by then.
+// a node with the out-of-service taint, and the oldest of those that have ended
+// if there are more of these than Keep. A pod that has not ended is marked as failed first.
 //
-// It looks at all pods every 20 seconds, and decodes those that go: clients that may write pods
-// cause two writes for each pod that goes.
+// It checks all pods every 20 seconds, and decodes those that it deletes: clients that may write pods
+// cause two writes for each deleted pod.
 type Pods struct {
 	reconcile.Base
 	Keep int // how many pods that have ended are kept; 0 or less: all
@@ -52,12 +52,12 @@ func (p *Pods) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// pass looks at all pods.
+// pass checks all pods.
 func (p *Pods) pass(ctx context.Context) error {
 	nodes := p.Cache.Snapshot("nodes")
 	var ended, forsaken, unplaced []*cache.Item
 	orphans := map[string][]*cache.Item{} // by the node that is missing
-	out := map[string]bool{}              // nodes that were asked for, and whether they are out of service
+	out := map[string]bool{}              // the nodes checked so far, and whether they are out of service
 	p.Cache.Snapshot("pods").Ascend("", "", "", func(item *cache.Item) bool {
 		if item.Corrupt != nil {
 			return true
@@ -99,7 +99,7 @@ func (p *Pods) pass(ctx context.Context) error {
 	return errors.Join(append(failed, err, p.collect(ctx, unplaced, nil))...)
 }
 
-// gone are the nodes of orphans that have been missing for long, and that nobody knows.
+// gone are the nodes of orphans that have been missing from the cache for nodeGrace, and that the API does not have either.
 func (p *Pods) gone(ctx context.Context, orphans map[string][]*cache.Item) (list []string, failed error) {
 	now := p.Now()
 	for _, node := range slices.Sorted(maps.Keys(orphans)) {
@@ -113,7 +113,7 @@ func (p *Pods) gone(ctx context.Context, orphans map[string][]*cache.Item) (list
 		delete(p.missing, node)
 		p.Meter.Add(1)
 		p.Meter.Work(func() bool {
-			// It may be there, and this server not know yet.
+			// The node may exist, and the cache not have it yet.
 			err := p.API.Call(ctx, podsAgent, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(node), "", nil, nil)
 			if apierrors.IsNotFound(err) {
 				list = append(list, node)
@@ -127,7 +127,7 @@ func (p *Pods) gone(ctx context.Context, orphans map[string][]*cache.Item) (list
 	return list, failed
 }
 
-// outOfService says that a node is not ready, and that somebody has said that it will not be.
+// outOfService reports whether a node is not ready and has the out-of-service taint.
 func outOfService(item *cache.Item) bool {
 	var node corev1.Node
 	if !reconcile.Decode(item, &node) {
@@ -153,8 +153,8 @@ func byUse(a, b *cache.Item) int {
 	)
 }
 
-// collect has pods fail that have not ended, with a condition that may say why, and deletes them at once. It goes on
-// after failures, of which it returns the last.
+// collect marks pods that have not ended as failed, with the condition why if there is one, and deletes them without a grace
+// period. It continues after errors, and returns the last one.
 func (p *Pods) collect(ctx context.Context, list []*cache.Item, why *corev1.PodCondition) (failed error) {
 	for _, item := range list {
 		if ctx.Err() != nil {

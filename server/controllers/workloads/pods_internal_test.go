@@ -64,7 +64,7 @@ func TestNodesThatOthersKnow(t *testing.T) {
 			}
 			err := answers[0]
 			if answers = answers[1:]; err == nil {
-				w.Set("nodes", "", "n", `{}`) // it comes just now
+				w.Set("nodes", "", "n", `{}`) // the node is created meanwhile
 			}
 			return err
 		}

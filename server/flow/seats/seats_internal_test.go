@@ -19,12 +19,12 @@ func (s *Scheduler) one(queues, hand, length int) *Level {
 
 // run has a request run for a time, and says when it began to.
 func run(t *testing.T, s *Scheduler, r *Request, lasts time.Duration) (waited time.Duration) {
-	asked := time.Now()
+	start := time.Now()
 	if err := s.Enter(context.Background(), r); err != nil {
 		t.Errorf("refused: %v", err)
 		return 0
 	}
-	waited = time.Since(asked)
+	waited = time.Since(start)
 	time.Sleep(lasts)
 	s.Leave(r)
 	return waited
