@@ -241,7 +241,7 @@ func ended(operation string) string {
 	return "the store answers reads again"
 }
 
-// Writable is why writes are refused, of clients or for maintenance; nil as far as is known that they are not.
+// Writable returns the reason why the database refuses writes, of clients or for maintenance; nil if it is not known to.
 func (s *Store) Writable() error {
 	if err := s.driver.Healthy(); err != nil {
 		s.refused.tell(OpWrite, err)
@@ -250,7 +250,7 @@ func (s *Store) Writable() error {
 	return s.refusal(writes)
 }
 
-// Readable is why reads are refused; nil as far as is known that they are not.
+// Readable returns the reason why the database refuses reads; nil if it is not known to.
 func (s *Store) Readable() error {
 	return s.refusal(func(operation string) bool { return !writes(operation) })
 }

@@ -216,8 +216,8 @@ func (s *Store) openAll(ctx context.Context, rows []*Row, places chan struct{}) 
 	workers.Wait()
 }
 
-// openInTurn is openRow with a place among those of all pages: waiting at the plugin instead would use up the time
-// of the call. The feed has places of its own, so that large reads do not delay it.
+// openInTurn is openRow after it has got one of the places that all pages share: to wait for the plugin instead would
+// use up the time of the call. The feed has separate places, so that large reads do not delay it.
 func (s *Store) openInTurn(ctx context.Context, row *Row, places chan struct{}) {
 	select {
 	case places <- struct{}{}:
@@ -255,8 +255,8 @@ func (s *Store) openChanges(ctx context.Context, changes []Change, own []bool, p
 	}
 }
 
-// feedOpens is how long the feed waits for the keys of one page of changes. Values that are not decrypted by then
-// are shown as such, and others try again.
+// feedOpens is how long the feed waits for the keys of one page of changes. It then marks the values that are not
+// decrypted yet as Unopened, and the sink may decrypt them later.
 const feedOpens = 3 * time.Second
 
 // openFed is openChanges for the feed, which must not wait long.

@@ -80,7 +80,7 @@ const (
 // NameOf is the name that an authorizer of a built-in type must have.
 func NameOf(kind string) string { return strings.ToLower(kind) }
 
-// Has reports whether an authorizer of a type is there.
+// Has reports whether the configuration has an authorizer of a type.
 func (c *Configuration) Has(kind string) bool {
 	return slices.ContainsFunc(c.Authorizers, func(a Authorizer) bool { return a.Type == kind })
 }

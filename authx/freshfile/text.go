@@ -55,7 +55,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	tried := looked // the version that was handed on last
 	var (
 		under    *attempt
-		due      time.Time // when it is tried again; zero: it was taken over
+		due      time.Time // when Take is tried again; zero: it has succeeded
 		reported string    // the last error that Took received for it
 	)
 	defer func() { under.abandon() }()

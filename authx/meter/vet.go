@@ -34,12 +34,12 @@ const (
 	maxOpen = 10_000_000
 	// maxInstructions bounds the compiled size of the patterns in an expression.
 	maxInstructions = 100_000
-	// maxLength is that of the library, which says so.
+	// maxLength is the limit of the library, which refuses longer texts itself.
 	maxLength = 100_000
 )
 
-// Vet reports whether compiling a text costs no more than its length lets expect. The error is
-// for whoever wrote it, and stands for those of the compiler.
+// Vet returns an error if compiling a text would cost more than its length suggests. The error is
+// for the author of the text, in place of an error of the compiler.
 func Vet(text string) error {
 	// Behind a backslash can be any sign of a pattern.
 	plain := !strings.ContainsAny(text, `{\`) && !strings.Contains(text, "Map") && strings.Count(text, "[") <= plainDepth

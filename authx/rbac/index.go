@@ -14,8 +14,8 @@ const (
 	longRole = 8
 	// manyBindings is the same for the bindings that one subject has in one namespace.
 	manyBindings = 16
-	// manyKeys is how often one rule may be in the index of its role; beyond that
-	// it is there without its names.
+	// manyKeys limits the index entries of one rule in its role. A rule with more is
+	// indexed without its names.
 	manyKeys = 1024
 )
 

@@ -74,7 +74,7 @@ func (d *Driver) leaveOut(ctx context.Context, count int64) (head, to int64, err
 		case head < shown:
 			r.Reason, to = "its newest revision is below one that was met here before", most
 		case stand == another && was == nil && !p.in.branchedBefore(p.identity):
-			copied = true // and this process has met no more than it has
+			copied = true // and it has all revisions that this process has read
 		case stand == another && was != nil && was.branchedBefore(p.identity) && p.number == was.number && reserved <= head && l.synchronous.Load():
 			promoted = true
 		case stand == another:

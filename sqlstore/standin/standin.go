@@ -2,8 +2,8 @@
 // servers on its machine the path of the folder. The servers open the file themselves, several at a time; their
 // data does not pass through this process.
 //
-// A folder has one process at a time, and survives it unless it is temporary. A folder of an etcd is refused. The
-// process answers only health checks if a request comes from the network, or has another host name than its own.
+// A folder has one process at a time, and survives it unless it is temporary. A folder of an etcd is refused. A
+// request from the network, or with another host name than this process has, gets only its health and version.
 // API servers accept only a folder of their own user. The process stops at once, without waiting for connections.
 //
 // It uses the standard library alone, so that the program cmd/etcd stays small.
@@ -193,7 +193,7 @@ func (s *Server) handler(whole bool) http.Handler {
 		text, _ := json.Marshal(value) // strings always can be
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(text) // who does not wait for it has no use for an error
+			_, _ = w.Write(text) // an error means that the client has disconnected
 		})
 	}
 	answer("/health", map[string]string{"health": "true", "reason": ""})
@@ -217,8 +217,8 @@ func (s *Server) handler(whole bool) http.Handler {
 	return mux
 }
 
-// called says whether a client on this machine may have meant this process. A page in a
-// browser, whose name has been made to stand for an address of this machine, shows that name.
+// called reports whether host is a name of this process. This stops DNS rebinding: the requests of a web page whose
+// name resolves to an address of this machine have the name of the page.
 func (s *Server) called(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -235,8 +235,8 @@ func (s *Server) called(host string) bool {
 	})
 }
 
-// local says whether a request comes from this machine: by loopback, or from the address
-// that it came to.
+// local reports whether a request comes from this machine: from a loopback address, or from the address
+// that received it.
 func local(r *http.Request) bool {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -66,10 +66,10 @@ func startPinned(cmd *exec.Cmd) error {
 	return <-errs
 }
 
-// Crash sends SIGKILL to all its processes, which cannot say or tidy up anything.
+// Crash sends SIGKILL to all processes of the server, which cannot clean up.
 func (s *Server) Crash() {
 	parent := s.cmd.Process.Pid
-	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // so that it starts no more
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // so that it starts no processes
 	children := childrenOf(parent)
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
@@ -107,10 +107,10 @@ func childrenOf(pid int) (list []int) {
 // ones for them, and nothing is answered until Thaw.
 func (s *Server) Freeze() { s.signalAll(syscall.SIGSTOP) }
 
-// Thaw has the processes that Freeze stopped go on.
+// Thaw continues the processes that Freeze stopped.
 func (s *Server) Thaw() { s.signalAll(syscall.SIGCONT) }
 
-// signalAll sends a signal to the parent first, which then starts no more.
+// signalAll sends a signal to the parent first: once stopped, it starts no further children.
 func (s *Server) signalAll(signal syscall.Signal) {
 	_ = s.cmd.Process.Signal(signal) // it may have ended
 	for _, pid := range childrenOf(s.cmd.Process.Pid) {

@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// Mode says whether opening a database may change its schema.
+// Mode decides whether opening a database may change its schema.
 type Mode int
 
 const (

@@ -53,7 +53,7 @@ func (s File) Token() (string, error) {
 	return token, nil
 }
 
-// Kubeconfig reads one that is to name a server.
+// Kubeconfig reads the cluster of the current context.
 func (s File) Kubeconfig() (*clientcmdapi.Cluster, error) {
 	known, err := clientcmd.LoadFromFile(s.Path)
 	if err != nil {

@@ -210,8 +210,8 @@ func (o *importOptions) transfer(ctx context.Context, job *intake.Job, files key
 	return o.report(a, files)
 }
 
-// write writes the key files first and the rows then: a filled database then always has its keys, wherever the
-// import ended.
+// write writes the key files before the rows, so that a database with rows always has its keys, even if the import
+// is interrupted.
 func (o *importOptions) write(ctx context.Context, spooled *intake.Spooled, files keyFiles) error {
 	if err := files.put(o.DataDir); err != nil {
 		return err

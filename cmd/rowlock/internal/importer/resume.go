@@ -64,7 +64,7 @@ func (o *importOptions) resume(ctx context.Context, job *intake.Job, files keyFi
 	return o.report(a, files)
 }
 
-// newAnswer is the result, as far as reading determines it.
+// newAnswer returns the part of the result that reading determines.
 func (o *importOptions) newAnswer(job *intake.Job, s *intake.Spooled, files keyFiles) *importAnswer {
 	return &importAnswer{
 		Source: job.Source.Describe(), Store: database.PublicURL(o.URL()), DryRun: o.dryRun, SourceRevision: s.SourceRevision, Revision: s.Head, Reused: s.Reused,

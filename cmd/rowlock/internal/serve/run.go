@@ -98,7 +98,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 		return fmt.Errorf("--secure-port %d: %w", o.securePort, err)
 	}
 	defer listener.Close()
-	if o.serving.Cert != "" { // the data directory's kubeconfig is to name it
+	if o.serving.Cert != "" { // for the kubeconfig in the data directory
 		if _, err := flagfile.New("--tls-cert-file", o.serving.Cert).Read(); err != nil {
 			return err
 		}
