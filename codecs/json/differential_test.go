@@ -37,7 +37,7 @@ func sameDecode(t *testing.T, data []byte, newObject func() runtime.Object) {
 				wantProblems = append(wantProblems, e.Error())
 			}
 		}
-		// The library names embedded structs too; TestMistypedFields holds what is made of that.
+		// The library names embedded structs too; TestMistypedFields has the expected paths.
 		wantErr = json.Mistyped(wantErr, reflect.TypeOf(want))
 		if diff := cmp.Diff(errText(wantErr), errText(gotErr)); diff != "" {
 			t.Fatalf("%q into %T: error (-want +got)\n%s", data, got, diff)

@@ -49,8 +49,8 @@ func (c Codec) plans() *plans {
 // View is what of the types the codec has; nil: all.
 func (c Codec) View() *view.View { return c.plans().view }
 
-// marked is a text of a value in which names of fields that the view lacks are names that no
-// type has. A text that is not well-formed comes back as it is: the reader says why.
+// marked renames the fields that the view lacks, in the text of a value, to names that no
+// type has. It returns a malformed text unchanged: the reader reports the error.
 func (pl *plans) marked(data []byte, t reflect.Type) []byte {
 	if !pl.view.LacksAny(t) {
 		return data
@@ -147,7 +147,7 @@ func (w *nuller) value(i int, t reflect.Type) int {
 	return scan.Tight.Value(w.data, i, deepest)
 }
 
-// object writes nulls where the fields stand, which are in their order.
+// object writes the nulls of an object in the order of its fields.
 func (w *nuller) object(i int, t reflect.Type) int {
 	fields, next, empty := w.view.Fields(t), 0, true
 	// until writes the nulls of the fields before one, in front of the byte at an index.
