@@ -164,8 +164,8 @@ func indented(w io.Writer, fill func(io.Writer) error) error {
 // ones would push all others out, and themselves.
 const maxPacked = 128 << 20
 
-// A piece ends with an item whose name says so, one in pieceItems, so that an item
-// that comes or goes changes one piece; or with pieceBytes.
+// A piece ends with an item whose name says so, one in pieceItems, so that adding or
+// removing an item changes one piece; or with pieceBytes.
 const (
 	pieceItems = 16
 	pieceBytes = 128 << 10

@@ -100,8 +100,8 @@ func (w *timely) cut() {
 	c := http.NewResponseController(w.ResponseWriter)
 	// Only writers of tests have no deadlines.
 	if !w.begun {
-		// Over HTTP/1 this ends the connection: package net/http cancels all later requests on it. So it is not done to an
-		// answer that has begun, and the answer that comes now announces the close.
+		// Over HTTP/1 this ends the connection: package net/http cancels all later requests on it. So an answer that has begun
+		// does not do it, and the answer that follows announces the close.
 		_ = c.SetReadDeadline(time.Now())
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(lastWords))
@@ -211,7 +211,8 @@ func (u *until) Done() <-chan struct{} {
 	return u.real.Done()
 }
 
-func (u *until) asked() context.Context {
+// made is the context with a timer, or ended; nil if neither Done nor end was called.
+func (u *until) made() context.Context {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.real
@@ -219,7 +220,7 @@ func (u *until) asked() context.Context {
 
 // Err implements context.Context.
 func (u *until) Err() error {
-	if real := u.asked(); real != nil {
+	if real := u.made(); real != nil {
 		return real.Err()
 	}
 	if err := u.Context.Err(); err != nil {
@@ -233,7 +234,7 @@ func (u *until) Err() error {
 
 // Value implements context.Context. Contexts derived from this one look up here what cancels them.
 func (u *until) Value(key any) any {
-	if real := u.asked(); real != nil && real != ended {
+	if real := u.made(); real != nil && real != ended {
 		return real.Value(key)
 	}
 	return u.Context.Value(key)

@@ -30,7 +30,7 @@ type Recorder struct {
 	scope *request.Scope // nil in tests, as conn is
 	conn  wire.Conn
 	http2 bool
-	whole bool  // conn knows that the answer comes whole
+	whole bool  // Whole was called, and conn is corked
 	body  *sent // the request's body over HTTP/1; else nil
 }
 

@@ -14,15 +14,15 @@ import (
 )
 
 // TestRequestContext: the context of a request ends at its deadline, with the
-// client's connection and with the request, whoever has asked for what before.
+// client's connection and with the request, whatever the handler did with it before.
 func TestRequestContext(t *testing.T) {
 	const limit = time.Minute
 	type key struct{}
 	for _, tc := range []struct {
-		name  string
-		asked func(context.Context) // what somebody does with it at first
+		name string
+		use  func(context.Context) // what the handler does first
 	}{
-		{"nothing asked", func(context.Context) {}},
+		{"unused", func(context.Context) {}},
 		{"waited for", func(ctx context.Context) { _ = ctx.Done() }},
 		{"looked at", func(ctx context.Context) { _ = ctx.Err() }},
 	} {
@@ -59,7 +59,7 @@ func TestRequestContext(t *testing.T) {
 					}
 					h := filters.Deadline(limit, fail)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 						ctx = r.Context()
-						tc.asked(ctx)
+						tc.use(ctx)
 						if tc.name == "waited for" {
 							var cancel context.CancelFunc
 							child, cancel = context.WithCancel(ctx)

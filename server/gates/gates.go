@@ -63,7 +63,7 @@ func (k row) at(v release.Version) (Gate, bool) {
 	}, now.stage != gone
 }
 
-// later says that a gate comes with a release after this one.
+// later reports whether a release after v introduces a gate.
 func later(name string, v release.Version) bool {
 	i, ok := slices.BinarySearchFunc(known, name, func(k row, name string) int { return strings.Compare(k.name, name) })
 	return ok && int(known[i].history[0].minor) > v.Minor()

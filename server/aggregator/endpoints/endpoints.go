@@ -1,6 +1,6 @@
 // Package endpoints finds the EndpointSlices of a Service without a scan of those of others.
 //
-// It promises: a reader that comes after a write of a slice was acknowledged sees that write; and
+// It promises: a reader that calls after a write of a slice was acknowledged sees that write; and
 // Of returns the same pointer as long as the slices of the Service are the same, so that
 // callers can cache what they derive from them.
 //

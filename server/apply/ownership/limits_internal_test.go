@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestTimesAreLeaves: the fields of an object are counted, and not what a time of it refers to: that is
-// package time's, which fills it in at its first use, whoever looks at it meanwhile.
+// TestTimesAreLeaves: the fields of an object are counted, but not the location of a time: package time owns
+// it and fills it in on first use, which would race with a reader.
 func TestTimesAreLeaves(t *testing.T) {
 	zone := time.FixedZone("somewhere", 3600)
 	if left := afterFields(reflect.ValueOf(&metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: time.Now().In(zone)}}), 100); left != 100 {

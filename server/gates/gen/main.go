@@ -35,7 +35,7 @@ var releases = []struct {
 	{36, "v1.36.2"},
 }
 
-// files are where a kube-apiserver's gates stand.
+// files are the packages that define the gates of a kube-apiserver.
 var files = []struct{ module, path string }{
 	{"k8s.io/kubernetes", "pkg/features"},
 	{"k8s.io/apiserver", "pkg/features"},
