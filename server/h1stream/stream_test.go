@@ -79,7 +79,7 @@ func site(t *testing.T, h http.HandlerFunc) (*http.Client, string) {
 	l := &again{Listener: tls.NewListener(wire.Listener{Listener: plain}, config), conns: make(chan net.Conn), closed: make(chan struct{})}
 	hijacker := h1stream.New(l.hand)
 	hs := &http.Server{ConnContext: hijacker.ConnContext, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery == "watch=1" { // what the request means is known to whoever calls BeginWatch
+		if r.URL.RawQuery == "watch=1" { // the caller of BeginWatch knows that the request is a watch
 			var returned func()
 			w, r, returned = wire.From(r.Context()).(wire.WatchConn).BeginWatch(w, r)
 			defer returned()

@@ -190,7 +190,7 @@ func TestBlockOf4GB(t *testing.T) {
 	}
 }
 
-// TestAuthorityTwice: a pseudo header that comes twice is malformed, even if it says nothing first.
+// TestAuthorityTwice: a request with a pseudo header twice is malformed, even if the first is empty.
 func TestAuthorityTwice(t *testing.T) {
 	_, addr := start(t, h2.Config{Handler: http.NotFoundHandler()})
 	c := dial(t, addr)
@@ -273,7 +273,7 @@ func TestManyParts(t *testing.T) {
 	} {
 		c := dial(t, addr)
 		send(c)
-		_ = c.WritePing(false, [8]byte{}) // its answer comes behind the one to what was sent
+		_ = c.WritePing(false, [8]byte{}) // its answer follows the answer to the frames of send
 		f := c.want("an answer", func(f http2.Frame) bool {
 			return f.Header().Type == http2.FrameGoAway || f.Header().Type == http2.FramePing
 		})
@@ -404,8 +404,8 @@ func (r busyRaw) Control(f func(uintptr)) error {
 	return r.RawConn.Control(f)
 }
 
-// TestSomebodyElseGoesOn: whoever writes an event, to one of many clients, does not send without
-// end what others queue meanwhile for the same client.
+// TestSomebodyElseGoesOn: a goroutine that writes an event to one stream does not go on without end to
+// send the events that others queue meanwhile on the same connection.
 func TestSomebodyElseGoesOn(t *testing.T) {
 	const all, most = 200, 32
 	streams := make(chan wire.Stream, 2)
@@ -448,7 +448,7 @@ func TestSomebodyElseGoesOn(t *testing.T) {
 	}
 	hook.Store(nil)
 	if n := mine.Load(); n > most {
-		t.Errorf("who writes one event sends %d times", n)
+		t.Errorf("the writer of one event sends %d times", n)
 	}
 	for _, s := range []wire.Stream{one, other} {
 		s.Close(true)

@@ -135,7 +135,7 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 	if w.view, err = s.Answers.View(q, as); err != nil {
 		return Watch{}, err
 	}
-	// Handles are compared faster than the keys that they stand for, and need no memory.
+	// Handles are compared faster than their keys, and need no memory.
 	w.first, w.later = unique.Make(w.view.Key(true)), unique.Make(w.view.Key(false))
 	w.make = w.frame
 	return Watch{w}, w.start(q.R.Context())
