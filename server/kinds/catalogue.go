@@ -35,9 +35,9 @@ type table struct {
 	own      map[schema.GroupResource]bool // built-in resources
 }
 
-// NewCatalogue makes a catalogue of resources, of the release of the first. Built-in resources stand in
-// discovery order, and the first version met of a group is its preferred one;
-// custom resources may come in any order.
+// NewCatalogue makes a catalogue of resources, of the release of the first. Built-in resources are in
+// discovery order, and the first version of a group is its preferred one;
+// custom resources may be in any order.
 func NewCatalogue(resources []*Resource) *Catalogue {
 	c := &Catalogue{}
 	if len(resources) > 0 {

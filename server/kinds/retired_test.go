@@ -82,7 +82,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestEnableLater: what comes with a later release is known, and is not served.
+// TestEnableLater: a server that emulates a release knows the kinds of later ones, and does not serve them.
 func TestEnableLater(t *testing.T) {
 	const hint = ". Consider setting --runtime-config-emulation-forward-compatible=true"
 	for _, c := range []struct {

@@ -35,10 +35,10 @@ type ServiceAllocator struct {
 	ports    portRange
 	ranges   *ranges // nil: there are no other networks, and addresses are not shown
 	spent    spent
-	release  release.Version // words errors, and names who makes addresses
+	release  release.Version // of the wording of errors, and of the agent that makes addresses
 }
 
-// OfRelease says which release errors are worded as, and addresses are made by. It is called before anything is allocated.
+// OfRelease sets the release of the wording of errors and of the agent that makes addresses. It is called before anything is allocated.
 func (a *ServiceAllocator) OfRelease(v release.Version) *ServiceAllocator {
 	a.release = v
 	return a

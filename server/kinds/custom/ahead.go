@@ -14,8 +14,8 @@ const (
 	// compilersAtOnce is how many schemas are compiled at a time for requests, one for each user: where there are two users, or
 	// more, none waits for more than one schema of another.
 	compilersAtOnce = 2
-	// mostAsked is how many schemas wait to be compiled, of which half may be of one user.
-	mostAsked = 256
+	// mostQueued is how many schemas wait to be compiled, of which half may be of one user.
+	mostQueued = 256
 	// ownUser is under whose name the server has schemas compiled ahead of need.
 	ownUser = ""
 	// answerBefore is how long before its deadline a request that waits for a schema is answered 429, so that the
@@ -78,7 +78,7 @@ func (k *Kept) ask(v *Version, user string) (<-chan struct{}, error) {
 		return nil, nil
 	}
 	w := k.pending[v]
-	full := k.queue.Len() >= mostAsked || k.queue.Waiting(user) >= mostAsked/2
+	full := k.queue.Len() >= mostQueued || k.queue.Waiting(user) >= mostQueued/2
 	switch {
 	case w == nil && full:
 		return nil, fair.ErrFull

@@ -159,7 +159,7 @@ func TestUsersTakeTurns(t *testing.T) {
 func TestWaitingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := NewKept()
-		versions := slow(t, kept, 2*mostAsked, time.Hour)
+		versions := slow(t, kept, 2*mostQueued, time.Hour)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		kept.open()
@@ -176,14 +176,14 @@ func TestWaitingIsBounded(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		const n = mostAsked/2 + 10
+		const n = mostQueued/2 + 10
 		for i := range n {
 			ask("greedy", versions[i])
 			ask("many", versions[n+i])
 		}
 		ask("greedy", versions[0]) // is asked for already
 		ask("late", versions[0])   // for somebody else
-		if refused["greedy"] != 10 || refused["many"] != 10 || refused["late"] != 0 || kept.queue.Len() != mostAsked {
+		if refused["greedy"] != 10 || refused["many"] != 10 || refused["late"] != 0 || kept.queue.Len() != mostQueued {
 			t.Errorf("%v are refused, %d wait", refused, kept.queue.Len())
 		}
 		end()

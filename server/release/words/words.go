@@ -21,8 +21,8 @@ var packed string
 // Words are what a release said otherwise, by the names of types.
 type Words map[string]map[string]string
 
-// Of reads the words of a release. They take a few hundred kilobytes, so whoever has what it wants
-// drops them.
+// Of reads the words of a release. They take a few hundred kilobytes, so callers
+// should not keep them.
 func Of(v release.Version) (Words, error) {
 	w := Words{}
 	if v >= release.Newest {
