@@ -109,8 +109,8 @@ type handshakes struct {
 	pending list.List // of net.Conn, the oldest first
 }
 
-// Each handshake under way costs some 20 KB and a file descriptor, and anybody can begin
-// one. When there are too many, the oldest is given up: those who mean it need a fraction
+// Each handshake in progress costs some 20 KB and a file descriptor, and any client can begin
+// one. When there are too many, the server drops the oldest: a legitimate client needs a fraction
 // of a second.
 const (
 	handshakeFor  = 10 * time.Second
@@ -149,7 +149,7 @@ func (h *handshakes) accept() {
 			continue
 		}
 		select {
-		case h.broken <- err: // who accepts asks again, after a pause, if it may get better
+		case h.broken <- err: // the caller of Accept retries a temporary error after a pause
 		case <-h.ctx.Done():
 			return
 		}
@@ -184,7 +184,7 @@ func (h *handshakes) hand(c net.Conn) {
 	}
 }
 
-// refuse tells a client that does not speak TLS what is wrong.
+// refuse answers a client that sends HTTP without TLS with an error.
 func refuse(err error) {
 	var re tls.RecordHeaderError
 	if !errors.As(err, &re) || re.Conn == nil {
@@ -216,8 +216,8 @@ func (h *handshakes) Close() error {
 	return err
 }
 
-// What a client may show of itself before anybody knows who it is. Package crypto/tls
-// takes no more than 256 KiB of certificates, and parses them all.
+// Limits of the certificate chain of a client that is not authenticated yet. Package crypto/tls
+// accepts up to 256 KiB of certificates, and parses them all.
 const (
 	maxChain      = 10       // certificates
 	maxChainBytes = 64 << 10 // of all of them together
@@ -234,13 +234,13 @@ func acceptable(base *tls.Config, authorities func() *x509.CertPool) func(*tls.C
 			return c, nil
 		}
 		c := base.Clone()
-		c.ClientCAs = pool // named alone: who is trusted the authenticators say
+		c.ClientCAs = pool // only to name the authorities: the authenticators verify the certificates
 		last.Store(c)
 		return c, nil
 	}
 }
 
-// shortChain refuses a handshake in which the client shows more than anybody needs.
+// shortChain refuses a handshake in which the client sends a longer chain than any client needs.
 func shortChain(raw [][]byte, _ [][]*x509.Certificate) error {
 	size := 0
 	for _, c := range raw {

@@ -117,7 +117,7 @@ type Config struct {
 	// before it goes; 0: as long as it takes.
 	DeletesApart time.Duration
 
-	Release             release.Version        // what the server is told to be; the zero value is release.Default
+	Release             release.Version        // the release that the server behaves as; the zero value is release.Default
 	Feature             func(gate string) bool // nil: gates are as they are by default in the release
 	Version             version.Info
 	Address             string        // where clients reach the server, host:port
@@ -233,7 +233,7 @@ func (c *Config) complete() error {
 func (c *Config) Usual(services []netip.Prefix) {
 	if c.Feature("APIServerIdentity") {
 		host, err := os.Hostname()
-		if err != nil { // where that cannot be told, each server is a host of its own
+		if err != nil { // the host name is unknown: the server counts as a host of its own
 			host = c.Address
 		}
 		c.Controllers.Host, c.Controllers.StorageVersions = host, c.Feature("StorageVersionAPI")

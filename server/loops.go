@@ -147,9 +147,9 @@ func (f tracedFeed) Apply(changes []sqlstore.Change) {
 // rowsShare is the share of one processor that comparing the table with what should be in it may take.
 const rowsShare = 0.1
 
-// checkRows compares the table with its indexes once, beside everything else: the start has compared no more than how many
-// rows the two have. Where objects came from the cache file, the checksums of their rows come first, which the start did
-// not look at. What differs is a corrupt object from then on.
+// checkRows compares the table with its indexes once, in the background: the start has only compared their numbers of
+// rows. If objects were loaded from the cache file, it first verifies the checksums of their rows, which the start did
+// not read. A row that differs is a corrupt object from then on.
 func (s *Server) checkRows(ctx context.Context) error {
 	loaded, began := s.cacheFile.loaded.Load(), time.Now()
 	values := loaded != nil && loaded.FromFile > 0

@@ -83,7 +83,7 @@ func (s *Server) answers() *answers.Answers {
 	}
 }
 
-// specials are the handlers of what is no stored object, as far as the Config asks for
+// specials are the handlers of resources that are not stored objects, as far as the Config enables
 // them.
 func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	c, all := &s.cfg, map[string]verbs.Special{}

@@ -84,7 +84,7 @@ type policyDocument struct {
 type condition struct {
 	release.Between
 
-	// Gate names gates, separated by commas, all of which must be on, or off where "!" stands before it.
+	// Gate names gates, separated by commas, all of which must be on, or off for a gate with the prefix "!".
 	Gate string `json:"gate"`
 }
 

@@ -58,7 +58,7 @@ func TestPolicyOfReleases(t *testing.T) {
 	}
 }
 
-// Servers of one release with the same gates share a policy, since nobody may change it; others do not.
+// Servers of one release with the same gates share a policy, which is immutable; others do not.
 func TestPolicyIsShared(t *testing.T) {
 	of := func(v release.Version, on func(string) bool) *access.Policy {
 		t.Helper()

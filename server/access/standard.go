@@ -55,8 +55,8 @@ func (s *Standard) RBAC(denials *slog.Logger) interface {
 	}{Synced{Follower: s.follower, Authorizer: s.roles, Denials: denials}, SyncedRules{Follower: s.follower, RuleResolver: s.roles}}
 }
 
-// Nodes decides on what node agents ask for. selectors reports whether it looks at those of
-// requests.
+// Nodes authorizes the requests of node agents. selectors says whether it takes their selectors into
+// account.
 func (s *Standard) Nodes(selectors bool) Nodes {
 	return NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors, Accounts: s.accounts, NoAccounts: s.noAccounts}, s.cache)
 }

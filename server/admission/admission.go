@@ -105,7 +105,7 @@ func (a *Attributes) Forbid(err error) error {
 // Plugin is one rule set. It implements Mutator, Validator or both.
 type Plugin interface {
 	Name() string
-	// Handles reports whether the plugin looks at an operation at all.
+	// Handles reports whether the plugin handles an operation.
 	Handles(op Operation) bool
 }
 

@@ -349,7 +349,7 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-// TestAllGroups: the group "*" stands for all groups in the releases that have it, and is refused in others.
+// TestAllGroups: the group "*" matches all groups in the releases that have it, and is refused in others.
 func TestAllGroups(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy")
 	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: Request, resources: [{group: '*', resources: [leases]}]}\n- {level: Metadata}\n"

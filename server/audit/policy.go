@@ -65,7 +65,7 @@ type Rule struct {
 	OmitManagedFields *bool       `json:"omitManagedFields,omitempty"`
 }
 
-// allGroups stands for all groups, in the releases that have it.
+// allGroups matches all groups, in the releases that have it.
 const allGroups = "*"
 
 // Resources are resources of one API group, or of all.
@@ -75,7 +75,7 @@ type Resources struct {
 	ResourceNames []string `json:"resourceNames,omitempty"`
 }
 
-// Load reads a policy file. anyGroup: the group "*" stands for all groups.
+// Load reads a policy file. anyGroup: the group "*" matches all groups; else it is refused.
 func Load(path string, anyGroup bool) (*Policy, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -8,8 +8,8 @@
 // reports (metrics.go, dump.go). With thousands of schemas, rules and subjects, a change
 // takes effect a little later.
 //
-// Clients who may write flow schemas and levels decide the shares of others, and the number of queues and
-// series of metrics: seats bounds the queues, and the series of removed schemas are dropped.
+// Clients that may write flow schemas and priority levels determine the shares of other clients, and the number of queues
+// and series of metrics: package seats limits the queues, and the series of removed schemas are dropped.
 package flow
 
 import (

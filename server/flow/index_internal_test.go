@@ -46,7 +46,7 @@ func TestIndex(t *testing.T) {
 			user := &authx.Identity{Name: pick("u", "v", "w", "system:serviceaccount:n:x", "system:serviceaccount:n:z", "system:serviceaccount:m:x", "system:serviceaccount:"), Groups: [][]string{nil, {"g"}, {"h", "g"}, {"other"}}[random.IntN(4)]}
 			info := &request.Info{Verb: pick("get", "post", "put"), Path: pick("/a", "/b", "/c")}
 			want := "last"
-			if at := slices.IndexFunc(classes, func(k *Class) bool { return asked(k.spec, user, info) }); at >= 0 {
+			if at := slices.IndexFunc(classes, func(k *Class) bool { return matchesAny(k.spec, user, info) }); at >= 0 {
 				want = classes[at].Schema
 			}
 			if got := x.find(user, info).Schema; got != want {
@@ -63,8 +63,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// asked reports whether a rule is about a request, by asking all.
-func asked(spec *flowcontrolv1.FlowSchemaSpec, user *authx.Identity, info *request.Info) bool {
+// matchesAny reports whether any rule of a schema matches a request; it checks one after the other.
+func matchesAny(spec *flowcontrolv1.FlowSchemaSpec, user *authx.Identity, info *request.Info) bool {
 	return slices.ContainsFunc(spec.Rules, func(r flowcontrolv1.PolicyRulesWithSubjects) bool {
 		return aboutRequest(&r, info) && slices.ContainsFunc(r.Subjects, func(s flowcontrolv1.Subject) bool {
 			switch {

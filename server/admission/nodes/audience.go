@@ -46,13 +46,13 @@ func (p Restriction) audience(ctx context.Context, a *admission.Attributes, requ
 	return fmt.Errorf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, a.User.Name)
 }
 
-// maxErrors is how many volumes of a pod an error tells of: joining errors takes the square of their number.
+// maxErrors is how many volumes of a pod an error names: the time to join errors grows with the square of their number.
 const maxErrors = 100
 
-// usesAudience says whether a volume of a pod asks for tokens for an audience, itself or by its driver. Errors: those
-// of volumes whose driver is not known, if no volume asks.
+// usesAudience reports whether a volume of a pod requests tokens for an audience, itself or by its driver. If none does,
+// it returns the errors of the volumes whose driver could not be read.
 func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
-	asked := map[string]bool{} // drivers
+	checked := map[string]bool{} // drivers
 	var errs []error
 	more := 0
 	for i := range pod.Spec.Volumes {
@@ -66,8 +66,8 @@ func (p Restriction) usesAudience(ctx context.Context, pod *corev1.Pod, audience
 		}
 		driver, err := p.driver(ctx, pod, v)
 		found := false
-		if err == nil && driver != "" && !asked[driver] {
-			asked[driver] = true
+		if err == nil && driver != "" && !checked[driver] {
+			checked[driver] = true
 			found, err = p.driverUses(ctx, driver, audience)
 		}
 		if found {
@@ -163,7 +163,7 @@ func (p Restriction) driverOfClaim(ctx context.Context, namespace, name string) 
 	return "", nil
 }
 
-// driverUses says whether a CSI driver asks for tokens for an audience.
+// driverUses reports whether a CSI driver requests tokens for an audience.
 func (p Restriction) driverUses(ctx context.Context, name, audience string) (bool, error) {
 	stored, err := p.found(ctx, "csidrivers.storage.k8s.io", "", name, storagev1.Resource("csidrivers"))
 	if err != nil {
@@ -173,8 +173,8 @@ func (p Restriction) driverUses(ctx context.Context, name, audience string) (boo
 	if !ok {
 		return false, unexpected(stored)
 	}
-	for _, asked := range driver.Spec.TokenRequests {
-		if asked.Audience == audience {
+	for _, request := range driver.Spec.TokenRequests {
+		if request.Audience == audience {
 			return true, nil
 		}
 	}

@@ -59,8 +59,8 @@ func evaluator(e edition) (policy.Evaluator, error) {
 // are relaxed for them: root, and all of /proc, are those of the namespace.
 var isolated = []policy.CheckID{"procMount", "runAsNonRoot", "runAsUser"}
 
-// checks are those of the library, which ends them with the newest version of the standards that the release
-// has. What else changed in them stands here: the gate UserNamespacesPodSecurityStandards, and volumes with images.
+// checks are those of the library, up to the newest version of the standards that the release
+// has. It adds the other differences between releases: the gate UserNamespacesPodSecurityStandards, and image volumes.
 func (e edition) checks() []policy.Check {
 	checks := policy.DefaultChecks()
 	for i := range checks {
@@ -289,8 +289,8 @@ func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.
 	return nil
 }
 
-// matters reports whether an update changes what the standards look at: of what can
-// change in a pod, that is containers that come and images.
+// matters reports whether an update changes a field that the standards check. Of the fields that can
+// change in a pod, these are the images and the added ephemeral containers.
 func matters(pod, old *corev1.Pod) bool {
 	sameImages := func(a, b []corev1.Container) bool {
 		return slices.EqualFunc(a, b, func(x, y corev1.Container) bool { return x.Image == y.Image })

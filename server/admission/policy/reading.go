@@ -158,7 +158,7 @@ func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx
 	return what, fmt.Sprintf("resolve paramKind &{%s %s}", kind.APIVersion, kind.Kind)
 }
 
-// allowed asks the authorizer. An error means no.
+// allowed reports whether the authorizer allows a request. An error counts as a denial.
 func (p Reading) allowed(ctx context.Context, what authx.Attributes) bool {
 	d, _, err := p.Authorizer.Authorize(ctx, &what)
 	return err == nil && d == authx.Allow

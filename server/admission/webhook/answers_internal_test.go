@@ -42,7 +42,7 @@ func answered(t testing.TB, data []byte, mutates bool) (*admission.Attributes, s
 	if err != nil {
 		return a, "", err
 	}
-	answer.tell("hook.example.org", a)
+	answer.report("hook.example.org", a)
 	if !answer.allowed {
 		return a, said.String(), denial("hook.example.org", answer.result)
 	}

@@ -180,8 +180,8 @@ func verifyPatch(r *admissionv1.AdmissionResponse, mutates bool) error {
 	return nil
 }
 
-// tell passes on the warnings and audit annotations of an answer.
-func (w *answer) tell(hook string, a *admission.Attributes) {
+// report adds the warnings and audit annotations of an answer to the request.
+func (w *answer) report(hook string, a *admission.Attributes) {
 	keys := make([]string, 0, len(w.annotations))
 	for k := range w.annotations {
 		keys = append(keys, k)

@@ -216,7 +216,7 @@ func callFailed(hook string, err error) error {
 func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (open bool, err error) {
 	a := v.a
 	if out.answer != nil {
-		out.answer.tell(h.name, a)
+		out.answer.report(h.name, a)
 	}
 	var call *callError
 	var denied denialError
