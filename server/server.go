@@ -69,7 +69,7 @@ type Server struct {
 	started     chan struct{} // closed when the server serves
 	leaving     chan struct{} // closed when it takes no more requests
 	running     atomic.Int64  // requests, where they are counted
-	following   atomic.Bool   // the store tells the cache of changes
+	following   atomic.Bool   // the cache follows the changes of the store
 	own         *ownObjects
 	cacheFile   *cacheFile
 	accepting   *accepting // nil: nothing is listened on

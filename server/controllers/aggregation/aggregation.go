@@ -33,7 +33,7 @@ const (
 // changes of the roles that it selects are applied at once.
 type Controller struct {
 	reconcile.Base
-	// Skip are roles that stay as they are, besides; nil: none.
+	// Skip selects further roles that the controller does not fill; nil: none.
 	Skip func(role *rbacv1.ClusterRole) bool
 
 	roles    map[string]*rbacv1.ClusterRole
@@ -124,7 +124,7 @@ func (c *Controller) fill(ctx context.Context, role *rbacv1.ClusterRole) error {
 	if equality.Semantic.DeepEqual(rules, role.Rules) {
 		return nil
 	}
-	// To apply to a role that is gone would make it again, for whoever is bound to its name.
+	// The UID is there because an apply to a deleted role would create it again, for the subjects still bound to its name.
 	body := map[string]any{
 		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
 		"metadata": map[string]any{"name": role.Name, "uid": role.UID}, "rules": rules,

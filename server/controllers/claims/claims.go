@@ -21,7 +21,7 @@ const (
 	claimsAgent     = reconcile.ManagerAgent + "pvc-protection-controller" // field manager of what Claims writes
 	claimsFinalizer = "kubernetes.io/pvc-protection"
 
-	// restShare is how many times as long as a look through a namespace that rests.
+	// restShare is how many times as long as its scan took a namespace waits for the next one.
 	restShare = 5
 )
 

@@ -24,7 +24,7 @@ const (
 // Volumes keeps a PersistentVolume that is being deleted for as long as it is bound to a claim, by a finalizer, which it
 // gives to volumes that lack it.
 //
-// Clients that may write PersistentVolumes cause a look and at most a write for each change of one.
+// Clients that may write PersistentVolumes cause a reconcile and at most one write for each change of one.
 type Volumes struct{ reconcile.Base }
 
 // Run works until ctx ends.

@@ -21,7 +21,7 @@ import (
 
 const (
 	publisherAgent = "cluster-info" // field manager of what Publisher writes
-	// readerRole lets anybody read the ConfigMap.
+	// readerRole lets all clients read the ConfigMap, authenticated or not.
 	readerRole = "rowlock:cluster-info"
 	// managedBy, with rowlock as its value, marks the ConfigMap as kept by the server.
 	managedBy   = "app.kubernetes.io/managed-by"

@@ -22,7 +22,7 @@ import (
 const (
 	candidatesStorage = "leasecandidates.coordination.k8s.io"
 
-	// restShare is how many times as long as a look and its writes elections rest.
+	// restShare is how many times as long as a reconcile took the loop pauses after it.
 	restShare = 4
 	// removeEvery is how often expired candidates are looked for, as in a stock server.
 	removeEvery = 30 * time.Minute

@@ -50,7 +50,7 @@ func (a *allowance) take(n int, now time.Time) bool {
 	return true
 }
 
-// misplaced tells of owners that objects cannot have.
+// misplaced reports owners that objects cannot have.
 type misplaced struct {
 	*state
 	events, looks allowance

@@ -48,8 +48,8 @@ type Controller struct {
 	mu    sync.Mutex // is taken by those that hold the queue's
 	going map[reconcile.Key]*going
 	gone  map[reconcile.Key]*orphaned
-	heavy map[reconcile.Key]bool // those that are worked on and have much in them
-	large map[reconcile.Key]bool // those that wait for one of these to end: had much in them when they were looked at
+	heavy map[reconcile.Key]bool // those that a worker empties and that have many objects
+	large map[reconcile.Key]bool // those that had many objects when checked, and wait for a heavy one to end
 }
 
 // going is a namespace that is being deleted. Its key has its name and its UID.

@@ -116,7 +116,7 @@ func defaultReady(now time.Time) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionTrue, Message: "Kubernetes default Service CIDR is ready", LastTransitionTime: metav1.NewTime(now)}
 }
 
-// applyReady writes the condition Ready of a ServiceCIDR, whoever wrote it before.
+// applyReady applies the condition Ready of a ServiceCIDR, and takes it over from other field managers.
 func applyReady(ctx context.Context, api reconcile.API, agent, name string, ready metav1.Condition) error {
 	condition := map[string]any{
 		"type": networkingv1beta1.ServiceCIDRConditionReady, "status": ready.Status, "message": ready.Message, "lastTransitionTime": ready.LastTransitionTime,

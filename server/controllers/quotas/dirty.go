@@ -22,9 +22,9 @@ type dirtyQuotas map[string]map[string]dirty
 
 type dirty struct {
 	revision int64     // of the quota
-	at       time.Time // since when it is at that
-	since    time.Time // since when less is found
-	held     bool      // what is recorded stays for now
+	at       time.Time // when a count first saw that revision
+	since    time.Time // when a count was first lower than the recorded usage
+	held     bool      // the status keeps the recorded usage for now
 }
 
 // keep returns when to count again because quotas are dirty; 0: none is. As long as one is dirty, the new statuses of all

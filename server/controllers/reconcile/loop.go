@@ -285,7 +285,7 @@ func (l *Loop) run(ctx context.Context, workers *sync.WaitGroup) {
 	}
 }
 
-// take hands on what has changed of a source, once whoever reads the cache finds it, and says whether the run goes on.
+// take hands on the changes of a source once readers of the cache see them, and reports whether the run continues.
 func (l *Loop) take(ctx context.Context, i int) bool {
 	batch, _, err := l.watches[i].Take(ctx, l.batch)
 	s := l.watches[i].Source
