@@ -32,6 +32,7 @@ const (
 	MetricsByGroup                       // metrics tell the group of a resource from its name
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
+	EmptiedStay                          // what an apply leaves no field of stays, empty, and is not null
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -62,6 +63,7 @@ var changes = map[Change]Version{
 	MetricsByGroup:         V133,
 	PagesOfPrograms:        V133,
 	AuditAllGroups:         V133,
+	EmptiedStay:            V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V134,
 	ExamplesPublished:      V136,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
@@ -63,14 +64,9 @@ func (s *standard) apply(r *kinds.Resource, sub string, live kinds.Object, tree 
 	if err := checkEntries(before); err != nil {
 		return nil, err
 	}
-	merger, err := s.manager(r, sub)
+	merger, err := s.merger(r, sub, live, tree)
 	if err != nil {
 		return nil, err
-	}
-	if !r.Release.Has(release.OptionalKeys) {
-		if err := s.checkKeys(r, tree); err != nil {
-			return nil, err
-		}
 	}
 	live.GetObjectKind().SetGroupVersionKind(r.GVK())
 	result, err := merger.Apply(live, &unstructured.Unstructured{Object: tree}, manager, force)
@@ -86,4 +82,26 @@ func (s *standard) apply(r *kinds.Resource, sub string, live kinds.Object, tree 
 	obj.SetManagedFields(after)
 	obj.GetObjectKind().SetGroupVersionKind(r.GVK())
 	return obj, nil
+}
+
+// merger is the library's field manager for an apply of tree to live, which answers as the release of r does.
+func (s *standard) merger(r *kinds.Resource, sub string, live kinds.Object, tree map[string]any) (*managedfields.FieldManager, error) {
+	if r.Release.Has(release.OptionalKeys) && r.Release.Has(release.EmptiedStay) {
+		return s.manager(r, sub)
+	}
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(r.GVK())
+	schema, err := s.schemas.Merging(empty)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Release.Has(release.OptionalKeys) {
+		if err := checkKeys(schema, tree); err != nil {
+			return nil, err
+		}
+	}
+	if r.Release.Has(release.EmptiedStay) {
+		return s.manager(r, sub)
+	}
+	return libraryManager(r, sub, converter{s.schemas, &emptied{r, schema, live}})
 }

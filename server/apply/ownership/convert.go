@@ -16,7 +16,10 @@ import (
 
 // converter provides the library with the remaining facts about kinds: it makes objects, and converts
 // them between the versions of their kinds.
-type converter struct{ schemas *schema.Schemas }
+type converter struct {
+	schemas *schema.Schemas
+	emptied *emptied // what becomes null in the tree that an apply makes; nil: nothing
+}
 
 // New makes an empty object.
 func (c converter) New(kind apischema.GroupVersionKind) (runtime.Object, error) {
@@ -76,6 +79,11 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 // object turns the tree that a merge results in into the kind's Go type.
 func (c converter) object(r *kinds.Resource, in runtime.Object) (kinds.Object, error) {
 	u, isTree := in.(*unstructured.Unstructured)
+	if isTree && c.emptied != nil {
+		if err := c.emptied.null(u); err != nil {
+			return nil, err
+		}
+	}
 	if !isTree || !r.HasGoType() {
 		return in.(kinds.Object), nil
 	}

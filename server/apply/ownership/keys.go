@@ -7,21 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
 // checkKeys refuses a patch with items of lists that lack any of the fields that tell them apart, which
 // the library takes if they have another. The words are those of the library before.
-func (s *standard) checkKeys(r *kinds.Resource, tree map[string]any) error {
-	empty := &unstructured.Unstructured{}
-	empty.SetGroupVersionKind(r.GVK())
-	schema, err := s.schemas.Merging(empty)
-	if err != nil {
-		return err
-	}
+func checkKeys(s merging.Schema, tree map[string]any) error {
 	k := keysCheck{}
-	if k.value(schema, tree, ""); len(k.wrong) == 0 {
+	if k.value(s, tree, ""); len(k.wrong) == 0 {
 		return nil
 	}
 	text := k.wrong[0]
@@ -72,7 +65,10 @@ func (k *keysCheck) list(s merging.Schema, list []any, path string) {
 			}
 			for _, key := range keys { // in the order of the schema
 				_, has := m[key]
-				if _, defaulted := item.Default(key); !has && !defaulted {
+				if !has {
+					_, has = item.Default(key)
+				}
+				if !has {
 					k.wrong = append(k.wrong, fmt.Sprintf("%s: element %d: associative list with keys has an element that omits key field %q (and doesn't have default value)", path, i, key))
 					return // one error per list
 				}

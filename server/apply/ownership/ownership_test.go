@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -203,6 +205,42 @@ func TestApply(t *testing.T) {
 	} {
 		if _, _, err := f.Apply(r, "", live, []byte(patch), "x", false, start); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", patch, err, want)
+		}
+	}
+}
+
+// TestEmptied: what an apply names and leaves no field of is absent in release 1.32, and empty in later ones.
+func TestEmptied(t *testing.T) {
+	for _, v := range []release.Version{release.V132, release.V136} {
+		f := setUp(t)
+		r := *f.resource("apps", "deployments")
+		r.Release = v
+		spec := func(text string) []byte {
+			return []byte(strings.Replace(deploymentPatch, "{containers: [{name: web, image: \"i:1\"}]}", text, 1))
+		}
+		live, _, err := f.Apply(&r, "", nil, spec(`{securityContext: {runAsUser: 1}, volumes: [{name: v, emptyDir: {}}, {name: w, emptyDir: {medium: Memory}}],
+      containers: [{name: web, image: "i:1", securityContext: {runAsUser: 1, capabilities: {add: [X]}}, livenessProbe: {periodSeconds: 3, exec: {command: [x]}}}]}`), "one", false, start)
+		must(t, err)
+		live.SetUID("u")
+		before := live.DeepCopyObject()
+		got, _, err := f.Apply(&r, "", live, spec(`{securityContext: {}, volumes: [{name: v, emptyDir: {}}, {name: w, emptyDir: {}}],
+      containers: [{name: web, image: "i:1", securityContext: {runAsUser: 1, capabilities: {}}, livenessProbe: {periodSeconds: 3, exec: {}}}]}`), "one", false, start)
+		must(t, err)
+		pod := got.(*appsv1.Deployment).Spec.Template.Spec
+		c := pod.Containers[0]
+		for name, there := range map[string]bool{
+			"the securityContext": pod.SecurityContext != nil, "an emptyDir": pod.Volumes[1].EmptyDir != nil,
+			"the capabilities": c.SecurityContext.Capabilities != nil, "the command": c.LivenessProbe.Exec != nil,
+		} {
+			if there != (v == release.V136) {
+				t.Errorf("%v: %s is there: %v", v, name, there)
+			}
+		}
+		if c.SecurityContext.RunAsUser == nil || c.LivenessProbe.PeriodSeconds != 3 || pod.Volumes[0].EmptyDir == nil {
+			t.Errorf("%v: gone too: %+v", v, pod)
+		}
+		if diff := cmp.Diff(before, live); diff != "" {
+			t.Errorf("the live object is changed:\n%s", diff)
 		}
 	}
 }

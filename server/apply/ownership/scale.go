@@ -144,11 +144,11 @@ func (t scaleTypes) New(apischema.GroupVersionKind) (runtime.Object, error) {
 func (t scaleTypes) Default(runtime.Object) {}
 
 func (t scaleTypes) Convert(in, out, context any) error {
-	return converter(t).Convert(in, out, context)
+	return converter{schemas: t.schemas}.Convert(in, out, context)
 }
 
 func (t scaleTypes) ConvertFieldLabel(gvk apischema.GroupVersionKind, label, value string) (string, string, error) {
-	return converter(t).ConvertFieldLabel(gvk, label, value)
+	return converter{schemas: t.schemas}.ConvertFieldLabel(gvk, label, value)
 }
 
 func (t scaleTypes) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {

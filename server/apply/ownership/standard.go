@@ -67,20 +67,28 @@ func (s *standard) manager(r *kinds.Resource, sub string) (*managedfields.FieldM
 	if m, ok := s.managers.Load(key); ok {
 		return m.(*managedfields.FieldManager), nil
 	}
+	m, err := libraryManager(r, sub, converter{schemas: s.schemas})
+	if err != nil {
+		return nil, err
+	}
+	if r.HasGoType() {
+		s.managers.Store(key, m) // other resources come and go
+	}
+	return m, nil
+}
+
+// libraryManager makes a field manager of the library for an endpoint.
+func libraryManager(r *kinds.Resource, sub string, c converter) (*managedfields.FieldManager, error) {
 	var reset [][]string
 	for _, p := range resetFields(r, sub) {
 		reset = append(reset, strings.Split(p, "."))
 	}
-	c := converter{s.schemas}
 	m, err := merging.NewFieldManager(merging.Kind{
-		Converter: s.schemas.Converter(), Convertor: c, Defaulter: c, Creater: c,
+		Converter: c.schemas.Converter(), Convertor: c, Defaulter: c, Creater: c,
 		Kind: r.GVK(), Subresource: sub, ResetFields: reset, Custom: !r.HasGoType(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %v: %w", r.GVK(), err)
-	}
-	if r.HasGoType() {
-		s.managers.Store(key, m) // other resources come and go
 	}
 	return m, nil
 }
