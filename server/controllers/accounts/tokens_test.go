@@ -89,6 +89,7 @@ func TestAccountTokens(t *testing.T) {
 			want("the account is gone", name, "gone")
 		}
 		account("robot", "u2")
+		synctest.Wait() // otherwise the account's event would retry "again" at once
 		c.Lock()
 		c.Fail = 1
 		c.Unlock()
