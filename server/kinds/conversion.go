@@ -19,7 +19,7 @@ func Conversion(fresh, freshStored func() Object, different Different) (toStorag
 	convert := func(into func() Object) func(Object) (Object, error) {
 		return func(obj Object) (Object, error) {
 			out := into()
-			if err := different.convert(reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem()); err != nil {
+			if err := different.Convert(reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem()); err != nil {
 				return nil, fmt.Errorf("converting %T to %T: %w", obj, out, err)
 			}
 			out.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
@@ -32,14 +32,14 @@ func Conversion(fresh, freshStored func() Object, different Different) (toStorag
 // ConvertValue makes a value of a type from one of the same form in another version of the API, with
 // which it may share memory. It panics for types of different forms.
 func ConvertValue[To any](from any) (to To) {
-	if err := Different(nil).convert(reflect.ValueOf(&to).Elem(), reflect.ValueOf(from)); err != nil {
+	if err := Different(nil).Convert(reflect.ValueOf(&to).Elem(), reflect.ValueOf(from)); err != nil {
 		panic(fmt.Sprintf("converting %T to %T: %v", from, to, err))
 	}
 	return to
 }
 
-// convert sets a value to one of the other version, with which it may share memory.
-func (d Different) convert(to, from reflect.Value) error {
+// Convert sets a value to one of the other version, with which it may share memory.
+func (d Different) Convert(to, from reflect.Value) error {
 	switch {
 	case to.Type() == from.Type():
 		to.Set(from)
@@ -53,7 +53,7 @@ func (d Different) convert(to, from reflect.Value) error {
 	case reflect.Struct:
 		for i := range to.NumField() {
 			if field := from.FieldByName(to.Type().Field(i).Name); field.IsValid() {
-				if err := d.convert(to.Field(i), field); err != nil {
+				if err := d.Convert(to.Field(i), field); err != nil {
 					return err
 				}
 			}
@@ -64,14 +64,14 @@ func (d Different) convert(to, from reflect.Value) error {
 			return nil
 		}
 		to.Set(reflect.New(to.Type().Elem()))
-		return d.convert(to.Elem(), from.Elem())
+		return d.Convert(to.Elem(), from.Elem())
 	case reflect.Slice:
 		if from.IsNil() {
 			return nil
 		}
 		to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
 		for i := range from.Len() {
-			if err := d.convert(to.Index(i), from.Index(i)); err != nil {
+			if err := d.Convert(to.Index(i), from.Index(i)); err != nil {
 				return err
 			}
 		}
@@ -93,10 +93,10 @@ func (d Different) convertMap(to, from reflect.Value) error {
 	to.Set(reflect.MakeMapWithSize(to.Type(), from.Len()))
 	for it := from.MapRange(); it.Next(); {
 		key, value := reflect.New(to.Type().Key()).Elem(), reflect.New(to.Type().Elem()).Elem()
-		if err := d.convert(key, it.Key()); err != nil {
+		if err := d.Convert(key, it.Key()); err != nil {
 			return err
 		}
-		if err := d.convert(value, it.Value()); err != nil {
+		if err := d.Convert(value, it.Value()); err != nil {
 			return err
 		}
 		to.SetMapIndex(key, value)

@@ -11,12 +11,21 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
 )
 
-// admissionregistrationGroup serves policies that refuse in two versions, which are the same
-// but for the name, and those that change objects in the only one that there is.
+// admissionregistrationGroup serves policies that refuse in two versions and policies that change objects in three. The
+// versions of each are the same but for the name; those that change are stored in v1alpha1.
 func admissionregistrationGroup() []*kinds.Resource {
 	policies := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy}
 	bindings := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicyBinding}
-	return slices.Concat(admissionregistrationV1(policies, bindings), admissionregistrationV1beta1(policies, bindings), admissionregistrationV1alpha1())
+	alpha := admissionregistrationV1alpha1()
+	v1 := append(admissionregistrationV1(policies, bindings),
+		again(alpha[0], "v1", object[admissionregistrationv1.MutatingAdmissionPolicy](), list[admissionregistrationv1.MutatingAdmissionPolicyList]()),
+		again(alpha[1], "v1", object[admissionregistrationv1.MutatingAdmissionPolicyBinding](), list[admissionregistrationv1.MutatingAdmissionPolicyBindingList]()),
+	)
+	beta := append(admissionregistrationV1beta1(policies, bindings),
+		again(alpha[0], "v1beta1", object[admissionregistrationv1beta1.MutatingAdmissionPolicy](), list[admissionregistrationv1beta1.MutatingAdmissionPolicyList]()),
+		again(alpha[1], "v1beta1", object[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](), list[admissionregistrationv1beta1.MutatingAdmissionPolicyBindingList]()),
+	)
+	return slices.Concat(byName(v1), byName(beta), alpha)
 }
 
 func admissionregistrationV1(policies, bindings *kinds.Storage) []*kinds.Resource {

@@ -3,6 +3,7 @@ package builtin
 import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/certificates"
@@ -19,12 +20,14 @@ func certificatesV1() []*kinds.Resource {
 	)
 }
 
-func certificatesV1alpha1() []*kinds.Resource {
-	return rows("certificates.k8s.io", "v1alpha1",
+// certificatesBetas are ClusterTrustBundles in their two versions, of which v1alpha1 is stored.
+func certificatesBetas() []*kinds.Resource {
+	alpha := rows("certificates.k8s.io", "v1alpha1",
 		&kinds.Resource{
 			Plural: "clustertrustbundles", Kind: "ClusterTrustBundle", Gate: "ClusterTrustBundle",
 			New: object[certificatesv1alpha1.ClusterTrustBundle](), NewList: list[certificatesv1alpha1.ClusterTrustBundleList](),
 			Storage: &kinds.Storage{Strategy: certificates.ClusterTrustBundle, Fields: certificates.ClusterTrustBundleFields}, Columns: certificates.ClusterTrustBundleColumns,
 		},
 	)
+	return append([]*kinds.Resource{again(alpha[0], "v1beta1", object[certificatesv1beta1.ClusterTrustBundle](), list[certificatesv1beta1.ClusterTrustBundleList]())}, alpha...)
 }

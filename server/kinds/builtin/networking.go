@@ -8,6 +8,16 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/networking"
 )
 
+// networkingGroup serves the kinds of v1beta1 in v1 too.
+func networkingGroup() []*kinds.Resource {
+	beta := networkingV1beta1()
+	v1 := append(networkingV1(),
+		again(beta[0], "v1", object[networkingv1.IPAddress](), list[networkingv1.IPAddressList]()),
+		again(beta[1], "v1", object[networkingv1.ServiceCIDR](), list[networkingv1.ServiceCIDRList]()),
+	)
+	return append(byName(v1), beta...)
+}
+
 func networkingV1() []*kinds.Resource {
 	return rows("networking.k8s.io", "v1",
 		&kinds.Resource{
@@ -29,6 +39,7 @@ func networkingV1() []*kinds.Resource {
 	)
 }
 
+// networkingV1beta1 is what v1 has from 1.33 on, and is stored.
 func networkingV1beta1() []*kinds.Resource {
 	return rows("networking.k8s.io", "v1beta1",
 		&kinds.Resource{

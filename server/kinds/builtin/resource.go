@@ -1,7 +1,11 @@
 package builtin
 
 import (
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -9,9 +13,8 @@ import (
 	resourcev1alpha3 "github.com/rowlock/rowlock/server/removed/k8s.io/api/resource/v1alpha3"
 )
 
-// resourceV1beta1V1alpha3 serves each storage in two versions; v1beta1 is preferred and
-// stored.
-func (c Config) resourceV1beta1V1alpha3() []*kinds.Resource {
+// resourceGroup serves each storage in several versions, of which v1beta1 is stored.
+func (c Config) resourceGroup() []*kinds.Resource {
 	class := &kinds.Storage{Strategy: resource.DeviceClass}
 	claim := &kinds.Storage{Strategy: resource.ResourceClaim(c.Feature)}
 	template := &kinds.Storage{Strategy: resource.ResourceClaimTemplate(c.Feature)}
@@ -42,16 +45,35 @@ func (c Config) resourceV1beta1V1alpha3() []*kinds.Resource {
 		{object[resourcev1beta1.ResourceClaimTemplate](), list[resourcev1beta1.ResourceClaimTemplateList]()},
 		{object[resourcev1beta1.ResourceSlice](), list[resourcev1beta1.ResourceSliceList]()},
 	})
-	v1alpha3 := of("v1alpha3", resourceTypes{
-		{object[resourcev1alpha3.DeviceClass](), list[resourcev1alpha3.DeviceClassList]()},
-		{object[resourcev1alpha3.ResourceClaim](), list[resourcev1alpha3.ResourceClaimList]()},
-		{object[resourcev1alpha3.ResourceClaimTemplate](), list[resourcev1alpha3.ResourceClaimTemplateList]()},
-		{object[resourcev1alpha3.ResourceSlice](), list[resourcev1alpha3.ResourceSliceList]()},
-	})
-	for i, r := range v1alpha3 {
-		r.ToStorage, r.FromStorage = kinds.Conversion(r.New, v1beta1[i].New, resource.Capacity)
+	groups := [][]*kinds.Resource{
+		of("v1", resourceTypes{
+			{object[resourcev1.DeviceClass](), list[resourcev1.DeviceClassList]()},
+			{object[resourcev1.ResourceClaim](), list[resourcev1.ResourceClaimList]()},
+			{object[resourcev1.ResourceClaimTemplate](), list[resourcev1.ResourceClaimTemplateList]()},
+			{object[resourcev1.ResourceSlice](), list[resourcev1.ResourceSliceList]()},
+		}),
+		of("v1beta2", resourceTypes{
+			{object[resourcev1beta2.DeviceClass](), list[resourcev1beta2.DeviceClassList]()},
+			{object[resourcev1beta2.ResourceClaim](), list[resourcev1beta2.ResourceClaimList]()},
+			{object[resourcev1beta2.ResourceClaimTemplate](), list[resourcev1beta2.ResourceClaimTemplateList]()},
+			{object[resourcev1beta2.ResourceSlice](), list[resourcev1beta2.ResourceSliceList]()},
+		}),
+		v1beta1,
+		of("v1alpha3", resourceTypes{
+			{object[resourcev1alpha3.DeviceClass](), list[resourcev1alpha3.DeviceClassList]()},
+			{object[resourcev1alpha3.ResourceClaim](), list[resourcev1alpha3.ResourceClaimList]()},
+			{object[resourcev1alpha3.ResourceClaimTemplate](), list[resourcev1alpha3.ResourceClaimTemplateList]()},
+			{object[resourcev1alpha3.ResourceSlice](), list[resourcev1alpha3.ResourceSliceList]()},
+		}),
 	}
-	return append(v1beta1, v1alpha3...)
+	for _, group := range groups {
+		for i, r := range group {
+			if r.GVK() != r.Storage.GVK {
+				r.ToStorage, r.FromStorage = kinds.Conversion(r.New, v1beta1[i].New, resource.Different)
+			}
+		}
+	}
+	return slices.Concat(groups...)
 }
 
 // resourceTypes make the objects and lists of each resource, in the order of the table.

@@ -40,18 +40,15 @@ func (c Config) storageV1() []*kinds.Resource {
 	)
 }
 
-// volumeAttributes is VolumeAttributesClasses in their two versions, of which the newer one
-// is stored.
-func volumeAttributes() []*kinds.Resource {
+// storageGroup serves VolumeAttributesClasses in three versions, of which v1beta1 is stored.
+func (c Config) storageGroup() []*kinds.Resource {
 	beta := rows("storage.k8s.io", "v1beta1", &kinds.Resource{
 		Plural: "volumeattributesclasses", Kind: "VolumeAttributesClass", ShortNames: []string{"vac"},
 		New: object[storagev1beta1.VolumeAttributesClass](), NewList: list[storagev1beta1.VolumeAttributesClassList](),
 		Storage: &kinds.Storage{Strategy: storage.VolumeAttributesClass}, Columns: storage.VolumeAttributesClassColumns,
 	})
-	return append(beta, rows("storage.k8s.io", "v1alpha1", &kinds.Resource{
-		Plural: "volumeattributesclasses", Kind: "VolumeAttributesClass", ShortNames: []string{"vac"},
-		New: object[storagev1alpha1.VolumeAttributesClass](), NewList: list[storagev1alpha1.VolumeAttributesClassList](),
-		Storage: beta[0].Storage, Columns: storage.VolumeAttributesClassColumns,
-		ToStorage: storage.AttributesClassToStorage, FromStorage: storage.AttributesClassFromStorage,
-	})...)
+	alpha := again(beta[0], "v1alpha1", object[storagev1alpha1.VolumeAttributesClass](), list[storagev1alpha1.VolumeAttributesClassList]())
+	alpha.ToStorage, alpha.FromStorage = storage.AttributesClassToStorage, storage.AttributesClassFromStorage
+	v1 := append(c.storageV1(), again(beta[0], "v1", object[storagev1.VolumeAttributesClass](), list[storagev1.VolumeAttributesClassList]()))
+	return append(v1, beta[0], alpha)
 }

@@ -71,21 +71,19 @@ func (c Config) All() []*kinds.Resource {
 		c.autoscalingV2V1(),
 		c.batchV1(),
 		certificatesV1(),
-		certificatesV1alpha1(),
-		networkingV1(),
-		networkingV1beta1(),
+		certificatesBetas(),
+		networkingGroup(),
 		policyV1(),
 		rbacV1(),
-		c.storageV1(),
-		volumeAttributes(),
+		c.storageGroup(),
 		admissionregistrationGroup(),
 		apiextensionsV1(),
 		schedulingV1(),
 		c.coordinationV1(),
-		coordinationV1alpha2(),
+		coordinationBetas(),
 		nodeV1(),
 		c.discoveryV1(),
-		c.resourceV1beta1V1alpha3(),
+		c.resourceGroup(),
 		flowcontrolV1(),
 		apiserverinternalV1alpha1(),
 		storagemigrationV1alpha1(),
@@ -124,6 +122,21 @@ func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource
 			sub.Kind, sub.Update = r.Kind, r.Storage.Strategy.Status
 		}
 	}
+	return resources
+}
+
+// again is a resource in another version, which has the same fields as the stored one.
+func again(stored *kinds.Resource, version string, one func() kinds.Object, many func() runtime.Object) *kinds.Resource {
+	r := *stored
+	r.Version, r.Off = version, !kinds.General(version)
+	r.New, r.NewList = one, many
+	r.ToStorage, r.FromStorage = kinds.Conversion(one, stored.New, nil)
+	return &r
+}
+
+// byName sorts the resources of a version, as discovery names them.
+func byName(resources []*kinds.Resource) []*kinds.Resource {
+	slices.SortStableFunc(resources, func(a, b *kinds.Resource) int { return strings.Compare(a.Plural, b.Plural) })
 	return resources
 }
 

@@ -1,27 +1,88 @@
 package resource
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 var (
 	quantity = reflect.TypeFor[apiresource.Quantity]()
 	capacity = reflect.TypeFor[resourcev1beta1.DeviceCapacity]()
+
+	request    = reflect.TypeFor[resourcev1beta1.DeviceRequest]()
+	deviceType = reflect.TypeFor[resourcev1beta1.Device]()
+	requests   = []reflect.Type{reflect.TypeFor[resourcev1.DeviceRequest](), reflect.TypeFor[resourcev1beta2.DeviceRequest]()}
+	devices    = []reflect.Type{reflect.TypeFor[resourcev1.Device](), reflect.TypeFor[resourcev1beta2.Device]()}
 )
 
-// Capacity converts the capacity of a device, which is a quantity in v1alpha3 and an object with a
-// quantity in v1beta1 (see kinds.Conversion).
-func Capacity(to, from reflect.Value) bool {
+// Different converts what the versions have in different places (see kinds.Conversion): the capacity of a
+// device is a quantity in v1alpha3 and an object with a quantity in the others; v1beta1 has in a request what newer
+// versions have in its part "exactly", and in the part "basic" of a device what these have in the device.
+func Different(to, from reflect.Value) bool {
 	switch {
 	case to.Type() == capacity && from.Type() == quantity:
 		to.FieldByName("Value").Set(from)
 	case to.Type() == quantity && from.Type() == capacity:
 		to.Set(from.FieldByName("Value"))
+	case to.Type() == request && slices.Contains(requests, from.Type()):
+		unfold(to, from, "Exactly")
+	case from.Type() == request && slices.Contains(requests, to.Type()):
+		fold(to, from, "Exactly")
+	case to.Type() == deviceType && slices.Contains(devices, from.Type()):
+		fold(to, from, "Basic")
+	case from.Type() == deviceType && slices.Contains(devices, to.Type()):
+		unfold(to, from, "Basic")
 	default:
 		return false
 	}
 	return true
+}
+
+// set sets a field. Versions that differ in more than Different knows are a mistake in this package.
+func set(to, from reflect.Value) {
+	if err := kinds.Different(Different).Convert(to, from); err != nil {
+		panic(fmt.Sprintf("converting %s to %s: %v", from.Type(), to.Type(), err))
+	}
+}
+
+// unfold sets a struct from one that has some of its fields in a part.
+func unfold(to, from reflect.Value, part string) {
+	inner := from.FieldByName(part)
+	for i := range to.NumField() {
+		name := to.Type().Field(i).Name
+		field := from.FieldByName(name)
+		if !field.IsValid() && !inner.IsNil() {
+			field = inner.Elem().FieldByName(name)
+		}
+		if field.IsValid() {
+			set(to.Field(i), field)
+		}
+	}
+}
+
+// fold sets a struct that has some fields of another in a part. Of a request the part is there if any of
+// its fields is; of a device it always is.
+func fold(to, from reflect.Value, part string) {
+	inner := reflect.New(to.FieldByName(part).Type().Elem())
+	for i := range from.NumField() {
+		name := from.Type().Field(i).Name
+		field := to.FieldByName(name)
+		if !field.IsValid() {
+			field = inner.Elem().FieldByName(name)
+		}
+		if field.IsValid() {
+			set(field, from.Field(i))
+		}
+	}
+	if part == "Basic" || !inner.Elem().IsZero() {
+		to.FieldByName(part).Set(inner)
+	}
 }
