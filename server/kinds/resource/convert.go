@@ -25,7 +25,8 @@ var (
 
 // Different converts what the versions have in different places (see kinds.Conversion): the capacity of a
 // device is a quantity in v1alpha3 and an object with a quantity in the others; v1beta1 has in a request what newer
-// versions have in its part "exactly", and in the part "basic" of a device what these have in the device.
+// versions have in its part "exactly", and in the part "basic" of a device what these have in the device; what a slice
+// says of nodes is a pointer in these.
 func Different(to, from reflect.Value) bool {
 	switch {
 	case to.Type() == capacity && from.Type() == quantity:
@@ -40,6 +41,15 @@ func Different(to, from reflect.Value) bool {
 		fold(to, from, "Basic")
 	case from.Type() == deviceType && slices.Contains(devices, to.Type()):
 		unfold(to, from, "Basic")
+	case to.Kind() == reflect.Pointer && to.Type().Elem() == from.Type():
+		if !from.IsZero() {
+			to.Set(reflect.New(from.Type()))
+			to.Elem().Set(from)
+		}
+	case from.Kind() == reflect.Pointer && from.Type().Elem() == to.Type():
+		if !from.IsNil() {
+			to.Set(from.Elem())
+		}
 	default:
 		return false
 	}
