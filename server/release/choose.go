@@ -11,10 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// offered is the newest release that may be chosen: what newer ones serve is not whole yet. Whoever changes it changes
-// docs/design/releases.md, docs/flags.md, docs/operations.md and docs/envtest.md too, which say so.
-const offered = V132
-
 // Chosen is the release that a server behaves as, and the oldest that the other servers of its
 // cluster may have: they must be able to read what the server stores. The default is Unasked, not the zero value.
 type Chosen struct {
@@ -47,11 +43,8 @@ func Choose(emulated, minCompatibility []string) (Chosen, error) {
 		c.MinCompatibility = v
 	}
 	var errs []error
-	switch {
-	case !c.Known():
+	if !c.Known() {
 		errs = append(errs, fmt.Errorf("emulation version %s is not between [%s, %s.0]", c.Version, Oldest, Newest))
-	case c.Version > offered:
-		return c, fmt.Errorf("--emulated-version %s: this server is release %s and emulates no other", c.Version, offered)
 	}
 	if oldest := min(Oldest, c.Version.MinCompatibility()); c.MinCompatibility > c.Version || c.MinCompatibility < oldest {
 		errs = append(errs, fmt.Errorf("minCompatibilityVersion version %s is not between [%s, %s]", c.MinCompatibility, oldest, c.Version))
@@ -106,8 +99,13 @@ func (v Version) Patch() string { return patches[v.Binary()] }
 // Info is what a server says it is; build names this program.
 func (c Chosen) Info(build string) version.Info {
 	binary := c.Version.Binary()
-	return version.Info{
+	info := version.Info{
 		Major: fmt.Sprint(binary.Major()), Minor: fmt.Sprint(binary.Minor()), GitVersion: "v" + c.Patch() + "+" + build, GitTreeState: "clean",
 		BuildDate: "1970-01-01T00:00:00Z", GoVersion: runtime.Version(), Compiler: "gc", Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
+	if c.Emulated() {
+		info.EmulationMajor, info.EmulationMinor = fmt.Sprint(c.Major()), fmt.Sprint(c.Minor())
+		info.MinCompatibilityMajor, info.MinCompatibilityMinor = fmt.Sprint(c.MinCompatibility.Major()), fmt.Sprint(c.MinCompatibility.Minor())
+	}
+	return info
 }

@@ -14,6 +14,11 @@ func TestChoose(t *testing.T) {
 		{"v1.32.0", "", "1.32 1.31"},
 		{"kube=1.32", "kube=1.32", "1.32 1.32"},
 		{" kube = 1.32", "1.31", "1.32 1.31"},
+		{"1.33", "", "1.33 1.33"},
+		{"1.34", "1.34", "1.34 1.34"},
+		{"kube=v1.35.0", "", "1.35 1.34"},
+		{"1.36", "kube=1.33", "1.36 1.33"},
+		{"1.35", "1.36", "minCompatibilityVersion version 1.36 is not between [1.32, 1.35]"},
 		{"", "1.30", "minCompatibilityVersion version 1.30 is not between [1.31, 1.32]"},
 		{"1.32", "1.33", "minCompatibilityVersion version 1.33 is not between [1.31, 1.32]"},
 		{"1.32.6", "", "--emulated-version: patch version not allowed, got: kube=1.32.6"},
@@ -47,9 +52,12 @@ func TestInfo(t *testing.T) {
 	if info.Major != "1" || info.Minor != "32" || info.GitVersion != "v1.32.13+rowlock.v9" {
 		t.Errorf("a server without flags is %+v", info)
 	}
-	info = release.Chosen{Version: release.V134, MinCompatibility: release.V133}.Info("x")
-	if info.Minor != "36" || info.GitVersion != "v1.36.2+x" {
-		t.Errorf("a server that emulates 1.34 is %+v", info)
+	if info.EmulationMajor+info.EmulationMinor+info.MinCompatibilityMajor+info.MinCompatibilityMinor != "" {
+		t.Errorf("a server of 1.32 says what it emulates: %+v", info)
+	}
+	info = release.Chosen{Version: release.V135, MinCompatibility: release.V134}.Info("x")
+	if info.Minor != "36" || info.GitVersion != "v1.36.2+x" || info.EmulationMajor+"."+info.EmulationMinor != "1.35" || info.MinCompatibilityMajor+"."+info.MinCompatibilityMinor != "1.34" {
+		t.Errorf("a server that emulates 1.35 is %+v", info)
 	}
 	for v, want := range map[release.Version]string{release.V132: "1.31", release.V133: "1.33", release.V134: "1.33", release.V135: "1.34", release.V136: "1.35"} {
 		if got := v.MinCompatibility().String(); got != want {

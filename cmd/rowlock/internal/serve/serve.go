@@ -184,7 +184,7 @@ func (o *options) addHistory(f *pflag.FlagSet) {
 
 func (o *options) addEnablement(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(release.Default), "\n"))
-	f.StringSliceVar(&o.emulated, "emulated-version", nil, "release to behave as: "+release.Default.String()+", or kube="+release.Default.String())
+	f.StringSliceVar(&o.emulated, "emulated-version", nil, "Kubernetes release to behave as, as VERSION or kube=VERSION: one of "+release.Names()+" (default: "+release.Default.String()+")")
 	f.StringSliceVar(&o.minCompatibility, "min-compatibility-version", nil, "oldest release that the other servers of the cluster may be, as VERSION or kube=VERSION: what this server stores they can read (default: the one before --emulated-version)")
 	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
 }
