@@ -7,9 +7,12 @@ import (
 	"strings"
 )
 
-// mistyped writes the path of a field whose value has a wrong type as release 1.32 does. The decoder
-// of later releases also names the embedded structs, which are not in the JSON.
-func mistyped(err error, t reflect.Type) error {
+// mistyped removes the embedded structs, which are not in the JSON, from the path of a field whose value has
+// a wrong type, unless the view names them as the decoder does.
+func (c Codec) mistyped(err error, t reflect.Type) error {
+	if c.View().NamesEmbedded() {
+		return err
+	}
 	var wrong *gojson.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		wrong.Field = jsonPath(wrong.Field, t)

@@ -304,7 +304,7 @@ func TestUnknown(t *testing.T) {
 	}
 	// A release that lacks a field loses nothing of an object in which it is empty.
 	older := protobuf.Codec{JSON: json.New(json.Settings{View: view.New(
-		func(_ reflect.Type, field string) bool { return field == "observedGeneration" || field == "stopSignal" }, func(reflect.Type, string) bool { return false },
+		func(_ reflect.Type, field string) bool { return field == "observedGeneration" || field == "stopSignal" }, func(reflect.Type, string) bool { return false }, true,
 	)})}
 	signal := corev1.Signal("")
 	for want, pod := range map[string]corev1.PodStatus{

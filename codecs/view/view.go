@@ -17,6 +17,7 @@ import (
 // the same release share one.
 type View struct {
 	lacks, nulls func(t reflect.Type, field string) bool
+	embedded     bool
 	structs      sync.Map // reflect.Type -> []Field
 	differs      sync.Map // question -> bool
 	clearers     sync.Map // reflect.Type -> clearer
@@ -25,9 +26,13 @@ type View struct {
 // New makes a view. lacks reports, for a struct and the JSON name of a field, whether the view lacks the field,
 // and nulls whether an empty field is written as null although its tags omit it. For a field of an
 // embedded struct, t is the embedded struct. Both must always return the same for the same field.
-func New(lacks, nulls func(t reflect.Type, field string) bool) *View {
-	return &View{lacks: lacks, nulls: nulls}
+// embedded says that errors about a field of an embedded struct name this struct, too.
+func New(lacks, nulls func(t reflect.Type, field string) bool, embedded bool) *View {
+	return &View{lacks: lacks, nulls: nulls, embedded: embedded}
 }
+
+// NamesEmbedded says that errors about a field of an embedded struct name this struct, as those of the library do.
+func (v *View) NamesEmbedded() bool { return v == nil || v.embedded }
 
 // Lacks says whether the view lacks a field.
 func (v *View) Lacks(t reflect.Type, field string) bool { return v != nil && v.lacks(t, field) }

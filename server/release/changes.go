@@ -33,6 +33,8 @@ const (
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
 	EmptiedStay                          // what an apply leaves no field of stays, empty, and is not null
+	EmbeddedNamed                        // errors about JSON of a wrong type name the embedded structs of Go
+	EmptyLeftOut                         // empty fields that are not optional, such as the creationTimestamp of a template, are left out, no longer null
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -64,6 +66,8 @@ var changes = map[Change]Version{
 	PagesOfPrograms:        V133,
 	AuditAllGroups:         V133,
 	EmptiedStay:            V133,
+	EmbeddedNamed:          V133,
+	EmptyLeftOut:           V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V134,
 	ExamplesPublished:      V136,

@@ -18,6 +18,7 @@ func (v Version) View() *view.View {
 		made, _ = views.LoadOrStore(v, view.New(
 			func(t reflect.Type, field string) bool { return !TypeOf(t).Has(v, field) },
 			func(t reflect.Type, field string) bool { return v.nulls(t, field) },
+			v.Has(EmbeddedNamed),
 		))
 	}
 	return made.(*view.View)
@@ -25,16 +26,14 @@ func (v Version) View() *view.View {
 
 // nulls says whether a field is written as null where it is empty.
 func (v Version) nulls(t reflect.Type, field string) bool {
-	since, ok := nullUntil[removed.PackagePath(t.PkgPath())+"."+t.Name()+"."+field]
-	return ok && v < since
+	return !v.Has(EmptyLeftOut) && nulled[removed.PackagePath(t.PkgPath())+"."+t.Name()+"."+field]
 }
 
-// nullUntil says from which release on fields are left out where they are empty, which were written as
-// null before.
-var nullUntil = map[string]Version{
-	"k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta.creationTimestamp":     V134,
-	"k8s.io/api/resource/v1beta1.AllocatedDeviceStatus.data":                V133,
-	"k8s.io/api/resource/v1alpha3.AllocatedDeviceStatus.data":               V133,
-	"k8s.io/api/resource/v1beta1.DeviceRequestAllocationResult.adminAccess": V134,
-	"k8s.io/api/resource/v1beta1.ResourceSliceSpec.devices":                 V135,
+// nulled are the fields that EmptyLeftOut is about.
+var nulled = map[string]bool{
+	"k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta.creationTimestamp":     true,
+	"k8s.io/api/resource/v1beta1.AllocatedDeviceStatus.data":                true,
+	"k8s.io/api/resource/v1alpha3.AllocatedDeviceStatus.data":               true,
+	"k8s.io/api/resource/v1beta1.DeviceRequestAllocationResult.adminAccess": true,
+	"k8s.io/api/resource/v1beta1.ResourceSliceSpec.devices":                 true,
 }

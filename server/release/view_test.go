@@ -53,9 +53,9 @@ func TestFieldsOfLaterReleases(t *testing.T) {
 	}
 }
 
-// TestEmptyTimes: an empty creationTimestamp is null before release 1.34, and left out from then on.
+// TestEmptyTimes: an empty creationTimestamp is null in release 1.32, and left out from then on.
 func TestEmptyTimes(t *testing.T) {
-	for v, want := range map[release.Version]int{release.V132: 2, release.V133: 2, release.V134: 0, release.V136: 0} {
+	for v, want := range map[release.Version]int{release.V132: 2, release.V133: 0, release.V134: 0, release.V136: 0} {
 		for _, standard := range []bool{false, true} {
 			text, err := json.New(json.Settings{View: v.View(), Standard: standard}).Encode(nil, &appsv1.Deployment{})
 			if got := strings.Count(string(text), `"creationTimestamp":null`); err != nil || got != want {

@@ -40,7 +40,7 @@ func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
 			return other.Schema().Coerce(tree(obj))
 		}
 	}
-	unknown, err = structural.CoerceMeta(tree(obj))
+	unknown, err = structural.CoerceMeta(v.of.release, tree(obj))
 	if err == nil && of.GroupKind() == v.gvk.GroupKind() {
 		unknown = append(unknown, dropAll(tree(obj))...)
 	}

@@ -5,6 +5,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Coerce does for an object what decoding into a Go type does for a built-in kind:
@@ -22,8 +24,8 @@ func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 }
 
 // CoerceMeta does with the metadata of an object whose kind has no schema what Coerce does.
-func CoerceMeta(obj map[string]any) (unknown []string, err error) {
-	return coerceMeta(obj, true, false)
+func CoerceMeta(of release.Version, obj map[string]any) (unknown []string, err error) {
+	return coerceMeta(of, obj, true, false)
 }
 
 // CoerceMerged is Coerce for what an apply resulted in: a null that may not stand stays,
@@ -51,7 +53,7 @@ func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unk
 	if s.broken != nil {
 		return nil, s.broken
 	}
-	if unknown, err = coerceMeta(obj, track, lenient); err != nil {
+	if unknown, err = coerceMeta(s.release, obj, track, lenient); err != nil {
 		return nil, err
 	}
 	// A schema may say what it likes of these; objects have them all the same.

@@ -38,7 +38,7 @@ func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any,
 
 // coerceMeta brings the metadata of an object to what ObjectMeta holds; without lenient
 // it fails for what has the wrong type.
-func coerceMeta(obj map[string]any, track, lenient bool) (unknown []string, err error) {
+func coerceMeta(of release.Version, obj map[string]any, track, lenient bool) (unknown []string, err error) {
 	before, has := obj["metadata"]
 	if !has {
 		return nil, nil
@@ -47,7 +47,7 @@ func coerceMeta(obj map[string]any, track, lenient bool) (unknown []string, err 
 		if _, ok := m["generation"]; !ok && lenient {
 			m["generation"] = int64(1)
 		}
-		nullTime(obj)
+		nullTime(of, obj)
 		return nil, nil
 	}
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{
@@ -62,12 +62,15 @@ func coerceMeta(obj map[string]any, track, lenient bool) (unknown []string, err 
 	if err := objectmeta.SetObjectMeta(obj, meta); err != nil {
 		return unknown, err
 	}
-	nullTime(obj)
+	nullTime(of, obj)
 	return unknown, nil
 }
 
-// nullTime gives metadata the creationTimestamp that it has in all releases once an object is stored.
-func nullTime(obj map[string]any) {
+// nullTime sets an absent creationTimestamp to null in releases that write empty fields as null.
+func nullTime(of release.Version, obj map[string]any) {
+	if of.Has(release.EmptyLeftOut) {
+		return
+	}
 	if m, ok := obj["metadata"].(map[string]any); ok {
 		if _, has := m["creationTimestamp"]; !has {
 			m["creationTimestamp"] = nil

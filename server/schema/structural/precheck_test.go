@@ -93,9 +93,13 @@ func FuzzMeta(f *testing.F) {
 		if utiljson.Unmarshal(text, &m) != nil || m == nil || !canonicalMeta(m) {
 			return
 		}
-		for _, lenient := range []bool{false, true} {
+		for _, c := range []struct {
+			of      release.Version
+			lenient bool
+		}{{release.V132, false}, {release.V132, true}, {release.V133, false}, {release.V133, true}} {
+			lenient := c.lenient
 			fast := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
-			if unknown, err := coerceMeta(fast, true, lenient); err != nil || len(unknown) > 0 {
+			if unknown, err := coerceMeta(c.of, fast, true, lenient); err != nil || len(unknown) > 0 {
 				t.Fatal(unknown, err)
 			}
 			slow := map[string]any{"metadata": runtime.DeepCopyJSON(m)}
@@ -109,7 +113,7 @@ func FuzzMeta(f *testing.F) {
 			if err := objectmeta.SetObjectMeta(slow, meta); err != nil {
 				t.Fatal(err)
 			}
-			if m := slow["metadata"].(map[string]any); m["creationTimestamp"] == nil { // as releases before 1.34 have it
+			if m := slow["metadata"].(map[string]any); m["creationTimestamp"] == nil && c.of == release.V132 {
 				m["creationTimestamp"] = nil
 			}
 			if !reflect.DeepEqual(fast, slow) {

@@ -1,4 +1,0 @@
-package json
-
-// Mistyped is mistyped.
-var Mistyped = mistyped
