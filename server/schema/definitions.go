@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/removed"
 )
 
@@ -38,24 +39,34 @@ func embedded(packed string) string {
 // definitions are OpenAPI 3 schemas by name, still encoded.
 type definitions map[string]json.RawMessage
 
-// undescribed are the definitions as they are in the file, by the names of the Go types:
+// undescribed are the definitions of a release as they are in the file, by the names of the Go types:
 // with empty descriptions.
-func undescribed() iter.Seq2[string, string] {
+func undescribed(v release.Version) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(embedded(packedDefinitions)) {
-			name, schema, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-			if !yield(name, schema) {
+			name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			schema, newer, changed := strings.Cut(rest, "\t")
+			if v.Emulated() && changed {
+				schema = newer
+			}
+			if schema != "" && typeOf(name).In(v) && !yield(name, schema) {
 				return
 			}
 		}
 	}
 }
 
+// typeOf is what releases have of a type, by its name.
+func typeOf(name string) release.Type {
+	dot := strings.LastIndexByte(name, '.')
+	return release.TypeNamed(name[:dot], name[dot+1:])
+}
+
 // Definitions are the OpenAPI 3 schemas of a name and of all that it refers to, without
-// descriptions.
-func Definitions(name string) map[string]json.RawMessage {
+// descriptions, with the fields of all releases.
+func Definitions(v release.Version, name string) map[string]json.RawMessage {
 	defs := make(definitions, 600)
-	for goName, schema := range undescribed() {
+	for goName, schema := range undescribed(v) {
 		defs[packageName(goName)] = json.RawMessage(schema)
 	}
 	out := make(map[string]json.RawMessage)

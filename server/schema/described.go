@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -20,8 +21,8 @@ func makeDefinitions(v release.Version) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	zw := gzip.NewWriter(&out)
-	for name, schema := range undescribed() {
-		described, err := describe(library, name, []byte(schema))
+	for name, schema := range undescribed(v) {
+		described, err := describe(v, library, name, []byte(schema))
 		if err != nil {
 			return nil, fmt.Errorf("describing %s: %w", name, err)
 		}
@@ -36,8 +37,8 @@ func makeDefinitions(v release.Version) ([]byte, error) {
 }
 
 // describe puts the descriptions of a type and of its fields where its definition says
-// that there are some.
-func describe(library *descriptions.Library, name string, schema []byte) ([]byte, error) {
+// that there are some, and leaves out the fields and values that a release does not have.
+func describe(v release.Version, library *descriptions.Library, name string, schema []byte) ([]byte, error) {
 	var definition, properties map[string]json.RawMessage
 	if err := json.Unmarshal(schema, &definition); err != nil {
 		return nil, err
@@ -51,21 +52,21 @@ func describe(library *descriptions.Library, name string, schema []byte) ([]byte
 	if err := json.Unmarshal(definition["properties"], &properties); err != nil {
 		return nil, err
 	}
+	if err := leaveOut(definition, properties, typeOf(name).Lacks(v)); err != nil {
+		return nil, err
+	}
 	for field, raw := range properties {
 		var property map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &property); err != nil {
 			return nil, err
 		}
-		var values []string
-		if enum := property["enum"]; enum != nil {
-			if err := json.Unmarshal(enum, &values); err != nil {
-				return nil, err
-			}
+		values, err := setValues(property, library.Values(name, field).Lacks(v))
+		if err != nil {
+			return nil, err
 		}
 		if err := setDescription(property, library.Field(name, field, values)); err != nil {
 			return nil, err
 		}
-		var err error
 		if properties[field], err = json.Marshal(property); err != nil {
 			return nil, err
 		}
@@ -75,6 +76,62 @@ func describe(library *descriptions.Library, name string, schema []byte) ([]byte
 		return nil, err
 	}
 	return json.Marshal(definition)
+}
+
+// leaveOut drops fields of a definition.
+func leaveOut(definition, properties map[string]json.RawMessage, fields []string) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	for _, field := range fields {
+		delete(properties, field)
+	}
+	if definition["required"] == nil {
+		return nil
+	}
+	var required []string
+	if err := json.Unmarshal(definition["required"], &required); err != nil {
+		return err
+	}
+	required = slices.DeleteFunc(required, func(field string) bool { return slices.Contains(fields, field) })
+	if len(required) == 0 {
+		delete(definition, "required")
+		return nil
+	}
+	var err error
+	definition["required"], err = json.Marshal(required)
+	return err
+}
+
+// setValues drops values of a schema or of that of its items, and returns those that the schema itself has left.
+func setValues(schema map[string]json.RawMessage, lacks []string) ([]string, error) {
+	var values []string
+	if enum := schema["enum"]; enum != nil {
+		if err := json.Unmarshal(enum, &values); err != nil {
+			return nil, err
+		}
+	}
+	if len(lacks) == 0 {
+		return values, nil
+	}
+	var err error
+	if len(values) > 0 {
+		values = slices.DeleteFunc(values, func(value string) bool { return slices.Contains(lacks, value) })
+		schema["enum"], err = json.Marshal(values)
+		return values, err
+	}
+	if schema["items"] == nil {
+		return nil, nil
+	}
+	var items map[string]json.RawMessage
+	if err := json.Unmarshal(schema["items"], &items); err != nil {
+		return nil, err
+	}
+	if _, err := setValues(items, lacks); err != nil {
+		return nil, err
+	}
+	schema["items"], err = json.Marshal(items)
+	return nil, err
 }
 
 // setDescription fills in the description of a schema that has one.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -110,12 +111,16 @@ func TestValuesOfConvertedConstants(t *testing.T) {
 // stand in no file of ours.
 func TestDataHoldsNoSentence(t *testing.T) {
 	for line := range strings.Lines(schema.DefinitionText()) {
-		_, text, _ := strings.Cut(line, "\t")
-		var tree any
-		if err := json.Unmarshal([]byte(text), &tree); err != nil {
-			t.Fatal(err)
+		for _, text := range strings.Split(strings.TrimSuffix(line, "\n"), "\t")[1:] {
+			if text == "" {
+				continue // the oldest release does not have the type
+			}
+			var tree any
+			if err := json.Unmarshal([]byte(text), &tree); err != nil {
+				t.Fatal(err)
+			}
+			noSentence(t, "", tree)
 		}
-		noSentence(t, "", tree)
 	}
 }
 
@@ -164,7 +169,7 @@ func TestDescriptionsAreReadWhenAskedFor(t *testing.T) {
 // descriptions.
 func TestDefinitionsForMerges(t *testing.T) {
 	const meta = "io.k8s.apimachinery.pkg.apis.meta.v1."
-	found := schema.Definitions(meta + "ObjectMeta")
+	found := schema.Definitions(release.Default, meta+"ObjectMeta")
 	for _, name := range []string{"ObjectMeta", "OwnerReference", "ManagedFieldsEntry", "FieldsV1", "Time"} {
 		if !json.Valid(found[meta+name]) {
 			t.Errorf("%s: %q", name, found[meta+name])

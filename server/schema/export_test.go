@@ -1,13 +1,17 @@
 package schema
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/rowlock/rowlock/server/release"
+)
 
 // DefinitionText is the file of definitions.
 func DefinitionText() string { return embedded(packedDefinitions) }
 
 // Undescribed yields the lines of the file, by the names that documents use.
 func Undescribed(yield func(name, schema string) bool) {
-	for name, schema := range undescribed() {
+	for name, schema := range undescribed(release.Default) {
 		if !yield(packageName(name), schema) {
 			return
 		}

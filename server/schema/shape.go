@@ -81,11 +81,24 @@ type markerTable struct {
 	defaults map[string]any      // "type field"
 }
 
-func parseMarkers(text string) (*markerTable, error) {
+// parseMarkers reads the markers of the oldest release, or of those after it.
+func parseMarkers(text string, newer bool) (*markerTable, error) {
 	t := &markerTable{atomic: map[string]bool{}, rules: map[string][]string{}, defaults: map[string]any{}}
+	inside, replaced := false, "" // lines of newer releases, and the type that they are of
 	for in := bufio.NewScanner(strings.NewReader(text)); in.Scan(); {
 		kind, rest, _ := strings.Cut(in.Text(), " ")
 		typ, rest, _ := strings.Cut(rest, " ")
+		switch kind {
+		case "newer":
+			inside, replaced = true, typ
+			continue
+		case "end":
+			inside = false
+			continue
+		}
+		if typ == replaced && inside != newer {
+			continue
+		}
 		if kind == "type" {
 			t.atomic[typ] = true
 			continue
@@ -110,6 +123,7 @@ func parseMarkers(text string) (*markerTable, error) {
 // shapes makes shapes on first use and keeps them. The zero value is ready, and has all fields.
 type shapes struct {
 	view    *view.View // which fields types have
+	newer   bool       // the release is newer than the oldest
 	mu      sync.Mutex
 	markers *markerTable
 	known   map[shapeKey]*Shape
@@ -126,7 +140,7 @@ func (s *shapes) Of(t reflect.Type) (*Shape, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.markers == nil {
-		m, err := parseMarkers(embedded(packedMarkers))
+		m, err := parseMarkers(embedded(packedMarkers), s.newer)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,8 @@ type typeAndKind struct {
 
 // New makes the schemas of a catalogue. It reads nothing yet.
 func New(catalogue *kinds.Catalogue) *Schemas {
-	return &Schemas{shapes: shapes{view: catalogue.Release().View()}, catalogue: catalogue, typed: make(map[typeAndKind]merging.Converter)}
+	of := catalogue.Release()
+	return &Schemas{shapes: shapes{view: of.View(), newer: of.Emulated()}, catalogue: catalogue, typed: make(map[typeAndKind]merging.Converter)}
 }
 
 // Catalogue is the catalogue that the schemas are of.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/removed"
 	"github.com/rowlock/rowlock/server/schema"
 )
@@ -97,7 +98,7 @@ func defined(t reflect.Type) bool {
 	parts := strings.Split(host, ".")
 	slices.Reverse(parts)
 	name := strings.Join(parts, ".") + "." + strings.ReplaceAll(path, "/", ".") + "." + t.Name()
-	return len(schema.Definitions(name)) > 0
+	return len(schema.Definitions(release.Newest, name)) > 0
 }
 
 // discovered reports whether the documents that discovery is held to list a resource.

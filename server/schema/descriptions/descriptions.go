@@ -101,6 +101,14 @@ func (l *Library) Field(name, field string, values []string) string {
 	return text + joinValues(values, sentences)
 }
 
+// Values is what releases have of the enumeration that a field holds, or a list of it.
+func (l *Library) Values(name, field string) release.Type {
+	if f, ok := fieldOf(l.types[name], field); ok {
+		return release.TypeOf(f.Type)
+	}
+	return release.Type{}
+}
+
 // readValues takes what a published definition says of the values of enumerations.
 // Other types have fields of the same enumerations.
 func (l *Library) readValues(t reflect.Type, d described) {

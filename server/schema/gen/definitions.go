@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/ast"
+	"slices"
 	"strings"
 )
 
@@ -43,35 +44,63 @@ var builtin = map[string]schemaOf{
 var zeros = map[string]any{"string": "", "boolean": false, "integer": 0, "number": 0}
 
 // definitions writes one line a definition, sorted: the name of the Go type, a tab, a
-// JSON schema. A description is an empty string: it says that there is one, for the
-// server to find.
-func (s *source) definitions() ([]byte, error) {
+// JSON schema, and what the newer sources say, if that is something else, after another tab. A description is an
+// empty string: it says that there is one, for the server to find.
+func (s *source) definitions(newer *source) ([]byte, error) {
 	var out bytes.Buffer
-	for _, name := range s.names {
-		t := s.types[name]
-		def, ok := special[name]
-		if st, isStruct := s.structOf(t); !ok && isStruct && !t.alias {
-			def = s.object(st)
-		} else if !ok {
-			continue
-		}
-		def = with(def, nil)
-		if st, ok := s.structOf(t); ok && t.markers.has("union") {
-			def["x-kubernetes-unions"] = []schemaOf{s.union(st)}
-		}
-		if t.described {
-			def["description"] = ""
-		}
-		if atomicMarker(t.markers) {
-			def["x-kubernetes-map-type"] = "atomic"
-		}
-		line, err := json.Marshal(def)
+	for _, name := range names(s, newer) {
+		old, err := s.definition(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
-		fmt.Fprintf(&out, "%s\t%s\n", name, line)
+		latest, err := newer.definition(name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case latest != "" && latest != old:
+			fmt.Fprintf(&out, "%s\t%s\t%s\n", name, old, latest)
+		case old != "":
+			fmt.Fprintf(&out, "%s\t%s\n", name, old)
+		}
 	}
 	return out.Bytes(), nil
+}
+
+// names are those of the types that one of two sources has, sorted.
+func names(a, b *source) []string {
+	all := slices.Concat(a.names, b.names)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// definition is the schema of a type; "": there is none.
+func (s *source) definition(name string) (string, error) {
+	t := s.types[name]
+	if t == nil {
+		return "", nil
+	}
+	def, ok := special[name]
+	if st, isStruct := s.structOf(t); !ok && isStruct && !t.alias {
+		def = s.object(st)
+	} else if !ok {
+		return "", nil
+	}
+	def = with(def, nil)
+	if st, ok := s.structOf(t); ok && t.markers.has("union") {
+		def["x-kubernetes-unions"] = []schemaOf{s.union(st)}
+	}
+	if t.described {
+		def["description"] = ""
+	}
+	if atomicMarker(t.markers) {
+		def["x-kubernetes-map-type"] = "atomic"
+	}
+	line, err := json.Marshal(def)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return string(line), nil
 }
 
 // definitionName turns "k8s.io/api/core/v1.Pod" into "io.k8s.api.core.v1.Pod".

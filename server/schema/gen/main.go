@@ -1,8 +1,8 @@
 // Command gen reads the Go sources of the API types and writes what the server
 // must know of them at run time: definitions.txt, the OpenAPI definitions without the
 // texts of their descriptions, and markers.txt, how lists, maps and structs merge,
-// each as text, and compressed as the server embeds it. Both are those of the oldest release that a
-// server can be, and a function of the version of its modules alone.
+// each as text, and compressed as the server embeds it. Both have what the oldest release says that a
+// server can be, and what the newest one says otherwise, and are a function of the versions of their modules alone.
 //
 // Usage: gen [-check] directory. With -check it writes nothing and fails if a file
 // there is out of date.
@@ -16,10 +16,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-// modules is the version of the modules whose sources are read.
-const modules = "v0.32.13"
+// oldest and newest are the versions of the modules whose sources are read: the newest says of the releases in
+// between what they are, as their servers are binaries of the newest release (see release.Version.Emulated).
+const oldest, newest = "v0.32.13", "v0.36.2"
+
+// since are packages that the oldest release does not have.
+var since = []string{
+	"k8s.io/api/certificates/v1beta1",
+	"k8s.io/api/coordination/v1beta1",
+	"k8s.io/api/resource/v1",
+	"k8s.io/api/resource/v1beta2",
+}
 
 // packages hold the types of all served kinds and what they refer to.
 var packages = []string{
@@ -74,15 +84,19 @@ func main() {
 }
 
 func run(dir string, check bool) error {
-	src, err := load(packages)
+	old, err := load(oldest, packages)
 	if err != nil {
 		return err
 	}
-	definitions, err := src.definitions()
+	latest, err := load(newest, append(slices.Clone(packages), since...))
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{"definitions.txt": definitions, "markers.txt": src.markers()} {
+	definitions, err := old.definitions(latest)
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"definitions.txt": definitions, "markers.txt": old.markers(latest)} {
 		file := filepath.Join(dir, name)
 		if check {
 			err = compare(file, data)

@@ -12,27 +12,44 @@ import (
 //	field k8s.io/api/core/v1.PodSpec containers map name
 //	field k8s.io/api/core/v1.LabelSelector matchLabels atomic
 //	default k8s.io/api/core/v1.ContainerPort protocol "TCP"
-func (s *source) markers() []byte {
+//
+// Where newer sources say something else of a type, all that they say stands before it, between the lines "newer TYPE"
+// and "end".
+func (s *source) markers(newer *source) []byte {
 	var out bytes.Buffer
-	for _, name := range s.names {
-		t := s.types[name]
-		if atomicMarker(t.markers) {
-			fmt.Fprintf(&out, "type %s atomic\n", name)
+	for _, name := range names(s, newer) {
+		old, latest := s.markersOf(name), newer.markersOf(name)
+		if newer.types[name] != nil && latest != old {
+			fmt.Fprintf(&out, "newer %s\n%send\n", name, latest)
 		}
-		st, ok := s.structOf(t)
-		if !ok || t.alias {
-			continue
-		}
-		for _, f := range s.fields(st) {
-			if rule := mergeRule(f); rule != "" {
-				fmt.Fprintf(&out, "field %s %s %s\n", name, f.name, rule)
-			}
-			if v := s.fieldDefault(f); v != "" {
-				fmt.Fprintf(&out, "default %s %s %s\n", name, f.name, v)
-			}
-		}
+		out.WriteString(old)
 	}
 	return out.Bytes()
+}
+
+// markersOf are the lines about a type.
+func (s *source) markersOf(name string) string {
+	t := s.types[name]
+	if t == nil {
+		return ""
+	}
+	var out strings.Builder
+	if atomicMarker(t.markers) {
+		fmt.Fprintf(&out, "type %s atomic\n", name)
+	}
+	st, ok := s.structOf(t)
+	if !ok || t.alias {
+		return out.String()
+	}
+	for _, f := range s.fields(st) {
+		if rule := mergeRule(f); rule != "" {
+			fmt.Fprintf(&out, "field %s %s %s\n", name, f.name, rule)
+		}
+		if v := s.fieldDefault(f); v != "" {
+			fmt.Fprintf(&out, "default %s %s %s\n", name, f.name, v)
+		}
+	}
+	return out.String()
 }
 
 func atomicMarker(m markers) bool {

@@ -81,8 +81,8 @@ type structDecl struct {
 	scope *scope
 }
 
-func load(paths []string) (*source, error) {
-	out, err := list(paths)
+func load(version string, paths []string) (*source, error) {
+	out, err := list(version, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func load(paths []string) (*source, error) {
 	return s, nil
 }
 
-// list describes packages: our own, and those of the release.
-func list(paths []string) ([]byte, error) {
+// list describes packages: our own, and those of a version of the modules.
+func list(version string, paths []string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "gen")
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func list(paths []string) ([]byte, error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	mod := "module gen\n\ngo 1.26\n\n"
 	for _, m := range []string{"api", "apiextensions-apiserver", "apimachinery", "kube-aggregator"} {
-		mod += "require k8s.io/" + m + " " + modules + "\n"
+		mod += "require k8s.io/" + m + " " + version + "\n"
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/rowlock/rowlock/server/release"
 	definitions "github.com/rowlock/rowlock/server/schema"
 )
 
@@ -19,7 +20,7 @@ const objectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 // metaModels are it and what it refers to.
 var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
-	raw := definitions.Definitions(objectMeta)
+	raw := definitions.Definitions(release.Default, objectMeta) // all releases have the same
 	models := make(map[string]*spec.Schema, len(raw))
 	for name, text := range raw {
 		models[name] = &spec.Schema{}
