@@ -1,5 +1,10 @@
 package release
 
+import (
+	"maps"
+	"slices"
+)
+
 // Change is something that a server answers otherwise from one release on, besides kinds, fields, values and gates.
 type Change int
 
@@ -35,6 +40,7 @@ const (
 	EmptiedStay                          // what an apply leaves no field of stays, empty, and is not null
 	EmbeddedNamed                        // errors about JSON of a wrong type name the embedded structs of Go
 	EmptyLeftOut                         // empty fields that are not optional, such as the creationTimestamp of a template, are left out, no longer null
+	PodRules133                          // Pods have generations, may be resized, and have other rules besides those of gates
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -68,9 +74,15 @@ var changes = map[Change]Version{
 	EmptiedStay:            V133,
 	EmbeddedNamed:          V133,
 	EmptyLeftOut:           V133,
+	PodRules133:            V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V134,
 	ExamplesPublished:      V136,
+}
+
+// Changes are all changes.
+func Changes() []Change {
+	return slices.Sorted(maps.Keys(changes))
 }
 
 // Has says whether a release has a change.

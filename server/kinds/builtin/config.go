@@ -39,12 +39,12 @@ func (c Config) feature() kinds.Feature {
 	if gate == nil {
 		gate = gates.New(c.Release).Enabled
 	}
-	return func(name string) bool {
+	return kinds.Feature(func(name string) bool {
 		if name == podspec.NoPrivileged {
 			return c.NoPrivileged
 		}
 		return gate(name)
-	}
+	}).In(c.Release)
 }
 
 func (c Config) services() *core.ServiceAllocator {
