@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/cache/file"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -124,7 +125,7 @@ func (k *cacheFile) loadFile(ctx context.Context) (loaded cache.Loaded, used boo
 		return loaded, false, nil
 	}
 	k.epoch = known.Epoch
-	if k.maker, err = maker(); err != nil {
+	if k.maker, err = maker(k.s.cfg.Catalogue.Release()); err != nil {
 		k.s.cfg.Log.Warn("the cache file is neither read nor written: this program cannot be told from others", "error", err)
 		k.epoch = ""
 		return loaded, false, nil
@@ -245,8 +246,9 @@ func (k *cacheFile) write(ctx context.Context, rate int64) {
 	}
 }
 
-// maker tells this program from others, and from other versions of it.
-func maker() (string, error) {
+// maker tells this program from others, from other versions of it, and from itself as another release, which reads the same
+// rows as other objects.
+func maker(of release.Version) (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -260,7 +262,7 @@ func maker() (string, error) {
 	if _, err := io.Copy(sum, file); err != nil {
 		return "", fmt.Errorf("reading %s: %w", path, err)
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hex.EncodeToString(sum.Sum(nil)) + " as " + of.String(), nil
 }
 
 var (

@@ -26,7 +26,8 @@ type Identity struct {
 
 // Canonical reports whether data is an object of the type that obj points to as Encode
 // writes it: without white space, every known field at most once and in its order, each
-// of its type, all text valid. What is not may still decode; nothing is, where the standard way is
+// of its type, all text valid. With a view, it has the empty fields that the view wants to be written as null, and no
+// other null in the place of an empty field. What is not may still decode; nothing is, where the standard way is
 // to be gone. For a nil obj, and one that is unstructured, names rise and the metadata is that of
 // any object. The identity's strings are parts of data.
 func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool) {
@@ -189,6 +190,16 @@ func orNull(f checker) checker {
 	}
 }
 
+// notNull is a checker of a field that is left out where it is empty.
+func notNull(f checker) checker {
+	return func(c *checking, i int) int {
+		if c.at(i) == 'n' {
+			return -1
+		}
+		return f(c, i)
+	}
+}
+
 // otherChecker asks the exact decoder.
 func (pl *plans) otherChecker(t reflect.Type) checker {
 	return func(c *checking, i int) int {
@@ -204,8 +215,9 @@ func (pl *plans) otherChecker(t reflect.Type) checker {
 }
 
 type checkedField struct {
-	name  string
-	value checker
+	name     string
+	value    checker
+	required bool
 }
 
 // newStructChecker checks the members of a struct, some of them by the checkers in
@@ -215,13 +227,20 @@ func (pl *plans) newStructChecker(t reflect.Type, how order, special map[string]
 	if customDecoding(t) || !ok {
 		return pl.otherChecker(t)
 	}
-	fields, index := make([]checkedField, 0, len(decoded)), make(map[string]int, len(decoded))
+	fields, index, nulls := make([]checkedField, 0, len(decoded)), make(map[string]int, len(decoded)), 0
 	for _, f := range decoded {
 		value := special[f.name]
 		if value == nil {
 			value = pl.newChecker(f.t, how)
 		}
-		fields = append(fields, checkedField{f.name, value})
+		if f.optional && !f.null {
+			value = notNull(value)
+		}
+		required := f.null && how == asDeclared && special == nil // an object itself has a time
+		if required {
+			nulls++
+		}
+		fields = append(fields, checkedField{f.name, value, required})
 	}
 	if how == rising {
 		slices.SortFunc(fields, func(a, b checkedField) int { return strings.Compare(a.name, b.name) })
@@ -233,8 +252,8 @@ func (pl *plans) newStructChecker(t reflect.Type, how order, special map[string]
 		index[f.name] = i
 	}
 	return func(c *checking, i int) int {
-		next := 0
-		return c.object(i, func(name string) checker {
+		next, missing := 0, nulls
+		end := c.object(i, func(name string) checker {
 			at := next
 			if at >= len(fields) || fields[at].name != name {
 				var known bool
@@ -243,8 +262,15 @@ func (pl *plans) newStructChecker(t reflect.Type, how order, special map[string]
 				}
 			}
 			next = at + 1
+			if fields[at].required {
+				missing--
+			}
 			return fields[at].value
 		})
+		if missing > 0 {
+			return -1
+		}
+		return end
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/sample"
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // TestCanonicalIsStrict: what the walk accepts, decodes without error or problem, and
@@ -143,6 +145,34 @@ func TestCanonical(t *testing.T) {
 		}
 		if ok && !reflect.DeepEqual(id, json.Identity{Kind: "K", APIVersion: "a/v1", Name: "x"}) {
 			t.Errorf("%s: %v", c.data, id)
+		}
+	}
+}
+
+// TestCanonicalNulls: with a view, an object has null in the places of the empty fields that the view wants to be written
+// so, and nowhere else in the place of an optional field.
+func TestCanonicalNulls(t *testing.T) {
+	none := func(reflect.Type, string) bool { return false }
+	nulls := func(t reflect.Type, field string) bool {
+		return t == reflect.TypeFor[metav1.ObjectMeta]() && field == "creationTimestamp"
+	}
+	const head, tail = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"selector":null,"template":{"metadata":`, `,"spec":{"containers":null}},"strategy":{}},"status":{}}`
+	for name, c := range map[string]struct {
+		codec                 json.Codec
+		null, absent, emptied bool
+	}{
+		"all fields":    {own, true, true, true},
+		"without nulls": {json.New(json.Settings{View: view.New(none, none, true)}), false, true, false},
+		"with nulls":    {json.New(json.Settings{View: view.New(none, nulls, true)}), true, false, false},
+	} {
+		for text, want := range map[string]bool{
+			head + `{"creationTimestamp":null}` + tail:               c.null,
+			head + `{}` + tail:                                       c.absent,
+			head + `{"creationTimestamp":null,"labels":null}` + tail: c.emptied,
+		} {
+			if _, ok := c.codec.Canonical([]byte(text), &appsv1.Deployment{}); ok != want {
+				t.Errorf("%s: %t for %s", name, ok, text)
+			}
 		}
 	}
 }

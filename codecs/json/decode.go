@@ -239,6 +239,9 @@ type fieldDecoder struct {
 	t      reflect.Type
 	offset uintptr
 	value  decoder
+
+	optional bool // with a view: it is left out where it is empty, unless the view wants null
+	null     bool // the view wants null
 }
 
 // looksAhead is how many fields are compared with a name before it is looked up.
@@ -316,7 +319,8 @@ func (pl *plans) decodedFields(t reflect.Type, base uintptr) ([]fieldDecoder, bo
 		if pl.view.Lacks(t, name) {
 			continue
 		}
-		out = append(out, fieldDecoder{name, f.Type, base + f.Offset, pl.newDecoder(f.Type)})
+		optional := pl.view != nil && (strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"))
+		out = append(out, fieldDecoder{name, f.Type, base + f.Offset, pl.newDecoder(f.Type), optional, pl.view.Nulls(t, name)})
 	}
 	return out, true
 }

@@ -38,7 +38,7 @@ func zero(r *kinds.Resource) kinds.Object {
 	if z, ok := zeros.Load(r.Storage); ok {
 		return z.(kinds.Object)
 	}
-	z, _ := zeros.LoadOrStore(r.Storage, r.New())
+	z, _ := zeros.LoadOrStore(r.Storage, r.NewStored())
 	return z.(kinds.Object)
 }
 
@@ -96,7 +96,7 @@ func rewrite(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byt
 	if err := object(row.Value); err != nil {
 		return nil, err
 	}
-	obj := r.New()
+	obj := r.NewStored()
 	if _, err := codec.Decode(row.Value, obj, codecs.Ignore); err != nil {
 		return nil, err
 	}
