@@ -9,16 +9,26 @@ import (
 )
 
 // views are those of each release. What they remember of types is the same for all servers of a process.
-var views sync.Map // Version -> *view.View
+var views sync.Map // viewKey -> *view.View
+
+type viewKey struct {
+	Version
+	whole bool
+}
 
 // View says which fields the types of the API have in a release, for the code that reads and writes them.
-func (v Version) View() *view.View {
-	made, ok := views.Load(v)
+func (v Version) View() *view.View { return viewKey{v, false}.view() }
+
+// Whole is View with the fields of all releases, for programs that move objects and must not lose anything.
+func (v Version) Whole() *view.View { return viewKey{v, true}.view() }
+
+func (k viewKey) view() *view.View {
+	made, ok := views.Load(k)
 	if !ok {
-		made, _ = views.LoadOrStore(v, view.New(
-			func(t reflect.Type, field string) bool { return !TypeOf(t).Has(v, field) },
-			func(t reflect.Type, field string) bool { return v.nulls(t, field) },
-			v.Has(EmbeddedNamed),
+		made, _ = views.LoadOrStore(k, view.New(
+			func(t reflect.Type, field string) bool { return !k.whole && !TypeOf(t).Has(k.Version, field) },
+			func(t reflect.Type, field string) bool { return k.nulls(t, field) },
+			k.Has(EmbeddedNamed),
 		))
 	}
 	return made.(*view.View)

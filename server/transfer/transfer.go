@@ -40,6 +40,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -67,9 +68,9 @@ type layout struct {
 
 func newLayout(prefix string) *layout {
 	prefix = cmp.Or(prefix, DefaultPrefix)
-	l := &layout{prefix: "/" + strings.Trim(prefix, "/"), catalogue: kinds.NewCatalogue(builtin.Resources()), places: map[string]*kinds.Resource{}}
-	l.objects = objects.New(l.catalogue, nil, cache.New(l.catalogue))
-	l.json = l.objects.Codec()
+	l := &layout{prefix: "/" + strings.Trim(prefix, "/"), catalogue: kinds.NewCatalogue(builtin.Config{}.All()), places: map[string]*kinds.Resource{}}
+	l.json = json.New(json.Settings{View: release.Default.Whole()})
+	l.objects = objects.New(l.catalogue, nil, cache.NewWith(l.catalogue, cache.Config{JSON: l.json}))
 	l.protobuf = protobuf.Codec{JSON: l.json}
 	for _, r := range l.catalogue.Known() {
 		if r.Storage != nil {

@@ -73,19 +73,19 @@ type Source struct {
 
 // New makes a definition whose schemas are read at once. What was stored after the revision
 // since is taken to be as the stored version's schema says now. A nil converter changes nothing
-// but the version that an object says it is of. crd must not change any more.
-func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter) (*Definition, error) {
+// but the version that an object says it is of. The resources are those of a release. crd must not change any more.
+func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter, of release.Version) (*Definition, error) {
 	versions := map[string]*apiextensionsv1.CustomResourceDefinitionVersion{}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
-		if _, err := structural.New(v, crd.Spec.PreserveUnknownFields, release.Default); err != nil {
+		if _, err := structural.New(v, crd.Spec.PreserveUnknownFields, of); err != nil {
 			return nil, fmt.Errorf("schema of version %s: %w", v.Name, err)
 		}
 		versions[v.Name] = v
 	}
 	return From(crd, since, converter, Source{Read: func(name string) (*apiextensionsv1.CustomResourceDefinitionVersion, int, error) {
 		return versions[name], 0, nil
-	}})
+	}, Release: of})
 }
 
 // From is New for a definition whose schemas are read where they are needed; those in crd are

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/custom"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const boats = `
@@ -46,7 +47,7 @@ func resources(t *testing.T) map[string]*kinds.Resource {
 	}
 	crd.Status.AcceptedNames = crd.Spec.Names
 	crd.Status.AcceptedNames.Singular, crd.Status.AcceptedNames.ListKind = "boat", "BoatList"
-	d, err := custom.New(crd, 10, nil)
+	d, err := custom.New(crd, 10, nil, release.Default)
 	if err != nil {
 		t.Fatal(err)
 	}

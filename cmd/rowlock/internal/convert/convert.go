@@ -79,7 +79,7 @@ func (o *convertOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--output-version: %w", err)
 	}
-	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
+	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.All())
 	c.Warn = func(text string) { fmt.Fprintln(o.warn, "Warning: "+text) }
 	if o.kubeconfig != "" {
 		server, err := newDefinitions(o.kubeconfig, o.context)

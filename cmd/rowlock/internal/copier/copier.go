@@ -140,7 +140,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 		return database.Explain(ctx, err, "nothing was copied")
 	}
 	from.reportUnknown(&o.opt)
-	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.Resources())
+	c := convert.New(builtin.Config{Feature: func(string) bool { return true }}.All())
 	o.opt.Convert = func(ctx context.Context, object map[string]any, group, version string) (map[string]any, error) {
 		return c.Convert(ctx, object, schema.GroupVersion{Group: group, Version: version})
 	}

@@ -122,7 +122,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	address := net.JoinHostPort(host, strconv.Itoa(o.securePort))
 	o.retention.warnUnknown(resources, log)
 	catalogue := kinds.NewCatalogue(resources)
-	codec, err := o.implementations.codec(release.Default, log)
+	codec, err := o.implementations.codec(catalogue.Release(), log)
 	if err != nil {
 		return err
 	}

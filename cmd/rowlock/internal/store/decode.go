@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
-	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/json/scan"
 	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -25,7 +24,7 @@ type decoder struct {
 }
 
 func newDecoder() decoder {
-	return decoder{catalogue: kinds.NewCatalogue(builtin.Resources()), skipped: new(int64)}
+	return decoder{catalogue: kinds.NewCatalogue(builtin.Config{}.All()), skipped: new(int64)}
 }
 
 // decrypting calls fn with a decoder that decrypts values. Without a file of keys the decoder
@@ -87,7 +86,7 @@ func (d decoder) read(row *sqlstore.Row) ([]byte, error) {
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return nil, decodeClaim(row.Value)
 	}
-	value, err := integrity.Read(codecjson.New(codecjson.Settings{View: d.catalogue.Release().View()}), d.catalogue.ByStorage(row.Key.Resource), row)
+	value, err := integrity.Read(anyRelease, d.catalogue.ByStorage(row.Key.Resource), row)
 	if err != nil {
 		return nil, fmt.Errorf("its value cannot be read: %w", err)
 	}

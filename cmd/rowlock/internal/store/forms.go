@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/definitions"
 	"github.com/rowlock/rowlock/server/integrity"
@@ -17,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/kinds/custom"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -27,9 +29,12 @@ type encoder struct {
 	unreadable []string // definitions that cannot be read, and why
 }
 
+// anyRelease is the codec of what servers of any release stored: it drops no field, and takes empty fields as each writes them.
+var anyRelease = codecjson.New(codecjson.Settings{})
+
 // newEncoder reads the definitions of a database.
 func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*encoder, error) {
-	f, all := &encoder{}, builtin.Resources()
+	f, all := &encoder{}, builtin.Config{}.All()
 	req := sqlstore.ScanRequest{Resource: definitions.Storage, Limit: 100}
 	for {
 		rows, err := d.Scan(ctx, req)
@@ -49,7 +54,7 @@ func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*
 		req.After = rows[len(rows)-1].Key
 	}
 	f.catalogue = kinds.NewCatalogue(all)
-	f.objects = objects.New(f.catalogue, nil, cache.New(f.catalogue))
+	f.objects = objects.New(f.catalogue, nil, cache.NewWith(f.catalogue, cache.Config{JSON: anyRelease}))
 	return f, nil
 }
 
@@ -73,7 +78,7 @@ func resourcesOf(ctx context.Context, keys sqlstore.Sealer, row *sqlstore.Row) (
 	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
 		converter = unavailableWebhook{}
 	}
-	definition, err := custom.New(crd, math.MaxInt64, converter)
+	definition, err := custom.New(crd, math.MaxInt64, converter, release.Newest)
 	if err != nil {
 		return nil, err
 	}
