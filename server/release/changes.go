@@ -41,6 +41,7 @@ const (
 	EmbeddedNamed                        // errors about JSON of a wrong type name the embedded structs of Go
 	EmptyLeftOut                         // empty fields that are not optional, such as the creationTimestamp of a template, are left out, no longer null
 	PodRules133                          // Pods have generations, may be resized, and have other rules besides those of gates
+	Tables133                            // the Table form of eight kinds, such as ResourceQuotas, has other columns or cells
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -75,6 +76,7 @@ var changes = map[Change]Version{
 	EmbeddedNamed:          V133,
 	EmptyLeftOut:           V133,
 	PodRules133:            V133,
+	Tables133:              V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V134,
 	ExamplesPublished:      V136,

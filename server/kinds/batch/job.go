@@ -85,6 +85,18 @@ func jobCells(j *batchv1.Job, now time.Time) []any {
 	}
 }
 
+// JobColumnsSince133 is their Table form since release 1.33, which shows that the criteria of success are met.
+var JobColumnsSince133 = columns.Of(func(j *batchv1.Job, now time.Time) []any {
+	cells := jobCells(j, now)
+	if cells[1] == running && holds(j, batchv1.JobSuccessCriteriaMet) {
+		cells[1] = string(batchv1.JobSuccessCriteriaMet)
+	}
+	return cells
+}, JobColumns.Definitions...)
+
+// running is shown of a Job none of whose conditions says something else.
+const running = "Running"
+
 func jobState(j *batchv1.Job) string {
 	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
 		if holds(j, t) {
@@ -99,7 +111,7 @@ func jobState(j *batchv1.Job) string {
 			return string(t)
 		}
 	}
-	return "Running"
+	return running
 }
 
 // holds reports whether a condition of a Job is true.

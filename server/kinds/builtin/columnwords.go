@@ -59,9 +59,9 @@ func reword(r *kinds.Resource) {
 		if c.group != r.Group || c.version != r.Version || c.plural != r.Plural {
 			continue
 		}
-		text := wordsOf(r.Release)[i]
-		if r.Plural == "networkpolicies" { // always those of the version in which it was first shown
-			text = networking.FirstWords(wordsOf(release.Oldest)[i])
+		text := wordsOf(r.Release.Binary())[i]
+		if r.Plural == "networkpolicies" && text != "" { // those of the version in which it was first shown
+			text = networking.FirstWords(text)
 		}
 		at := slices.IndexFunc(r.Columns.Definitions, func(d metav1.TableColumnDefinition) bool { return d.Name == c.column })
 		if text != "" && at >= 0 {

@@ -31,6 +31,7 @@ func (c Config) Resources() []*kinds.Resource {
 		if r.Deprecation == nil {
 			r.Deprecation = kinds.Lifecycle(c.Release, r)
 		}
+		retable(r)
 		reword(r)
 		return false
 	})

@@ -60,7 +60,20 @@ var NodeFields = []kinds.SelectableField{
 }
 
 // NodeColumns is their Table form.
-var NodeColumns = columns.Of(nodeCells, columns.Name(),
+var NodeColumns = columns.Of(nodeCells, nodeColumns...)
+
+// NodeColumnsSince133 is their Table form since release 1.33: it shows the architecture of the kernel.
+var NodeColumnsSince133 = columns.Of(func(n *corev1.Node, now time.Time) []any {
+	cells := nodeCells(n, now)
+	if arch := n.Status.NodeInfo.Architecture; arch != "" {
+		cells[kernelCell] = fmt.Sprintf("%s (%s)", cells[kernelCell], arch)
+	}
+	return cells
+}, nodeColumns...)
+
+const kernelCell = 8
+
+var nodeColumns = []columns.Column{columns.Name(),
 	columns.Text("Status", "The status of the node"),
 	columns.Text("Roles", "The roles of the node"),
 	columns.Age(),
@@ -69,7 +82,7 @@ var NodeColumns = columns.Of(nodeCells, columns.Name(),
 	columns.Wide(columns.Text("External-IP", corev1.NodeStatus{}.SwaggerDoc()["addresses"])),
 	columns.Wide(columns.Text("OS-Image", corev1.NodeSystemInfo{}.SwaggerDoc()["osImage"])),
 	columns.Wide(columns.Text("Kernel-Version", corev1.NodeSystemInfo{}.SwaggerDoc()["kernelVersion"])),
-	columns.Wide(columns.Text("Container-Runtime", corev1.NodeSystemInfo{}.SwaggerDoc()["containerRuntimeVersion"])))
+	columns.Wide(columns.Text("Container-Runtime", corev1.NodeSystemInfo{}.SwaggerDoc()["containerRuntimeVersion"]))}
 
 func nodeCells(n *corev1.Node, now time.Time) []any {
 	or := func(value, other string) string {

@@ -31,12 +31,23 @@ var ResourceQuota = kinds.Typed[*corev1.ResourceQuota]{
 	},
 }.Strategy()
 
-// ResourceQuotaColumns is their Table form.
-var ResourceQuotaColumns = columns.Of(resourceQuotaCells, columns.Name(), columns.Age(),
-	columns.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
-	columns.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."))
+// ResourceQuotaColumns is their Table form, and ResourceQuotaColumnsSince133 that since release 1.33.
+var (
+	ResourceQuotaColumns = columns.Of(func(q *corev1.ResourceQuota, now time.Time) []any {
+		requests, limits := quotaCells(q)
+		return []any{q.Name, columns.Since(q.CreationTimestamp, now), requests, limits}
+	}, columns.Name(), columns.Age(), quotaRequests, quotaLimits)
+	ResourceQuotaColumnsSince133 = columns.Of(func(q *corev1.ResourceQuota, now time.Time) []any {
+		requests, limits := quotaCells(q)
+		return []any{q.Name, requests, limits, columns.Since(q.CreationTimestamp, now)}
+	}, columns.Name(), quotaRequests, quotaLimits, columns.Age())
 
-func resourceQuotaCells(q *corev1.ResourceQuota, now time.Time) []any {
+	quotaRequests = columns.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume.")
+	quotaLimits   = columns.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.")
+)
+
+// quotaCells shows what is used of each amount.
+func quotaCells(q *corev1.ResourceQuota) (request, limit string) {
 	var requests, limits []string
 	for _, name := range sorted(q.Status.Hard) {
 		used, hard := q.Status.Used[name], q.Status.Hard[name]
@@ -47,7 +58,7 @@ func resourceQuotaCells(q *corev1.ResourceQuota, now time.Time) []any {
 			requests = append(requests, cell)
 		}
 	}
-	return []any{q.Name, columns.Since(q.CreationTimestamp, now), strings.Join(requests, ", "), strings.Join(limits, ", ")}
+	return strings.Join(requests, ", "), strings.Join(limits, ", ")
 }
 
 func defaultQuota(q *corev1.ResourceQuota) {

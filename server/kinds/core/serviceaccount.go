@@ -48,3 +48,8 @@ func serviceAccountWarnings(a, old *corev1.ServiceAccount) []string {
 var ServiceAccountColumns = columns.Of(func(s *corev1.ServiceAccount, now time.Time) []any {
 	return []any{s.Name, int64(len(s.Secrets)), columns.Since(s.CreationTimestamp, now)}
 }, columns.Name(), columns.Text("Secrets", corev1.ServiceAccount{}.SwaggerDoc()["secrets"]), columns.Age())
+
+// ServiceAccountColumnsSince133 is their Table form since release 1.33.
+var ServiceAccountColumnsSince133 = columns.Of(func(s *corev1.ServiceAccount, now time.Time) []any {
+	return []any{s.Name, columns.Since(s.CreationTimestamp, now)}
+}, columns.Name(), columns.Age())

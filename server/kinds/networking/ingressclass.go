@@ -48,6 +48,15 @@ var IngressClassColumns = columns.Of(ingressClassCells,
 	columns.Age(),
 )
 
+// IngressClassColumnsSince133 is their Table form since release 1.33, which marks the default.
+var IngressClassColumnsSince133 = columns.Of(func(c *networkingv1.IngressClass, now time.Time) []any {
+	cells := ingressClassCells(c, now)
+	if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+		cells[0] = c.Name + " (default)"
+	}
+	return cells
+}, IngressClassColumns.Definitions...)
+
 func ingressClassCells(c *networkingv1.IngressClass, now time.Time) []any {
 	parameters := "<none>"
 	if p := c.Spec.Parameters; p != nil {

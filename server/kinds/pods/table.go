@@ -17,7 +17,14 @@ import (
 // lostNode is the reason of a pod whose node is not heard of.
 const lostNode = "NodeLost"
 
-func tableColumns() kinds.Columns {
+func tableColumns() kinds.Columns { return columnsOf(cells) }
+
+// ColumnsSince133 are the Table form since release 1.33: a container that completed hides no other that failed.
+func ColumnsSince133() kinds.Columns {
+	return columnsOf(func(pod *corev1.Pod, now time.Time) []any { return cellsOf(pod, summarizeSince133(pod), now) })
+}
+
+func columnsOf(cells func(*corev1.Pod, time.Time) []any) kinds.Columns {
 	spec, status := corev1.PodSpec{}.SwaggerDoc(), corev1.PodStatus{}.SwaggerDoc()
 	c := columns.Of(cells,
 		columns.Name(),
@@ -52,8 +59,9 @@ func rowConditions(obj kinds.Object) []metav1.TableRowCondition {
 	return []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(pod.Status.Phase), Message: message}}
 }
 
-func cells(pod *corev1.Pod, now time.Time) []any {
-	s := summarize(pod)
+func cells(pod *corev1.Pod, now time.Time) []any { return cellsOf(pod, summarize(pod), now) }
+
+func cellsOf(pod *corev1.Pod, s summary, now time.Time) []any {
 	return []any{
 		pod.Name,
 		strconv.Itoa(s.ready) + "/" + strconv.Itoa(s.total),
@@ -115,6 +123,7 @@ type summary struct {
 	reason       string
 	restarts     int
 	lastRestart  metav1.Time
+	failures     bool // a container that completed hides no other that failed
 }
 
 func (s *summary) restartText(now time.Time) string {
@@ -132,8 +141,12 @@ func (s *summary) count(c *corev1.ContainerStatus) {
 	}
 }
 
-func summarize(pod *corev1.Pod) summary {
-	s := summary{total: len(pod.Spec.Containers), reason: string(pod.Status.Phase)}
+func summarize(pod *corev1.Pod) summary { return summary{}.of(pod) }
+
+func summarizeSince133(pod *corev1.Pod) summary { return summary{failures: true}.of(pod) }
+
+func (s summary) of(pod *corev1.Pod) summary {
+	s.total, s.reason = len(pod.Spec.Containers), string(pod.Status.Phase)
 	if pod.Status.Reason != "" {
 		s.reason = pod.Status.Reason
 	}
@@ -216,7 +229,7 @@ func endReason(t *corev1.ContainerStateTerminated) string {
 
 // containers lets the first container that is not simply running speak for the pod.
 func (s *summary) containers(pod *corev1.Pod) {
-	running := false
+	running, failed := false, ""
 	for i := len(pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
 		c := &pod.Status.ContainerStatuses[i]
 		s.count(c)
@@ -225,15 +238,23 @@ func (s *summary) containers(pod *corev1.Pod) {
 			s.reason = c.State.Waiting.Reason
 		case c.State.Terminated != nil:
 			s.reason = endReason(c.State.Terminated)
+			if c.State.Terminated.ExitCode != 0 {
+				failed = s.reason
+			}
 		case c.Ready && c.State.Running != nil:
 			running = true
 			s.ready++
 		}
 	}
-	if s.reason == "Completed" && running {
+	if s.reason != "Completed" {
+		return
+	}
+	switch {
+	case running && anyTrue(pod, corev1.PodReady):
+		s.reason = "Running"
+	case s.failures && failed != "":
+		s.reason = failed
+	case running:
 		s.reason = "NotReady"
-		if anyTrue(pod, corev1.PodReady) {
-			s.reason = "Running"
-		}
 	}
 }

@@ -41,6 +41,14 @@ var VolumeAttributesClassColumns = columns.Of(
 	columns.Age(),
 )
 
+// VolumeAttributesClassColumnsSince133 is their Table form since release 1.33, which marks no default.
+var VolumeAttributesClassColumnsSince133 = columns.Of(
+	func(c *storagev1beta1.VolumeAttributesClass, now time.Time) []any {
+		return []any{c.Name, c.DriverName, columns.Since(c.CreationTimestamp, now)}
+	},
+	VolumeAttributesClassColumns.Definitions...,
+)
+
 func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.ErrorList {
 	errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
 	p := field.NewPath("parameters")

@@ -5,6 +5,7 @@ package storagemigration
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -48,6 +50,28 @@ var MigrationColumns = columns.Of(
 	columns.Text("Name", metav1.ObjectMeta{}.SwaggerDoc()["name"]),
 	columns.Text("Resource", "Fully qualified resource to migrate"),
 )
+
+// MigrationColumnsSince133 is their Table form since release 1.33.
+var MigrationColumnsSince133 = columns.Of(
+	func(m *storagemigrationv1alpha1.StorageVersionMigration, _ time.Time) []any {
+		status := "Unknown"
+		for _, c := range m.Status.Conditions {
+			if c.Status == corev1.ConditionTrue && slices.Contains(shownConditions, c.Type) {
+				status = string(c.Type)
+			}
+		}
+		r := m.Spec.Resource
+		return []any{m.Name, schema.GroupResource{Group: r.Group, Resource: r.Resource}.String(), status}
+	},
+	columns.Text("Name", metav1.ObjectMeta{}.SwaggerDoc()["name"]),
+	columns.Text("Resource", "GroupResource to migrate"),
+	columns.Text("Status", "Status of the migration"),
+)
+
+// shownConditions are the conditions that the Table form shows.
+var shownConditions = []storagemigrationv1alpha1.MigrationConditionType{
+	storagemigrationv1alpha1.MigrationRunning, storagemigrationv1alpha1.MigrationFailed, storagemigrationv1alpha1.MigrationSucceeded,
+}
 
 func validateMigration(m *storagemigrationv1alpha1.StorageVersionMigration) field.ErrorList {
 	p := field.NewPath("spec", "resource")
