@@ -67,11 +67,11 @@ type mirror struct {
 	spans   []*span
 	wrong   error
 	lists   int
-	reasons int      // for a list: what failed, or ended before it had begun
-	expired int      // versions that were gone
-	marks   int      // bookmarks that moved the version, without events
-	marked  uint64   // the version that the last of them moved to
-	asked   []*asked // the last requests, oldest first
+	reasons int           // for a list: what failed, or ended before it had begun
+	expired int           // versions that were gone
+	marks   int           // bookmarks that moved the version, without events
+	marked  uint64        // the version that the last of them moved to
+	calls   []*mirrorCall // the last requests, oldest first
 }
 
 // span is a state and all that came after it, to the next state.
@@ -81,8 +81,8 @@ type span struct {
 	changes  []*change
 }
 
-// asked is a request and what has become of it.
-type asked struct {
+// mirrorCall is a request and its outcome.
+type mirrorCall struct {
 	what     string
 	begun    time.Time
 	answered time.Time // zero: not yet
@@ -93,7 +93,7 @@ type asked struct {
 	lastTime time.Time
 }
 
-func (a *asked) String() string {
+func (a *mirrorCall) String() string {
 	since := func(t time.Time) string {
 		if t.IsZero() {
 			return "-"
@@ -104,20 +104,20 @@ func (a *asked) String() string {
 		a.begun.Format("15:04:05.000"), a.what, since(a.answered), a.answer, a.events, since(a.lastTime), a.last, since(a.ended))
 }
 
-// ask makes a note of a request that begins.
-func (m *mirror) ask(what string, o metav1.ListOptions) *asked {
+// begin records the start of a request.
+func (m *mirror) begin(what string, o metav1.ListOptions) *mirrorCall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.asked) == 12 {
-		m.asked = m.asked[1:]
+	if len(m.calls) == 12 {
+		m.calls = m.calls[1:]
 	}
-	a := &asked{what: fmt.Sprintf("%s from %q", what, o.ResourceVersion), begun: time.Now()}
-	m.asked = append(m.asked, a)
+	a := &mirrorCall{what: fmt.Sprintf("%s from %q", what, o.ResourceVersion), begun: time.Now()}
+	m.calls = append(m.calls, a)
 	return a
 }
 
-// answered makes a note of an answer. A watch goes on after one that is no error.
-func (m *mirror) answered(a *asked, err error, whole, goesOn bool) {
+// answered records an answer. A watch goes on after one that is no error.
+func (m *mirror) answered(a *mirrorCall, err error, whole, goesOn bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a.answered, a.answer = time.Now(), fmt.Sprint(err)
@@ -147,7 +147,7 @@ func (m *mirror) mayWait(begun time.Time) bool {
 	if m.wrong != nil || time.Since(begun) > reflectorTime {
 		return false
 	}
-	for _, a := range m.asked {
+	for _, a := range m.calls {
 		from := begun
 		for _, t := range []time.Time{a.begun, a.answered} {
 			if t.After(from) {
@@ -166,7 +166,7 @@ func (m *mirror) account() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out strings.Builder
-	for _, a := range m.asked {
+	for _, a := range m.calls {
 		fmt.Fprintf(&out, "  %s\n", a)
 	}
 	fmt.Fprintf(&out, "  now %s", time.Now().Format("15:04:05.000"))
@@ -283,7 +283,7 @@ func (n noted) Stop() {
 	n.Interface.Stop()
 }
 
-func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *asked, w watch.Interface, streamed bool) watch.Interface {
+func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *mirrorCall, w watch.Interface, streamed bool) watch.Interface {
 	ctx, cancel := context.WithCancel(ctx)
 	n := noted{Interface: w, out: make(chan watch.Event), stop: cancel}
 	var initial map[string]uint64
@@ -385,7 +385,7 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form 
 	lw := listWatch{streamed, &cache.ListWatch{
 		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = m.selector
-			a := m.ask("list", o)
+			a := m.begin("list", o)
 			out, err := some().list(ctx, o)
 			m.answered(a, err, o.Continue == "", false)
 			return out, err
@@ -403,7 +403,7 @@ func startReflector(ctx context.Context, t *testing.T, wg *sync.WaitGroup, form 
 			if m.selector == "on=never" || rand.IntN(2) == 0 {
 				o.TimeoutSeconds = &seconds
 			}
-			a := m.ask(what, o)
+			a := m.begin(what, o)
 			w, err := some().watch(ctx, o)
 			m.answered(a, err, o.SendInitialEvents != nil, true)
 			if err != nil {

@@ -126,7 +126,7 @@ func (k *cacheFile) loadFile(ctx context.Context) (loaded cache.Loaded, used boo
 	}
 	k.epoch = known.Epoch
 	if k.maker, err = maker(k.s.cfg.Catalogue.Release()); err != nil {
-		k.s.cfg.Log.Warn("the cache file is neither read nor written: this program cannot be told from others", "error", err)
+		k.s.cfg.Log.Warn("the cache file is neither read nor written: the build of this program cannot be identified", "error", err)
 		k.epoch = ""
 		return loaded, false, nil
 	}

@@ -180,7 +180,7 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 	defer s.underway.Store(nil)
 	out, err := s.apply(ctx, batch)
 	if err == nil || len(batch) == 1 || isCommon(err) {
-		s.refused.tell(OpWrite, err)
+		s.refused.record(OpWrite, err)
 	}
 	if err != nil && len(batch) > 1 && !isCommon(err) {
 		// Something in it the database will not take: only that shall fail.
@@ -267,7 +267,7 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 			return out, committed, nil
 		}
 		if gone := errors.Is(err, ErrGone); gone || time.Since(began) > s.cfg.RetryFor { // a missing file seldom returns soon
-			s.refused.tell(OpWrite, err)
+			s.refused.record(OpWrite, err)
 			if !logged {
 				logged = true
 				s.cfg.Log.Warn("a commit was cut, and its outcome cannot be found yet", "error", err, "cause", cause)

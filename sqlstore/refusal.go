@@ -119,8 +119,8 @@ func newRefusals(cfg Config) *refusals {
 	return &refusals{elapsed: cfg.Elapsed, observer: cfg.Observer, log: cfg.Log, list: map[refusedBy]*refusal{}}
 }
 
-// tell records the result of an operation, and logs a change.
-func (r *refusals) tell(operation string, err error) {
+// record records the result of an operation, and logs a change.
+func (r *refusals) record(operation string, err error) {
 	kind := KindOf(err)
 	if kind == "" {
 		if err == nil && r.active.Load() > 0 {
@@ -244,7 +244,7 @@ func ended(operation string) string {
 // Writable returns the reason why the database refuses writes, of clients or for maintenance; nil if it is not known to.
 func (s *Store) Writable() error {
 	if err := s.driver.Healthy(); err != nil {
-		s.refused.tell(OpWrite, err)
+		s.refused.record(OpWrite, err)
 		return err
 	}
 	return s.refusal(writes)

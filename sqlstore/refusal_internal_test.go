@@ -21,7 +21,7 @@ func TestRefusalsAreSaidOnce(t *testing.T) {
 	full := fmt.Errorf("writing: %w: %w", ErrFull, errors.New("no space left on device"))
 	lines := func() int { return strings.Count(log.String(), "\n") }
 	for range 1000 {
-		r.tell(OpWrite, full)
+		r.record(OpWrite, full)
 	}
 	if n := lines(); n != 1 || !strings.Contains(log.String(), "no space left on device") || !strings.Contains(log.String(), "level=ERROR") {
 		t.Fatalf("%d lines: %s", n, &log)
@@ -29,28 +29,28 @@ func TestRefusalsAreSaidOnce(t *testing.T) {
 	if err := s.Writable(); !errors.Is(err, ErrFull) || s.Readable() != nil {
 		t.Errorf("writes: %v, reads: %v", err, s.Readable())
 	}
-	r.tell(OpWrite, nil)
+	r.record(OpWrite, nil)
 	if n := lines(); n != 2 || !strings.Contains(log.String(), "refused=1000") || s.Writable() != nil {
 		t.Fatalf("%d lines: %s", n, &log)
 	}
 	for range 1000 { // by turns
-		r.tell(OpWrite, full)
-		r.tell(OpWrite, nil)
+		r.record(OpWrite, full)
+		r.record(OpWrite, nil)
 	}
 	if n := lines(); n != 2 {
 		t.Fatalf("%d lines of a store that is full by turns: %s", n, &log)
 	}
 	now += time.Minute
-	r.tell(OpWrite, full)
+	r.record(OpWrite, full)
 	for range 1000 {
-		r.tell(OpWrite, fmt.Errorf("%w: now for another reason", ErrFull))
+		r.record(OpWrite, fmt.Errorf("%w: now for another reason", ErrFull))
 	}
-	r.tell("lead", fmt.Errorf("%w: permission denied for table kv_lead", ErrRefused))
+	r.record("lead", fmt.Errorf("%w: permission denied for table kv_lead", ErrRefused))
 	if n := lines(); n != 4 {
 		t.Fatalf("%d lines a minute later: %s", n, &log)
 	}
 	now += time.Minute
-	r.tell(OpWrite, fmt.Errorf("%w: now for another reason", ErrFull))
+	r.record(OpWrite, fmt.Errorf("%w: now for another reason", ErrFull))
 	if n := lines(); n != 5 || !strings.Contains(log.String(), "now for another reason") {
 		t.Fatalf("%d lines once there is another reason: %s", n, &log)
 	}
@@ -64,17 +64,17 @@ func TestRefusalsAreSaidOnce(t *testing.T) {
 	if n := lines(); n != 7 {
 		t.Errorf("%d lines: %s", n, &log)
 	}
-	r.tell(OpWrite, errors.New("a value that cannot be stored"))
+	r.record(OpWrite, errors.New("a value that cannot be stored"))
 	if err := s.Writable(); err != nil {
 		t.Errorf("one value that is rejected: %v", err)
 	}
-	r.tell("scan", &CorruptError{Key: Key{Resource: "pods", Name: "a"}})
-	r.tell("read", &NotFoundError{})
-	r.tell("scan", ErrClosed)
+	r.record("scan", &CorruptError{Key: Key{Resource: "pods", Name: "a"}})
+	r.record("read", &NotFoundError{})
+	r.record("scan", ErrClosed)
 	if err := s.Readable(); err != nil {
 		t.Errorf("answers: %v", err)
 	}
-	r.tell("scan", &CorruptError{Revision: 3})
+	r.record("scan", &CorruptError{Revision: 3})
 	if err := s.Readable(); KindOf(err) != KindDamaged {
 		t.Errorf("a damaged log: %v", err)
 	}

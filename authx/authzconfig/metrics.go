@@ -13,8 +13,8 @@ import (
 // Metrics are the figures of authorization, named as a stock server's. It is a
 // prometheus.Collector, and the Observer of webhooks.
 type Metrics struct {
-	decisions, asked, open, failures, exclusions *prometheus.CounterVec
-	took, matched                                *prometheus.HistogramVec
+	decisions, evaluations, open, failures, exclusions *prometheus.CounterVec
+	took, matched                                      *prometheus.HistogramVec
 }
 
 // NewMetrics starts all figures at nothing.
@@ -26,18 +26,18 @@ func NewMetrics() *Metrics {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "apiserver_authorization_" + name, Help: help, Buckets: buckets}, labels)
 	}
 	return &Metrics{
-		decisions:  counter("decisions_total", "Requests that an authorizer allowed or denied.", "type", "name", "decision"),
-		asked:      counter("webhook_evaluations_total", "Round trips to authorization webhooks, by how they went.", "name", "result"),
-		open:       counter("webhook_evaluations_fail_open_total", "Failures of authorization webhooks that left the decision to others.", "name", "result"),
-		took:       histogram("webhook_duration_seconds", "How long round trips to authorization webhooks took.", prometheus.DefBuckets, "name", "result"),
-		failures:   counter("match_condition_evaluation_errors_total", "Requests for which match conditions of an authorizer failed.", "type", "name"),
-		exclusions: counter("match_condition_exclusions_total", "Requests that match conditions kept from an authorizer.", "type", "name"),
-		matched:    histogram("match_condition_evaluation_seconds", "How long the match conditions of an authorizer took.", []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25}, "type", "name"),
+		decisions:   counter("decisions_total", "Requests that an authorizer allowed or denied.", "type", "name", "decision"),
+		evaluations: counter("webhook_evaluations_total", "Round trips to authorization webhooks, by how they went.", "name", "result"),
+		open:        counter("webhook_evaluations_fail_open_total", "Failures of authorization webhooks that left the decision to others.", "name", "result"),
+		took:        histogram("webhook_duration_seconds", "How long round trips to authorization webhooks took.", prometheus.DefBuckets, "name", "result"),
+		failures:    counter("match_condition_evaluation_errors_total", "Requests for which match conditions of an authorizer failed.", "type", "name"),
+		exclusions:  counter("match_condition_exclusions_total", "Requests that match conditions kept from an authorizer.", "type", "name"),
+		matched:     histogram("match_condition_evaluation_seconds", "How long the match conditions of an authorizer took.", []float64{0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25}, "type", "name"),
 	}
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.decisions, m.asked, m.open, m.took, m.failures, m.exclusions, m.matched}
+	return []prometheus.Collector{m.decisions, m.evaluations, m.open, m.took, m.failures, m.exclusions, m.matched}
 }
 
 // Describe implements prometheus.Collector.
@@ -54,9 +54,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Asked implements webhook.Observer.
-func (m *Metrics) Asked(name, result string, took time.Duration) {
-	m.asked.WithLabelValues(name, result).Inc()
+// Evaluated implements webhook.Observer.
+func (m *Metrics) Evaluated(name, result string, took time.Duration) {
+	m.evaluations.WithLabelValues(name, result).Inc()
 	m.took.WithLabelValues(name, result).Observe(took.Seconds())
 }
 

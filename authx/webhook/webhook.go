@@ -43,8 +43,8 @@ type Config struct {
 
 // Observer keeps figures.
 type Observer interface {
-	// Asked is called for each round trip; result is "success", "error", "timeout" or "canceled".
-	Asked(name, result string, took time.Duration)
+	// Evaluated is called for each round trip; result is "success", "error", "timeout" or "canceled".
+	Evaluated(name, result string, took time.Duration)
 	// FailedOpen is called for each failure that left the decision to other authorizers.
 	FailedOpen(name, result string)
 	// Matched is called for each evaluation of conditions. err: some failed; excluded: one
@@ -76,7 +76,7 @@ func New(c Config) (*Authorizer, error) {
 	}
 	if c.Observer != nil {
 		service.Observe = func(ctx context.Context, took time.Duration, err error) {
-			c.Observer.Asked(c.Name, result(ctx, err), took)
+			c.Observer.Evaluated(c.Name, result(ctx, err), took)
 		}
 	}
 	return &Authorizer{

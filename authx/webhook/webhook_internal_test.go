@@ -84,8 +84,8 @@ func (s *seen) take() string {
 	return lines
 }
 
-func (s *seen) Asked(name, result string, _ time.Duration) { s.add("asked %s %s", name, result) }
-func (s *seen) FailedOpen(name, result string)             { s.add("open %s %s", name, result) }
+func (s *seen) Evaluated(name, result string, _ time.Duration) { s.add("asked %s %s", name, result) }
+func (s *seen) FailedOpen(name, result string)                 { s.add("open %s %s", name, result) }
 func (s *seen) Matched(name string, _ time.Duration, excluded bool, err error) {
 	s.add("matched %s %v %v", name, excluded, err != nil)
 }

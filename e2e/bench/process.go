@@ -13,7 +13,7 @@ import (
 func resident(pid int) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		kb, _ := strconv.ParseFloat(asked(pid, "rss="), 64)
+		kb, _ := strconv.ParseFloat(psColumn(pid, "rss="), 64)
 		return kb / 1024
 	}
 	for _, line := range strings.Split(string(data), "\n") {
@@ -30,7 +30,7 @@ func resident(pid int) float64 {
 func processorTime(pid int) time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return clock(asked(pid, "time="))
+		return clock(psColumn(pid, "time="))
 	}
 	_, rest, _ := strings.Cut(string(data), ") ")
 	fields := strings.Fields(rest)
@@ -50,8 +50,8 @@ func processorTimes(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// asked is what ps says of a process, where there is no /proc.
-func asked(pid int, column string) string {
+// psColumn is what ps reports of a process, on systems without /proc.
+func psColumn(pid int, column string) string {
 	out, _ := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output() // none: nothing is known
 	return strings.TrimSpace(string(out))
 }

@@ -36,7 +36,7 @@ type Result struct {
 	Diff  []string
 	Took  time.Duration // beyond the wait of the step; where it differs, the first time it was sent
 	Ended time.Duration // the same time, since the scenario began
-	Again int           // how often the step was sent again; see Step.mayAsk
+	Again int           // how often the step was sent again; see Step.mayRepeat
 	Got   *Want         // the actual answer, in the form of a recording; nil if the step is equal, or failed
 }
 
@@ -94,7 +94,7 @@ func Replay(ctx context.Context, srv Server, s *Scenario) []Result {
 			if again == 0 {
 				behind += res.Took
 			}
-			if res.Equal() || err != nil || behind < InTime || !step.mayAsk(got) || time.Since(began) > step.waits()+lateFor {
+			if res.Equal() || err != nil || behind < InTime || !step.mayRepeat(got) || time.Since(began) > step.waits()+lateFor {
 				break
 			}
 		}
@@ -142,8 +142,8 @@ func Late(results []Result) (took time.Duration, late bool) {
 	return took, false
 }
 
-// mayAsk reports whether a step may be sent again after an answer.
-func (s *Step) mayAsk(got *answer) bool {
+// mayRepeat reports whether a step may be sent again after an answer.
+func (s *Step) mayRepeat(got *answer) bool {
 	return s.Sleep > 0 && (strings.HasPrefix(s.Do, "GET ") || got.status >= http.StatusBadRequest)
 }
 

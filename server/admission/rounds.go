@@ -42,9 +42,9 @@ func (r *Rounds) Changed() {
 // Saw records a webhook or policy that saw the object and wants to see it again when it changes.
 func (r *Rounds) Saw(id string) { r.seen[id] = true }
 
-// Asks reports whether a webhook or policy is called in this run: in the first run each is, in the second only those
+// Calls reports whether a webhook or policy is called in this run: in the first run each is, in the second only those
 // that saw the object before it changed and want to see it again.
-func (r *Rounds) Asks(a *Attributes, id string) bool { return !a.Second() || r.again[id] }
+func (r *Rounds) Calls(a *Attributes, id string) bool { return !a.Second() || r.again[id] }
 
 // End ends a run.
 func (r *Rounds) End(a *Attributes) {

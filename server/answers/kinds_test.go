@@ -246,7 +246,7 @@ type upgraded struct {
 }
 
 func (s upgraded) Clean(int64) bool { return s.clean }
-func (upgraded) Asks() bool         { return false }
+func (upgraded) CallsWebhook() bool { return false }
 
 func (upgraded) FromStore(ctx context.Context, objs ...kinds.Object) ([]kinds.Object, error) {
 	if err := ctx.Err(); err != nil {

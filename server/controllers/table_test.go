@@ -109,7 +109,7 @@ func TestWhoChoosesLeaders(t *testing.T) {
 	for served, want := range map[string]bool{"api/beta=true": false, "coordination.k8s.io/v1alpha2=true": true} {
 		resources := builtin.Resources()
 		on := func(string) bool { return true }
-		if _, err := kinds.Enable(release.Default, resources, kinds.Asked([]string{served}), true, on); err != nil {
+		if _, err := kinds.Enable(release.Default, resources, kinds.ParseRuntimeConfig([]string{served}), true, on); err != nil {
 			t.Fatal(err)
 		}
 		h := host(controllertest.NewCluster(t))

@@ -45,8 +45,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestSchemasAreTold: another schema alone makes another resource, and another digest.
-func TestSchemasAreTold(t *testing.T) {
+// TestSchemaDigest: another schema alone makes another resource, and another digest.
+func TestSchemaDigest(t *testing.T) {
 	c := newCluster(t)
 	crd := lamps(apiextensionsv1.ConditionTrue, "v1")
 	c.set(crd.Name, crd)

@@ -28,7 +28,7 @@ const term = 5
 
 // Step is what is to be done now.
 type Step struct {
-	Ask   []*Candidate              // whose pingTime is to be now
+	Ping  []*Candidate              // whose pingTime is set to now
 	Lease *coordinationv1.LeaseSpec // what the Lease is to say; nil: what it says
 	Due   time.Time                 // when to decide again though nothing has changed; zero: never
 }
@@ -56,7 +56,7 @@ func Decide(lease *coordinationv1.LeaseSpec, candidates []*Candidate, now time.T
 	for _, c := range here {
 		switch c.stands(now, wait) {
 		case unasked:
-			step.Ask = append(step.Ask, c)
+			step.Ping = append(step.Ping, c)
 			step.until(now.Add(wait))
 		case asked:
 			step.until(c.pinged.Add(wait))

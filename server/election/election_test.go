@@ -144,7 +144,7 @@ func TestSteps(t *testing.T) {
 	} {
 		step, err := election.Decide(test.lease, test.among, now, 5*time.Second)
 		var asked []string
-		for _, c := range step.Ask {
+		for _, c := range step.Ping {
 			asked = append(asked, c.Name)
 		}
 		if !slices.Equal(asked, test.ask) {
@@ -181,7 +181,7 @@ func TestQuestionsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(step.Ask) > 0 {
+		if len(step.Ping) > 0 {
 			questions++
 			spec.PingTime = &metav1.MicroTime{Time: then}
 		}

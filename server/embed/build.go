@@ -61,7 +61,7 @@ func (c *ControlPlane) build() error {
 		return fmt.Errorf("FeatureGates: %w", err)
 	}
 	resources := builtin.Config{Release: chosen.Version, MinCompatibility: chosen.MinCompatibility, ServiceCIDRs: o.ServiceNetworks, EventTTL: o.EventTTL, Feature: features.Enabled}.Resources()
-	remarks, err := kinds.Enable(chosen.Version, resources, kinds.Asked(o.RuntimeConfig), true, features.Enabled)
+	remarks, err := kinds.Enable(chosen.Version, resources, kinds.ParseRuntimeConfig(o.RuntimeConfig), true, features.Enabled)
 	if err != nil {
 		return fmt.Errorf("RuntimeConfig: %w", err)
 	}

@@ -63,10 +63,10 @@ func authorized(z authx.Authorizer, log *slog.Logger, failed *ratelog.Line, fail
 	if getsFirst(s.Info) {
 		a.Verb = "get"
 	}
-	p, reason, err := permits.Ask(r.Context(), z, a)
+	p, reason, err := permits.Authorize(r.Context(), z, a)
 	if p.Valid() && a.Verb != s.Info.Verb {
 		a.Verb = s.Info.Verb
-		p, reason, err = permits.Ask(r.Context(), z, a)
+		p, reason, err = permits.Authorize(r.Context(), z, a)
 	}
 	if p.Valid() {
 		s.Permit = p

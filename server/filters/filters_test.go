@@ -160,9 +160,9 @@ func TestAuthorizeWatchOfOne(t *testing.T) {
 	}
 }
 
-// TestImpersonationAsks: each part of an identity is asked about as what it is, in the
+// TestImpersonationRights: each part of an identity is asked about as what it is, in the
 // words of a stock server, until one is refused.
-func TestImpersonationAsks(t *testing.T) {
+func TestImpersonationRights(t *testing.T) {
 	headers := http.Header{
 		"Impersonate-User": {"system:serviceaccount:a:b"}, "Impersonate-Group": {"system:masters", "x"}, "Impersonate-Uid": {"7"},
 		"Impersonate-Extra-Acme.com%2fscopes": {"s", "t"},

@@ -152,7 +152,7 @@ func (f *InFlight) ask(w http.ResponseWriter, r *http.Request, class *flow.Class
 	case "get", "list", "watch", "head":
 		t.Class = seats.Reading
 	}
-	if f.Flows.Ask(&t.Request, t.class, s.User, s.Info); t.class != nil {
+	if f.Flows.AssignSeats(&t.Request, t.class, s.User, s.Info); t.class != nil {
 		t.about = flow.About{Class: t.class, Info: s.Info}
 		if s.User != nil {
 			t.about.User = s.User.Name

@@ -169,9 +169,9 @@ func (c *Classifier) Now() time.Duration { return c.config.Now() }
 // change.
 func (k *Class) UIDs() (schema, level []string) { return k.header[0], k.header[1] }
 
-// Ask says which seats a request wants: those of its class, or without one those of all
-// requests that read, or write. It fills in what follows from that.
-func (c *Classifier) Ask(r *seats.Request, k *Class, user *authx.Identity, info *request.Info) {
+// AssignSeats sets the level, the flow and the seats of a request: those of its class, or without a class those of all
+// requests that read, or write.
+func (c *Classifier) AssignSeats(r *seats.Request, k *Class, user *authx.Identity, info *request.Info) {
 	if k == nil {
 		r.Level, r.Flow, r.Seats = c.plain[r.Class], &c.metrics.plain, 1
 		return

@@ -169,7 +169,7 @@ func TestCounts(t *testing.T) {
 	class := c.Classify(jane, version)
 	ask := func() *seats.Request {
 		r := &seats.Request{User: jane.Name}
-		c.Ask(r, class, jane, version)
+		c.AssignSeats(r, class, jane, version)
 		return r
 	}
 	r := ask()
@@ -224,7 +224,7 @@ func TestQueuedCounts(t *testing.T) {
 	var states []seats.State
 	ask := func(n int) *seats.Request {
 		r := &seats.Request{User: jane.Name}
-		c.Ask(r, class, jane, info)
+		c.AssignSeats(r, class, jane, info)
 		r.Seats, r.Patience = n, time.Minute
 		return r
 	}

@@ -43,7 +43,7 @@ func newMetrics() metrics {
 		ran:         histogram("request_execution_seconds", "Time that requests had seats, or ran without; of watches, their beginning.", seconds, "type"),
 		queueLength: histogram("request_queue_length_after_enqueue", "Length of its queue as each request that waits has joined it.", []float64{0, 10, 25, 50, 100, 250, 500, 1000}),
 		estimated:   histogram("work_estimated_seats", "Seats that requests were expected to need, during them or after.", []float64{1, 2, 4, 10}),
-		watchers:    histogram("watch_count_samples", "Watchers that were to be told of a write.", []float64{0, 1, 10, 100, 1000, 10000}),
+		watchers:    histogram("watch_count_samples", "Watchers that receive the event of a write.", []float64{0, 1, 10, 100, 1000, 10000}),
 	}
 }
 

@@ -49,7 +49,7 @@ func TestWidths(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &seats.Request{}
-		c.Ask(r, c.Classify(somebody, info), somebody, info)
+		c.AssignSeats(r, c.Classify(somebody, info), somebody, info)
 		return r
 	}
 	const all, one = "/api/v1/configmaps", "/api/v1/namespaces/b/configmaps"
@@ -111,7 +111,7 @@ func TestPatience(t *testing.T) {
 func decide(t testing.TB, c *cluster, r *seats.Request, info *request.Info) {
 	class := c.Classify(jane, info)
 	*r = seats.Request{User: jane.Name}
-	c.Ask(r, class, jane, info)
+	c.AssignSeats(r, class, jane, info)
 	err := c.Seats.Enter(t.Context(), r)
 	if class.Entered(r, err); err != nil {
 		t.Fatal(err)

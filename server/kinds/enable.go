@@ -45,32 +45,32 @@ var unserved = []string{
 	"imagepolicy.k8s.io/v1alpha1",
 }
 
-// Asked reads the pairs of --runtime-config: KEY=VALUE, or KEY alone.
-func Asked(pairs []string) map[string]string {
-	asked := make(map[string]string, len(pairs))
+// ParseRuntimeConfig parses the pairs of --runtime-config: KEY=VALUE, or KEY alone.
+func ParseRuntimeConfig(pairs []string) map[string]string {
+	config := make(map[string]string, len(pairs))
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, "=")
-		asked[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		config[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
-	return asked
+	return config
 }
 
 // Enable turns resources on and off (Resource.Off) before they come into a
-// Catalogue. Keys of asked are "group/version", "group/version/resource" and those
+// Catalogue. Keys of config are "group/version", "group/version/resource" and those
 // for all versions of a stage: "api/all", "api/ga", "api/beta", "api/alpha". The more
 // exact a key, the more it counts. An empty value is "true". fair says that requests are
 // classified by what flow control says, which must then be served; gate, which feature gates
 // are on. The errors are those of a stock server of the release. Remarks name what was turned on in vain.
-func Enable(v release.Version, resources []*Resource, asked map[string]string, fair bool, gate func(string) bool) (remarks []string, err error) {
+func Enable(v release.Version, resources []*Resource, config map[string]string, fair bool, gate func(string) bool) (remarks []string, err error) {
 	known := knownVersions(v, resources)
-	if err := checkKeys(asked, known, fair); err != nil {
+	if err := checkKeys(config, known, fair); err != nil {
 		return nil, err
 	}
 	e := &enablement{known: known, versions: map[schema.GroupVersion]bool{}, resources: map[schema.GroupVersionResource]bool{}}
-	if err := e.readStages(asked); err != nil {
+	if err := e.readStages(config); err != nil {
 		return nil, err
 	}
-	if err := e.readKeys(asked); err != nil {
+	if err := e.readKeys(config); err != nil {
 		return nil, err
 	}
 	if err := e.checkLater(v, resources); err != nil {
@@ -108,25 +108,24 @@ type enablement struct {
 }
 
 // of is the setting for a resource, if there is one.
-func (e *enablement) of(r *Resource) (on, asked bool) {
-	if on, asked = e.resources[r.GVR()]; !asked {
-		on, asked = e.versions[r.GVR().GroupVersion()]
+func (e *enablement) of(r *Resource) (on, set bool) {
+	if on, set = e.resources[r.GVR()]; !set {
+		on, set = e.versions[r.GVR().GroupVersion()]
 	}
-	return on, asked
+	return on, set
 }
 
-// named says that a resource was asked for by its own name or that of its version, and not
-// as one of a stage.
+// named reports whether the configuration names a resource or its version, and not only a stage.
 func (e *enablement) named(r *Resource) bool {
 	gv := r.GVR().GroupVersion()
 	_, single := e.resources[r.GVR()]
 	return single || e.versions[gv] && !e.byStage[gv]
 }
 
-func (e *enablement) readStages(asked map[string]string) error {
+func (e *enablement) readStages(config map[string]string) error {
 	e.byStage = map[schema.GroupVersion]bool{}
 	for _, s := range stages {
-		value, ok := asked[s.key]
+		value, ok := config[s.key]
 		if !ok {
 			continue
 		}
@@ -143,8 +142,8 @@ func (e *enablement) readStages(asked map[string]string) error {
 	return nil
 }
 
-func (e *enablement) readKeys(asked map[string]string) error {
-	for _, key := range slices.Sorted(maps.Keys(asked)) {
+func (e *enablement) readKeys(config map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if isStage(key) {
 			continue
 		}
@@ -154,7 +153,7 @@ func (e *enablement) readKeys(asked map[string]string) error {
 			return fmt.Errorf("group version %s that has not been registered", gv)
 		}
 		on := true
-		if value := asked[key]; value != "" {
+		if value := config[key]; value != "" {
 			var err error
 			if on, err = strconv.ParseBool(value); err != nil {
 				return fmt.Errorf("invalid value of %s: %s, err: %w", key, value, err)
@@ -227,10 +226,10 @@ func (e *enablement) checkLater(v release.Version, resources []*Resource) error 
 }
 
 // checkKeys finds keys that cannot be meant.
-func checkKeys(asked map[string]string, known map[schema.GroupVersion]bool, fair bool) error {
+func checkKeys(config map[string]string, known map[schema.GroupVersion]bool, fair bool) error {
 	var errs []error
 	for _, key := range flowControl {
-		value, ok := asked[key]
+		value, ok := config[key]
 		if ok && fair && value == "false" {
 			errs = append(errs, fmt.Errorf("--runtime-config=%s=false conflicts with --enable-priority-and-fairness=true", key))
 		}
@@ -238,7 +237,7 @@ func checkKeys(asked map[string]string, known map[schema.GroupVersion]bool, fair
 			break
 		}
 	}
-	if len(asked) == 1 && asked["api/all"] == "false" {
+	if len(config) == 1 && config["api/all"] == "false" {
 		return utilerrors.NewAggregate(append(errs, fmt.Errorf("invalid key with only api/all=false")))
 	}
 	groups := make(map[string]bool)
@@ -246,7 +245,7 @@ func checkKeys(asked map[string]string, known map[schema.GroupVersion]bool, fair
 		groups[gv.Group] = true
 	}
 	var strange []string
-	for _, key := range slices.Sorted(maps.Keys(asked)) {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if isStage(key) {
 			continue
 		}

@@ -25,7 +25,7 @@ func someResources() []*kinds.Resource {
 }
 
 func pairs(text string) map[string]string {
-	asked := kinds.Asked(strings.Split(text, ","))
+	asked := kinds.ParseRuntimeConfig(strings.Split(text, ","))
 	delete(asked, "")
 	return asked
 }

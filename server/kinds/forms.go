@@ -38,8 +38,8 @@ type Schema interface {
 	ToStore(ctx context.Context, obj Object) (Object, error)
 	// Ready waits until what a write of a user needs of the schema is at hand.
 	Ready(ctx context.Context, user string) error
-	// Asks says that a webhook converts: that takes time, and may change labels.
-	Asks() bool
+	// CallsWebhook says that a webhook converts objects, which takes time and may change labels.
+	CallsWebhook() bool
 }
 
 // AsStored is the schema of objects that are stored as they are worked on: it changes
@@ -64,8 +64,8 @@ func (AsStored) ToStore(_ context.Context, obj Object) (Object, error) { return 
 // Ready implements Schema.
 func (AsStored) Ready(context.Context, string) error { return nil }
 
-// Asks implements Schema.
-func (AsStored) Asks() bool { return false }
+// CallsWebhook implements Schema.
+func (AsStored) CallsWebhook() bool { return false }
 
 func (r *Resource) schema() Schema {
 	if r.Schema == nil {
@@ -172,9 +172,9 @@ func (r *Resource) Converts() bool { return r.FromStorage != nil && !r.WorksAsSe
 // must not be kept.
 func (r *Resource) LoadMayFail() bool { return r.custom() }
 
-// LoadAsks says that Load may ask a webhook: that takes time, may fail for reasons
-// that pass, and may change labels.
-func (r *Resource) LoadAsks() bool { return r.schema().Asks() }
+// LoadCallsWebhook says that Load may call a webhook, which takes time, may fail temporarily, and may
+// change labels.
+func (r *Resource) LoadCallsWebhook() bool { return r.schema().CallsWebhook() }
 
 // AsServed is the resource for objects whose bytes are the served form already.
 func (r *Resource) AsServed() *Resource {

@@ -190,9 +190,9 @@ type Strategy struct {
 	// Terminate marks an object that is deleted for the first time: it stays until its
 	// finalizers are gone. Nil for kinds that need no such mark.
 	Terminate func(obj Object, now time.Time)
-	// TerminateAsks says that the mark also records the propagation that was asked for,
-	// as finalizers.
-	TerminateAsks bool
+	// TerminateRecordsPropagation says that the mark also records the requested propagation
+	// policy, as finalizers.
+	TerminateRecordsPropagation bool
 	// Held says that something besides its finalizers keeps a terminating object: only
 	// when that ends it goes. Nil: it goes when it has no finalizers and no grace period
 	// is left.

@@ -57,12 +57,12 @@ type Typed[T Object] struct {
 	Undeletable           func(name string) string
 	ResetFields           []string
 
-	Graceful      func(obj T, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
-	Terminate     func(obj T, now time.Time)
-	TerminateAsks bool
-	Held          func(T) bool
-	Allocate      Allocator
-	ClaimsIn      string
+	Graceful                    func(obj T, opts *metav1.DeleteOptions) (seconds int64, graceful bool)
+	Terminate                   func(obj T, now time.Time)
+	TerminateRecordsPropagation bool
+	Held                        func(T) bool
+	Allocate                    Allocator
+	ClaimsIn                    string
 }
 
 // Status is the part of the strategy of a status that does not follow from that of its kind.
@@ -139,7 +139,7 @@ func (t Typed[T]) Strategy() Strategy {
 		CreateOnUpdate: t.CreateOnUpdate, UnconditionalUpdate: t.UnconditionalUpdate, ReturnDeletedObject: t.ReturnDeletedObject,
 		OrphanByDefault: t.OrphanByDefault, OrphanWarning: t.OrphanWarning, ForbidFinalizeOrphans: t.ForbidFinalizeOrphans,
 		DeleteAlso: t.DeleteAlso, Undeletable: t.Undeletable, ResetFields: t.ResetFields,
-		TerminateAsks: t.TerminateAsks, Allocate: t.Allocate, ClaimsIn: t.ClaimsIn,
+		TerminateRecordsPropagation: t.TerminateRecordsPropagation, Allocate: t.Allocate, ClaimsIn: t.ClaimsIn,
 	}
 	if t.Status != nil {
 		s.Status = t.Status.strategy(t.UnconditionalUpdate)

@@ -71,7 +71,7 @@ func (o *ListOptions) LookCloser(r *kinds.Resource) {
 	if !r.WorksAsServed() {
 		return
 	}
-	relabeled := r.LoadAsks() && !o.LabelSelector.Empty()
+	relabeled := r.LoadCallsWebhook() && !o.LabelSelector.Empty()
 	own := slices.ContainsFunc(o.Filter.Fields, func(t cache.FieldTerm) bool { return t.Index >= 0 })
 	if own || relabeled {
 		o.Filter.Unsure = func(it *cache.Item) bool { return !Clean(r, it) }

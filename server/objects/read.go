@@ -93,7 +93,7 @@ func (c *Collection) Sound() bool { return c.snap.Sound() }
 // lie in memory, so that nothing can fail.
 func (c *Collection) plain(r *kinds.Resource, f *cache.Filter) bool {
 	unsure := f != nil && f.Unsure != nil
-	return c.only == "" && c.Sound() && r.HasGoType() && r.Clean(c.Revision, true) && !r.LoadAsks() && !unsure
+	return c.only == "" && c.Sound() && r.HasGoType() && r.Clean(c.Revision, true) && !r.LoadCallsWebhook() && !unsure
 }
 
 // Pin keeps the snapshot for the pages that follow.

@@ -65,7 +65,7 @@ type selection struct {
 }
 
 func (s *Store) selection(ctx context.Context, r *kinds.Resource, f *cache.Filter, fn func(*cache.Item) bool) *selection {
-	return &selection{ctx: ctx, s: s, r: r, filter: f, fn: fn, gathers: f.Unsure != nil || r.LoadAsks()}
+	return &selection{ctx: ctx, s: s, r: r, filter: f, fn: fn, gathers: f.Unsure != nil || r.LoadCallsWebhook()}
 }
 
 // add takes an item; false means that no more are wanted.

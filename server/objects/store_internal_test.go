@@ -60,7 +60,7 @@ func newBox(t *testing.T) *box {
 
 func (b *box) permit(verb, sub, namespace, name string) permits.Permit {
 	b.t.Helper()
-	p, _, err := permits.Ask(b.t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
+	p, _, err := permits.Authorize(b.t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
 		User: &authx.Identity{}, ResourceRequest: true, Verb: verb, Resource: "services", Subresource: sub, Namespace: namespace, Name: name,
 	})
 	if err != nil {

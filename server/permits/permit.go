@@ -51,9 +51,9 @@ func OfServer(part string) Permit { return Permit{valid: true, server: true, res
 // Valid reports whether an authorizer allowed anything.
 func (p Permit) Valid() bool { return p.valid }
 
-// Ask calls an authorizer. The permit is valid if the authorizer allows the request; err is
+// Authorize calls an authorizer. The permit is valid if the authorizer allows the request; err is
 // its error, whatever it decided.
-func Ask(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, reason string, err error) {
+func Authorize(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (p Permit, reason string, err error) {
 	d, reason, err := z.Authorize(ctx, a)
 	if d != authx.Allow {
 		return Permit{}, reason, err
@@ -85,14 +85,13 @@ func collective(verb string) bool {
 	return false
 }
 
-// Need is Ask for what a request turns out to do besides: who may not gets the 403
-// of a request for that alone, or a 500 where nobody could decide. Without an
-// authorizer nothing is allowed.
+// Need is Authorize for a further effect of a request. The error is the 403 of a request for that
+// effect alone, or a 500 if the authorizer failed. Without an authorizer nothing is allowed.
 func Need(ctx context.Context, z authx.Authorizer, a *authx.Attributes) (Permit, error) {
 	if z == nil {
 		return Permit{}, Forbidden(a, "")
 	}
-	p, reason, err := Ask(ctx, z, a)
+	p, reason, err := Authorize(ctx, z, a)
 	switch {
 	case p.valid:
 		return p, nil

@@ -25,7 +25,7 @@ func allowed(t *testing.T, text string) permits.Permit {
 	t.Helper()
 	f := strings.Split(text, " ")
 	what := strings.Split(f[1], "/")
-	p, _, err := permits.Ask(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
+	p, _, err := permits.Authorize(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
 		User: &authx.Identity{Name: "u"}, ResourceRequest: true, Verb: f[0],
 		APIGroup: what[0], Resource: what[1], Subresource: what[2], Namespace: f[2], Name: f[3],
 	})
@@ -126,12 +126,12 @@ func TestCovers(t *testing.T) {
 // covers nothing.
 func TestNothing(t *testing.T) {
 	for _, z := range []authx.Authorizer{authx.AlwaysDeny{}, answer{authx.Deny, nil}, answer{authx.NoOpinion, errors.New("no idea")}} {
-		p, _, _ := permits.Ask(t.Context(), z, &authx.Attributes{User: &authx.Identity{}, ResourceRequest: true, Verb: "get", Resource: "pods", Name: "x"})
+		p, _, _ := permits.Authorize(t.Context(), z, &authx.Attributes{User: &authx.Identity{}, ResourceRequest: true, Verb: "get", Resource: "pods", Name: "x"})
 		if p.Valid() || covers(p, "get /pods/  x") {
 			t.Errorf("%v permits", z)
 		}
 	}
-	path, _, _ := permits.Ask(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{Verb: "get", Path: "/", Resource: "pods", Name: "x"})
+	path, _, _ := permits.Authorize(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{Verb: "get", Path: "/", Resource: "pods", Name: "x"})
 	if !path.Valid() || covers(path, "get /pods/  x") {
 		t.Error("a path permits an object")
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 // Chosen is the release that a server behaves as, and the oldest that the other servers of its
-// cluster may have: they must be able to read what the server stores. The default is Unasked, not the zero value.
+// cluster may have: they must be able to read what the server stores. The zero value is invalid; see Defaults.
 type Chosen struct {
 	Version
 	MinCompatibility Version
 }
 
-// Unasked is the choice of a server without the flags.
-func Unasked() Chosen { return Chosen{Default, Default.MinCompatibility()} }
+// Defaults is the choice of a server that is started without these flags.
+func Defaults() Chosen { return Chosen{Default, Default.MinCompatibility()} }
 
 // kube is the component whose release is chosen.
 const kube = "kube"
@@ -27,7 +27,7 @@ const kube = "kube"
 // Choose reads the values of --emulated-version and --min-compatibility-version: VERSION or
 // kube=VERSION. The errors are those of a stock server.
 func Choose(emulated, minCompatibility []string) (Chosen, error) {
-	c := Unasked()
+	c := Defaults()
 	v, set, err := single(emulated)
 	if err != nil {
 		return c, fmt.Errorf("--emulated-version: %w", err)

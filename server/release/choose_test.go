@@ -48,7 +48,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
-	info := release.Unasked().Info("rowlock.v9")
+	info := release.Defaults().Info("rowlock.v9")
 	if info.Major != "1" || info.Minor != "32" || info.GitVersion != "v1.32.13+rowlock.v9" {
 		t.Errorf("a server without flags is %+v", info)
 	}

@@ -139,9 +139,9 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestOperationsAreTold: each operation has an identifier of its own, and each
+// TestOperationIDs: each operation has an identifier of its own, and each
 // parameter a description; those of lists are the words of the type.
-func TestOperationsAreTold(t *testing.T) {
+func TestOperationIDs(t *testing.T) {
 	told := metav1.ListOptions{}.SwaggerDoc()
 	ids := map[string]string{}
 	custom := &kinds.Resource{
@@ -177,9 +177,9 @@ func TestOperationsAreTold(t *testing.T) {
 	}
 }
 
-// TestSelectableFieldsAreTold: the definitions of a custom kind and of its list say which
+// TestSelectableFields: the definitions of a custom kind and of its list say which
 // fields selectors of its version know, in both documents; others say nothing.
-func TestSelectableFieldsAreTold(t *testing.T) {
+func TestSelectableFields(t *testing.T) {
 	custom := &kinds.Resource{
 		Group: "example.com", Version: "v1", Plural: "lamps", Kind: "Lamp", ListKind: "LampList", Schema: kinds.AsStored{}, Verbs: []string{"get", "list"},
 		Storage: &kinds.Storage{Key: "example.com/lamps", Fields: []kinds.SelectableField{{Label: "spec.color"}, {Label: "spec.old"}, {Label: "spec.size"}}}, FieldLabels: map[string]string{"spec.color": "spec.color", "spec.size": "spec.size"},

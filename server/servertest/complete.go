@@ -103,7 +103,7 @@ func parse(t testing.TB, flags []string) (release.Version, map[string]string, *g
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v, kinds.Asked(lists["--runtime-config"]), features
+	return v, kinds.ParseRuntimeConfig(lists["--runtime-config"]), features
 }
 
 // signingKey is one key for all servers of a test binary: to make one takes a while.

@@ -35,7 +35,7 @@ func Permitted(next http.Handler) http.Handler {
 		}
 		scope := request.NewScope(w.Header(), time.Now())
 		scope.Info, scope.User = info, &authx.Identity{Name: "tester"}
-		scope.Permit, _, _ = permits.Ask(r.Context(), authx.AlwaysAllow{}, filters.Attributes(scope))
+		scope.Permit, _, _ = permits.Authorize(r.Context(), authx.AlwaysAllow{}, filters.Attributes(scope))
 		next.ServeHTTP(w, r.WithContext(request.With(r.Context(), scope)))
 	})
 }

@@ -157,7 +157,7 @@ func (h *Handler) mayDeleteUnread(c *Call, req *writes.Request, o *metav1.Delete
 		return permits.Permit{}, nil
 	}
 	c.Scope.Annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "")
-	return h.Writes.AskUnread(c.Context(), req)
+	return h.Writes.AuthorizeUnread(c.Context(), req)
 }
 
 // noUnreadCollections refuses to delete collections with objects that cannot be read.

@@ -133,7 +133,7 @@ func (h *Handler) Everywhere(c *Call, r *kinds.Resource, verb, name string) (boo
 	if h.Writes == nil || h.Writes.Authorizer == nil {
 		return false, nil
 	}
-	p, _, err := permits.Ask(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
+	p, _, err := permits.Authorize(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
 		User: c.User, Verb: verb, ResourceRequest: true, APIGroup: r.Group, APIVersion: r.Version, Resource: r.Plural, Name: name,
 	})
 	if err != nil && !p.Valid() {

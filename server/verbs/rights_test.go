@@ -37,9 +37,9 @@ func (s *sees) Admit(_ context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// TestCreateByUpdateAsks: a PUT or an apply that makes an object needs the right to
+// TestCreateByUpdateNeedsCreate: a PUT or an apply that makes an object needs the right to
 // create it, before anything else of the create is done, also in a dry run.
-func TestCreateByUpdateAsks(t *testing.T) {
+func TestCreateByUpdateNeedsCreate(t *testing.T) {
 	const (
 		leases  = "/apis/coordination.k8s.io/v1/namespaces/a/leases"
 		roles   = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

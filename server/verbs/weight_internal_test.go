@@ -58,7 +58,7 @@ func TestAdmissionWeight(t *testing.T) {
 		call := &Call{Request: answers.Request{Resource: c.r, Scope: &request.Scope{}}, Info: &request.Info{Verb: verb, Name: name}}
 		if c.r != nil {
 			call.Sub = c.r.Sub(sub)
-			call.Scope.Permit, _, _ = permits.Ask(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
+			call.Scope.Permit, _, _ = permits.Authorize(t.Context(), authx.AlwaysAllow{}, &authx.Attributes{
 				Verb: verb, APIGroup: c.r.Group, APIVersion: c.r.Version, Resource: c.r.Plural, Subresource: sub, Name: name, ResourceRequest: true,
 			})
 		}

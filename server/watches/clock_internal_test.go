@@ -18,7 +18,7 @@ func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
 		add := func(in time.Duration) *stream {
-			w := &stream{asks: true}
+			w := &stream{callsWebhook: true}
 			w.state.Store(again) // somebody looks at it already
 			c.set(w, time.Now().Add(in))
 			return w

@@ -253,8 +253,8 @@ func (w *stream) goOn(panicked any) {
 		return
 	}
 	w.slim()
-	w.asks = w.request.Resource.LoadAsks()           // the goroutines of the cache must not wait for a webhook
-	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake) // work notices an end that came before
+	w.callsWebhook = w.request.Resource.LoadCallsWebhook() // the goroutines of the cache must not wait for a webhook
+	w.unlink = w.out.stream.WhenEnded(w.ctx, w.Wake)       // work notices an end that came before
 	w.server.clock.set(w, w.nextAlarm(time.Now()))
 	w.watcher.SetHooks(w)
 	w.work()
@@ -272,7 +272,7 @@ func (w *stream) slim() {
 
 // Notify implements cache.Hooks.
 func (w *stream) Notify() {
-	if w.asks || !w.push(w.ctx, w.out) {
+	if w.callsWebhook || !w.push(w.ctx, w.out) {
 		w.Wake()
 	}
 }

@@ -41,7 +41,7 @@ func scoped(next http.Handler) http.Handler {
 	return filters.Scope(time.Now)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := request.From(r.Context())
 		s.User = &authx.Identity{Name: "tester"}
-		s.Permit, _, _ = permits.Ask(r.Context(), authx.AlwaysAllow{}, filters.Attributes(s))
+		s.Permit, _, _ = permits.Authorize(r.Context(), authx.AlwaysAllow{}, filters.Attributes(s))
 		next.ServeHTTP(w, r)
 	}))
 }

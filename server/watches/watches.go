@@ -85,13 +85,13 @@ type Watch struct{ stream *stream }
 // stream is one watch. Its handler holds mu, except while it waits: then goroutines of the cache may send new events
 // (push), so that the handler need not wake up.
 type stream struct {
-	mu       sync.Mutex
-	over     bool // nothing may be sent any more
-	complete bool // nothing is missing from the answer
-	outlives bool // it goes on although the handler has returned
-	up       bool // its time is up
-	asks     bool // its events may need a webhook
-	panicked any  // what push ended with
+	mu           sync.Mutex
+	over         bool // nothing may be sent any more
+	complete     bool // nothing is missing from the answer
+	outlives     bool // it goes on although the handler has returned
+	up           bool // its time is up
+	callsWebhook bool // its events may need a webhook
+	panicked     any  // what push ended with
 
 	server  *Server
 	request *answers.Request

@@ -37,13 +37,13 @@ const UnreadOption = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 const unreadVerb = "unsafe-delete-ignore-read-errors"
 
-// AskUnread asks whether the user of a request may delete its object though it cannot be
+// AuthorizeUnread checks whether the user of a request may delete its object although it cannot be
 // read.
-func (w *Writer) AskUnread(ctx context.Context, req *Request) (permits.Permit, error) {
+func (w *Writer) AuthorizeUnread(ctx context.Context, req *Request) (permits.Permit, error) {
 	if w.Authorizer == nil {
 		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
 	}
-	permit, reason, err := permits.Ask(ctx, w.Authorizer, &authx.Attributes{
+	permit, reason, err := permits.Authorize(ctx, w.Authorizer, &authx.Attributes{
 		User: req.User, Verb: unreadVerb, Namespace: req.Namespace, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
 		Resource: req.Resource.Plural, Name: req.Name, ResourceRequest: true,
 	})

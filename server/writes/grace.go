@@ -24,7 +24,7 @@ func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Ob
 	switch {
 	case st.Terminate != nil && obj.GetDeletionTimestamp() == nil:
 		st.Terminate(obj, w.today().Time)
-		if st.TerminateAsks {
+		if st.TerminateRecordsPropagation {
 			setFinalizers(obj, keepers(st, obj, o))
 		}
 		return deletePlan{mark: true, wait: true}

@@ -137,7 +137,7 @@ func (d *desk) permit(verb string, r *kinds.Resource, sub, name string) permits.
 	if r.Namespaced {
 		a.Namespace = "a"
 	}
-	p, _, err := permits.Ask(d.t.Context(), authx.AlwaysAllow{}, a)
+	p, _, err := permits.Authorize(d.t.Context(), authx.AlwaysAllow{}, a)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -115,5 +115,5 @@ func (d *Driver) Reconnect() { d.pool.Reset() }
 // Synchronous says whether commits wait for a standby, as far as known.
 func (d *Driver) Synchronous() bool { return d.line.synchronous.Load() }
 
-// LookAround asks all hosts of the URL.
-func (d *Driver) LookAround(ctx context.Context) { d.lookAround(ctx) }
+// CheckPrimaries asks all hosts of the URL.
+func (d *Driver) CheckPrimaries(ctx context.Context) { d.checkPrimaries(ctx) }

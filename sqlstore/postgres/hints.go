@@ -39,7 +39,7 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 		if !d.cfg.Poll {
 			beside.Go(func() { d.listen(ctx, hint) })
 		}
-		beside.Go(func() { d.watchRivals(ctx) })
+		beside.Go(func() { d.watchPrimaries(ctx) })
 		d.tick(ctx, hint)
 		cancel()
 		beside.Wait()

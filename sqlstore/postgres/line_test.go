@@ -246,7 +246,7 @@ func TestPromotedStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, d := range []*postgres.Driver{knows, ignorant, db.Open(t).(*postgres.Driver)} {
-		d.LookAround(ctx)
+		d.CheckPrimaries(ctx)
 		d.Reconnect()
 		applied(t, d, fmt.Sprintf("after%d", i))
 		if r := d.Returns(); r.Others == 0 || !strings.Contains(r.Other, "old primary") {
@@ -287,9 +287,9 @@ func TestCrashLosesNothing(t *testing.T) {
 	}
 }
 
-// TestClusterIsNotTold: where a service does not tell which cluster it is, the store goes without, in an empty database too.
+// TestUnnamedCluster: where a service does not tell which cluster it is, the store goes without, in an empty database too.
 // A passing error of that query refuses the connection: the row would name no cluster from then on.
-func TestClusterIsNotTold(t *testing.T) {
+func TestUnnamedCluster(t *testing.T) {
 	for code, bare := range map[string]bool{"42501": true, "57014": false} {
 		for _, used := range []bool{false, true} {
 			db := newDatabase(t, postgres.Config{})

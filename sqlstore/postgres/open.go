@@ -134,7 +134,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	d.single = pc.ConnConfig.Copy()
 	d.hosts = newHosts(from, &d.single.Config, cfg.Log, func() { d.pool.Reset() })
 	pc.BeforeConnect, pc.BeforeClose = d.hosts.choose, d.hosts.abandon
-	d.lookAround(ctx)
+	d.checkPrimaries(ctx)
 	if d.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		d.hosts.close()
 		return nil, fmt.Errorf("opening PostgreSQL: %w", redact(err))

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestWhoIsTold: the place is for processes of the same machine alone.
-func TestWhoIsTold(t *testing.T) {
+// TestPeerIsLocal: the place is for processes of the same machine alone.
+func TestPeerIsLocal(t *testing.T) {
 	s := &Server{place: Place{Database: "/data/rowlock.db"}}
 	for from, want := range map[string]int{
 		"127.0.0.1:4000": 200, "[::1]:4000": 200, "192.0.2.1:4000": 200, "192.0.2.2:4000": 403, "[2001:db8::1]:4000": 403, "": 403, "pipe": 403,

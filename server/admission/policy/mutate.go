@@ -109,7 +109,7 @@ func (m *mutator) use(v *invocation) (changed bool, err error) {
 		}
 	}
 	id := fmt.Sprintf("%s/%s/%s/%s", v.name, v.binding.name, v.param.namespace, v.param.name)
-	if !m.rounds.Asks(m.a, id) {
+	if !m.rounds.Calls(m.a, id) {
 		return false, nil
 	}
 	for i := range c.list {

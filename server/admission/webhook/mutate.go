@@ -58,7 +58,7 @@ func (p *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // ask calls one webhook, if it matches.
 func (p *Mutating) ask(ctx context.Context, h *hook, index int, v *view, r *admission.Rounds) error {
-	if !r.Asks(v.a, h.id) {
+	if !r.Calls(v.a, h.id) {
 		return nil
 	}
 	s, err := p.wants(ctx, h, v)

@@ -159,13 +159,13 @@ func (e *Controller) decide(ctx context.Context, key reconcile.Key) (r reconcile
 	now := e.Now()
 	step, err := election.Decide(have.spec, all, now, e.Wait)
 	switch {
-	case len(step.Ask) > pingsAtOnce:
+	case len(step.Ping) > pingsAtOnce:
 		r.After = 1 // others have their turn
 	case !step.Due.IsZero():
 		r.After = max(step.Due.Sub(now), 1)
 	}
 	e.complain(ctx, c, key, err)
-	if err = e.ping(ctx, key, step.Ask, now); err == nil && step.Lease != nil {
+	if err = e.ping(ctx, key, step.Ping, now); err == nil && step.Lease != nil {
 		err = e.write(ctx, key, &have, step.Lease)
 	}
 	return r, err

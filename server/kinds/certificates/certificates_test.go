@@ -38,7 +38,7 @@ func signingRequest(t testing.TB) *certificatesv1.CertificateSigningRequest {
 	}}
 }
 
-func TestWhoAsks(t *testing.T) {
+func TestRequestor(t *testing.T) {
 	r := signingRequest(t)
 	r.Spec.Username, r.Spec.Groups = "faked", []string{"system:masters"}
 	scope := request.NewScope(nil, r.CreationTimestamp.Time)

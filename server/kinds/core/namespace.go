@@ -17,19 +17,19 @@ import (
 // Namespace is how Namespaces are written. One is kept while its spec.finalizers
 // name somebody who has to empty it.
 var Namespace = kinds.Typed[*corev1.Namespace]{
-	ValidateName:        apivalidation.ValidateNamespaceName,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultNamespace,
-	PrepareForCreate:    prepareNamespace,
-	PrepareForUpdate:    prepareNamespaceUpdate,
-	Validate:            validateNamespace,
-	Canonicalize:        labelNamespace,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-	Status:              &kinds.Status[*corev1.Namespace]{Validate: validateNamespaceStatus},
-	Terminate:           terminateNamespace,
-	TerminateAsks:       true,
-	Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
+	ValidateName:                apivalidation.ValidateNamespaceName,
+	Meta:                        &kinds.WholeMeta,
+	Default:                     defaultNamespace,
+	PrepareForCreate:            prepareNamespace,
+	PrepareForUpdate:            prepareNamespaceUpdate,
+	Validate:                    validateNamespace,
+	Canonicalize:                labelNamespace,
+	UnconditionalUpdate:         true,
+	ReturnDeletedObject:         true,
+	Status:                      &kinds.Status[*corev1.Namespace]{Validate: validateNamespaceStatus},
+	Terminate:                   terminateNamespace,
+	TerminateRecordsPropagation: true,
+	Held:                        func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
 }.Strategy()
 
 // NamespaceFinalize is how their spec.finalizers are written.

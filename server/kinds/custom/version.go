@@ -67,8 +67,8 @@ func (v *Version) CoerceMerged(obj kinds.Object) error { return v.Schema().Coerc
 // Clean implements kinds.Schema.
 func (v *Version) Clean(revision int64) bool { return revision > v.since }
 
-// Asks implements kinds.Schema.
-func (v *Version) Asks() bool { return v.of.converter != nil }
+// CallsWebhook implements kinds.Schema.
+func (v *Version) CallsWebhook() bool { return v.of.converter != nil }
 
 // FromStore implements kinds.Schema. An object is first what its own version makes of
 // it, then converted, then what this version makes of that; only the former fills in

@@ -22,7 +22,7 @@ var schemas = map[string]tree{
 			"from":    anything("Its value before."),
 			"to":      anything("Its value after."),
 			"manager": text("The field manager that owns it after the change, or that alone wrote in between."),
-			"omitted": flag("The values are too long to be told."),
+			"omitted": flag("The values are too long to be shown."),
 		})),
 	}),
 	"Moment": kind("Moment is which revision held at a time.", tree{

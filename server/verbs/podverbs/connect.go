@@ -118,7 +118,7 @@ func mayConnect(h *verbs.Handler, c *verbs.Call) error {
 	if c.Info.Verb == "create" || !h.Enabled("AuthorizePodWebsocketUpgradeCreatePermission") {
 		return nil
 	}
-	p, reason, err := permits.Ask(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
+	p, reason, err := permits.Authorize(c.R.Context(), h.Writes.Authorizer, &authx.Attributes{
 		User: c.User, Verb: "create", Namespace: c.Info.Namespace, APIGroup: c.Info.Group, APIVersion: c.Info.Version,
 		Resource: c.Info.Resource, Subresource: c.Info.Subresource, Name: c.Info.Name, ResourceRequest: true, Path: c.Info.Path,
 	})

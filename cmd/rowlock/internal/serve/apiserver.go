@@ -101,7 +101,7 @@ func (own *apiserverOptions) addTo(f *pflag.FlagSet) {
 
 // showVersion prints the version if the flags ask for it, as kube-apiserver does.
 func (own *apiserverOptions) showVersion(out io.Writer) (shown bool, err error) {
-	chosen := release.Unasked()
+	chosen := release.Defaults()
 	info := chosen.Info(program.Build())
 	switch own.version {
 	case "false":

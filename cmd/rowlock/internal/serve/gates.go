@@ -59,7 +59,7 @@ func enablementError(all []*kinds.Resource, pairs []string, err error) error {
 	}
 	names := slices.Sorted(maps.Keys(known))
 	hint := ""
-	for key := range kinds.Asked(pairs) {
+	for key := range kinds.ParseRuntimeConfig(pairs) {
 		if !known[key] {
 			hint = usage.DidYouMean(key, names)
 		}

@@ -16,7 +16,7 @@ const (
 
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("the service manager could not be told", "state", state, "error", err)
+		log.Warn("cannot notify the service manager", "state", state, "error", err)
 	}
 }
 

@@ -274,7 +274,7 @@ func (o *options) resources(v release.Chosen, n *network, feature func(gate stri
 	if o.historyAPI {
 		all = append(all, history.Resources()...)
 	}
-	remarks, err := kinds.Enable(v.Version, all, kinds.Asked(o.runtimeConfig), o.fairness.On, feature)
+	remarks, err := kinds.Enable(v.Version, all, kinds.ParseRuntimeConfig(o.runtimeConfig), o.fairness.On, feature)
 	for _, remark := range remarks {
 		log.Warn("--runtime-config: " + remark)
 	}

@@ -15,10 +15,10 @@ func TestZPages(t *testing.T) {
 	if err := flags.Parse([]string{"--secure-port=1234", "--store=postgres://u:s3cret@h/d"}); err != nil {
 		t.Fatal(err)
 	}
-	if pages := telemetry.ZPages(release.Unasked(), func(string) bool { return false }, flags, time.Now()); len(pages) != 0 {
+	if pages := telemetry.ZPages(release.Defaults(), func(string) bool { return false }, flags, time.Now()); len(pages) != 0 {
 		t.Errorf("pages without their gates: %v", pages)
 	}
-	pages := telemetry.ZPages(release.Unasked(), func(string) bool { return true }, flags, time.Now().Add(-3723*time.Second))
+	pages := telemetry.ZPages(release.Defaults(), func(string) bool { return true }, flags, time.Now().Add(-3723*time.Second))
 	get := func(path, accept string) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", path, nil)

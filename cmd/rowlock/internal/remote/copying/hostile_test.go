@@ -43,11 +43,11 @@ func TestHostileSource(t *testing.T) {
 		{"widgets.nowhere.example", []string{`{"apiVersion":"nowhere.example/v1","kind":"Widget","metadata":{"name":"w"}}`}},
 	}, copying.Options{})
 	wantTotal(t, "bad names", r, 2, 0, 0, 0, 0, 13)
-	wantTold(t, r, copying.Failed, "configmaps", "?", `no object can have the name "../../../nodes/x"`)
-	wantTold(t, r, copying.Failed, "configmaps", "?", "the object is not a JSON object")
-	wantTold(t, r, copying.Failed, "configmaps", "UPPER case", "Invalid value")
-	wantTold(t, r, copying.Failed, "configmaps", "?", `no object can have the name "?[2J"`)
-	wantTold(t, r, copying.Failed, "configmaps", "real", "field not declared in schema")
+	wantDetail(t, r, copying.Failed, "configmaps", "?", `no object can have the name "../../../nodes/x"`)
+	wantDetail(t, r, copying.Failed, "configmaps", "?", "the object is not a JSON object")
+	wantDetail(t, r, copying.Failed, "configmaps", "UPPER case", "Invalid value")
+	wantDetail(t, r, copying.Failed, "configmaps", "?", `no object can have the name "?[2J"`)
+	wantDetail(t, r, copying.Failed, "configmaps", "real", "field not declared in schema")
 	if s.get(t, "/api/v1/namespaces/b/configmaps/lie") != nil {
 		t.Error("an object is where it says only to some that it is")
 	}
@@ -151,7 +151,7 @@ func TestHostileTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantTotal(t, name, r, 0, 0, 0, 0, 0, 1)
-			wantTold(t, r, copying.Failed, "configmaps", "x", c.told)
+			wantDetail(t, r, copying.Failed, "configmaps", "x", c.told)
 			if n := len(r.Details[0].Reason); n > 2100 {
 				t.Errorf("the reason has %d bytes", n)
 			}

@@ -49,7 +49,7 @@ func TestOwners(t *testing.T) {
 		if got := owner(name); got != "<nil>" {
 			t.Errorf("the owner of %s is %s", name, got)
 		}
-		wantTold(t, r, copying.Noted, "configmaps", name, "without its owner")
+		wantDetail(t, r, copying.Noted, "configmaps", name, "without its owner")
 	}
 	wantTotal(t, "owners", r, 9, 0, 0, 0, 0, 0)
 }
@@ -66,7 +66,7 @@ func TestOwnersOutOfSight(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTotal(t, "an owner that may not be seen", r, 2, 0, 0, 0, 0, 0)
-	wantTold(t, r, copying.Noted, "configmaps", "x", `the target does not show: secrets "hidden" is forbidden`)
+	wantDetail(t, r, copying.Noted, "configmaps", "x", `the target does not show: secrets "hidden" is forbidden`)
 }
 
 // TestDeepOwners: a source cannot have everything read as often as it has objects.
@@ -80,7 +80,7 @@ func TestDeepOwners(t *testing.T) {
 	all = append(all, configMap("c130", ""))
 	r := s.run(t, source{{"configmaps", all}}, copying.Options{})
 	wantTotal(t, "a long chain", r, 131, 0, 0, 0, 0, 0)
-	wantTold(t, r, copying.Noted, "configmaps", "c3", "more than 100 deep")
+	wantDetail(t, r, copying.Noted, "configmaps", "c3", "more than 100 deep")
 	if got := field(s.get(t, "/api/v1/namespaces/a/configmaps/c129"), "metadata", "ownerReferences", 0, "name"); got != "c130" {
 		t.Errorf("the owner of c129 is %s", got)
 	}
@@ -101,8 +101,8 @@ func TestDefinitions(t *testing.T) {
 	}
 	r := s.run(t, from, copying.Options{DryRun: true})
 	wantTotal(t, "a trial", r, 4, 0, 0, 0, 0, 0)
-	wantTold(t, r, copying.Created, "widgets.example.com", "w", "not tried: its definition is not there yet")
-	wantTold(t, r, copying.Created, "configmaps", "x", "not tried: its namespace is not there yet")
+	wantDetail(t, r, copying.Created, "widgets.example.com", "w", "not tried: its definition is not there yet")
+	wantDetail(t, r, copying.Created, "configmaps", "x", "not tried: its namespace is not there yet")
 	if s.get(t, "/api/v1/namespaces/a") != nil {
 		t.Fatal("a trial made a namespace")
 	}
@@ -113,8 +113,8 @@ func TestDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTotal(t, "few rights", r, 1, 0, 0, 0, 0, 3)
-	wantTold(t, r, copying.Noted, "customresourcedefinitions.apiextensions.k8s.io", "widgets.example.com", "does not show whether it is served")
-	wantTold(t, r, copying.Failed, "widgets.example.com", "w", "does not serve")
+	wantDetail(t, r, copying.Noted, "customresourcedefinitions.apiextensions.k8s.io", "widgets.example.com", "does not show whether it is served")
+	wantDetail(t, r, copying.Failed, "widgets.example.com", "w", "does not serve")
 	wantTotal(t, "all rights", s.run(t, from, copying.Options{}), 2, 0, 2, 0, 0, 0)
 	data, err := s.c.Do(t.Context(), remote.Request{Method: http.MethodGet, Path: "/apis/example.com/v1/namespaces/a/widgets/w"})
 	if err != nil || field(decoded(t, data), "spec", "n") != "9007199254740993" {

@@ -27,7 +27,7 @@ func TestSecondRun(t *testing.T) {
 	s.apply(t, path, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"},"data":{"k":"mine"}}`)
 	r := s.run(t, from, copying.Options{})
 	wantTotal(t, "a conflict", r, 0, 0, 1, 1, 1, 0)
-	wantTold(t, r, copying.Conflict, "configmaps", "x", "other")
+	wantDetail(t, r, copying.Conflict, "configmaps", "x", "other")
 	wantTotal(t, "a trial of taking it", s.run(t, from, copying.Options{Overwrite: true, DryRun: true}), 0, 1, 1, 1, 0, 0)
 	if got := field(s.get(t, path), "data", "k"); got != "mine" {
 		t.Errorf("what another owns is %s", got)
@@ -57,7 +57,7 @@ func TestWithStatus(t *testing.T) {
 	s.apply(t, path+"/status", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"status":{"replicas":7}}`)
 	r := s.run(t, from, copying.Options{WithStatus: true})
 	wantTotal(t, "a controller's", r, 0, 0, 0, 0, 1, 0)
-	wantTold(t, r, copying.Conflict, "deployments.apps", "web", "not its status: ")
+	wantDetail(t, r, copying.Conflict, "deployments.apps", "web", "not its status: ")
 	if got := field(s.get(t, path), "status", "replicas"); got != "7" {
 		t.Errorf("what the controller says was overwritten: %s", got)
 	}
@@ -105,9 +105,9 @@ func TestAddresses(t *testing.T) {
 	from := source{{"services", []string{service("taken", "10.96.0.98", 30013), service("far", "192.168.200.1", 30012), service("free", "10.96.0.99", 30011)}}}
 	r := s.run(t, from, copying.Options{})
 	wantTotal(t, "taken and out of range", r, 3, 0, 0, 0, 0, 0)
-	wantTold(t, r, copying.Noted, "services", "taken", "gets another address: 10.96.0.98 is not free")
-	wantTold(t, r, copying.Noted, "services", "taken", "gets other node ports")
-	wantTold(t, r, copying.Noted, "services", "far", "gets another address")
+	wantDetail(t, r, copying.Noted, "services", "taken", "gets another address: 10.96.0.98 is not free")
+	wantDetail(t, r, copying.Noted, "services", "taken", "gets other node ports")
+	wantDetail(t, r, copying.Noted, "services", "far", "gets another address")
 	ip := func(name string) string {
 		return field(s.get(t, "/api/v1/namespaces/a/services/"+name), "spec", "clusterIP")
 	}
@@ -122,7 +122,7 @@ func TestAddresses(t *testing.T) {
 	if r.Total.Created+r.Total.Conflicts+r.Total.Failed > 0 || ip("taken") != taken || ip("far") != far {
 		t.Errorf("a second run: %+v, %+v", r.Total, r.Details)
 	}
-	wantTold(t, r, copying.Noted, "services", "far", "has another address in the target, and keeps it: "+far+" instead of 192.168.200.1")
+	wantDetail(t, r, copying.Noted, "services", "far", "has another address in the target, and keeps it: "+far+" instead of 192.168.200.1")
 }
 
 // TestInterrupted: a run that ends midway tells what it did, and the next one does the rest.

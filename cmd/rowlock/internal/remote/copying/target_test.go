@@ -152,8 +152,8 @@ func wantTotal(t *testing.T, what string, r *copying.Report, numbers ...int64) {
 	}
 }
 
-// wantTold looks for a detail.
-func wantTold(t *testing.T, r *copying.Report, o copying.Outcome, resource, name, reason string) {
+// wantDetail looks for a detail.
+func wantDetail(t *testing.T, r *copying.Report, o copying.Outcome, resource, name, reason string) {
 	t.Helper()
 	if !slices.ContainsFunc(r.Details, func(d copying.Detail) bool {
 		return d.Outcome == o && d.Resource == resource && d.Name == name && strings.Contains(d.Reason, reason)

@@ -24,10 +24,10 @@ var leftOff = map[string]string{
 	"UserNamespacesPodSecurityStandards": "the standards of 1.35 and later relax their checks themselves, older ones do not",
 }
 
-// TestAskedGatesAreKnown: the table has each gate that the code checks, since an unknown gate is off without an error. A gate that a
+// TestCheckedGatesAreKnown: the table has each gate that the code checks, since an unknown gate is off without an error. A gate that a
 // release removed is on there, or leftOff says why not. The gates with Switches are exactly those that the code checks,
 // so that none of them escapes this test.
-func TestAskedGatesAreKnown(t *testing.T) {
+func TestCheckedGatesAreKnown(t *testing.T) {
 	checked := checkedGates(t)
 	switches := map[string]bool{}
 	for _, v := range release.All() {

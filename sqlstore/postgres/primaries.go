@@ -9,29 +9,29 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Where a URL names several hosts, each connection goes to the first that takes writes. After a failover whose
-// old primary came back that may be the wrong one, and a server that starts, or that has not lost its connections,
-// has met no other. So all hosts are asked what they are, before one is used and now and then.
+// Where a URL names several hosts, each connection goes to the first that accepts writes. After a failover whose
+// old primary came back, that may be the wrong one. A server that has just started, or has not lost its connections,
+// knows no other. So the driver identifies the database of each host before it uses one, and periodically.
 
 const (
-	rivalsEvery = 15 * time.Second
-	rivalsTime  = 2 * time.Second // for all of them: one that does not answer is no rival
+	primariesEvery = 15 * time.Second
+	primariesTime  = 2 * time.Second // for all hosts; one that does not answer is ignored
 )
 
-// lookAround asks all hosts, and sees to it that the newest database is the one that is used.
-func (d *Driver) lookAround(ctx context.Context) {
+// checkPrimaries connects to all hosts, and ensures that the driver uses the newest database.
+func (d *Driver) checkPrimaries(ctx context.Context) {
 	base := d.single.Config.Copy()
 	d.hosts.refresh(base)
 	list := places(base)
 	if len(list) < 2 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, rivalsTime)
+	ctx, cancel := context.WithTimeout(ctx, primariesTime)
 	defer cancel()
 	found := make([]*place, len(list))
-	var asking sync.WaitGroup
+	var checks sync.WaitGroup
 	for i, host := range list {
-		asking.Go(func() {
+		checks.Go(func() {
 			c := base.Copy()
 			narrow(c, host)
 			c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -43,14 +43,14 @@ func (d *Driver) lookAround(ctx context.Context) {
 				}
 				return nil
 			}
-			if conn, err := pgconn.ConnectConfig(ctx, c); err == nil { // a host that cannot be reached is no rival
+			if conn, err := pgconn.ConnectConfig(ctx, c); err == nil { // a host that cannot be reached is no primary
 				conn.Close(ctx)
 			}
 		})
 	}
-	asking.Wait()
+	checks.Wait()
 	found = slices.DeleteFunc(found, func(p *place) bool { return p == nil })
-	// The newest first: the others are then judged beside it.
+	// The newest first: the others are then compared with it.
 	slices.SortStableFunc(found, func(a, b *place) int {
 		switch {
 		case a.number != b.number:
@@ -64,14 +64,14 @@ func (d *Driver) lookAround(ctx context.Context) {
 	})
 	for i, p := range found {
 		if i == 0 || !p.identity.is(found[0].identity) {
-			d.line.meetRival(p)
+			d.line.meetOther(p)
 		}
 	}
 }
 
-// meetRival is meet for a database of which it is not decided that it will be used: one that is neither newer nor older than
-// the known one is ignored.
-func (l *line) meetRival(p *place) {
+// meetOther is meet for a database that the driver may not use: it ignores one that is neither newer nor older than
+// the known one.
+func (l *line) meetOther(p *place) {
 	l.mu.Lock()
 	known := l.known
 	stand := l.judge(p)
@@ -79,20 +79,20 @@ func (l *line) meetRival(p *place) {
 	if known != nil && stand == another && p.number <= known.number && !known.identity.branchedBefore(p.identity) {
 		return
 	}
-	_ = l.meet(*p) // what it refuses it has told
+	_ = l.meet(*p) // it logs what it refuses
 }
 
-// watchRivals looks around until ctx ends.
-func (d *Driver) watchRivals(ctx context.Context) {
+// watchPrimaries calls checkPrimaries until ctx ends.
+func (d *Driver) watchPrimaries(ctx context.Context) {
 	if len(places(&d.single.Config)) < 2 {
 		return
 	}
-	tick := time.NewTicker(rivalsEvery)
+	tick := time.NewTicker(primariesEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			d.lookAround(ctx)
+			d.checkPrimaries(ctx)
 		case <-ctx.Done():
 			return
 		case <-d.closing:
