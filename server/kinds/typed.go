@@ -78,6 +78,7 @@ type Status[T Object] struct {
 	Prepare      func(obj, old T)
 	Validate     func(obj, old T) field.ErrorList
 	Canonicalize func(T)
+	Warnings     func(obj, old T) []string
 	ResetFields  []string // besides the spec
 }
 
@@ -86,7 +87,7 @@ type Status[T Object] struct {
 func (s *Status[T]) strategy(unconditional bool) *Strategy {
 	keepSpec := keepField[T]("Spec")
 	t := Typed[T]{
-		Meta: s.Meta, PrepareForUpdate: s.Prepare, ValidateUpdate: s.Validate, Canonicalize: s.Canonicalize, UnconditionalUpdate: unconditional,
+		Meta: s.Meta, PrepareForUpdate: s.Prepare, ValidateUpdate: s.Validate, Canonicalize: s.Canonicalize, Warnings: s.Warnings, UnconditionalUpdate: unconditional,
 		Keep: func(obj, old T) {
 			keepSpec(obj, old)
 			if s.KeepsMetadata {

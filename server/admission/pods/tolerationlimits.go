@@ -52,8 +52,8 @@ func ParseTolerationLimits(data []byte) (TolerationLimits, error) {
 	if c.APIVersion != "podtolerationrestriction.admission.k8s.io/v1alpha1" || c.Kind != "Configuration" {
 		return TolerationLimits{}, fmt.Errorf("%s %s is not Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1", c.APIVersion, c.Kind)
 	}
-	errs := podspec.ValidateTolerations(c.Default, field.NewPath("default"))
-	errs = append(errs, podspec.ValidateTolerations(c.Whitelist, field.NewPath("whitelist"))...)
+	errs := podspec.ValidateTolerations(c.Default, field.NewPath("default"), podspec.Options{})
+	errs = append(errs, podspec.ValidateTolerations(c.Whitelist, field.NewPath("whitelist"), podspec.Options{})...)
 	return TolerationLimits{Default: c.Default, Allowed: c.Whitelist}, errs.ToAggregate()
 }
 

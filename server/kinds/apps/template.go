@@ -69,16 +69,16 @@ func (w workload[T]) strategy(on kinds.Feature, t kinds.Typed[T]) kinds.Strategy
 	t.ValidateUpdate = func(obj, old T) field.ErrorList {
 		return w.validateUpdate(obj, old, pods.TemplateOptions(w.template(obj), w.template(old)))
 	}
-	t.Warnings = w.warn
+	t.Warnings = func(obj, old T) []string { return w.warn(pods, obj, old) }
 	t.UnconditionalUpdate = true
 	return t.Strategy()
 }
 
 // warn returns the warnings about a write; old is nil for a new object.
-func (w workload[T]) warn(obj, old T) []string {
+func (w workload[T]) warn(pods podspec.Rules, obj, old T) []string {
 	var none T
 	if old == none {
-		out := podspec.Warnings(templatePath, w.template(obj), nil)
+		out := pods.Warnings(templatePath, w.template(obj))
 		if w.warnings != nil {
 			out = w.warnings(obj, out)
 		}
@@ -91,7 +91,7 @@ func (w workload[T]) warn(obj, old T) []string {
 	if !changed {
 		return nil
 	}
-	return podspec.Warnings(templatePath, w.template(obj), w.template(old))
+	return pods.Warnings(templatePath, w.template(obj))
 }
 
 // validateSelector checks the selector of a workload that must have one which

@@ -32,7 +32,7 @@ func CronJob(on kinds.Feature) kinds.Strategy {
 		Counted:             func(c *batchv1.CronJob) []any { return []any{c.Spec} },
 		Validate:            r.validateCronJob,
 		ValidateUpdate:      r.validateCronJobUpdate,
-		Warnings:            cronJobWarnings,
+		Warnings:            r.cronJobWarnings,
 		UnconditionalUpdate: true,
 		Status:              &kinds.Status[*batchv1.CronJob]{Meta: &kinds.MetaRules{AnyFinalizer: true}},
 	}.Strategy()
@@ -172,14 +172,14 @@ func validateZone(zone *string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func cronJobWarnings(c, old *batchv1.CronJob) []string {
+func (r jobRules) cronJobWarnings(c, old *batchv1.CronJob) []string {
 	path := field.NewPath("spec", "jobTemplate", "spec")
 	var out []string
 	switch {
 	case old == nil:
-		out = append(nameWarning(c.Name), specWarnings(path, &c.Spec.JobTemplate.Spec, nil)...)
+		out = append(nameWarning(c.Name), r.specWarnings(path, &c.Spec.JobTemplate.Spec)...)
 	case c.Generation != old.Generation:
-		out = specWarnings(path, &c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)
+		out = r.specWarnings(path, &c.Spec.JobTemplate.Spec)
 	}
 	if strings.Contains(c.Spec.Schedule, "TZ") {
 		out = append(out, "spec.schedule: CRON_TZ or TZ used in schedule is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")

@@ -19,7 +19,6 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
-	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -42,7 +41,7 @@ func Job(on kinds.Feature) kinds.Strategy {
 		Validate:            r.validateJob,
 		ValidateUpdate:      r.validateJobUpdate,
 		Canonicalize:        labelJob,
-		Warnings:            jobWarnings,
+		Warnings:            r.jobWarnings,
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
 		OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
@@ -213,26 +212,22 @@ func (r jobRules) prepareJobUpdate(j, old *batchv1.Job) {
 	r.pods.DropDisabled(&j.Spec.Template.Spec, &old.Spec.Template.Spec)
 }
 
-func jobWarnings(j, old *batchv1.Job) []string {
+func (r jobRules) jobWarnings(j, old *batchv1.Job) []string {
 	if old == nil {
-		return append(nameWarning(j.Name), specWarnings(field.NewPath("spec"), &j.Spec, nil)...)
+		return append(nameWarning(j.Name), r.specWarnings(field.NewPath("spec"), &j.Spec)...)
 	}
 	if j.Generation == old.Generation {
 		return nil
 	}
-	return specWarnings(field.NewPath("spec"), &j.Spec, &old.Spec)
+	return r.specWarnings(field.NewPath("spec"), &j.Spec)
 }
 
-func specWarnings(path *field.Path, s, old *batchv1.JobSpec) []string {
+func (r jobRules) specWarnings(path *field.Path, s *batchv1.JobSpec) []string {
 	var out []string
 	if rules.Value(s.CompletionMode) == batchv1.IndexedCompletion && rules.Value(s.Completions) > highCompletions && rules.Value(s.Parallelism) > highParallelism {
 		out = append(out, "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
 	}
-	var template *corev1.PodTemplateSpec
-	if old != nil {
-		template = &old.Template
-	}
-	return append(out, podspec.Warnings(path.Child("template"), &s.Template, template)...)
+	return append(out, r.pods.Warnings(path.Child("template"), &s.Template)...)
 }
 
 func nameWarning(name string) []string {

@@ -39,7 +39,7 @@ func PodTemplate(on kinds.Feature) kinds.Strategy {
 		ValidateUpdate: func(t, old *corev1.PodTemplate) field.ErrorList {
 			return podspec.ValidateTemplate(&t.Template, templatePath, pods.TemplateOptions(&t.Template, &old.Template))
 		},
-		Warnings:            podTemplateWarnings,
+		Warnings:            func(t, old *corev1.PodTemplate) []string { return podTemplateWarnings(pods, t, old) },
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
 	}.Strategy()
@@ -54,12 +54,9 @@ var PodTemplateColumns = columns.Of(func(t *corev1.PodTemplate, _ time.Time) []a
 	columns.Text("Images", "Images referenced by each container in the template."),
 	columns.Text("Pod Labels", "The labels for the pod template."))
 
-func podTemplateWarnings(t, old *corev1.PodTemplate) []string {
-	if old == nil {
-		return podspec.Warnings(templatePath, &t.Template, nil)
-	}
-	if t.Generation == old.Generation {
+func podTemplateWarnings(pods podspec.Rules, t, old *corev1.PodTemplate) []string {
+	if old != nil && t.Generation == old.Generation {
 		return nil
 	}
-	return podspec.Warnings(templatePath, &t.Template, &old.Template)
+	return pods.Warnings(templatePath, &t.Template)
 }

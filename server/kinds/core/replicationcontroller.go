@@ -32,7 +32,7 @@ func ReplicationController(on kinds.Feature) kinds.Strategy {
 		Counted:             func(c *corev1.ReplicationController) []any { return []any{c.Spec} },
 		Validate:            func(c *corev1.ReplicationController) field.ErrorList { return r.validateController(c, nil) },
 		ValidateUpdate:      r.validateControllerUpdate,
-		Warnings:            controllerWarnings,
+		Warnings:            r.controllerWarnings,
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
 		Status:              &kinds.Status[*corev1.ReplicationController]{Validate: validateControllerStatus},
@@ -151,23 +151,23 @@ func validateControllerStatus(c, _ *corev1.ReplicationController) field.ErrorLis
 	return append(errs, rules.AtMost(s.AvailableReplicas, s.ReadyReplicas, statusPath.Child("availableReplicas"), "cannot be greater than readyReplicas")...)
 }
 
-func controllerWarnings(c, old *corev1.ReplicationController) []string {
+func (r controllerRules) controllerWarnings(c, old *corev1.ReplicationController) []string {
 	path := specPath.Child("template")
 	if old == nil {
-		return append(hostNameWarning(c.Name), templateWarnings(path, c.Spec.Template, nil)...)
+		return append(hostNameWarning(c.Name), r.templateWarnings(path, c.Spec.Template)...)
 	}
 	if c.Generation == old.Generation {
 		return nil
 	}
 	// A stock server warns of the template that goes.
-	return templateWarnings(path, old.Spec.Template, c.Spec.Template)
+	return r.templateWarnings(path, old.Spec.Template)
 }
 
-func templateWarnings(path *field.Path, t, old *corev1.PodTemplateSpec) []string {
+func (r controllerRules) templateWarnings(path *field.Path, t *corev1.PodTemplateSpec) []string {
 	if t == nil {
 		return nil
 	}
-	return podspec.Warnings(path, t, old)
+	return r.pods.Warnings(path, t)
 }
 
 // hostNameWarning warns of a name that pods cannot have as host names.

@@ -79,7 +79,7 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		p := field.NewPath("scheduling")
 		errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, p.Child("nodeSelector"))...)
 		tolerations := p.Child("tolerations")
-		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, tolerations.Child("tolerations"))...)
+		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, tolerations.Child("tolerations"), podspec.Options{})...)
 		seen := rules.Seen[toleration]{}
 		for i := range s.Tolerations {
 			if seen.Again(plain(s.Tolerations[i])) {

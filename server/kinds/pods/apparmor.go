@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,29 +13,35 @@ import (
 const appArmorKey = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 
 // syncAppArmor writes a container's profile into the annotation of old and into
-// the field of today, whichever of the two is missing.
-func syncAppArmor(ctx context.Context, pod *corev1.Pod) {
+// the field of today, whichever of the two is missing. Releases after 1.32 do not write the annotation.
+func (r podRules) syncAppArmor(ctx context.Context, pod *corev1.Pod) {
 	s := &pod.Spec
+	if r.since133 && len(pod.Annotations) == 0 {
+		return
+	}
 	if s.OS != nil && s.OS.Name == corev1.Windows {
 		return
 	}
 	for i := range s.InitContainers {
-		syncContainerAppArmor(ctx, pod, &s.InitContainers[i])
+		r.syncContainerAppArmor(ctx, pod, &s.InitContainers[i])
 	}
 	for i := range s.Containers {
-		syncContainerAppArmor(ctx, pod, &s.Containers[i])
+		r.syncContainerAppArmor(ctx, pod, &s.Containers[i])
 	}
 	for i := range s.EphemeralContainers {
-		syncContainerAppArmor(ctx, pod, (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
+		r.syncContainerAppArmor(ctx, pod, (*corev1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon))
 	}
 }
 
-func syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c *corev1.Container) {
+func (r podRules) syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c *corev1.Container) {
 	if c.SecurityContext == nil && len(pod.Annotations) == 0 && (pod.Spec.SecurityContext == nil || pod.Spec.SecurityContext.AppArmorProfile == nil) {
 		return
 	}
 	key := appArmorKey + c.Name
 	annotation, ok := pod.Annotations[key]
+	if !ok && r.since133 {
+		return
+	}
 	if !ok {
 		if text := appArmorText(podspec.EffectiveAppArmor(&pod.Spec, c)); text != "" {
 			if pod.Annotations == nil {
@@ -49,7 +54,7 @@ func syncContainerAppArmor(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return
 	}
-	profile := appArmorProfile(annotation)
+	profile := podspec.AppArmorProfile(annotation)
 	if profile != nil && !podspec.ValidAppArmor(profile) {
 		profile = nil
 	}
@@ -81,19 +86,4 @@ func appArmorText(a *corev1.AppArmorProfile) string {
 		}
 	}
 	return ""
-}
-
-// appArmorProfile is the profile that an annotation says, or nil.
-func appArmorProfile(text string) *corev1.AppArmorProfile {
-	switch {
-	case text == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:
-		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
-	case text == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault:
-		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
-	case strings.HasPrefix(text, corev1.DeprecatedAppArmorBetaProfileNamePrefix):
-		if name := strings.TrimPrefix(text, corev1.DeprecatedAppArmorBetaProfileNamePrefix); name != "" {
-			return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
-		}
-	}
-	return nil
 }

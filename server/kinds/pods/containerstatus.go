@@ -13,7 +13,7 @@ import (
 )
 
 // claimStatuses checks which claims were made for a pod.
-func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
+func (r podRules) claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen, claims := rules.Seen[string]{}, map[string]bool{}
 	for i := range pod.Spec.ResourceClaims {
@@ -24,6 +24,9 @@ func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 		errs = rules.InvalidIf(errs, !claims[s.Name], at, s.Name, "must match the name of an entry in `spec.resourceClaims`")
 		errs = rules.DuplicateIf(errs, seen.Again(s.Name), at, s.Name)
 		if s.ResourceClaimName != nil {
+			if r.since133 {
+				at = p.Index(i).Child("resourceClaimName")
+			}
 			errs = append(errs, rules.Messages(at, *s.ResourceClaimName, validation.NameIsDNSSubdomain(*s.ResourceClaimName, false))...)
 		}
 	}
@@ -31,7 +34,7 @@ func claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 }
 
 // containerStatuses checks what node agents report about containers beyond their state.
-func containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
+func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	ephemeral := make([]corev1.Container, len(pod.Spec.EphemeralContainers))
 	for i := range ephemeral {
 		ephemeral[i] = corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
@@ -49,7 +52,11 @@ func containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, l := range lists {
 		for i := range l.statuses {
-			errs = append(errs, containerUser(l.statuses[i].User, windows, p.Child(l.name).Index(i).Child("linux"))...)
+			at := p.Child(l.name).Index(i)
+			if r.since133 {
+				at = at.Child("user")
+			}
+			errs = append(errs, containerUser(l.statuses[i].User, windows, at.Child("linux"))...)
 		}
 	}
 	for _, l := range lists {
@@ -57,6 +64,9 @@ func containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 		for i := range l.statuses {
 			errs = append(errs, resourceHealth(&l.statuses[i], asked, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"))...)
 		}
+	}
+	if r.digests {
+		errs = append(errs, imageStatuses(pod, p)...)
 	}
 	return errs
 }
@@ -92,6 +102,12 @@ func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Pat
 		for j, h := range r.Resources {
 			if !slices.Contains(healthy, h.Health) {
 				errs = append(errs, field.NotSupported(at.Child("resources").Index(j).Child("health"), h.Health, healthy))
+			}
+			if m, path := h.Message, at.Child("resources").Index(j).Child("message"); m != nil {
+				errs = rules.RequiredIf(errs, *m == "", path, "must be non-empty if specified")
+				if len(*m) > corev1.ResourceHealthMessageMaxLength {
+					errs = append(errs, field.TooLong(path, *m, corev1.ResourceHealthMessageMaxLength))
+				}
 			}
 			errs = rules.DuplicateIf(errs, ids.Again(h.ResourceID), at.Child("resources").Index(j).Child("resourceID"), h.ResourceID)
 		}

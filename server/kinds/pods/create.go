@@ -29,7 +29,7 @@ func (r podRules) setDefaults(pod *corev1.Pod) {
 		requestLimits(&s.InitContainers[i].Resources)
 	}
 	r.spec.DefaultPodRequests(s)
-	if r.resize {
+	if r.resize && !r.since133 {
 		for i := range s.Containers {
 			defaultResizePolicy(&s.Containers[i])
 		}
@@ -103,13 +103,13 @@ func (r podRules) prepareForCreate(ctx context.Context, pod *corev1.Pod) {
 			Message:            "Scheduling is blocked due to non-empty scheduling gates",
 		}}
 	}
-	if r.resize { // admission may have given containers their resources
+	if r.resize && !r.since133 { // admission may have given containers their resources
 		for i := range pod.Spec.Containers {
 			defaultResizePolicy(&pod.Spec.Containers[i])
 		}
 	}
-	podspec.MergeLabelKeys(&pod.Spec, pod.Labels)
-	syncAppArmor(ctx, pod)
+	r.spec.MergeLabelKeys(&pod.Spec, pod.Labels)
+	r.syncAppArmor(ctx, pod)
 }
 
 func (r podRules) validateCreate(pod *corev1.Pod) field.ErrorList {
@@ -121,7 +121,7 @@ func (r podRules) validateCreate(pod *corev1.Pod) field.ErrorList {
 }
 
 // warnings are for authors of manifests; updates come from controllers.
-func warnings(pod, old *corev1.Pod) []string {
+func (r podRules) warnings(pod, old *corev1.Pod) []string {
 	if old != nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func warnings(pod, old *corev1.Pod) []string {
 	if msgs := utilvalidation.IsDNS1123Label(pod.Name); len(msgs) > 0 {
 		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", msgs))
 	}
-	return append(out, podspec.PodWarnings(pod)...)
+	return append(out, r.spec.PodWarnings(pod)...)
 }
 
 // graceful is how long a pod may take to end: as long as the client allows, else

@@ -12,13 +12,15 @@ import (
 )
 
 // prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not
-// even who owns them, which a stock server does not record here.
+// even who owns them, which a stock server of release 1.32 does not record here.
 func (r podRules) prepareEphemeral(pod, was *corev1.Pod) {
 	added := pod.Spec.EphemeralContainers
 	pod.Spec, pod.Status = was.Spec, was.Status
 	pod.Spec.EphemeralContainers = added
 	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
-	pod.ManagedFields = was.ManagedFields
+	if !r.since133 {
+		pod.ManagedFields = was.ManagedFields
+	}
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 

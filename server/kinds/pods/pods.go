@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // podRules are the rules of Pods where some gates are on.
@@ -21,6 +22,13 @@ type podRules struct {
 	spec   podspec.Rules
 	resize bool
 	whole  bool // pods may have resources as a whole
+
+	since133                                           bool // release.PodRules133
+	initResize, wholeResize                            bool // resizes of init containers, and of pods as a whole
+	generations, clearNominated                        bool // of the status
+	health, healthMessages, digests, extended, claimed bool // fields of the status
+	claims, readOnly, users, restartAll                bool
+	strictIPs                                          bool
 }
 
 // Resource describes pods as core/v1 serves them.
@@ -28,7 +36,16 @@ func Resource(on kinds.Feature) *kinds.Resource {
 	get, create, connect := []string{"get"}, []string{"create"}, []string{"create", "get"}
 	part := func() []string { return []string{"get", "patch", "update"} }
 	proxy := []string{"create", "delete", "get", "patch", "update"}
-	r := podRules{spec: podspec.For(on), resize: on("InPlacePodVerticalScaling"), whole: on("PodLevelResources")}
+	r := podRules{
+		spec: podspec.For(on), resize: on("InPlacePodVerticalScaling"), whole: on("PodLevelResources"),
+		since133:   on.Has(release.PodRules133),
+		initResize: on("InPlacePodVerticalScalingInitContainers"), wholeResize: on("InPlacePodLevelResourcesVerticalScaling"),
+		generations: on("PodObservedGenerationTracking"), clearNominated: on("ClearingNominatedNodeNameAfterBinding"),
+		health: on("ResourceHealthStatus"), healthMessages: on("ResourceHealthStatusMessage"), digests: on("ImageVolumeWithDigest"),
+		extended: on("DRAExtendedResource"), claimed: on("DRANodeAllocatableResources"),
+		claims: on("DynamicResourceAllocation"), readOnly: on("RecursiveReadOnlyMounts"), users: on("SupplementalGroupsPolicy"),
+		strictIPs: on("StrictIPCIDRValidation"), restartAll: on("RestartAllContainersOnContainerExits"),
+	}
 	var resize []kinds.Subresource
 	if r.resize {
 		resize = []kinds.Subresource{{Name: "resize", Kind: "Pod", Verbs: part(), Update: r.resizeStrategy(), NoTable: true}}
@@ -65,7 +82,14 @@ func Resource(on kinds.Feature) *kinds.Resource {
 
 // strategy is that of the pod itself.
 func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
+	var counted func(*corev1.Pod) []any
+	var ofStatus func(pod, was *corev1.Pod) []string
+	if r.since133 {
+		ofStatus = statusWarnings
+		counted = func(pod *corev1.Pod) []any { return []any{&pod.Spec} }
+	}
 	return kinds.Typed[*corev1.Pod]{
+		Counted:             counted,
 		Meta:                &kinds.WholeMeta,
 		ValidateName:        validation.NameIsDNSSubdomain,
 		Default:             r.setDefaults,
@@ -73,7 +97,7 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 		PrepareForUpdate:    r.prepareForUpdate,
 		Validate:            r.validateCreate,
 		ValidateUpdate:      r.validateUpdate,
-		Warnings:            warnings,
+		Warnings:            r.warnings,
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
 		Graceful:            graceful,
@@ -81,6 +105,7 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 			ByCreate:    true, // a class of service that a client sends is kept
 			Prepare:     r.prepareStatus,
 			Validate:    r.validateStatus,
+			Warnings:    ofStatus,
 			ResetFields: []string{"metadata.deletionTimestamp", "metadata.ownerReferences"},
 		},
 	}

@@ -35,6 +35,10 @@ const resizeProposed corev1.PodResizeStatus = "Proposed"
 // nothing else: containers that come, go or change places are those that there were. In
 // release 1.32 init containers cannot be resized, sidecars neither.
 func (r podRules) prepareResize(pod, was *corev1.Pod) {
+	if r.since133 {
+		r.prepareLaterResize(pod, was)
+		return
+	}
 	sent, asked := pod.Spec.Containers, pod.ObjectMeta
 	pod.ObjectMeta = *was.ObjectMeta.DeepCopy() // field ownership too
 	pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion = asked.Name, asked.Namespace, asked.UID, asked.ResourceVersion
@@ -66,6 +70,9 @@ func proposes(list, old []corev1.Container) bool {
 
 // validateResize lets CPU and memory change, as long as the quality of service stays.
 func (r podRules) validateResize(pod, was *corev1.Pod) field.ErrorList {
+	if r.since133 {
+		return r.validateLaterResize(pod, was)
+	}
 	_, mirror := was.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {
 	case sizedAsWhole(pod), sizedAsWhole(was):

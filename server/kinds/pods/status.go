@@ -16,44 +16,59 @@ import (
 
 // prepareStatus takes the status, labels and annotations of the new pod. Owners
 // stay: node agents of old wrote them wrongly. What node agents say of features whose gates
-// are off stays too, as it does in a stock server.
+// are off stays too in release 1.32, as it does in a stock server.
 func (r podRules) prepareStatus(pod, was *corev1.Pod) {
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
 	pod.Status.QOSClass = cmp.Or(pod.Status.QOSClass, was.Status.QOSClass)
+	if r.since133 {
+		keepObserved(&pod.Status, &was.Status)
+		r.spec.DropDisabled(&pod.Spec, &was.Spec)
+		r.dropStatus(pod, was)
+	}
 }
 
 func (r podRules) validateStatus(pod, was *corev1.Pod) field.ErrorList {
 	errs := annotationUpdate(pod, was, r.spec.PodOptions(pod, was))
-	errs = append(errs, conditionTypes(pod.Status.Conditions)...)
+	errs = append(errs, r.conditionTypes(pod.Status.Conditions)...)
 	p := field.NewPath("status")
 	if name := pod.Status.NominatedNodeName; name != was.Status.NominatedNodeName && name != "" {
 		for _, m := range validation.NameIsDNSSubdomain(name, false) {
 			errs = append(errs, field.Invalid(p.Child("nominatedNodeName"), name, m))
 		}
 	}
+	if r.clearNominated && was.Spec.NodeName != "" && pod.Status.NominatedNodeName != "" {
+		errs = rules.ForbiddenIf(errs, pod.Status.NominatedNodeName != was.Status.NominatedNodeName, p.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node")
+	}
+	errs = rules.InvalidIf(errs, r.since133 && pod.Status.ObservedGeneration < 0, p.Child("observedGeneration"), pod.Status.ObservedGeneration, notNegative)
 	errs = rules.InvalidIf(errs, pod.Status.QOSClass != was.Status.QOSClass, p.Child("qosClass"), pod.Status.QOSClass, validation.FieldImmutableErrorMsg)
-	restart := was.Spec.RestartPolicy
-	errs = append(errs, stateChanges(pod.Status.ContainerStatuses, was.Status.ContainerStatuses, p.Child("containerStatuses"), restart, nil)...)
-	errs = append(errs, stateChanges(pod.Status.InitContainerStatuses, was.Status.InitContainerStatuses, p.Child("initContainerStatuses"), restart, sidecars(&was.Spec))...)
-	errs = append(errs, stateChanges(pod.Status.EphemeralContainerStatuses, was.Status.EphemeralContainerStatuses, p.Child("ephemeralContainerStatuses"), corev1.RestartPolicyNever, nil)...)
-	errs = append(errs, claimStatuses(pod, p.Child("resourceClaimStatuses"))...)
-	errs = append(errs, podAddresses(&pod.Status, p.Child("podIPs"))...)
-	errs = append(errs, hostAddresses(&pod.Status, p.Child("hostIPs"))...)
-	return append(errs, containerStatuses(pod, p)...)
+	errs = append(errs, r.containerStates(pod, was, p)...)
+	errs = append(errs, r.claimStatuses(pod, p.Child("resourceClaimStatuses"))...)
+	if r.since133 {
+		errs = append(errs, extendedClaim(pod, p.Child("extendedResourceClaimStatus"))...)
+		errs = append(errs, allocatedClaims(pod, p.Child("nodeAllocatableResourceClaimStatuses"))...)
+	}
+	errs = append(errs, r.podAddresses(&pod.Status, &was.Status, p.Child("podIPs"))...)
+	errs = append(errs, r.hostAddresses(&pod.Status, &was.Status, p.Child("hostIPs"))...)
+	return append(errs, r.containerStatuses(pod, p)...)
 }
 
 // conditionTypes checks the names of conditions that others than the platform
 // set. The path is that of a stock server.
-func conditionTypes(list []corev1.PodCondition) field.ErrorList {
+func (r podRules) conditionTypes(list []corev1.PodCondition) field.ErrorList {
 	var errs field.ErrorList
+	p := field.NewPath("metadata").Child("conditions")
+	if r.since133 {
+		p = field.NewPath("status").Child("conditions")
+	}
 	for i := range list {
+		errs = rules.InvalidIf(errs, r.since133 && list[i].ObservedGeneration < 0, p.Index(i).Child("observedGeneration"), list[i].ObservedGeneration, notNegative)
 		switch t := list[i].Type; t {
 		case corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized, corev1.ContainersReady:
 		default:
 			if msgs := utilvalidation.IsQualifiedName(string(t)); len(msgs) > 0 {
 				for _, m := range msgs {
-					errs = append(errs, field.Invalid(field.NewPath("metadata").Child("conditions").Index(i).Child("Type"), string(t), m))
+					errs = append(errs, field.Invalid(p.Index(i).Child("Type"), string(t), m))
 				}
 			}
 		}
@@ -102,23 +117,39 @@ func stateChanges(list, old []corev1.ContainerStatus, p *field.Path, restart cor
 	return errs
 }
 
+const notNegative = "must be a non-negative integer"
+
+// containerStates keeps containers ended that ended and are not started again.
+func (r podRules) containerStates(pod, was *corev1.Pod, p *field.Path) field.ErrorList {
+	now, before, restart := &pod.Status, &was.Status, was.Spec.RestartPolicy
+	var errs field.ErrorList
+	if r.spec.PodOptions(pod, was).AllowRestartRules {
+		errs = append(errs, r.ruledChanges(now.ContainerStatuses, before.ContainerStatuses, was.Spec.Containers, pod, was, p.Child("containerStatuses"))...)
+		errs = append(errs, r.ruledChanges(now.InitContainerStatuses, before.InitContainerStatuses, was.Spec.InitContainers, pod, was, p.Child("initContainerStatuses"))...)
+	} else {
+		errs = append(errs, stateChanges(now.ContainerStatuses, before.ContainerStatuses, p.Child("containerStatuses"), restart, nil)...)
+		errs = append(errs, stateChanges(now.InitContainerStatuses, before.InitContainerStatuses, p.Child("initContainerStatuses"), restart, sidecars(&was.Spec))...)
+	}
+	return append(errs, stateChanges(now.EphemeralContainerStatuses, before.EphemeralContainerStatuses, p.Child("ephemeralContainerStatuses"), corev1.RestartPolicyNever, nil)...)
+}
+
 const oneEachFamily = "may specify no more than one IP for each IP family"
 
-func podAddresses(s *corev1.PodStatus, p *field.Path) field.ErrorList {
+func (r podRules) podAddresses(s, old *corev1.PodStatus, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	ips := make([]string, len(s.PodIPs))
-	for i := range s.PodIPs {
-		ips[i] = s.PodIPs[i].IP
-		errs = append(errs, rules.IP(ips[i], p.Index(i))...)
-	}
+	ips := podIPs(s)
+	errs = append(errs, r.addresses(ips, podIPs(old), p)...)
 	if len(ips) < 2 {
 		return errs
 	}
 	errs = append(errs, families(ips, s.PodIPs, p)...)
+	if r.since133 { // they are of two families, hence no two are the same
+		return errs
+	}
 	return append(errs, repeated(ips, p, func(i int) any { return rules.Shown(s.PodIPs[i]) })...)
 }
 
-func hostAddresses(s *corev1.PodStatus, p *field.Path) field.ErrorList {
+func (r podRules) hostAddresses(s, old *corev1.PodStatus, p *field.Path) field.ErrorList {
 	if len(s.HostIPs) == 0 {
 		return nil
 	}
@@ -126,16 +157,43 @@ func hostAddresses(s *corev1.PodStatus, p *field.Path) field.ErrorList {
 	if s.HostIP != s.HostIPs[0].IP {
 		errs = append(errs, field.Invalid(p.Index(0).Child("ip"), s.HostIPs[0].IP, "must be equal to `hostIP`"))
 	}
-	ips := make([]string, len(s.HostIPs))
-	for i := range s.HostIPs {
-		ips[i] = s.HostIPs[i].IP
-		errs = append(errs, rules.IP(ips[i], p.Index(i))...)
-	}
+	ips := hostIPs(s)
+	errs = append(errs, r.addresses(ips, hostIPs(old), p)...)
 	if len(ips) < 2 {
 		return errs
 	}
-	errs = append(errs, repeated(ips, p, func(i int) any { return rules.Shown(s.HostIPs[i]) })...)
+	if !r.since133 {
+		errs = append(errs, repeated(ips, p, func(i int) any { return rules.Shown(s.HostIPs[i]) })...)
+	}
 	return append(errs, families(ips, s.HostIPs, p)...)
+}
+
+// addresses checks those that are not in old.
+func (r podRules) addresses(ips, old []string, p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !r.since133 {
+		old = nil
+	}
+	for i, ip := range ips {
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(p.Index(i), ip, r.strictIPs, old)...)
+	}
+	return errs
+}
+
+func podIPs(s *corev1.PodStatus) []string {
+	ips := make([]string, len(s.PodIPs))
+	for i := range s.PodIPs {
+		ips[i] = s.PodIPs[i].IP
+	}
+	return ips
+}
+
+func hostIPs(s *corev1.PodStatus) []string {
+	ips := make([]string, len(s.HostIPs))
+	for i := range s.HostIPs {
+		ips[i] = s.HostIPs[i].IP
+	}
+	return ips
 }
 
 // families allows one address of each family. list is what the error shows.

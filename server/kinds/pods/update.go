@@ -43,7 +43,7 @@ func (r podRules) validateUpdate(pod, was *corev1.Pod) field.ErrorList {
 	if !ok {
 		return errs
 	}
-	errs = append(errs, tolerationUpdate(pod.Spec.Tolerations, was.Spec.Tolerations, spec.Child("tolerations"))...)
+	errs = append(errs, tolerationUpdate(pod.Spec.Tolerations, was.Spec.Tolerations, spec.Child("tolerations"), o)...)
 	errs = append(errs, gateUpdate(pod.Spec.SchedulingGates, was.Spec.SchedulingGates, spec.Child("schedulingGates"))...)
 	return append(errs, restUpdate(&pod.Spec, &was.Spec, spec)...)
 }
@@ -119,7 +119,7 @@ func deadlineUpdate(s, old *corev1.PodSpec, p *field.Path) (errs field.ErrorList
 }
 
 // tolerationUpdate allows more tolerations, and other seconds for those there are.
-func tolerationUpdate(list, old []corev1.Toleration, p *field.Path) field.ErrorList {
+func tolerationUpdate(list, old []corev1.Toleration, p *field.Path, o podspec.Options) field.ErrorList {
 	kept := make(map[corev1.Toleration]bool, len(list))
 	for _, t := range list {
 		t.TolerationSeconds = nil
@@ -130,7 +130,7 @@ func tolerationUpdate(list, old []corev1.Toleration, p *field.Path) field.ErrorL
 			return field.ErrorList{field.Forbidden(p, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
-	return podspec.ValidateTolerations(list, p)
+	return podspec.ValidateTolerations(list, p, o)
 }
 
 func gateUpdate(gates, old []corev1.PodSchedulingGate, p *field.Path) field.ErrorList {

@@ -30,7 +30,9 @@ func (c *checker) affinity(a *corev1.Affinity, p *field.Path) {
 
 func (c *checker) nodeAffinity(n *corev1.NodeAffinity, p *field.Path) {
 	if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		c.labelValues = c.o.Since133 && !c.o.AllowInvalidNodeValues
 		c.nodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, p.Child(requiredTerms))
+		c.labelValues = false
 	}
 	for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 		t, at := &n.PreferredDuringSchedulingIgnoredDuringExecution[i], p.Child(preferredTerms).Index(i)

@@ -24,6 +24,6 @@ func BenchmarkWarnings(b *testing.B) {
 	defaults.DefaultPodSpec(&pod.Spec)
 	b.ReportAllocs()
 	for b.Loop() {
-		podspec.PodWarnings(pod)
+		defaults.PodWarnings(pod)
 	}
 }

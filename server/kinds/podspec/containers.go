@@ -12,7 +12,6 @@ import (
 var (
 	messagePolicies  = []corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}
 	pullPolicies     = []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
-	initRestart      = []corev1.ContainerRestartPolicy{corev1.ContainerRestartPolicyAlways}
 	resizeResources  = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 	resizeRestarting = []corev1.ResourceResizeRestartPolicy{corev1.NotRequired, corev1.RestartContainer}
 )
@@ -43,7 +42,11 @@ func (c *checker) containers(s *podScope, p *field.Path) {
 			names.add(ctr.Name)
 		}
 		c.lifecycleAndProbes(ctr, s, path)
-		c.forbiddenIf(ctr.RestartPolicy != nil, path, "restartPolicy", "may not be set for non-init containers")
+		if c.o.AllowRestartRules {
+			c.restartRules(ctr, path)
+		} else {
+			c.forbiddenIf(ctr.RestartPolicy != nil, path, "restartPolicy", "may not be set for non-init containers")
+		}
 	}
 	c.hostPorts(list, p)
 }
@@ -61,9 +64,7 @@ func (c *checker) initContainers(s *podScope, p *field.Path) {
 	for i := range list {
 		ctr, path := &list[i], p.Index(i)
 		c.container(ctr, s, path)
-		if ctr.RestartPolicy != nil {
-			oneOf(c, path, "restartPolicy", *ctr.RestartPolicy, initRestart)
-		}
+		c.initRestartPolicy(ctr, path)
 		if names.has(ctr.Name) {
 			c.duplicate(path.Child("name"), ctr.Name)
 		} else if ctr.Name != "" {
@@ -76,8 +77,13 @@ func (c *checker) initContainers(s *podScope, p *field.Path) {
 		} else {
 			c.noLifecycle(ctr, path)
 		}
-		if len(ctr.ResizePolicy) > 0 {
+		if len(ctr.ResizePolicy) > 0 && !c.o.AllowInitResizePolicy {
 			c.invalid(path.Child("resizePolicy"), rules.Shown(ctr.ResizePolicy), "must not be set for init containers")
+		}
+		if c.o.Since133 && !c.o.AllowInitRestartOnResize && !Restartable(ctr) {
+			for j, r := range ctr.ResizePolicy {
+				invalidIf(c, r.RestartPolicy == corev1.RestartContainer, path.Child("resizePolicy").Index(j), "restartPolicy", r.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers")
+			}
 		}
 	}
 }
@@ -214,7 +220,13 @@ func (c *checker) resizePolicy(list []corev1.ContainerResizePolicy, p *field.Pat
 		} else {
 			oneOf(c, p, "", r.RestartPolicy, resizeRestarting)
 		}
-		invalidIf(c, restart == corev1.RestartPolicyNever && r.RestartPolicy != corev1.NotRequired, p, "", r.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
+		if restart == corev1.RestartPolicyNever && r.RestartPolicy != corev1.NotRequired {
+			detail := "must be 'NotRequired' when `restartPolicy` is 'Never'"
+			if c.o.Since133 {
+				detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+			}
+			c.invalid(p, r.RestartPolicy, detail)
+		}
 	}
 }
 

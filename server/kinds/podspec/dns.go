@@ -7,8 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 var dnsPolicies = []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}
@@ -48,7 +46,7 @@ func (c *checker) dnsConfig(s *corev1.PodSpec, p *field.Path) {
 		c.invalid(p.Child("nameservers"), d.Nameservers, fmt.Sprintf("must not have more than %v nameservers", maxNameservers))
 	}
 	for i, ns := range d.Nameservers {
-		c.add(rules.IP(ns, p.Child("nameservers").Index(i))...)
+		c.ip(ns, p.Child("nameservers").Index(i))
 	}
 	c.searches(d.Searches, p.Child("searches"))
 	for i := range d.Options {
@@ -56,6 +54,10 @@ func (c *checker) dnsConfig(s *corev1.PodSpec, p *field.Path) {
 			c.required(p.Child("options").Index(i), "must not be empty")
 		}
 	}
+}
+
+func (c *checker) ip(v string, p *field.Path) {
+	c.add(utilvalidation.IsValidIPForLegacyField(p, v, c.o.StrictIPs, nil)...)
 }
 
 func (c *checker) searches(list []string, p *field.Path) {
@@ -82,7 +84,7 @@ func (c *checker) searches(list []string, p *field.Path) {
 
 func (c *checker) hostAliases(list []corev1.HostAlias, p *field.Path) {
 	for i := range list {
-		c.add(rules.IP(list[i].IP, p.Index(i).Child("ip"))...)
+		c.ip(list[i].IP, p.Index(i).Child("ip"))
 		for j, h := range list[i].Hostnames {
 			if !okSubdomain(h) {
 				c.dnsSubdomain(p.Index(i).Child("hostnames").Index(j), "", h)

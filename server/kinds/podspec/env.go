@@ -50,7 +50,13 @@ func (c *checker) valueFrom(v *corev1.EnvVar, p *field.Path) {
 		n++
 		c.keyRef(from.SecretKeyRef.Name, from.SecretKeyRef.Key, p.Child("secretKeyRef"))
 	}
+	if from.FileKeyRef != nil {
+		n++
+		c.fileKeyRef(from.FileKeyRef, p.Child("fileKeyRef"))
+	}
 	switch {
+	case n == 0 && c.o.AllowEnvFiles:
+		c.invalid(p, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
 	case n == 0:
 		c.invalid(p, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`")
 	case v.Value != "":
@@ -69,6 +75,51 @@ func (c *checker) keyRef(name, key string, p *field.Path) {
 	if !okKey(key) {
 		c.messages(p.Child("key"), key, utilvalidation.IsConfigMapKey(key))
 	}
+}
+
+// fileKeyRef checks a reference to a variable in a file of a volume.
+func (c *checker) fileKeyRef(r *corev1.FileKeySelector, p *field.Path) {
+	if r.Key == "" {
+		c.required(p.Child("key"), "")
+	} else {
+		c.messages(p.Child("key"), r.Key, utilvalidation.IsRelaxedEnvVarName(r.Key))
+	}
+	if r.VolumeName == "" {
+		c.required(p.Child("volumeName"), "")
+	} else {
+		c.dnsLabel(p, "volumeName", r.VolumeName)
+	}
+	if r.Path == "" {
+		c.required(p.Child("path"), "")
+	} else {
+		c.noBacksteps(p, "path", r.Path)
+	}
+}
+
+// envFileVolumes checks that files of variables are in volumes that containers write.
+func (c *checker) envFileVolumes(s *corev1.PodSpec, p *field.Path) {
+	var volumes map[string]*corev1.Volume
+	visitContainers(s, func(ctr *corev1.Container, w where) {
+		for i := range ctr.Env {
+			from := ctr.Env[i].ValueFrom
+			if from == nil || from.FileKeyRef == nil {
+				continue
+			}
+			if volumes == nil {
+				volumes = make(map[string]*corev1.Volume, len(s.Volumes))
+				for i := range s.Volumes {
+					volumes[s.Volumes[i].Name] = &s.Volumes[i]
+				}
+			}
+			name := from.FileKeyRef.VolumeName
+			at := w.path(p).Child("env").Index(i).Child("valueFrom").Child("fileKeyRef").Child("volumeName")
+			if v := volumes[name]; v == nil {
+				c.add(field.NotFound(at, name))
+			} else if v.EmptyDir == nil {
+				c.invalid(at, name, "referenced volume must be of type emptyDir")
+			}
+		}
+	})
 }
 
 func (c *checker) envFrom(vars []corev1.EnvFromSource, p *field.Path) {

@@ -35,6 +35,9 @@ func (r Rules) DropDisabled(s, old *corev1.PodSpec) {
 	}
 	r.dropScheduling(s, old)
 	r.dropContainers(s, old)
+	if r.since133 {
+		r.dropLater(s, old)
+	}
 	syncServiceAccount(s)
 }
 
@@ -87,19 +90,10 @@ func resizePolicyInUse(s *corev1.PodSpec) bool {
 }
 
 func dropTrustBundles(s, old *corev1.PodSpec) {
-	each := func(s *corev1.PodSpec, f func(*corev1.VolumeProjection)) {
-		for i := range s.Volumes {
-			if p := s.Volumes[i].Projected; p != nil {
-				for j := range p.Sources {
-					f(&p.Sources[j])
-				}
-			}
-		}
-	}
 	used := false
-	each(old, func(p *corev1.VolumeProjection) { used = used || p.ClusterTrustBundle != nil })
+	visitProjections(old, func(p *corev1.VolumeProjection) { used = used || p.ClusterTrustBundle != nil })
 	if !used {
-		each(s, func(p *corev1.VolumeProjection) { p.ClusterTrustBundle = nil })
+		visitProjections(s, func(p *corev1.VolumeProjection) { p.ClusterTrustBundle = nil })
 	}
 }
 

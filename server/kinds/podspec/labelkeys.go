@@ -6,9 +6,16 @@ import (
 )
 
 // MergeLabelKeys writes the values that a pod has for matchLabelKeys and
-// mismatchLabelKeys of its affinity into the selectors. It is done once, when the
-// pod is created.
-func MergeLabelKeys(s *corev1.PodSpec, labels map[string]string) {
+// mismatchLabelKeys of its affinity into the selectors, and those for matchLabelKeys of the constraints
+// that spread it. It is done once, when the pod is created.
+func (r Rules) MergeLabelKeys(s *corev1.PodSpec, labels map[string]string) {
+	if r.mergeSpreadKeys {
+		for i := range s.TopologySpreadConstraints {
+			if t := &s.TopologySpreadConstraints[i]; t.LabelSelector != nil {
+				mergeKeys(t.LabelSelector, t.MatchLabelKeys, metav1.LabelSelectorOpIn, labels)
+			}
+		}
+	}
 	visitPodAffinityTerms(s, func(t *corev1.PodAffinityTerm) {
 		if t.LabelSelector == nil {
 			return

@@ -125,7 +125,7 @@ func TestWarnings(t *testing.T) {
 			"spec.containers[0].ports[2]: dangerously ambiguous port definition with spec.containers[0].ports[1]",
 		}},
 	} {
-		if diff := cmp.Diff(tt.want, podspec.PodWarnings(decodePod(t, tt.pod))); diff != "" {
+		if diff := cmp.Diff(tt.want, defaults.PodWarnings(decodePod(t, tt.pod))); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -136,7 +136,7 @@ func TestWarnings(t *testing.T) {
 		}
 		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "A0"})
 		want := []string{fmt.Sprintf(`spec.containers[0].env[%d]: hides previous definition of "A0", which may be dropped when using apply`, n-1)}
-		if diff := cmp.Diff(want, podspec.PodWarnings(pod)); diff != "" {
+		if diff := cmp.Diff(want, defaults.PodWarnings(pod)); diff != "" {
 			t.Errorf("of %d variables: %s", n, diff)
 		}
 	}
@@ -149,7 +149,7 @@ func TestWarnings(t *testing.T) {
 		`spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead`,
 		"spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1",
 	}
-	if diff := cmp.Diff(want, podspec.Warnings(field.NewPath("spec", "template"), tmpl, nil)); diff != "" {
+	if diff := cmp.Diff(want, defaults.Warnings(field.NewPath("spec", "template"), tmpl)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -171,9 +171,9 @@ func FuzzPod(f *testing.F) {
 		if !equality.Semantic.DeepEqual(pod, again) {
 			t.Fatal(cmp.Diff(pod, again))
 		}
-		podspec.MergeLabelKeys(&again.Spec, again.Labels)
+		defaults.MergeLabelKeys(&again.Spec, again.Labels)
 		defaults.DropDisabled(&again.Spec, &pod.Spec)
-		podspec.PodWarnings(again)
+		defaults.PodWarnings(again)
 		podspec.ValidatePod(again, defaults.PodOptions(again, nil))
 		podspec.ValidatePod(again, defaults.PodOptions(again, pod))
 		for _, e := range podspec.ValidateTemplate(&corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, field.NewPath("template"), podspec.Options{}) {

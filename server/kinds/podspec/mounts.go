@@ -57,7 +57,7 @@ func (c *checker) subPaths(m *corev1.VolumeMount, volumes volumeSet, p *field.Pa
 	if m.SubPath == "" && m.SubPathExpr == "" {
 		return
 	}
-	if v := volumes.find(m.Name); v != nil && v.Image != nil {
+	if v := volumes.find(m.Name); v != nil && v.Image != nil && !c.o.Since133 {
 		if m.SubPath != "" {
 			c.invalid(p.Index(i).Child("subPath"), m.SubPath, "not allowed in image volume sources")
 		}

@@ -31,6 +31,19 @@ type Options struct {
 	AttributesClass                  bool // claims of ephemeral volumes may name a class of attributes
 	PodResources                     bool // the spec has resources of its own
 	NoPrivileged                     bool // containers may not be privileged
+
+	Since133                 bool // the rules of release.PodRules133 hold
+	AllowInvalidNodeValues   bool // required node affinity has values that no label can have
+	AllowRestartRules        bool // containers have restart policies of their own
+	AllowRestartAll          bool // a container that ends may restart all
+	AllowEnvFiles            bool
+	AllowBlocksOfUsers       bool // block devices in pods with users of their own
+	AllowUsersOnHost         bool // users of their own on the network of the node
+	AllowComparisons         bool // tolerations of taints with smaller or greater values
+	AllowInitResizePolicy    bool // init containers say how they are resized
+	AllowInitRestartOnResize bool // init containers that end may be restarted to resize them
+	MergedSpreadKeys         bool // selectors of spread constraints hold the labels that matchLabelKeys name
+	StrictIPs                bool // addresses have the canonical form
 }
 
 // TemplateOptions computes the options for a template and the one it replaces;
@@ -66,6 +79,36 @@ func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	o.AttributesClass = r.attributes
 	o.PodResources = r.podResources
 	o.NoPrivileged = r.noPrivileged
+	return r.relaxed133(o, old)
+}
+
+// relaxed133 is relaxed for what releases after 1.32 brought.
+func (r Rules) relaxed133(o Options, old *corev1.PodSpec) Options {
+	o.AllowInitResizePolicy = r.since133 && r.resize
+	if !r.since133 {
+		return o
+	}
+	o.Since133, o.StrictIPs = true, r.strictIPs
+	o.AllowRestartRules = r.restartRules || restartRulesInUse(old)
+	o.AllowRestartAll = r.restartAll || restartAllInUse(old)
+	o.AllowEnvFiles = r.envFiles || envFilesInUse(old)
+	o.AllowComparisons = r.comparisons || comparisonsInUse(old)
+	o.AllowUsersOnHost = r.usersOnHost
+	o.MergedSpreadKeys = r.mergeSpreadKeys
+	if old == nil {
+		return o
+	}
+	users := old.HostUsers != nil && !*old.HostUsers
+	o.AllowUsersOnHost = o.AllowUsersOnHost || old.HostNetwork && users
+	o.AllowBlocksOfUsers = users && blocksInUse(old)
+	o.AllowInvalidNodeValues = hasInvalidNodeValues(old)
+	o.AllowInitRestartOnResize = initRestartOnResizeInUse(old)
+	o.AllowInitResizePolicy = o.AllowInitResizePolicy || slices.ContainsFunc(old.InitContainers, func(c corev1.Container) bool {
+		return Restartable(&c) && len(c.ResizePolicy) > 0
+	})
+	if r.spreadKeys && breaksSpreadKeys(old, o.MergedSpreadKeys) {
+		o.MergedSpreadKeys = !o.MergedSpreadKeys
+	}
 	return o
 }
 
@@ -166,6 +209,49 @@ func hasZeroSleep(s *corev1.PodSpec) bool {
 	visitContainers(s, func(c *corev1.Container, _ where) {
 		found = found || c.Lifecycle != nil && (zero(c.Lifecycle.PreStop) || zero(c.Lifecycle.PostStart))
 	})
+	return found
+}
+
+// breaksSpreadKeys reports whether a spec has label keys for spreading that are invalid, by the rule that the
+// gate for merging them chooses.
+func breaksSpreadKeys(s *corev1.PodSpec, merged bool) bool {
+	for i := range s.TopologySpreadConstraints {
+		c := checker{o: Options{MergedSpreadKeys: merged}}
+		if c.spreadLabelKeys(&s.TopologySpreadConstraints[i], nil); len(c.errs) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func hasInvalidNodeValues(s *corev1.PodSpec) bool {
+	if s.Affinity == nil || s.Affinity.NodeAffinity == nil || s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	return HasInvalidValues(s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+}
+
+// HasInvalidValues reports whether a choice of nodes has values that no label can have.
+func HasInvalidValues(s *corev1.NodeSelector) bool {
+	for i := range s.NodeSelectorTerms {
+		for _, r := range s.NodeSelectorTerms[i].MatchExpressions {
+			if slices.ContainsFunc(r.Values, func(v string) bool { return !okLabelValue(v) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func comparisonsInUse(s *corev1.PodSpec) bool {
+	return s != nil && slices.ContainsFunc(s.Tolerations, func(t corev1.Toleration) bool {
+		return t.Operator == corev1.TolerationOpLt || t.Operator == corev1.TolerationOpGt
+	})
+}
+
+func blocksInUse(s *corev1.PodSpec) bool {
+	found := false
+	visitContainers(s, func(c *corev1.Container, _ where) { found = found || len(c.VolumeDevices) > 0 })
 	return found
 }
 

@@ -38,8 +38,11 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 	var files, of []file
 	for i := range v.Projected.Sources {
 		src := &v.Projected.Sources[i]
-		// A source that does not name its files is taken to have those of the one before
+		// In 1.32 a source that does not name its files is taken to have those of the one before
 		// it: a stock server warns of them again.
+		if a.since133 {
+			of = nil
+		}
 		switch {
 		case *src == (corev1.VolumeProjection{}):
 			a.say(fmt.Sprintf("volume %q (Projected) has no sources provided", v.Name))
@@ -54,6 +57,13 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 			of = []file{{src.ServiceAccountToken.Path, "ServiceAccountToken"}}
 		case src.ClusterTrustBundle != nil:
 			of = []file{{src.ClusterTrustBundle.Path, fmt.Sprintf("ClusterTrustBundle %q", bundleName(src.ClusterTrustBundle))}}
+		case src.PodCertificate != nil:
+			cert := src.PodCertificate
+			for _, f := range []file{{cert.CertificateChainPath, "PodCertificate chain"}, {cert.KeyPath, "PodCertificate key"}, {cert.CredentialBundlePath, "PodCertificate credential bundle"}} {
+				if f.path != "" {
+					of = append(of, f)
+				}
+			}
 		}
 		files = append(files, of...)
 	}

@@ -2,14 +2,22 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// podLevelResources are those that a pod can have for all of its containers together.
-var podLevelResources = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)}
+// podLevelResources are those that a pod can have for all of its containers together, besides huge pages.
+var podLevelResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// ofWholePod reports whether a pod can have a resource for all of its containers together.
+func (r Rules) ofWholePod(name corev1.ResourceName) bool { return ofWholePod(name, r.since133) }
+
+func ofWholePod(name corev1.ResourceName, hugePages bool) bool {
+	return slices.Contains(podLevelResources, name) || hugePages && isHugePages(name)
+}
 
 // WholeResources are the resources of a pod as a whole; ok is false where there are none.
 func WholeResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, ok bool) {
@@ -18,7 +26,7 @@ func WholeResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, 
 	}
 	for _, list := range []corev1.ResourceList{s.Resources.Requests, s.Resources.Limits} {
 		for name := range list {
-			if contains(podLevelResources, string(name)) {
+			if ofWholePod(name, true) { // which 1.32 has none of
 				return s.Resources, true
 			}
 		}
@@ -30,7 +38,7 @@ func WholeResources(s *corev1.PodSpec) (resources *corev1.ResourceRequirements, 
 // up to.
 func Overrule(sum, whole corev1.ResourceList) {
 	for name, q := range whole {
-		if contains(podLevelResources, string(name)) {
+		if ofWholePod(name, true) {
 			sum[name] = q.DeepCopy()
 		}
 	}
@@ -39,43 +47,77 @@ func Overrule(sum, whole corev1.ResourceList) {
 // DefaultPodRequests fills in what a Pod requests as a whole, where it has limits as a
 // whole: what its containers request together, else as much as the limit.
 func (r Rules) DefaultPodRequests(s *corev1.PodSpec) {
-	if !r.podResources || s.Resources == nil || len(s.Resources.Limits) == 0 {
+	if !r.podResources || s.Resources == nil {
+		return
+	}
+	if r.since133 {
+		defaultHugePages(s)
+	}
+	if len(s.Resources.Limits) == 0 {
 		return
 	}
 	requests := s.Resources.Requests
 	if requests == nil {
 		requests = corev1.ResourceList{}
 	}
-	for _, list := range []corev1.ResourceList{containerRequests(s), s.Resources.Limits} {
+	fill := func(list corev1.ResourceList, takes func(corev1.ResourceName) bool) {
 		for name, q := range list {
-			if _, ok := requests[name]; !ok && contains(podLevelResources, string(name)) {
+			if _, ok := requests[name]; !ok && takes(name) {
 				requests[name] = q.DeepCopy()
 			}
 		}
 	}
+	fill(containerRequests(s), func(name corev1.ResourceName) bool { return slices.Contains(podLevelResources, name) })
+	fill(s.Resources.Limits, r.ofWholePod)
 	if len(requests) > 0 {
 		s.Resources.Requests = requests
 	}
 }
 
-// containerRequests are what the containers of a pod request together at most: those that
-// run beside one another are added up, and init containers run one after the other, beside
-// the sidecars before them.
+// defaultHugePages limits a Pod that has resources as a whole to the huge pages of its containers.
+func defaultHugePages(s *corev1.PodSpec) {
+	if len(s.Resources.Limits)+len(s.Resources.Requests) == 0 {
+		return
+	}
+	for name, q := range containerLimits(s) {
+		_, limited := s.Resources.Limits[name]
+		if _, requested := s.Resources.Requests[name]; limited || requested || !isHugePages(name) {
+			continue
+		}
+		if s.Resources.Limits == nil {
+			s.Resources.Limits = corev1.ResourceList{}
+		}
+		s.Resources.Limits[name] = q.DeepCopy()
+	}
+}
+
+// containerRequests are what the containers of a pod request together at most.
 func containerRequests(s *corev1.PodSpec) corev1.ResourceList {
+	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+}
+
+// containerLimits are what the containers of a pod may use together at most.
+func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
+	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+}
+
+// together adds up the amounts of containers that run at the same time: regular ones run
+// beside one another, and init containers one after the other, beside the sidecars before them.
+func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, init := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.Containers {
-		addUp(total, s.Containers[i].Resources.Requests)
+		addUp(total, of(&s.Containers[i]))
 	}
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
-		alone := c.Resources.Requests.DeepCopy()
+		alone := of(c).DeepCopy()
 		if alone == nil {
 			alone = corev1.ResourceList{}
 		}
 		addUp(alone, sidecars)
 		if Restartable(c) {
-			addUp(total, c.Resources.Requests)
-			addUp(sidecars, c.Resources.Requests)
+			addUp(total, of(c))
+			addUp(sidecars, of(c))
 		}
 		atLeast(init, alone)
 	}
@@ -101,19 +143,42 @@ func atLeast(least, list corev1.ResourceList) {
 
 // podResources checks the resources of a pod as a whole.
 func (c *checker) podResources(s *corev1.PodSpec, claims *claimNames, p *field.Path) {
-	c.forbiddenIf(s.Resources.Claims != nil, p, "claims", "claims cannot be set for Resources at pod-level")
+	detail := "claims cannot be set for Resources at pod-level"
+	if c.o.Since133 {
+		detail = "claims may not be set for Resources at pod-level"
+		if s.OS != nil && s.OS.Name == corev1.Windows {
+			c.forbidden(p, "may not be set for a windows pod")
+			return
+		}
+	}
+	c.forbiddenIf(s.Resources.Claims != nil, p, "claims", detail)
 	c.ofPod = true
 	c.resources(s.Resources, claims, p, "")
 	c.ofPod = false
 	requests := containerRequests(s)
 	for _, name := range sortedKeys(requests) {
-		whole, parts := s.Resources.Requests[name], requests[name]
-		if parts.Cmp(whole) > 0 {
+		whole, said := s.Resources.Requests[name]
+		parts := requests[name]
+		if (said || !c.o.Since133) && parts.Cmp(whole) > 0 {
 			c.invalid(p.Child("requests").Key(string(name)), whole.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", parts.String()))
 		}
 	}
+	if c.o.Since133 {
+		c.hugePagesOfPod(s, p.Child("limits"))
+	}
 	for i := range s.Containers {
 		c.withinPod(s.Containers[i].Resources.Limits, s.Resources.Limits, p.Child("containers").Index(i))
+	}
+}
+
+// hugePagesOfPod checks that the containers of a pod may not use more huge pages than the pod.
+func (c *checker) hugePagesOfPod(s *corev1.PodSpec, p *field.Path) {
+	limits := containerLimits(s)
+	for _, name := range sortedKeys(limits) {
+		whole, said := s.Resources.Limits[name]
+		if parts := limits[name]; said && isHugePages(name) && parts.Cmp(whole) > 0 {
+			c.invalid(p.Key(string(name)), whole.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", parts.String()))
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ func (c *checker) lifecycleAndProbes(ctr *corev1.Container, s *podScope, p *fiel
 		if l.PreStop != nil {
 			c.handler(lifecycleAction(l.PreStop), s.gracePeriod, p.Child("lifecycle").Child("preStop"))
 		}
+		if l.StopSignal != nil {
+			c.stopSignal(*l.StopSignal, s.spec.OS, p.Child("lifecycle").Child("stopSignal"))
+		}
 	}
 	if ctr.LivenessProbe != nil {
 		c.probe(ctr.LivenessProbe, s, p.Child("livenessProbe"))

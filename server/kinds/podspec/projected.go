@@ -1,9 +1,13 @@
 package podspec
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
@@ -68,6 +72,10 @@ func (c *checker) projected(v *corev1.ProjectedVolumeSource, p *field.Path) {
 				paths.add(path)
 			}
 		}
+		if src.PodCertificate != nil {
+			n++
+			c.projectedCertificate(src.PodCertificate, p, at.Child("podCertificate"), &paths)
+		}
 		c.forbiddenIf(n > 1, at, "", "may not specify more than 1 volume type per source")
 	}
 }
@@ -120,4 +128,58 @@ func (c *checker) projectedBundle(b *corev1.ClusterTrustBundleProjection, p *fie
 	}
 	c.requiredIf(b.Path == "", p, "path", "")
 	c.localPath(p, "path", b.Path)
+}
+
+// keyTypes are those of the keys that the certificate of a pod can be for.
+var keyTypes = []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"}
+
+const (
+	shortestCertificate = 60 * 60
+	longestCertificate  = 91 * 24 * 60 * 60
+	longestOfKubernetes = 24 * 60 * 60 // from the signers of Kubernetes itself
+)
+
+// projectedCertificate checks a certificate for the pod and the files that it is written to. volume is the
+// path of the volume, where files that collide are reported.
+func (c *checker) projectedCertificate(cert *corev1.PodCertificateProjection, volume, p *field.Path, paths *nameSet) {
+	c.add(rules.SignerName(cert.SignerName, p.Child("signerName"))...)
+	c.userAnnotations(cert.UserAnnotations, p.Child("userAnnotations"))
+	if !slices.Contains(keyTypes, cert.KeyType) {
+		c.add(field.NotSupported(p.Child("keyType"), cert.KeyType, keyTypes))
+	}
+	if s := cert.MaxExpirationSeconds; s != nil {
+		longest := int32(longestCertificate)
+		if domain, _, _ := strings.Cut(cert.SignerName, "/"); domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") {
+			longest = longestOfKubernetes
+		}
+		invalidIf(c, *s < shortestCertificate, p, "maxExpirationSeconds", *s, "if provided, maxExpirationSeconds must be >= 3600")
+		invalidIf(c, *s > longest, p, "maxExpirationSeconds", *s, fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", longest))
+	}
+	n := 0
+	for _, file := range [...]struct{ name, path string }{
+		{"credentialBundlePath", cert.CredentialBundlePath}, {"keyPath", cert.KeyPath}, {"certificateChainPath", cert.CertificateChainPath},
+	} {
+		if file.path == "" {
+			continue
+		}
+		n++
+		c.localPath(p, file.name, file.path)
+		if paths.has(file.path) {
+			c.invalid(volume, file.path, "conflicting duplicate paths")
+		}
+		paths.add(file.path)
+	}
+	c.requiredIf(n == 0, p, "", "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
+}
+
+// userAnnotations checks what a pod tells the signer of its certificate.
+func (c *checker) userAnnotations(annotations map[string]string, p *field.Path) {
+	size := 0
+	for _, k := range sortedKeys(annotations) {
+		size += len(k) + len(annotations[k])
+		c.add(utilvalidation.IsDomainPrefixedKey(p, strings.ToLower(k))...)
+	}
+	if size > validation.TotalAnnotationSizeLimitB {
+		c.add(field.TooLong(p, "", validation.TotalAnnotationSizeLimitB))
+	}
 }

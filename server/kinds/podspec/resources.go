@@ -158,10 +158,18 @@ func (c *checker) amountButPages(n corev1.ResourceName, q resource.Quantity, p *
 		c.add(ValidateContainerResourceName(n, key)...)
 	} else if errs := ValidateResourceName(n, key); len(errs) > 0 {
 		c.add(errs...)
-	} else if !contains(podLevelResources, string(n)) {
-		c.add(field.NotSupported(key, n, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}))
+	} else if !ofWholePod(n, c.o.Since133) {
+		c.add(field.NotSupported(key, n, c.wholePod()))
 	}
 	c.add(ValidateResourceQuantity(n, q, key)...)
+}
+
+// wholePod are the resources of pods as a whole, in the order of messages.
+func (c *checker) wholePod() []corev1.ResourceName {
+	if c.o.Since133 {
+		return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceHugePagesPrefix, corev1.ResourceMemory}
+	}
+	return podLevelResources
 }
 
 func (c *checker) pages(n corev1.ResourceName, q resource.Quantity, p *field.Path, child, list string) {

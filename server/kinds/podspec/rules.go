@@ -1,6 +1,9 @@
 package podspec
 
-import "github.com/rowlock/rowlock/server/kinds"
+import (
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
+)
 
 // Rules are the rules of pod specs where some gates are on. Take them from For.
 type Rules struct {
@@ -12,6 +15,12 @@ type Rules struct {
 	sidecars, sleep                                        bool // fields of containers
 	zeroSleep, looseSearches, looseEnv, seLinuxMount       bool // rules that are relaxed
 	noPrivileged                                           bool // rules of the whole cluster
+
+	since133                                           bool // release.PodRules133
+	restartRules, restartAll, stopSignals, envFiles    bool // fields of containers
+	podCertificates, hostname, groups                  bool // fields of volumes and of the spec
+	mergeSpreadKeys, comparisons, gitRepo, usersOnHost bool // rules of scheduling, volumes and namespaces
+	strictIPs                                          bool
 }
 
 // NoPrivileged is read like a gate, but is none: whether the server refuses privileged
@@ -32,5 +41,13 @@ func For(on kinds.Feature) Rules {
 		zeroSleep: on("PodLifecycleSleepActionAllowZero"), looseSearches: on("RelaxedDNSSearchValidation"),
 		looseEnv: on("RelaxedEnvironmentVariableValidation"), seLinuxMount: on("SELinuxMount"),
 		noPrivileged: on(NoPrivileged),
+
+		since133:     on.Has(release.PodRules133),
+		restartRules: on("ContainerRestartRules"), restartAll: on("RestartAllContainersOnContainerExits"),
+		stopSignals: on("ContainerStopSignals"), envFiles: on("EnvFiles"),
+		podCertificates: on("PodCertificateRequest"), hostname: on("HostnameOverride"), groups: on("GenericWorkload"),
+		mergeSpreadKeys: on("MatchLabelKeysInPodTopologySpread") && on("MatchLabelKeysInPodTopologySpreadSelectorMerge"),
+		comparisons:     on("TaintTolerationComparisonOperators"), gitRepo: on("GitRepoVolumeDriver"),
+		usersOnHost: on("UserNamespacesHostNetworkSupport"), strictIPs: on("StrictIPCIDRValidation"),
 	}
 }

@@ -219,11 +219,48 @@ func (c *checker) appArmorLocalhost(profile *string, p *field.Path) {
 // hostUsersAlone refuses host namespaces for a pod with users of its own. The
 // capitals in two of the paths are those of a stock server.
 func (c *checker) hostUsersAlone(s *corev1.PodSpec, p *field.Path) {
-	const detail = "when `pod.Spec.HostUsers` is false"
+	detail := "when `pod.Spec.HostUsers` is false"
 	if s.HostUsers == nil || *s.HostUsers {
 		return
 	}
-	c.forbiddenIf(s.HostNetwork, p, "hostNetwork", detail)
+	if c.o.Since133 {
+		detail = "when `hostUsers` is false"
+	}
+	c.forbiddenIf(s.HostNetwork && !c.o.AllowUsersOnHost, p, "hostNetwork", detail)
 	c.forbiddenIf(s.HostPID, p, "HostPID", detail)
 	c.forbiddenIf(s.HostIPC, p, "HostIPC", detail)
+	if !c.o.Since133 || c.o.AllowBlocksOfUsers {
+		return
+	}
+	visitContainers(s, func(ctr *corev1.Container, w where) {
+		if len(ctr.VolumeDevices) > 0 {
+			c.forbidden(w.path(p).Child("volumeDevices"), detail)
+		}
+	})
+}
+
+const longestHostname = 64
+
+// hostnameOverride checks a name that the pod gives itself whatever DNS calls it.
+func (c *checker) hostnameOverride(s *corev1.PodSpec, p *field.Path) {
+	if s.HostnameOverride == nil {
+		return
+	}
+	c.forbiddenIf(s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN, p, "hostnameOverride", "may not be specified when setHostnameAsFQDN is true")
+	c.forbiddenIf(s.HostNetwork, p, "hostnameOverride", "may not be specified when hostNetwork is true")
+	if len(*s.HostnameOverride) > longestHostname {
+		c.add(field.TooLong(p.Child("hostnameOverride"), "", longestHostname))
+	}
+	if !okSubdomain(*s.HostnameOverride) {
+		c.dnsSubdomain(p, "hostnameOverride", *s.HostnameOverride)
+	}
+}
+
+// schedulingGroup checks the name of the group that is scheduled together.
+func (c *checker) schedulingGroup(g *corev1.PodSchedulingGroup, p *field.Path) {
+	if g.PodGroupName == nil {
+		c.invalid(p.Child("podGroupName"), g.PodGroupName, "must specify one of: `podGroupName`")
+		return
+	}
+	c.objectName(p, "podGroupName", *g.PodGroupName)
 }

@@ -43,10 +43,15 @@ func (c *checker) spec(s *corev1.PodSpec, p *field.Path) {
 	c.scheduling(s, p)
 	c.hostProcess(s, p)
 	c.hostUsersAlone(s, p)
+	c.hostnameOverride(s, p)
 	c.references(s, p)
 	if s.OS != nil {
 		c.os(s, p)
 	}
+	if s.SchedulingGroup != nil {
+		c.schedulingGroup(s.SchedulingGroup, p.Child("schedulingGroup"))
+	}
+	c.envFileVolumes(s, p)
 }
 
 func (c *checker) restartPolicy(r corev1.RestartPolicy, p *field.Path) {

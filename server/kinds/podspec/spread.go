@@ -46,7 +46,7 @@ func (c *checker) spread(list []corev1.TopologySpreadConstraint, p *field.Path) 
 			oneOf(c, at, "nodeTaintsPolicy", *s.NodeTaintsPolicy, inclusionPolicies)
 		}
 		if len(s.MatchLabelKeys) > 0 {
-			c.spreadLabelKeys(s, at.Child("matchLabelKeys"))
+			c.spreadLabelKeys(s, at)
 		}
 		if !c.o.AllowInvalidSpreadSelector {
 			c.selector(s.LabelSelector, false, at, "labelSelector")
@@ -61,7 +61,13 @@ func (c *checker) minDomains(s *corev1.TopologySpreadConstraint, p *field.Path) 
 	}
 }
 
+// spreadLabelKeys checks the keys whose values are taken from the pod itself.
 func (c *checker) spreadLabelKeys(s *corev1.TopologySpreadConstraint, p *field.Path) {
+	if c.o.MergedSpreadKeys {
+		c.labelKeys(&corev1.PodAffinityTerm{LabelSelector: s.LabelSelector, MatchLabelKeys: s.MatchLabelKeys}, p)
+		return
+	}
+	p = p.Child("matchLabelKeys")
 	inSelector := make(map[string]bool)
 	if s.LabelSelector == nil {
 		c.forbidden(p, "must not be specified when labelSelector is not set")

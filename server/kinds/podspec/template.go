@@ -210,3 +210,18 @@ func ValidAppArmor(a *corev1.AppArmorProfile) bool {
 	c.appArmor(a, nil)
 	return len(c.errs) == 0
 }
+
+// AppArmorProfile is the profile that an annotation says, or nil.
+func AppArmorProfile(text string) *corev1.AppArmorProfile {
+	switch {
+	case text == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
+	case text == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
+	case strings.HasPrefix(text, corev1.DeprecatedAppArmorBetaProfileNamePrefix):
+		if name := strings.TrimPrefix(text, corev1.DeprecatedAppArmorBetaProfileNamePrefix); name != "" {
+			return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
+		}
+	}
+	return nil
+}

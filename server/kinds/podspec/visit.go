@@ -26,6 +26,11 @@ func visitContainers(s *corev1.PodSpec, f func(*corev1.Container, where)) {
 	}
 }
 
+// VisitContainers calls f for all containers of a spec.
+func VisitContainers(s *corev1.PodSpec, f func(*corev1.Container)) {
+	visitContainers(s, func(c *corev1.Container, _ where) { f(c) })
+}
+
 // asContainer views the common part of an ephemeral container, which has the
 // fields of a container.
 func asContainer(e *corev1.EphemeralContainer) *corev1.Container {

@@ -6,8 +6,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 // deprecatedLabels of nodes, and what a client should say instead.
@@ -38,15 +42,14 @@ const (
 	seccompObsolete  = `non-functional in v1.27+; use the "seccompProfile" field instead`
 )
 
-// Warnings are the warnings about a template. p is its path;
-// old, the template it replaces, is nil on create.
-func Warnings(p *field.Path, t, _ *corev1.PodTemplateSpec) []string {
-	return warnings(p, &t.Spec, &t.ObjectMeta, true)
+// Warnings are the warnings about a template. p is its path.
+func (r Rules) Warnings(p *field.Path, t *corev1.PodTemplateSpec) []string {
+	return r.warnings(p, &t.Spec, &t.ObjectMeta, true)
 }
 
 // PodWarnings are the Warnings for a new Pod.
-func PodWarnings(pod *corev1.Pod) []string {
-	return warnings(nil, &pod.Spec, &pod.ObjectMeta, false)
+func (r Rules) PodWarnings(pod *corev1.Pod) []string {
+	return r.warnings(nil, &pod.Spec, &pod.ObjectMeta, false)
 }
 
 // AppArmorWarning is the warning for an annotation key that gives a profile.
@@ -60,6 +63,8 @@ type adviser struct {
 	spec, meta *field.Path
 	out        []string
 	template   bool
+	since133   bool
+	gitRepo    bool // volumes with repositories work
 }
 
 const mostWarnings = 256
@@ -82,8 +87,8 @@ func (a *adviser) warnf(p *field.Path, format string, args ...any) {
 	}
 }
 
-func warnings(p *field.Path, s *corev1.PodSpec, m *metav1.ObjectMeta, template bool) []string {
-	a := adviser{spec: p.Child("spec"), meta: p.Child("metadata"), template: template}
+func (r Rules) warnings(p *field.Path, s *corev1.PodSpec, m *metav1.ObjectMeta, template bool) []string {
+	a := adviser{spec: p.Child("spec"), meta: p.Child("metadata"), template: template, since133: r.since133, gitRepo: r.gitRepo || !r.since133}
 	a.nodeLabels(s)
 	a.spread(s)
 	for _, d := range deadAnnotations {
@@ -97,10 +102,16 @@ func warnings(p *field.Path, s *corev1.PodSpec, m *metav1.ObjectMeta, template b
 	a.wholeBytes(s.Overhead, a.spec, "overhead")
 	a.containers(s, m)
 	a.ports(s)
+	if a.since133 {
+		a.portNames(s)
+	}
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		a.warn(a.spec.Child("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
 	}
 	a.affinity(s)
+	if a.since133 {
+		a.addresses(s)
+	}
 	return a.out
 }
 
@@ -116,18 +127,28 @@ func (a *adviser) nodeLabels(s *corev1.PodSpec) {
 	n, p := s.Affinity.NodeAffinity, a.spec.Child("affinity", "nodeAffinity")
 	if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 		for i := range r.NodeSelectorTerms {
-			a.nodeTerm(&r.NodeSelectorTerms[i], p.Child(requiredTerms, "nodeSelectorTerms").Index(i))
+			a.nodeTerm(&r.NodeSelectorTerms[i], p.Child(requiredTerms, "nodeSelectorTerms").Index(i), false)
 		}
 	}
 	for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-		a.nodeTerm(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, p.Child(preferredTerms).Index(i).Child("preference"))
+		a.nodeTerm(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, p.Child(preferredTerms).Index(i).Child("preference"), a.since133)
 	}
 }
 
-func (a *adviser) nodeTerm(t *corev1.NodeSelectorTerm, p *field.Path) {
+// nodeTerm warns of labels that are deprecated and, where values says so, of values that no label can have.
+func (a *adviser) nodeTerm(t *corev1.NodeSelectorTerm, p *field.Path, values bool) {
 	for i := range t.MatchExpressions {
-		if msg := deprecatedLabels[t.MatchExpressions[i].Key]; msg != "" {
-			a.warnf(p.Child("matchExpressions").Index(i).Child("key"), "%s is %s", t.MatchExpressions[i].Key, msg)
+		r := &t.MatchExpressions[i]
+		if msg := deprecatedLabels[r.Key]; msg != "" {
+			a.warnf(p.Child("matchExpressions").Index(i).Child("key"), "%s is %s", r.Key, msg)
+		}
+		for j, v := range r.Values {
+			if !values || okLabelValue(v) {
+				continue
+			}
+			for _, msg := range utilvalidation.IsValidLabelValue(v) {
+				a.warnf(p.Child("matchExpressions").Index(i).Child("values").Index(j), "%s is invalid, %s", v, msg)
+			}
 		}
 	}
 }
@@ -154,13 +175,16 @@ func (a *adviser) volumes(s *corev1.PodSpec) {
 		if v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.PersistentVolumeClaim != nil {
 			continue
 		}
-		p := a.spec.Child("volumes").Index(i)
+		p, gitRepo := a.spec.Child("volumes").Index(i), "deprecated in v1.11"
+		if !a.gitRepo {
+			gitRepo += ", and disabled by default in v1.33+"
+		}
 		for _, old := range [...]struct {
 			used          bool
 			name, message string
 		}{
 			{v.PhotonPersistentDisk != nil, "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
-			{v.GitRepo != nil, "gitRepo", "deprecated in v1.11"},
+			{v.GitRepo != nil, "gitRepo", gitRepo},
 			{v.ScaleIO != nil, "scaleIO", "deprecated in v1.16, non-functional in v1.22+"},
 			{v.Flocker != nil, "flocker", "deprecated in v1.22, non-functional in v1.25+"},
 			{v.StorageOS != nil, "storageOS", "deprecated in v1.22, non-functional in v1.25+"},
@@ -254,7 +278,7 @@ func (a *adviser) containers(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 				a.annotation(m, corev1.SeccompContainerAnnotationKeyPrefix+c.Name, seccompObsolete)
 			}
 			// Pods are warned while annotation and field are brought in step.
-			if a.template && EffectiveAppArmor(s, c) == nil {
+			if a.template && a.appArmorUnsaid(s, c, m) {
 				a.annotation(m, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name, appArmorObsolete)
 			}
 		}
@@ -263,6 +287,17 @@ func (a *adviser) containers(s *corev1.PodSpec, m *metav1.ObjectMeta) {
 		}
 		a.env(c.Env, w)
 	})
+}
+
+// appArmorUnsaid reports whether only the annotation of a container gives it its profile.
+func (a *adviser) appArmorUnsaid(s *corev1.PodSpec, c *corev1.Container, m *metav1.ObjectMeta) bool {
+	profile := EffectiveAppArmor(s, c)
+	if profile == nil || !a.since133 {
+		return profile == nil
+	}
+	own := c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil
+	said := AppArmorProfile(m.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name])
+	return !own && !equality.Semantic.DeepEqual(profile, said)
 }
 
 func (a *adviser) annotation(m *metav1.ObjectMeta, key, message string) {
@@ -336,6 +371,45 @@ func (a *adviser) ports(s *corev1.PodSpec) {
 			}
 		}
 	})
+}
+
+// portNames warns of names that two ports of the pod have.
+func (a *adviser) portNames(s *corev1.PodSpec) {
+	var first map[string]*field.Path
+	visitContainers(s, func(c *corev1.Container, w where) {
+		for i := range c.Ports {
+			name := c.Ports[i].Name
+			if name == "" {
+				continue
+			}
+			p := w.path(a.spec).Child("ports").Index(i)
+			if other := first[name]; other != nil {
+				a.warnf(p, "duplicate port name %q with %s, services and probes that select ports by name will use %s", name, other, other)
+				continue
+			}
+			if first == nil {
+				first = make(map[string]*field.Path)
+			}
+			first[name] = p
+		}
+	})
+}
+
+// addresses warns of addresses that are not written in their canonical form.
+func (a *adviser) addresses(s *corev1.PodSpec) {
+	warn := func(p *field.Path, ip string) {
+		if len(a.out) < mostWarnings && rules.IsIP(ip) {
+			a.out = append(a.out, utilvalidation.GetWarningsForIP(p, ip)...)
+		}
+	}
+	if s.DNSConfig != nil {
+		for i, ip := range s.DNSConfig.Nameservers {
+			warn(a.spec.Child("dnsConfig", "nameservers").Index(i), ip)
+		}
+	}
+	for i := range s.HostAliases {
+		warn(a.spec.Child("hostAliases").Index(i).Child("ip"), s.HostAliases[i].IP)
+	}
 }
 
 // portClash describes how two ports of one number and protocol conflict, or is "".

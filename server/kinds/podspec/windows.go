@@ -115,7 +115,11 @@ func (c *checker) hostProcess(s *corev1.PodSpec, p *field.Path) {
 func (c *checker) os(s *corev1.PodSpec, p *field.Path) {
 	switch s.OS.Name {
 	case "":
-		c.required(p.Child("os").Child("name"), "cannot be empty")
+		detail := "cannot be empty"
+		if c.o.Since133 {
+			detail = ""
+		}
+		c.required(p.Child("os").Child("name"), detail)
 	case corev1.Linux:
 		c.linuxOnly(s, p)
 	case corev1.Windows:

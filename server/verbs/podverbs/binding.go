@@ -3,6 +3,7 @@ package podverbs
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,17 @@ func bind(h *verbs.Handler, c *verbs.Call) error {
 	}
 	now := metav1.Now()
 	if _, err := h.Writes.Rewrite(c.R.Context(), c.Write(options, "", options.DryRun), podPlace(h, c, binding.Name), func(obj kinds.Object) error {
-		return assign(obj.(*corev1.Pod), binding, now, len(options.DryRun) > 0)
+		pod := obj.(*corev1.Pod)
+		if err := assign(pod, binding, now, len(options.DryRun) > 0); err != nil {
+			return err
+		}
+		if h.Enabled("PodTopologyLabelsAdmission") {
+			pod.Labels = merged(pod.Labels, binding.Labels)
+		}
+		if h.Enabled("ClearingNominatedNodeNameAfterBinding") {
+			pod.Status.NominatedNodeName = "" // another node, maybe
+		}
+		return nil
 	}); err != nil {
 		return err
 	}
@@ -78,14 +89,18 @@ func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time, dry bool) error
 		return refuse("pod %v has non-empty .spec.schedulingGates", pod.Name)
 	}
 	pod.Spec.NodeName = b.Target.Name
-	if len(b.Annotations) > 0 && pod.Annotations == nil {
-		pod.Annotations = make(map[string]string, len(b.Annotations))
-	}
-	for k, v := range b.Annotations {
-		pod.Annotations[k] = v
-	}
+	pod.Annotations = merged(pod.Annotations, b.Annotations)
 	pods.SetCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, now)
 	return nil
+}
+
+// merged adds what a binding has to what its pod has, in place of values there.
+func merged(pod, binding map[string]string) map[string]string {
+	if len(binding) > 0 && pod == nil {
+		pod = make(map[string]string, len(binding))
+	}
+	maps.Copy(pod, binding)
+	return pod
 }
 
 // isSame checks uid and version, where the binding names them.
