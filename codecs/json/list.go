@@ -69,7 +69,7 @@ func (Codec) AppendListTail(dst []byte, l *codecs.List) []byte {
 	dst = appendRemaining(dst, l.Meta)
 	dst = append(dst, `,"resourceVersion":`...)
 	dst = appendString(dst, l.Meta.ResourceVersion)
-	return append(dst, "}}"...)
+	return append(appendShard(dst, l.Meta), "}}"...)
 }
 
 // AppendListMeta appends the metadata of a list; nil stands for empty metadata. Lists have no
@@ -88,10 +88,18 @@ func AppendListMeta(dst []byte, meta *metav1.ListMeta) []byte {
 		dst = append(dst, `,"continue":`...)
 		dst = appendString(dst, meta.Continue)
 	}
-	if dst = appendRemaining(dst, meta); len(dst) > start {
+	if dst = appendShard(appendRemaining(dst, meta), meta); len(dst) > start {
 		dst = append(dst[:start], dst[start+1:]...) // no comma before the first
 	}
 	return append(dst, '}')
+}
+
+func appendShard(dst []byte, meta *metav1.ListMeta) []byte {
+	if meta.ShardInfo == nil {
+		return dst
+	}
+	dst = append(dst, `,"shardInfo":{"selector":`...)
+	return append(appendString(dst, meta.ShardInfo.Selector), '}')
 }
 
 func appendRemaining(dst []byte, meta *metav1.ListMeta) []byte {

@@ -325,6 +325,9 @@ func (v *View) list(p *objects.Page) *codecs.List {
 	if v.around == nil {
 		v.around = v.emptyList()
 		v.around.Meta, v.around.Count = p.Meta(), len(p.Items)
+		if p.Shard != "" && !v.metadataOnly() && !v.r.AsMaps() {
+			v.around.Meta.ShardInfo = &metav1.ShardInfo{Selector: p.Shard}
+		}
 	}
 	return v.around
 }

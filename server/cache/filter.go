@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rowlock/rowlock/server/cache/metadata"
+	"github.com/rowlock/rowlock/server/cache/shard"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
@@ -19,6 +20,8 @@ type Filter struct {
 	// is unsure.
 	Unsure    func(*Item) bool
 	Relabeled bool // an unsure item may be shown with other labels
+	// Shard selects items by a hash besides; nil: all.
+	Shard *shard.Selector
 
 	labeled bool                 // there is a label selector
 	terms   []labels.Requirement // if many.labels: only those that fix a label to a value
@@ -54,7 +57,10 @@ func NewFilter(sel labels.Selector, terms []FieldTerm) *Filter {
 }
 
 // Everything says that the filter selects all items.
-func (f *Filter) Everything() bool {
+func (f *Filter) Everything() bool { return f.Whole() && (f == nil || f.Shard == nil) }
+
+// Whole says that neither labels nor fields are selected: the filter selects all items of its shard.
+func (f *Filter) Whole() bool {
 	return f == nil || !f.labeled && len(f.Fields) == 0 && !f.none
 }
 
@@ -69,10 +75,32 @@ func (f *Filter) Match(it *Item) bool {
 	if it.Corrupt != nil {
 		return true
 	}
+	if !f.inShard(it) {
+		return false
+	}
 	if f.unsure(it) {
 		return f.matchFields(it, nil) && (f.Relabeled || f.matchLabels(it))
 	}
 	return (len(f.Fields) == 0 || f.matchFields(it, it.fieldMeta())) && f.matchLabels(it)
+}
+
+// inShard says whether an item is in the shard of the filter. No version of an object has another UID or namespace.
+func (f *Filter) inShard(it *Item) bool {
+	switch {
+	case f.Shard == nil:
+		return true
+	case f.Shard.OfNamespace():
+		return f.Shard.Selects(it.Namespace)
+	}
+	return f.Shard.Selects(it.OwnerInfo().UID)
+}
+
+// ShardText is the text of the shard selector; "" for none.
+func (f *Filter) ShardText() string {
+	if f == nil || f.Shard == nil {
+		return ""
+	}
+	return f.Shard.String()
 }
 
 // matcher is Match for one reader of many items in key order. Neighbours mostly have the same labels.
@@ -84,7 +112,7 @@ type matcher struct {
 
 func (m *matcher) match(it *Item) bool {
 	b := it.body.Load()
-	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || it.Corrupt != nil || !b.packed() {
+	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || m.Shard != nil || it.Corrupt != nil || !b.packed() {
 		return m.Match(it)
 	}
 	if of := b.common.Text(); !m.known || m.of != of {

@@ -60,7 +60,7 @@ func (c *Classifier) reading(k *Class, info *request.Info) int {
 	paged := page != "" && page != "0" && query.Get("resourceVersion") != "0" || query.Get("continue") != ""
 	switch {
 	case info.Verb == "watch" || !paged && (match == "" || match == metav1.ResourceVersionMatchNotOlderThan):
-	case info.FieldSelector != "" || info.LabelSelector != "":
+	case info.FieldSelector != "" || info.LabelSelector != "" || query.Get("shardSelector") != "":
 		objects = stored + limit
 	default:
 		objects = 2 * limit

@@ -59,7 +59,7 @@ func TestWidths(t *testing.T) {
 	}{
 		{all, 6}, {one, 2}, {"/api/v1/namespaces/none/configmaps", 1}, {"/api/v1/pods", 1}, {"/version", 1}, {"/apis/example.com/v1/things", 1},
 		{all + "?limit=100", 2}, {all + "?limit=100&resourceVersion=0", 6}, {all + "?limit=0", 6}, {all + "?limit=5000", 10}, {all + "?limit=100&labelSelector=a", 7},
-		{all + "?labelSelector=a", 6}, {all + "?resourceVersion=7&resourceVersionMatch=Exact", 10}, {all + "?resourceVersion=7&resourceVersionMatch=NotOlderThan", 6},
+		{all + "?limit=100&shardSelector=a", 7}, {all + "?labelSelector=a", 6}, {all + "?resourceVersion=7&resourceVersionMatch=Exact", 10}, {all + "?resourceVersion=7&resourceVersionMatch=NotOlderThan", 6},
 		{all + "?fieldSelector=metadata.name%3Dx", 1}, {one + "/x", 1}, {all + "?continue=x&limit=100", 2},
 		{all + "?watch=1", 1}, {all + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", 6}, {one + "?watch=1&sendInitialEvents=false", 1},
 	} {

@@ -85,6 +85,7 @@ var switches = []string{
 	"SELinuxMountReadWriteOncePod",
 	"ServiceAccountNodeAudienceRestriction",
 	"ServiceTrafficDistribution",
+	"ShardedListAndWatch",
 	"SidecarContainers",
 	"StorageVersionAPI",
 	"StorageVersionHash",

@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o
 	l := &list{
 		permit: p, resource: r, namespace: o.within(r), filter: o.Filter,
 		spans: r.Namespaced && o.Namespace == "",
-		tell:  o.Filter.Everything(),
+		tell:  o.Filter.Whole(),
 	}
 	if err := s.resolve(ctx, o, l); err != nil {
 		return nil, err
@@ -177,14 +177,14 @@ const someItems = 16
 
 // take takes the selected items of a collection in memory, at most limit.
 func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error) {
-	p := &Page{Revision: c.Revision, Remaining: -1, Sound: c.Sound()}
+	p := &Page{Revision: c.Revision, Remaining: -1, Shard: l.filter.ShardText(), Sound: c.Sound()}
 	if l.limit == 0 && c.plain(l.resource, l.filter) {
 		l.begin(p, c)
 		return p, nil
 	}
 	more := false
 	room := someItems
-	if l.limit == 0 && l.tell {
+	if l.limit == 0 && l.filter.Everything() {
 		room = c.Count(l.from)
 	}
 	p.Items = make([]*cache.Item, 0, room)
@@ -210,7 +210,7 @@ func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error)
 func (l *list) begin(p *Page, c *Collection) {
 	rest := &Rest{of: c.snap.Selection(l.filter, c.namespace)}
 	room := someItems
-	if l.tell {
+	if l.filter.Everything() {
 		room = min(c.Count(l.from), firstItems)
 	}
 	p.Items, rest.from = rest.some(make([]*cache.Item, 0, room), l.from, firstItems)
@@ -234,7 +234,7 @@ func (l *list) cut(p *Page, rest int64) {
 // takeRows takes the selected items at l.exact from the table. How much remains is not
 // told: it would cost as much as reading it.
 func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
-	p := &Page{Revision: l.exact, Remaining: -1}
+	p := &Page{Revision: l.exact, Remaining: -1, Shard: l.filter.ShardText()}
 	full := func() bool { return l.limit > 0 && len(p.Items) == l.limit }
 	sel := s.selection(ctx, l.resource, l.filter, func(it *cache.Item) bool {
 		p.Items = append(p.Items, it)
@@ -270,6 +270,7 @@ type Page struct {
 	Rest      *Rest         // the items after Items, if the list did not look at them yet; else nil
 	Continue  string        // the token of the next page; "" for none
 	Remaining int64         // how many items follow the page; -1: not reported
+	Shard     string        // the shard selector of the items; "" for none
 	Sound     bool          // it is known that none of the items is corrupt
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/cache/shard"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/permits"
@@ -63,6 +64,9 @@ func parseList(c *Call, watch bool, feature func(string) bool) (*objects.ListOpt
 		return nil, c.invalidOptions("ListOptions", errs)
 	}
 	o.SnapshotPages = feature != nil && feature("ListFromCacheSnapshot")
+	if feature != nil && feature("ShardedListAndWatch") {
+		o.ShardSelector = v1.ShardSelector
+	}
 	o.ReadRevision()
 	if c.Resource.Namespaced {
 		o.Namespace = c.Info.Namespace
@@ -94,6 +98,13 @@ func readSelectors(c *Call, o *objects.ListOptions) error {
 		}
 	}
 	o.Filter = cache.NewFilter(o.LabelSelector, terms)
+	if o.ShardSelector != "" {
+		var err error
+		if o.Filter.Shard, err = shard.Parse(o.ShardSelector); err != nil {
+			return status.Plain("invalid shard selector: " + err.Error())
+		}
+		o.ShardSelector = "" // the filter has what is needed of it
+	}
 	o.LookCloser(c.Resource)
 	o.LabelSelector = nil // it may have megabytes, and a watch lasts
 	c.Info.Release()
