@@ -48,15 +48,15 @@ const (
 // changes says from which release on.
 var changes = map[Change]Version{
 	ImagesInRestrictedPods: V133,
-	ValuesInJSON:           V134,
-	ShortRequired:          V134,
-	Singulars:              V134,
-	LabelsInBytes:          V135,
-	LabelKeys:              V135,
+	ValuesInJSON:           V133,
+	ShortRequired:          V133,
+	Singulars:              V133,
+	LabelsInBytes:          V133,
+	LabelKeys:              V133,
 	EscapedFields:          V133,
-	UnderscoresShown:       V134,
-	NumberRanges:           V136,
-	FormatsByType:          V136,
+	UnderscoresShown:       V133,
+	NumberRanges:           V133,
+	FormatsByType:          V133,
 	BadRequests:            V133,
 	ScalesOfParents:        V133,
 	AbsentFirst:            V133,
@@ -78,8 +78,8 @@ var changes = map[Change]Version{
 	PodRules133:            V133,
 	Tables133:              V133,
 	NamedProxies:           V133,
-	OptionalKeys:           V134,
-	ExamplesPublished:      V136,
+	OptionalKeys:           V133,
+	ExamplesPublished:      V133,
 }
 
 // Changes are all changes.
