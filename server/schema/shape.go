@@ -43,6 +43,7 @@ type Field struct {
 	Name      string
 	Index     []int // see reflect.Value.FieldByIndex
 	OmitEmpty bool
+	OmitZero  bool
 	Default   any // what an absent key field counts as; nil for none
 	Shape     *Shape
 }
@@ -235,7 +236,8 @@ func (s *shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error)
 		if s.view.Lacks(t, name) {
 			continue
 		}
-		field := Field{Name: name, Index: index, OmitEmpty: strings.Contains(options, "omitempty") && !s.view.Nulls(t, name)}
+		left := !s.view.Nulls(t, name)
+		field := Field{Name: name, Index: index, OmitEmpty: left && strings.Contains(options, "omitempty"), OmitZero: left && strings.Contains(options, "omitzero")}
 		var err error
 		if field.Shape, err = s.shape(f.Type, s.markers.rules[owner+" "+name]); err != nil {
 			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)

@@ -91,6 +91,7 @@ type nodeField struct {
 	element   string // the path element "f:name", escaped for JSON
 	index     []int
 	omitEmpty bool
+	omitZero  bool
 	*node
 }
 
@@ -164,7 +165,7 @@ func (p *Plans) compile(s *schema.Shape) *node {
 	case schema.Struct:
 		n.form, n.inner = formStruct, formStruct
 		for _, f := range s.Fields {
-			n.fields = append(n.fields, nodeField{"f:" + f.Name, f.Index, f.OmitEmpty, p.compile(f.Shape)})
+			n.fields = append(n.fields, nodeField{"f:" + f.Name, f.Index, f.OmitEmpty, f.OmitZero, p.compile(f.Shape)})
 		}
 	case schema.Map:
 		n.form, n.inner = formMap, formMap

@@ -59,7 +59,11 @@ func (v value) field(f *nodeField) value {
 	if v.presence != present {
 		return value{}
 	}
-	return valueOf(f.node, fieldAt(v.Value, f.index), f.omitEmpty)
+	out := valueOf(f.node, fieldAt(v.Value, f.index), f.omitEmpty)
+	if f.omitZero && out.presence == null {
+		out.presence = absent
+	}
+	return out
 }
 
 // item is the value of an item of a list.
