@@ -48,25 +48,30 @@ type spec struct {
 	on, locked bool
 }
 
-// at is a gate as a release has it; false: the release has none of this name.
-func (k row) at(v release.Version) (Gate, bool) {
-	var now spec
+// spec is what a gate is in a release.
+func (k row) spec(v release.Version) (now spec) {
 	for _, s := range k.history {
 		if int(s.minor) <= v.Minor() {
 			now = s
 		}
 	}
+	return now
+}
+
+// at is a gate as a release has it; false: the release has none of this name, or its binary no longer has it.
+func (k row) at(v release.Version) (Gate, bool) {
+	now := k.spec(v)
 	_, switched := slices.BinarySearch(switches, k.name)
 	return Gate{
 		Name: k.name, Stage: now.stage, Default: now.on, Locked: now.locked, Older: slices.Contains(older, k.name), Switches: switched,
 		needs: k.needs,
-	}, now.stage != gone
+	}, now.stage != gone && k.spec(v.Binary()).stage != gone
 }
 
-// later reports whether a release after v introduces a gate.
+// later reports whether a release after v introduces a gate, which its binary has.
 func later(name string, v release.Version) bool {
 	i, ok := slices.BinarySearchFunc(known, name, func(k row, name string) int { return strings.Compare(k.name, name) })
-	return ok && int(known[i].history[0].minor) > v.Minor()
+	return ok && int(known[i].history[0].minor) > v.Minor() && known[i].spec(v.Binary()).stage != gone
 }
 
 // Gate is one feature gate.

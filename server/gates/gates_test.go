@@ -138,7 +138,7 @@ func TestReleases(t *testing.T) {
 		{"AllowServiceExternalIPs", [5]string{"off", "on", "on", "on", "on"}},
 		{"ServerSideApply=true", [5]string{"unrecognized feature gate: ServerSideApply", "unrecognized feature gate: ServerSideApply", "unrecognized feature gate: ServerSideApply", "unrecognized feature gate: ServerSideApply", "unrecognized feature gate: ServerSideApply"}},
 		{"ComponentSLIs=false", [5]string{
-			"cannot set feature gate ComponentSLIs to false, feature is locked to true", "cannot set feature gate ComponentSLIs to false, feature is locked to true", "cannot set feature gate ComponentSLIs to false, feature is locked to true",
+			"cannot set feature gate ComponentSLIs to false, feature is locked to true", "unrecognized feature gate: ComponentSLIs", "unrecognized feature gate: ComponentSLIs",
 			"unrecognized feature gate: ComponentSLIs", "unrecognized feature gate: ComponentSLIs",
 		}},
 		{"AuthorizeWithSelectors=false", [5]string{
@@ -151,6 +151,10 @@ func TestReleases(t *testing.T) {
 			"cannot set feature gate ConstrainedImpersonation to true, feature is PreAlpha at emulated version 1.34, min compatibility version 1.33", "on", "on",
 		}},
 		{"DynamicResourceAllocation=false", [5]string{"off", "off", "DRA", "cannot set feature gate DynamicResourceAllocation to false, feature is locked to true", "cannot set feature gate DynamicResourceAllocation to false, feature is locked to true"}},
+		{"ProbeHostPodSecurityStandards=true", [5]string{
+			"unrecognized feature gate: ProbeHostPodSecurityStandards", "unrecognized feature gate: ProbeHostPodSecurityStandards", "unrecognized feature gate: ProbeHostPodSecurityStandards",
+			"unrecognized feature gate: ProbeHostPodSecurityStandards", "unrecognized feature gate: ProbeHostPodSecurityStandards",
+		}},
 		{"NoSuchGate=true", [5]string{"unrecognized feature gate: NoSuchGate", "unrecognized feature gate: NoSuchGate", "unrecognized feature gate: NoSuchGate", "unrecognized feature gate: NoSuchGate", "unrecognized feature gate: NoSuchGate"}},
 	} {
 		for i, v := range release.All() {

@@ -1,5 +1,6 @@
-// Package words has what older releases said of API types and their fields, where the types that the
-// server is built with say something else.
+// Package words has what the oldest release said of API types and their fields, where the types that the
+// server is built with say something else. Servers of later releases say what the types say: they are binaries of the
+// newest release (see release.Version.Emulated).
 package words
 
 import (
@@ -25,39 +26,30 @@ type Words map[string]map[string]string
 // should not keep them.
 func Of(v release.Version) (Words, error) {
 	w := Words{}
-	if v >= release.Newest {
+	if v.Emulated() {
 		return w, nil
 	}
 	zr, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {
-		return nil, fmt.Errorf("reading the words of older releases: %w", err)
+		return nil, fmt.Errorf("reading the words of the oldest release: %w", err)
 	}
 	text, err := io.ReadAll(zr)
 	if err != nil {
-		return nil, fmt.Errorf("reading the words of older releases: %w", err)
+		return nil, fmt.Errorf("reading the words of the oldest release: %w", err)
 	}
-	until := map[string]int{}
 	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
-		if len(parts) < 4 {
-			return nil, fmt.Errorf("reading the words of older releases: %q", line)
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
+		if len(parts) < 3 {
+			return nil, fmt.Errorf("reading the words of the oldest release: %q", line)
 		}
-		minor, err := strconv.Atoi(parts[2])
+		said, err := strconv.Unquote(parts[2])
 		if err != nil {
-			return nil, fmt.Errorf("reading the words of older releases: %w", err)
-		}
-		key := parts[0] + " " + parts[1]
-		if minor <= v.Minor() || until[key] != 0 && until[key] < minor {
-			continue // what came later, or before
-		}
-		said, err := strconv.Unquote(parts[3])
-		if err != nil {
-			return nil, fmt.Errorf("reading the words of older releases: %w", err)
+			return nil, fmt.Errorf("reading the words of the oldest release: %w", err)
 		}
 		if w[parts[0]] == nil {
 			w[parts[0]] = map[string]string{}
 		}
-		w[parts[0]][parts[1]], until[key] = said, minor
+		w[parts[0]][parts[1]] = said
 	}
 	return w, nil
 }

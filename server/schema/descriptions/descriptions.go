@@ -13,6 +13,7 @@ package descriptions
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -27,6 +28,7 @@ type Library struct {
 	published map[string]described         // by name
 	words     words.Words                  // of the release, where the types say something else
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
+	stale     bool                         // what is published of core/v1 is older than the release
 }
 
 // described is what is said of one type.
@@ -45,13 +47,15 @@ func Read(v release.Version) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLibrary(types, publishedDefinitions(), said), nil
+	l := newLibrary(types, publishedDefinitions(), said)
+	l.stale = v.Emulated()
+	return l, nil
 }
 
 func newLibrary(types map[string]reflect.Type, published map[string]described, said words.Words) *Library {
 	l := &Library{types: types, published: published, words: said, values: map[string]map[string]string{}}
 	for name, values := range ownValues {
-		l.values[name] = values
+		l.values[name] = maps.Clone(values)
 	}
 	for name, d := range l.published {
 		if t := types[name]; t != nil {
@@ -60,6 +64,16 @@ func newLibrary(types map[string]reflect.Type, published map[string]described, s
 	}
 	return l
 }
+
+// shortened says whether SwaggerDoc has of a text only what stands before a "---", or lacks its backslashes.
+func shortened(said, text string) bool {
+	plain := func(text string) string { return strings.ReplaceAll(text, `\`, "") }
+	cut, ends := strings.CutSuffix(said, " ")
+	return ends && strings.HasPrefix(text, cut) || plain(said) == plain(text)
+}
+
+// corePackage begins the names of the types that are published by a library of an older release.
+const corePackage = "k8s.io/api/core/v1."
 
 // Name is what the library calls a type: the path that Kubernetes gave to its package, a dot, its own name.
 func Name(t reflect.Type) string { return removed.PackagePath(t.PkgPath()) + "." + t.Name() }
@@ -85,8 +99,10 @@ func (l *Library) Type(name string) string {
 func (l *Library) Field(name, field string, values []string) string {
 	text, _ := splitValues(l.published[name].fields[field])
 	t := l.types[name]
-	if text == "" && t != nil {
-		text = l.fieldDoc(t, field)
+	if t != nil && (text == "" || l.stale && strings.HasPrefix(name, corePackage)) {
+		if said := l.fieldDoc(t, field); said != "" && !shortened(said, text) {
+			text = said
+		}
 	}
 	if text == "" {
 		text = ownFields[name][field]
@@ -118,7 +134,11 @@ func (l *Library) readValues(t reflect.Type, d described) {
 			continue
 		}
 		if f, ok := fieldOf(t, field); ok {
-			l.values[Name(bare(f.Type))] = sentences
+			name := Name(bare(f.Type))
+			if l.values[name] == nil {
+				l.values[name] = map[string]string{}
+			}
+			maps.Copy(l.values[name], sentences)
 		}
 	}
 }

@@ -25,6 +25,10 @@ var ownValues = map[string]map[string]string{
 		"Equivalent": "matches requests for the resources of the rules, in whatever group or version clients name them.",
 		"Exact":      "matches requests that name a group, version and resource of the rules.",
 	},
+	"k8s.io/api/admissionregistration/v1.PatchType": {
+		"ApplyConfiguration": "applies the object that the expression makes.",
+		"JSONPatch":          "applies the JSON patch that the expression makes.",
+	},
 	"k8s.io/api/admissionregistration/v1.ReinvocationPolicyType": {
 		"IfNeeded": "may call the webhook a second time if others changed the object after the first call.",
 		"Never":    "calls the webhook once for each request.",
@@ -75,6 +79,9 @@ var ownValues = map[string]map[string]string{
 		"Failed":              "makes another pod when the one before it has ended.",
 		"TerminatingOrFailed": "makes another pod as soon as the one before it is being deleted or has failed.",
 	},
+	"k8s.io/api/core/v1.ResourceQuotaScope": {
+		"VolumeAttributesClass": "matches claims that name a volume attributes class.",
+	},
 	"k8s.io/api/discovery/v1.AddressType": {
 		"FQDN": "addresses are host names.",
 		"IPv4": "addresses are of IPv4.",
@@ -88,6 +95,11 @@ var ownValues = map[string]map[string]string{
 	"k8s.io/api/policy/v1.UnhealthyPodEvictionPolicyType": {
 		"AlwaysAllow":     "lets pods that run but are not ready be evicted whatever the budget says.",
 		"IfHealthyBudget": "lets pods that run but are not ready be evicted while enough other pods are healthy.",
+	},
+	"k8s.io/api/resource/v1.DeviceTaintEffect": {
+		"NoExecute":  "keeps new pods that do not tolerate the taint away from the device, and evicts those that run.",
+		"NoSchedule": "keeps new pods that do not tolerate the taint away from the device.",
+		"None":       "has no effect; the taint informs.",
 	},
 	"k8s.io/api/storage/v1.VolumeBindingMode": {
 		"Immediate":            "binds and provisions the volume as soon as there is a claim.",

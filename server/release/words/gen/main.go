@@ -1,7 +1,7 @@
-// Command gen writes what older releases said of API types and their fields where the newest one says
+// Command gen writes what the oldest release said of API types and their fields where the newest one says
 // something else: words.txt, and compressed as the server embeds it.
 //
-// Usage: gen directory. It downloads the modules of each release.
+// Usage: gen directory. It downloads the modules of both.
 package main
 
 import (
@@ -22,11 +22,9 @@ import (
 	"strings"
 )
 
-// releases are those that a server can be, the oldest first. The last is that of go.mod.
-var releases = []struct {
-	minor   int
-	version string
-}{{32, "v0.32.13"}, {33, "v0.33.4"}, {34, "v0.34.2"}, {35, "v0.35.2"}, {36, "v0.36.2"}}
+// oldest and newest are the releases that are compared; the newest is that of go.mod. Those in between say what
+// the newest does, as their servers are binaries of it (see release.Version.Emulated).
+const oldest, newest = "v0.32.13", "v0.36.2"
 
 // old are versions that no server serves.
 var old = []string{"extensions/", "apps/v1beta", "batch/v1beta1", "policy/v1beta1", "rbac/v1alpha1", "rbac/v1beta1", "events/v1beta1", "scheduling/v1beta1", "discovery/v1beta1", "node/v1alpha1", "node/v1beta1", "flowcontrol/v1beta", "autoscaling/v2beta", "imagepolicy/", "authorization/v1beta1", "certificates/v1beta1.CertificateSigning", "coordination/v1beta1.Lease"}
@@ -42,31 +40,21 @@ func main() {
 type about struct{ name, field string }
 
 func run(dir string) error {
-	said := make([]map[about]string, len(releases))
-	for i, r := range releases {
-		said[i] = map[about]string{}
+	was, is := map[about]string{}, map[about]string{}
+	for version, said := range map[string]map[about]string{oldest: was, newest: is} {
 		for _, m := range []struct{ path, below string }{{"k8s.io/api", ""}, {"k8s.io/apimachinery", "pkg/apis/meta"}} {
-			if err := read(said[i], m.path, m.below, r.version); err != nil {
+			if err := read(said, m.path, m.below, version); err != nil {
 				return err
 			}
 		}
 	}
 	var lines []string
-	newest := len(releases) - 1
-	for a, text := range said[newest] {
+	for a, text := range is {
 		if slices.ContainsFunc(old, func(o string) bool { return strings.HasPrefix(strings.TrimPrefix(a.name, "k8s.io/api/"), o) }) {
 			continue
 		}
-		last := text
-		for i := newest - 1; i >= 0; i-- {
-			before, ok := said[i][a]
-			if !ok {
-				break
-			}
-			if before != last {
-				lines = append(lines, fmt.Sprintf("%s\t%s\t%d\t%s\n", a.name, a.field, releases[i+1].minor, strconv.Quote(before)))
-			}
-			last = before
+		if before, ok := was[a]; ok && before != text {
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\n", a.name, a.field, strconv.Quote(before)))
 		}
 	}
 	slices.Sort(lines)
