@@ -42,6 +42,7 @@ const (
 	EmptyLeftOut                         // empty fields that are not optional, such as the creationTimestamp of a template, are left out, no longer null
 	PodRules133                          // Pods have generations, may be resized, and have other rules besides those of gates
 	Tables133                            // the Table form of eight kinds, such as ResourceQuotas, has other columns or cells
+	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -77,6 +78,7 @@ var changes = map[Change]Version{
 	EmptyLeftOut:           V133,
 	PodRules133:            V133,
 	Tables133:              V133,
+	MarksOfDocuments:       V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V133,
 	ExamplesPublished:      V133,

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // documentBuilder holds what building documents needs, for the time of one request.
@@ -221,7 +222,11 @@ func (b *documentBuilder) wanted(paths []pathItem, of []*kinds.Resource) map[str
 // schemas collects the definitions that paths need, marked with their kinds.
 func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[string]json.RawMessage, error) {
 	wanted := b.wanted(paths, of)
-	marks := b.names.marks(slices.Concat(slices.DeleteFunc(slices.Clone(b.resources), func(r *kinds.Resource) bool { return !r.HasGoType() }), of))
+	named := func(r *kinds.Resource) bool { return r.HasGoType() }
+	if len(of) > 0 && of[0].HasGoType() && b.catalogue.Release().Has(release.MarksOfDocuments) {
+		named = func(r *kinds.Resource) bool { return r.Group == "" }
+	}
+	marks := b.names.marks(slices.Concat(slices.DeleteFunc(slices.Clone(b.resources), func(r *kinds.Resource) bool { return !named(r) }), of))
 	selectable := b.names.selectable(of)
 	for name, raw := range wanted {
 		var err error

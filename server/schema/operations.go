@@ -289,7 +289,10 @@ func rootPath(path, answer, text, id, tag string) pathItem {
 		codes: []int{200}, consumes: typedBodies, produces: typedBodies,
 	}
 	if answer == "" || tag == "version" {
-		op.consumes, op.produces = anything, []string{codecs.JSON}
+		op.consumes, op.produces = nil, []string{codecs.JSON}
+	}
+	if tag == "openid" {
+		op.produces = []string{"application/jwk-set+json"}
 	}
 	if tag == "version" {
 		op.consumes = op.produces

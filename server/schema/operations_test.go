@@ -155,7 +155,7 @@ func TestOperationIDs(t *testing.T) {
 				t.Errorf("%s %s is called as %s is: %s", name, path, ids[m.OperationID], m.OperationID)
 			}
 			ids[m.OperationID] = path
-			if m.Description == "" || len(m.Tags) != 1 || len(m.Consumes) == 0 || len(m.Produces) == 0 {
+			if m.Description == "" || len(m.Tags) != 1 || len(m.Consumes) == 0 && m.Tags[0] != "WellKnown" && m.Tags[0] != "openid" || len(m.Produces) == 0 {
 				t.Errorf("%s %s says too little: %+v", name, path, m)
 			}
 			for _, p := range m.Parameters {

@@ -74,7 +74,9 @@ func (p *pathItem) swagger(shared sharedParameters) tree {
 		o := op.common()
 		o["schemes"] = []string{"https"}
 		o["produces"] = op.produces
-		o["consumes"] = op.consumes
+		if op.consumes != nil {
+			o["consumes"] = op.consumes
+		}
 		params := shared.render(op.parameters)
 		if op.body != "" {
 			body := tree{"in": "body", "name": "body", "schema": tree{"$ref": "#/definitions/" + op.body}}
