@@ -7,6 +7,7 @@
 // Each file uses only those below it:
 //
 //	cachefile.go  LoadFile and WriteFile: the live objects from and to a cache file (package file)
+//	itemreader.go makes items of the blocks of a cache file
 //	load.go       Load: all live rows, read by several goroutines; again if the store has lost its place in the log
 //	corrupt.go    CheckRows, Corrupt, Reopen: objects that cannot be read
 //	cache.go      Cache: Apply takes changes from the store; Get, Snapshot, At, Watch and WatchNow are for readers
@@ -14,12 +15,19 @@
 //	resource.go   the objects of one storage: applies changes, makes states for readers, indexes labels
 //	packer.go     packs one item
 //	dispatch.go   finds the watchers of an event, queues it, and notifies them (fanOut); slow watchers
-//	watch.go      Watcher and its three states: its queue, the event log and the store's log
+//	watch.go      Watcher.Take: from its queue, the event log or the store's log
+//	watchers.go   finds the watchers that may see an event
+//	watcher.go    Watcher: its three states and its queue
+//	hub.go        what the streams of all storages share
 //	event.go      Event, Delivery, and the log of recent events
 //	snapshot.go   Snapshot and Selection: what a reader reads
 //	filter.go     Filter: a compiled selector
-//	index.go      trees of items, and the index of fields or labels
-//	item.go       Item: one version of one object, and its wire forms
+//	terms.go      matches a selector of many terms or values
+//	index.go      builds and updates the index of fields or labels
+//	postings.go   the items that have a term
+//	items.go      trees of items in key order
+//	forms.go      the wire forms of an item
+//	item.go       Item: one version of one object
 //	body.go       the bytes of an item, plain or packed
 //
 // Package metadata reads labels, fields and owners from an object's bytes; package packing compresses.

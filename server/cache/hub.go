@@ -1,0 +1,39 @@
+package cache
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// hub is what the streams of all storages share.
+type hub struct {
+	revision atomic.Int64  // the newest one applied
+	replays  chan struct{} // held while a page of the store's log is read for a watcher
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // goroutines of fanOut, and those that index labels; added to under mu, unless closed
+}
+
+// start starts a goroutine that close waits for, unless the cache is closed.
+func (h *hub) start(run func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.running.Go(run)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.running.Wait()
+}
+
+// isClosed says that a goroutine that takes long should stop.
+func (h *hub) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}

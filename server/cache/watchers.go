@@ -1,0 +1,86 @@
+package cache
+
+// bucketKey is the most selective condition of a watcher's scope.
+type bucketKey struct {
+	kind uint8
+	a, b string
+}
+
+const (
+	bucketAll       uint8 = iota
+	bucketNamespace       // a: namespace
+	bucketName            // a: namespace or "", b: name
+	bucketField           // a: index key, b: value
+)
+
+// watchers finds the watchers that may see an event. It is guarded by the stream's mu.
+type watchers struct {
+	buckets map[bucketKey][]*Watcher
+	kinds   [bucketField + 1]int
+	hit     []*Watcher            // to be signalled at the end of the batch
+	full    []*Watcher            // fell behind in this batch, and leave their buckets at its end
+	behind  map[*Watcher]struct{} // catch up from the event log, and are in no bucket
+}
+
+func (ws *watchers) init() {
+	ws.buckets, ws.behind = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
+}
+
+// catchUp makes a watcher that has received everything up to a revision read the event log.
+func (ws *watchers) catchUp(w *Watcher, upTo int64) {
+	w.seenUpTo = upTo
+	ws.behind[w] = struct{}{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fallBehind()
+}
+
+func (ws *watchers) add(w *Watcher) {
+	b := ws.buckets[w.place]
+	w.index = len(b)
+	ws.buckets[w.place] = append(b, w)
+	ws.kinds[w.place.kind]++
+}
+
+func (ws *watchers) remove(w *Watcher) {
+	delete(ws.behind, w)
+	b := ws.buckets[w.place]
+	if w.index >= len(b) || b[w.index] != w {
+		return
+	}
+	last := len(b) - 1
+	b[w.index] = b[last]
+	b[w.index].index = w.index
+	b[last] = nil
+	ws.kinds[w.place.kind]--
+	if last == 0 {
+		delete(ws.buckets, w.place)
+		return
+	}
+	ws.buckets[w.place] = b[:last]
+}
+
+func (ws *watchers) count() (n int) {
+	n = len(ws.behind)
+	for _, k := range ws.kinds {
+		n += k
+	}
+	return n
+}
+
+// in is the number of watchers in a bucket.
+func (ws *watchers) in(k bucketKey) int { return len(ws.buckets[k]) }
+
+// each calls fn with each watcher; fn may remove it.
+func (ws *watchers) each(fn func(*Watcher)) {
+	var all []*Watcher
+	for _, b := range ws.buckets {
+		all = append(all, b...)
+	}
+	for w := range ws.behind {
+		all = append(all, w)
+	}
+	for _, w := range all {
+		fn(w)
+	}
+}
