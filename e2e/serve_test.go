@@ -76,6 +76,7 @@ func TestRefusesToStart(t *testing.T) {
 		{"unknown version", []string{"--runtime-config", "batch/v9"}, "group version batch/v9 that has not been registered"},
 		{"no API at all", []string{"--runtime-config", "api/all=false"}, "[--runtime-config=api/all=false conflicts with --enable-priority-and-fairness=true, invalid key with only api/all=false]"},
 		{"metrics of long ago", []string{"--show-hidden-metrics-for-version", "1.30"}, "Only the previous minor version is allowed"},
+		{"metrics before another release", []string{"--emulated-version", "1.34", "--show-hidden-metrics-for-version", "1.31"}, "have the value '1.35'"},
 		{"no metric", []string{"--allow-metric-labels", "x=y"}, "--allow-metric-labels must have a list of kv pair"},
 		{"bad service range", []string{"--service-cluster-ip-range", "10.0.0.0/99"}, "--service-cluster-ip-range"},
 	} {

@@ -37,8 +37,9 @@ func (c *census) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *census) Collect(ch chan<- prometheus.Metric) {
 	shown, hidden := map[life]int{}, 0
-	for name, l := range registeredIn(c.m.Registry) {
-		if c.m.Shown.omits(name) {
+	for name, help := range registeredIn(c.m.Registry) {
+		l := lifeOf(c.m.Shown.Release, name, help)
+		if c.m.Shown.omits(name, l) {
 			hidden++
 		} else {
 			shown[l]++
@@ -55,10 +56,10 @@ func (c *census) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.disabled, prometheus.CounterValue, float64(len(c.m.Shown.Disabled)))
 }
 
-// registeredIn are the metrics of a registry by name, those aside that libraries have for any
+// registeredIn are the metrics of a registry and their help, those aside that libraries have for any
 // process.
-func registeredIn(r *prometheus.Registry) map[string]life {
-	found := map[string]life{}
+func registeredIn(r *prometheus.Registry) map[string]string {
+	found := map[string]string{}
 	descs := make(chan *prometheus.Desc)
 	go func() { // it ends when all are taken, which is below
 		r.Describe(descs)
@@ -66,7 +67,7 @@ func registeredIn(r *prometheus.Registry) map[string]life {
 	}()
 	for d := range descs {
 		if name, help := nameAndHelp(d); !plain(name) {
-			found[name] = lifeOf(name, help)
+			found[name] = help
 		}
 	}
 	return found
@@ -93,6 +94,6 @@ func nameAndHelp(d *prometheus.Desc) (name, help string) {
 }
 
 // omits says whether a metric is not shown.
-func (s *Selection) omits(name string) bool {
-	return slices.Contains(s.Disabled, name) || !s.Hidden && lives[name].hidden()
+func (s *Selection) omits(name string, l life) bool {
+	return slices.Contains(s.Disabled, name) || !s.Hidden && l.hidden(s.Release)
 }

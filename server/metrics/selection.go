@@ -10,11 +10,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Selection says which metrics are shown, and with which values of labels. The zero
 // Selection shows everything that is not hidden, as it was deprecated long ago.
 type Selection struct {
+	// Release is the release of the server: it says which metrics are hidden.
+	Release release.Version
 	// Hidden shows hidden metrics too.
 	Hidden bool
 	// Disabled are names of metrics that are left out.
@@ -44,10 +48,10 @@ func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := all.Gather()
 		families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
-			return s.omits(f.GetName())
+			return s.omits(f.GetName(), lifeOf(s.Release, f.GetName(), f.GetHelp()))
 		})
 		for _, f := range families {
-			mark(f)
+			mark(s.Release, f)
 			if len(s.Allowed) > 0 {
 				s.restrict(f)
 			}

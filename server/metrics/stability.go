@@ -6,10 +6,9 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
-)
 
-// livesOf is the minor version of the Kubernetes release whose metrics lives describes.
-const livesOf = 32
+	"github.com/rowlock/rowlock/server/release"
+)
 
 // stability is what those who read a metric may rely on.
 type stability string
@@ -28,7 +27,7 @@ type life struct {
 	deprecated int // minor version of the release that deprecated it; 0: none did
 }
 
-// lives are the metrics that are not plain alpha ones, as the release has them.
+// lives are the metrics that are not plain alpha ones, as the oldest release has them.
 var lives = map[string]life{
 	"apiserver_admission_controller_admission_duration_seconds":    {stability: stable},
 	"apiserver_admission_step_admission_duration_seconds":          {stability: stable},
@@ -61,21 +60,33 @@ var lives = map[string]life{
 	"apiserver_flowcontrol_request_concurrency_in_use":                       {stability: alpha, deprecated: 31},
 }
 
+// livesSince133 are those that release.MetricsByGroup has otherwise.
+var livesSince133 = map[string]life{
+	"apiserver_storage_objects":                   {stability: stable, deprecated: 34},
+	"workqueue_adds_total":                        {stability: beta},
+	"workqueue_depth":                             {stability: beta},
+	"workqueue_longest_running_processor_seconds": {stability: beta},
+	"workqueue_queue_duration_seconds":            {stability: beta},
+	"workqueue_retries_total":                     {stability: beta},
+	"workqueue_unfinished_work_seconds":           {stability: beta},
+	"workqueue_work_duration_seconds":             {stability: beta},
+}
+
 // grace is for how many releases a deprecated metric is still shown to everybody.
 var grace = map[stability]int{alpha: 1, beta: 1, stable: 3}
 
-// hidden says that a metric is shown to those alone who ask for hidden ones.
-func (l life) hidden() bool {
-	return l.deprecated != 0 && l.deprecated <= livesOf-grace[l.stability]
+// hidden says that a server of a release does not show a metric unless a flag asks for hidden ones.
+func (l life) hidden(v release.Version) bool {
+	return l.deprecated != 0 && l.deprecated <= v.Binary().Minor()-grace[l.stability]
 }
 
-// marked is the help of a metric with what may be relied on. What comes from libraries for
-// any process has none, and packages that no table knows say it themselves.
-func marked(name, help string) string {
+// marked is the help of a metric with its stability. Metrics that libraries have for any process
+// have none, and packages that no table knows say it themselves.
+func marked(v release.Version, name, help string) string {
 	if strings.HasPrefix(help, "[") || plain(name) {
 		return help
 	}
-	l := lifeOf(name, help)
+	l := lifeOf(v, name, help)
 	if l.deprecated != 0 {
 		help = fmt.Sprintf("(Deprecated from 1.%d) %s", l.deprecated, help)
 	}
@@ -88,7 +99,10 @@ func plain(name string) bool {
 }
 
 // lifeOf is where a metric stands, by the table or by what its help says.
-func lifeOf(name, help string) life {
+func lifeOf(v release.Version, name, help string) life {
+	if l, ok := livesSince133[name]; ok && v.Has(release.MetricsByGroup) {
+		return l
+	}
 	if l, ok := lives[name]; ok {
 		return l
 	}
@@ -101,4 +115,6 @@ func lifeOf(name, help string) life {
 }
 
 // mark says in the help of a family what may be relied on.
-func mark(f *dto.MetricFamily) { f.Help = proto.String(marked(f.GetName(), f.GetHelp())) }
+func mark(v release.Version, f *dto.MetricFamily) {
+	f.Help = proto.String(marked(v, f.GetName(), f.GetHelp()))
+}

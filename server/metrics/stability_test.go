@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func TestStability(t *testing.T) {
@@ -41,6 +42,19 @@ func TestStability(t *testing.T) {
 	} {
 		if slices.Contains(usual, line) || !slices.Contains(hidden, line) {
 			t.Errorf("the line %q is not among those that are shown when asked for alone", line)
+		}
+	}
+	for _, name := range []string{"workqueue_depth", "apiserver_storage_objects"} {
+		registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "What it is."}))
+	}
+	for v, lines := range map[release.Version][]string{
+		release.V132: {"# HELP workqueue_depth [ALPHA] What it is.", "# HELP apiserver_storage_objects [STABLE] What it is."},
+		release.V133: {"# HELP workqueue_depth [BETA] What it is.", "# HELP apiserver_storage_objects [STABLE] (Deprecated from 1.34) What it is."},
+	} {
+		for _, line := range lines {
+			if !slices.Contains(shown(metrics.Selection{Release: v}), line) {
+				t.Errorf("release %v has no line %q", v, line)
+			}
 		}
 	}
 }

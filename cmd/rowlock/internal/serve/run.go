@@ -73,7 +73,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	for _, remark := range features.Remarks() {
 		log.Warn(remark)
 	}
-	shown, err := o.metrics.Build()
+	shown, err := o.metrics.Build(chosen.Version)
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,8 @@ import (
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
 	"github.com/rowlock/rowlock/server/metrics"
+	"github.com/rowlock/rowlock/server/release"
 )
-
-// previousRelease is the release before this one: the only value that --show-hidden-metrics-for-version accepts.
-const previousRelease = "1.31"
 
 // MetricsFlags are the flags that select metrics.
 type MetricsFlags struct {
@@ -26,14 +24,17 @@ func (o *MetricsFlags) AddTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not shown")
 	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are shown; all others are shown as \"unexpected\"")
 	f.StringVar(&o.manifest, "allow-metric-labels-manifest", "", "YAML file of \"METRIC,LABEL\": VALUE,VALUE, in place of --allow-metric-labels")
-	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the last one ("+previousRelease+")")
+	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the one before that of the server: "+previous(release.Default)+", and "+previous(release.Newest)+" with --emulated-version")
 }
 
-// Build makes the selection.
-func (o *MetricsFlags) Build() (metrics.Selection, error) {
-	s := metrics.Selection{Disabled: o.disabled, Allowed: map[string][]string{}, Hidden: o.showHidden != ""}
-	if o.showHidden != "" && o.showHidden != previousRelease {
-		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", previousRelease)
+// previous is the release before that of the binary that a server says it is.
+func previous(v release.Version) string { return fmt.Sprintf("1.%d", v.Binary().Minor()-1) }
+
+// Build makes the selection of a server of a release.
+func (o *MetricsFlags) Build(v release.Version) (metrics.Selection, error) {
+	s := metrics.Selection{Release: v, Disabled: o.disabled, Allowed: map[string][]string{}, Hidden: o.showHidden != ""}
+	if o.showHidden != "" && o.showHidden != previous(v) {
+		return s, fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", previous(v))
 	}
 	labels := o.labels
 	if len(labels) == 0 && o.manifest != "" {
