@@ -162,7 +162,7 @@ func (s *Server) authentication() access.Authentication {
 // newDocuments makes what describes the API.
 func (s *Server) newDocuments() (err error) {
 	c := &s.cfg
-	s.openapi = schema.NewDocuments(c.Catalogue, c.Version.Major+"."+c.Version.Minor)
+	s.openapi = schema.NewDocuments(c.Catalogue, c.Release.String())
 	s.openapi.CBOR = s.forms().CBOR
 	s.openapi.CustomSchema = func(r *kinds.Resource) stdjson.RawMessage {
 		if text := history.OpenAPI(r); text != nil {
