@@ -167,8 +167,14 @@ func (p *allocation) rangeAddress(f corev1.IPFamily, ip string) (string, error) 
 		return p.anyOf(networks)
 	}
 	addr, ok := parseAddress(ip)
-	if !ok || !slices.ContainsFunc(networks, func(n network) bool { return n.contains(addr) }) {
-		return "", errOtherNetwork // the first and the last address of a network are not in it
+	within := ok && slices.ContainsFunc(networks, func(n network) bool { return n.contains(addr) }) // not the first and the last address of a network
+	switch {
+	case p.dry && !within && len(networks) > 0:
+		return "", outside(addr, networks[0])
+	case !within:
+		return "", errOtherNetwork
+	case p.dry:
+		return ip, nil
 	}
 	return ip, p.hold(addr)
 }

@@ -103,6 +103,23 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// TestRangesOfDryRuns: like that of a stock server, a dry run finds no fault with an address that is taken.
+func TestRangesOfDryRuns(t *testing.T) {
+	a := core.NewServiceAllocator([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, 30000, 30099).FollowRanges()
+	for ip, want := range map[string]string{
+		"10.0.0.9": "",
+		"10.0.0.0": "failed to allocate IP 10.0.0.0: the provided IP (10.0.0.0) is not in the valid range. The range of valid IPs is 10.0.0.0/24",
+		"10.1.0.9": "failed to allocate IP 10.1.0.9: the provided IP (10.1.0.9) is not in the valid range. The range of valid IPs is 10.0.0.0/24",
+	} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		s.Spec.Type, s.Spec.ClusterIP = corev1.ServiceTypeClusterIP, ip
+		take, _, err := a.Plan(t.Context(), s, nil, pools{core.IPAddressStorage: {"10.0.0.9": "other"}}, true)
+		if got := fmt.Sprint(err); len(take) > 0 || want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %v %+v, want %q", ip, err, take, want)
+		}
+	}
+}
+
 // checkShown: an address is taken as a row and as an IPAddress that names the service.
 func checkShown(t *testing.T, name, ip string, take []kinds.Claim) {
 	t.Helper()
