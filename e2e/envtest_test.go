@@ -160,7 +160,10 @@ func (p *plane) apiserver(etcd string, env []string, more ...string) (s *program
 		"--client-ca-file=" + filepath.Join(p.certs, "client-ca.crt"), "--disable-admission-plugins=ServiceAccount", "--etcd-servers=" + etcd,
 		fmt.Sprintf("--secure-port=%d", port), fmt.Sprintf("--service-account-issuer=https://127.0.0.1:%d/", port), "--service-cluster-ip-range=10.0.0.0/24",
 		// What suites set besides.
-		"--emulated-version=1.32", "--max-connection-bytes-per-sec=1000000", "--storage-media-type=application/vnd.kubernetes.protobuf", "--watch-cache=true", "--enable-garbage-collector",
+		"--max-connection-bytes-per-sec=1000000", "--storage-media-type=application/vnd.kubernetes.protobuf", "--watch-cache=true", "--enable-garbage-collector",
+	}
+	if len(more) == 0 {
+		more = []string{"--emulated-version=1.32"}
 	}
 	url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	s = p.start("kube-apiserver", env, append(args, more...)...)
@@ -213,9 +216,13 @@ func TestEnvtest(t *testing.T) {
 	p.stop(two)
 	p.stop(etcd)
 
-	// The same data, by processes that are all new; and controllers that were asked for.
+	// The same data, by processes that are all new, in another release; and controllers that were asked for.
 	etcd, address = p.etcd(data)
-	one, first = p.apiserver(address, []string{"ROWLOCK_ENVTEST_CONTROLLERS=namespace,serviceaccount"})
+	one, first = p.apiserver(address, []string{"ROWLOCK_ENVTEST_CONTROLLERS=namespace,serviceaccount"}, "--emulated-version=1.36")
+	if text := p.ask(200, http.MethodGet, first+"/version", ""); !strings.Contains(text, `"emulationMinor": "36"`) {
+		t.Errorf("/version of another release: %s", text)
+	}
+	p.ask(200, http.MethodGet, first+"/apis/resource.k8s.io/v1", "")
 	p.ask(200, http.MethodGet, first+configMaps+"/shared", "")
 	p.await(first+"/api/v1/namespaces/mine", 404)
 	p.await(first+"/api/v1/namespaces/default/serviceaccounts/default", 200)

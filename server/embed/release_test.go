@@ -12,6 +12,8 @@ func TestRelease(t *testing.T) {
 	for _, c := range []struct{ release, minCompatibility, want string }{
 		{"", "", ""},
 		{"1.32", "1.31", ""},
+		{"1.35", "", ""},
+		{"1.36", "1.33", ""},
 		{"1.31", "", "Release and MinCompatibility: emulation version 1.31 is not between [1.32, 1.36.0]"},
 		{"1.32", "1.33", "Release and MinCompatibility: minCompatibilityVersion version 1.33 is not between [1.31, 1.32]"},
 		{"newest", "", `could not parse "newest" as version`},
@@ -21,6 +23,9 @@ func TestRelease(t *testing.T) {
 			t.Errorf("Release %q, MinCompatibility %q: %v, want %q", c.release, c.minCompatibility, err, c.want)
 		}
 		if err == nil {
+			if got := plane.Server.Schemas.Catalogue().Release().String(); c.release != "" && got != c.release {
+				t.Errorf("Release %q: %s", c.release, got)
+			}
 			if err := plane.Close(); err != nil {
 				t.Error(err)
 			}

@@ -56,12 +56,22 @@ func TestOptions(t *testing.T) {
 	s.Await(namespaces, "", "goes", 0, rowlocktest.Absent)
 }
 
-// TestRelease: a server is the release that a test names.
+// TestRelease: a server is the release that a test names, and servers of several run in one process.
 func TestRelease(t *testing.T) {
-	s := rowlocktest.Start(t, rowlocktest.Release("1.32"))
-	v, err := clients(t, s.Config()).Discovery().ServerVersion()
-	if err != nil || v.Major != "1" || v.Minor != "32" {
-		t.Errorf("%v, %v", v, err)
+	for release, want := range map[string]struct{ minor, emulated string }{"1.32": {"32", ""}, "1.35": {"36", "35"}, "1.36": {"36", "36"}} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			s := rowlocktest.Start(t, rowlocktest.Release(release))
+			client := clients(t, s.Config())
+			v, err := client.Discovery().ServerVersion()
+			if err != nil || v.Major != "1" || v.Minor != want.minor || v.EmulationMinor != want.emulated {
+				t.Errorf("%v, %v", v, err)
+			}
+			_, err = client.Discovery().ServerResourcesForGroupVersion("resource.k8s.io/v1")
+			if served := err == nil; served != (release != "1.32") {
+				t.Errorf("resource.k8s.io/v1: %v", err)
+			}
+		})
 	}
 }
 
