@@ -53,6 +53,14 @@ func Audited(t *testing.T, patterns ...string) {
 	replay(t, "e2e/testdata/audit", func(*server.Config) {}, patterns...)
 }
 
+// Released holds scenarios in e2e/testdata/releases that say which release they are answers of, and maybe with which
+// gates, against servers of that release.
+func Released(t *testing.T, patterns ...string) {
+	t.Helper()
+	t.Setenv("ROWLOCK_RECORDED_RELEASE", "")
+	replay(t, "e2e/testdata/releases", func(*server.Config) {}, patterns...)
+}
+
 func replay(t *testing.T, folder string, option func(*server.Config), patterns ...string) {
 	t.Helper()
 	for i, pattern := range patterns {

@@ -10,3 +10,9 @@ import (
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "beta-pod-*", "beta-off-pod-*", "beta-dra-pod-*", "core-pod*")
 }
+
+// TestReleased replays what a stock server answered that emulates later releases, with gates on and off: the pods
+// that come with each field, resizes, statuses and the rest of what these releases brought.
+func TestReleased(t *testing.T) {
+	servertest.Released(t, "pods/*")
+}

@@ -89,8 +89,12 @@ func defaultContainer(c *corev1.Container) {
 		}
 	}
 	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
+		from := c.Env[i].ValueFrom
+		if from != nil && from.FieldRef != nil {
 			defaultFieldRef(from.FieldRef)
+		}
+		if from != nil && from.FileKeyRef != nil {
+			rules.DefaultTo(&from.FileKeyRef.Optional, false)
 		}
 	}
 	DefaultResources(c.Resources.Limits, c.Resources.Requests)

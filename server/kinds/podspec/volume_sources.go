@@ -204,7 +204,11 @@ func (c *checker) rbd(monitors []string, image string, p *field.Path) {
 }
 
 func (c *checker) csi(v *corev1.CSIVolumeSource, p *field.Path) {
-	c.add(rules.DriverName(v.Driver, p.Child("driver"))...)
+	if v.Driver == "" && c.o.Since133 {
+		c.required(p.Child("driver"), "")
+	} else {
+		c.add(rules.DriverName(v.Driver, p.Child("driver"))...)
+	}
 	if v.NodePublishSecretRef == nil {
 		return
 	}
