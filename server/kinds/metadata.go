@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // MetaRules say how often the rules of a kind look at metadata. A stock server looks
@@ -28,6 +29,14 @@ var (
 	UsualMeta = MetaRules{Updates: 1}
 	WholeMeta = MetaRules{Updates: 1, Wholes: 1}
 )
+
+// WholeMeta132 is WholeMeta in release 1.32 and UsualMeta after it, as some kinds have it.
+func WholeMeta132(on Feature) *MetaRules {
+	if on.Has(release.KindRules133) {
+		return &UsualMeta
+	}
+	return &WholeMeta
+}
 
 // metaRules are those of the resource itself, or of a subresource that writes it.
 func (r *Resource) metaRules(sub *Subresource) MetaRules {

@@ -43,6 +43,7 @@ const (
 	PodRules133                          // Pods have generations, may be resized, and have other rules besides those of gates
 	Tables133                            // the Table form of eight kinds, such as ResourceQuotas, has other columns or cells
 	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
+	KindRules133                         // kinds other than Pods have other rules, besides those of gates
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -79,6 +80,7 @@ var changes = map[Change]Version{
 	PodRules133:            V133,
 	Tables133:              V133,
 	MarksOfDocuments:       V133,
+	KindRules133:           V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V133,
 	ExamplesPublished:      V133,

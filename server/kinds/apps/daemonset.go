@@ -17,10 +17,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // DaemonSet is how DaemonSets are written.
 func DaemonSet(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
 	return workload[*appsv1.DaemonSet]{
 		template: func(d *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &d.Spec.Template },
 		defaults: defaultDaemonSet,
@@ -28,10 +30,18 @@ func DaemonSet(on kinds.Feature) kinds.Strategy {
 		validate: func(d *appsv1.DaemonSet, o podspec.Options) field.ErrorList {
 			return validateDaemonSetSpec(&d.Spec, false, o)
 		},
-		validateUpdate: validateDaemonSetUpdate,
-		changed:        func(d, old *appsv1.DaemonSet) bool { return templateGeneration(d) != templateGeneration(old) },
+		validateUpdate: func(d, old *appsv1.DaemonSet, o podspec.Options) field.ErrorList {
+			errs := validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector), o)
+			same := rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))
+			if now {
+				return append(same, errs...)
+			}
+			// A stock server of release 1.32 checks a changed spec twice, and lists its causes twice.
+			return append(rules.Twice(errs), same...)
+		},
+		changed: func(d, old *appsv1.DaemonSet) bool { return templateGeneration(d) != templateGeneration(old) },
 	}.strategy(on, kinds.Typed[*appsv1.DaemonSet]{
-		Meta:    &kinds.WholeMeta,
+		Meta:    kinds.WholeMeta132(on),
 		Counted: func(d *appsv1.DaemonSet) []any { return []any{d.Spec} },
 		Status: &kinds.Status[*appsv1.DaemonSet]{
 			Prepare:  func(d, old *appsv1.DaemonSet) { setTemplateGeneration(d, templateGeneration(old)) },
@@ -110,12 +120,6 @@ func prepareDaemonSet(d, old *appsv1.DaemonSet) {
 		n++
 	}
 	setTemplateGeneration(d, n)
-}
-
-func validateDaemonSetUpdate(d, old *appsv1.DaemonSet, o podspec.Options) field.ErrorList {
-	// A stock server checks a changed spec twice, and lists its causes twice.
-	errs := rules.Twice(validateDaemonSetSpec(&d.Spec, rules.SelectorInvalid(old.Spec.Selector), o))
-	return append(errs, rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 }
 
 func validateDaemonSetSpec(s *appsv1.DaemonSetSpec, keepInvalid bool, o podspec.Options) field.ErrorList {

@@ -18,6 +18,7 @@ import (
 
 // Deployment is how Deployments are written. Their generation counts changes of annotations too.
 func Deployment(on kinds.Feature) kinds.Strategy {
+	terminating := on("DeploymentReplicaSetTerminatingReplicas")
 	return workload[*appsv1.Deployment]{
 		template: func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template },
 		defaults: defaultDeployment,
@@ -33,7 +34,12 @@ func Deployment(on kinds.Feature) kinds.Strategy {
 	}.strategy(on, kinds.Typed[*appsv1.Deployment]{
 		Counted: func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },
 		Status: &kinds.Status[*appsv1.Deployment]{
-			Prepare:     func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
+			Prepare: func(d, old *appsv1.Deployment) {
+				d.Labels = old.Labels
+				if !terminating && old.Status.TerminatingReplicas == nil {
+					d.Status.TerminatingReplicas = nil
+				}
+			},
 			Validate:    validateDeploymentStatus,
 			ResetFields: []string{"metadata.labels"},
 		},
@@ -145,6 +151,7 @@ func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
 	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.AvailableReplicas, statusPath.Child("availableReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.UnavailableReplicas, statusPath.Child("unavailableReplicas"))...)
+	errs = append(errs, rules.NotNegativePtr(s.TerminatingReplicas, statusPath.Child("terminatingReplicas"))...)
 	errs = append(errs, rules.NotNegativePtr(s.CollisionCount, statusPath.Child("collisionCount"))...)
 	const all = "cannot be greater than status.replicas"
 	errs = append(errs, rules.AtMost(s.UpdatedReplicas, s.Replicas, statusPath.Child("updatedReplicas"), all)...)

@@ -12,10 +12,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // ReplicaSet is how ReplicaSets are written.
 func ReplicaSet(on kinds.Feature) kinds.Strategy {
+	now, terminating := on.Has(release.KindRules133), on("DeploymentReplicaSetTerminatingReplicas")
 	return workload[*appsv1.ReplicaSet]{
 		template: func(r *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &r.Spec.Template },
 		defaults: func(r *appsv1.ReplicaSet) { rules.DefaultTo(&r.Spec.Replicas, 1) },
@@ -23,16 +25,26 @@ func ReplicaSet(on kinds.Feature) kinds.Strategy {
 			return validateReplicaSetSpec(&r.Spec, o)
 		},
 		validateUpdate: func(r, old *appsv1.ReplicaSet, o podspec.Options) field.ErrorList {
-			errs := rules.Twice(validateReplicaSetSpec(&r.Spec, o))
+			errs := validateReplicaSetSpec(&r.Spec, o)
+			if !now {
+				errs = rules.Twice(errs)
+			}
 			return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		},
 		warnings: func(r *appsv1.ReplicaSet, ofTemplate []string) []string {
 			return append(nameWarning(r.Name), ofTemplate...)
 		},
 	}.strategy(on, kinds.Typed[*appsv1.ReplicaSet]{
-		Meta:    &kinds.WholeMeta,
+		Meta:    kinds.WholeMeta132(on),
 		Counted: func(r *appsv1.ReplicaSet) []any { return []any{r.Spec} },
-		Status:  &kinds.Status[*appsv1.ReplicaSet]{Validate: validateReplicaSetStatus},
+		Status: &kinds.Status[*appsv1.ReplicaSet]{
+			Prepare: func(r, old *appsv1.ReplicaSet) {
+				if !terminating && old.Status.TerminatingReplicas == nil {
+					r.Status.TerminatingReplicas = nil
+				}
+			},
+			Validate: validateReplicaSetStatus,
+		},
 	})
 }
 
@@ -79,6 +91,7 @@ func validateReplicaSetStatus(obj, _ *appsv1.ReplicaSet) field.ErrorList {
 	errs = append(errs, rules.NotNegative(s.ReadyReplicas, statusPath.Child("readyReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.AvailableReplicas, statusPath.Child("availableReplicas"))...)
 	errs = append(errs, rules.NotNegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)
+	errs = append(errs, rules.NotNegativePtr(s.TerminatingReplicas, statusPath.Child("terminatingReplicas"))...)
 	const all = "cannot be greater than status.replicas"
 	errs = append(errs, rules.AtMost(s.FullyLabeledReplicas, s.Replicas, statusPath.Child("fullyLabeledReplicas"), all)...)
 	errs = append(errs, rules.AtMost(s.ReadyReplicas, s.Replicas, statusPath.Child("readyReplicas"), all)...)

@@ -17,11 +17,16 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // StatefulSet is how StatefulSets are written.
 func StatefulSet(on kinds.Feature) kinds.Strategy {
 	maxUnavailable := on("MaxUnavailableStatefulSet")
+	whole := statefulSetRules{now: on.Has(release.KindRules133)}
+	if whole.now {
+		whole.pods, whole.claims = true, &podspec.ClaimOptions{AttributesClass: on("VolumeAttributesClass")}
+	}
 	return workload[*appsv1.StatefulSet]{
 		template: func(s *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &s.Spec.Template },
 		defaults: func(s *appsv1.StatefulSet) { defaultStatefulSet(&s.Spec, maxUnavailable) },
@@ -31,13 +36,17 @@ func StatefulSet(on kinds.Feature) kinds.Strategy {
 			}
 		},
 		validate: func(s *appsv1.StatefulSet, o podspec.Options) field.ErrorList {
-			return validateStatefulSetSpec(&s.Spec, o)
+			return whole.validate(&s.Spec, o)
 		},
-		validateUpdate: validateStatefulSetUpdate,
+		validateUpdate: whole.validateUpdate,
+		always:         true,
 		warnings: func(s *appsv1.StatefulSet, ofTemplate []string) []string {
 			out := ofTemplate
 			for i := range s.Spec.VolumeClaimTemplates {
 				out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("Spec"))...)
+			}
+			if n := s.Spec.RevisionHistoryLimit; whole.now && n != nil && *n < 0 {
+				out = append(out, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
 			}
 			return out
 		},
@@ -111,8 +120,20 @@ func dropMaxUnavailable(s, old *appsv1.StatefulSet) {
 	}
 }
 
-func validateStatefulSetUpdate(s, old *appsv1.StatefulSet, o podspec.Options) field.ErrorList {
-	errs := validateStatefulSetSpec(&s.Spec, o)
+// statefulSetRules are the rules that a StatefulSet need not always follow.
+type statefulSetRules struct {
+	now    bool                  // those of releases after 1.32
+	pods   bool                  // of the pods that it makes
+	claims *podspec.ClaimOptions // of its claims and of the name of its service; nil: none
+}
+
+func (r statefulSetRules) validateUpdate(s, old *appsv1.StatefulSet, o podspec.Options) field.ErrorList {
+	r.claims = nil // claims and the name of the service do not change: stored ones may stay
+	errs := r.validate(&s.Spec, o)
+	if r.pods && len(errs) > 0 && len(r.validate(&old.Spec, o)) > 0 {
+		r.pods = false // what is stored may have such faults
+		errs = r.validate(&s.Spec, o)
+	}
 	rest := s.Spec
 	rest.Replicas = old.Spec.Replicas
 	rest.Template = old.Spec.Template
@@ -120,10 +141,14 @@ func validateStatefulSetUpdate(s, old *appsv1.StatefulSet, o podspec.Options) fi
 	rest.MinReadySeconds = old.Spec.MinReadySeconds
 	rest.Ordinals = old.Spec.Ordinals
 	rest.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	return rules.ForbiddenIf(errs, !rules.Same(rest, old.Spec), specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
+	limit := ""
+	if r.now {
+		limit, rest.RevisionHistoryLimit = "'revisionHistoryLimit', ", old.Spec.RevisionHistoryLimit
+	}
+	return rules.ForbiddenIf(errs, !rules.Same(rest, old.Spec), specPath, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "+limit+"'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 }
 
-func validateStatefulSetSpec(s *appsv1.StatefulSetSpec, o podspec.Options) field.ErrorList {
+func (r statefulSetRules) validate(s *appsv1.StatefulSetSpec, o podspec.Options) field.ErrorList {
 	var errs field.ErrorList
 	switch s.PodManagementPolicy {
 	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
@@ -139,29 +164,66 @@ func validateStatefulSetSpec(s *appsv1.StatefulSetSpec, o podspec.Options) field
 		errs = append(errs, rules.OneOf(p.WhenDeleted, path.Child("whenDeleted"), retain, remove)...)
 		errs = append(errs, rules.OneOf(p.WhenScaled, path.Child("whenScaled"), retain, remove)...)
 	}
+	if r.claims != nil {
+		for i := range s.VolumeClaimTemplates {
+			errs = append(errs, podspec.ValidateClaimSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"), *r.claims)...)
+		}
+	}
 	errs = append(errs, rules.NotNegativePtr(s.Replicas, specPath.Child("replicas"))...)
 	errs = append(errs, rules.NotNegative(s.MinReadySeconds, specPath.Child("minReadySeconds"))...)
 	if s.Ordinals != nil {
 		errs = append(errs, rules.NotNegative(s.Ordinals.Start, specPath.Child("ordinals.start"))...)
 	}
+	if r.claims != nil && s.ServiceName != "" {
+		errs = append(errs, rules.Label(s.ServiceName, specPath.Child("serviceName"))...)
+	}
 	selector, bad := validateSelector(s.Selector, "statefulset", "")
 	errs = append(errs, bad...)
 	if selector != nil {
-		errs = append(errs, validateStatefulSetTemplate(&s.Template, selector, o)...)
+		errs = append(errs, r.validateTemplate(s, selector, o)...)
 	}
 	return append(errs, validateForever(&s.Template.Spec, "StatefulSet")...)
 }
 
-// The pod spec of a StatefulSet is not validated: volumes of its claim templates
-// are missing from it.
-func validateStatefulSetTemplate(t *corev1.PodTemplateSpec, selector labels.Selector, o podspec.Options) field.ErrorList {
+// validateTemplate checks the template without its pod spec, from which the volumes of the claims are missing,
+// or with the pod spec that pods will have.
+func (r statefulSetRules) validateTemplate(s *appsv1.StatefulSetSpec, selector labels.Selector, o podspec.Options) field.ErrorList {
 	var errs field.ErrorList
+	t := &s.Template
 	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
 		errs = append(errs, mismatch(t))
+	}
+	if r.pods {
+		made := *t
+		made.Spec.Subdomain, made.Spec.Hostname = "", "" // the controller sets them
+		if len(s.VolumeClaimTemplates) > 0 {
+			made.Spec.Volumes = volumesWithClaims(s)
+		}
+		errs = append(errs, podspec.ValidateTemplate(&made, templatePath, o)...)
 	}
 	errs = append(errs, metavalidation.ValidateLabels(t.Labels, templatePath.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, templatePath.Child("annotations"))...)
 	return append(errs, podspec.ValidatePodAnnotations(t.Annotations, &t.Spec, templatePath.Child("annotations"), o)...)
+}
+
+// volumesWithClaims are the volumes of a pod: a claim takes the place of a volume of its name.
+func volumesWithClaims(s *appsv1.StatefulSetSpec) []corev1.Volume {
+	claimed := make(map[string]bool, len(s.VolumeClaimTemplates))
+	volumes := make([]corev1.Volume, 0, len(s.VolumeClaimTemplates)+len(s.Template.Spec.Volumes))
+	for i := range s.VolumeClaimTemplates {
+		name := s.VolumeClaimTemplates[i].Name
+		if !claimed[name] {
+			source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+			volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: source})
+		}
+		claimed[name] = true
+	}
+	for _, v := range s.Template.Spec.Volumes {
+		if !claimed[v.Name] {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes
 }
 
 func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {

@@ -37,6 +37,7 @@ type workload[T interface {
 	validateUpdate func(obj, old T, o podspec.Options) field.ErrorList
 
 	warnings func(obj T, ofTemplate []string) []string // of a new object; nil: those of the template
+	always   bool                                      // warnings are those of updates, too
 	changed  func(obj, old T) bool                     // whether an update has changed the template; nil: whether it has changed the generation
 }
 
@@ -88,10 +89,14 @@ func (w workload[T]) warn(pods podspec.Rules, obj, old T) []string {
 	if w.changed != nil {
 		changed = w.changed(obj, old)
 	}
-	if !changed {
-		return nil
+	var out []string
+	if changed {
+		out = pods.Warnings(templatePath, w.template(obj))
 	}
-	return pods.Warnings(templatePath, w.template(obj))
+	if w.always {
+		out = w.warnings(obj, out)
+	}
+	return out
 }
 
 // validateSelector checks the selector of a workload that must have one which

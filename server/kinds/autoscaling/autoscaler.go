@@ -5,6 +5,7 @@ package autoscaling
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,26 +17,38 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // HorizontalPodAutoscaler is how HorizontalPodAutoscalers are written.
 func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
-	least := int32(1)
+	r := scalerRules{now: on.Has(release.KindRules133), least: 1}
 	if on("HPAScaleToZero") {
-		least = 0
+		r.least = 0
 	}
+	tolerance := on("HPAConfigurableTolerance")
 	return kinds.Typed[*autoscalingv2.HorizontalPodAutoscaler]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Default:      defaultAutoscaler,
 		Validate: func(obj *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-			return validateAutoscaler(&obj.Spec, least)
+			return r.validate(&obj.Spec, nil)
 		},
 		ValidateUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-			least := least
+			r := r
 			if was := old.Spec.MinReplicas; was != nil && *was == 0 {
-				least = 0
+				r.least = 0
 			}
-			return validateAutoscaler(&obj.Spec, least)
+			return r.validate(&obj.Spec, &old.Spec)
+		},
+		PrepareForCreate: func(obj *autoscalingv2.HorizontalPodAutoscaler) {
+			if !tolerance {
+				dropTolerance(&obj.Spec)
+			}
+		},
+		PrepareForUpdate: func(obj, old *autoscalingv2.HorizontalPodAutoscaler) {
+			if !tolerance && !tolerates(&old.Spec) {
+				dropTolerance(&obj.Spec)
+			}
 		},
 		UnconditionalUpdate: true,
 		Status: &kinds.Status[*autoscalingv2.HorizontalPodAutoscaler]{
@@ -51,6 +64,26 @@ func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
 			},
 		},
 	}.Strategy()
+}
+
+// directions are the rules of both directions, of which either may be nil.
+func directions(s *autoscalingv2.HorizontalPodAutoscalerSpec) []*autoscalingv2.HPAScalingRules {
+	if s.Behavior == nil {
+		return nil
+	}
+	return []*autoscalingv2.HPAScalingRules{s.Behavior.ScaleUp, s.Behavior.ScaleDown}
+}
+
+func tolerates(s *autoscalingv2.HorizontalPodAutoscalerSpec) bool {
+	return slices.ContainsFunc(directions(s), func(r *autoscalingv2.HPAScalingRules) bool { return r != nil && r.Tolerance != nil })
+}
+
+func dropTolerance(s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+	for _, r := range directions(s) {
+		if r != nil {
+			r.Tolerance = nil
+		}
+	}
 }
 
 // HorizontalPodAutoscalerColumns is their Table form.

@@ -8,8 +8,10 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Annotations in which v1 shows what it has no fields for.
@@ -21,11 +23,19 @@ const (
 )
 
 // behavior, scalingRules and scalingPolicy are the form of the annotation, whose
-// keys are Go names.
+// keys are Go names; tolerantBehavior and tolerantRules are that of releases after 1.32.
 type (
 	behavior struct {
 		ScaleUp   *scalingRules
 		ScaleDown *scalingRules
+	}
+	tolerantBehavior struct {
+		ScaleUp   *tolerantRules
+		ScaleDown *tolerantRules
+	}
+	tolerantRules struct {
+		scalingRules
+		Tolerance *resource.Quantity
 	}
 	scalingRules struct {
 		StabilizationWindowSeconds *int32
@@ -39,9 +49,15 @@ type (
 	}
 )
 
+// Conversion is how objects of v1 are stored as v2.
+type Conversion struct{ now bool } // as in releases after 1.32
+
+// ConversionFor is that of a release.
+func ConversionFor(on kinds.Feature) Conversion { return Conversion{on.Has(release.KindRules133)} }
+
 // ToV2 converts a v1 object to the stored version. An annotation that cannot be
 // read is dropped, as other servers do.
-func ToV2(obj kinds.Object) (kinds.Object, error) {
+func (c Conversion) ToV2(obj kinds.Object) (kinds.Object, error) {
 	in, ok := obj.(*autoscalingv1.HorizontalPodAutoscaler)
 	if !ok {
 		return nil, fmt.Errorf("converting %T to autoscaling/v2", obj)
@@ -64,7 +80,7 @@ func ToV2(obj kinds.Object) (kinds.Object, error) {
 	var metrics []autoscalingv1.MetricSpec
 	read(in.Annotations, metricsAnnotation, &metrics)
 	for i := range metrics {
-		out.Spec.Metrics = append(out.Spec.Metrics, specToV2(&metrics[i]))
+		out.Spec.Metrics = append(out.Spec.Metrics, c.specToV2(&metrics[i]))
 	}
 	if u := in.Spec.TargetCPUUtilizationPercentage; u != nil {
 		out.Spec.Metrics = append(out.Spec.Metrics, autoscalingv2.MetricSpec{
@@ -76,9 +92,12 @@ func ToV2(obj kinds.Object) (kinds.Object, error) {
 		})
 	}
 	statusToV2(in, out)
-	var b behavior
+	var b tolerantBehavior
 	if read(in.Annotations, behaviorAnnotation, &b) && (b.ScaleUp != nil || b.ScaleDown != nil) {
 		out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: b.ScaleUp.toV2(), ScaleDown: b.ScaleDown.toV2()}
+		if !c.now {
+			dropTolerance(&out.Spec)
+		}
 	}
 	out.Annotations = withoutOurs(in.Annotations)
 	return out, nil
@@ -113,7 +132,7 @@ func statusToV2(in *autoscalingv1.HorizontalPodAutoscaler, out *autoscalingv2.Ho
 }
 
 // ToV1 converts a stored object to v1.
-func ToV1(obj kinds.Object) (kinds.Object, error) {
+func (c Conversion) ToV1(obj kinds.Object) (kinds.Object, error) {
 	in, ok := obj.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok {
 		return nil, fmt.Errorf("converting %T to autoscaling/v1", obj)
@@ -169,8 +188,12 @@ func ToV1(obj kinds.Object) (kinds.Object, error) {
 	if len(statuses) > 0 {
 		note(statusesAnnotation, statuses)
 	}
-	if b := in.Spec.Behavior; b != nil {
-		note(behaviorAnnotation, behavior{ScaleUp: rulesFromV2(b.ScaleUp), ScaleDown: rulesFromV2(b.ScaleDown)})
+	switch b := in.Spec.Behavior; {
+	case b == nil:
+	case c.now:
+		note(behaviorAnnotation, tolerantBehavior{ScaleUp: rulesFromV2(b.ScaleUp), ScaleDown: rulesFromV2(b.ScaleDown)})
+	default:
+		note(behaviorAnnotation, behavior{ScaleUp: rulesFromV2(b.ScaleUp).plain(), ScaleDown: rulesFromV2(b.ScaleDown).plain()})
 	}
 	if len(in.Status.Conditions) > 0 {
 		note(conditionsAnnotation, in.Status.Conditions)
@@ -213,22 +236,29 @@ func withoutOurs(annotations map[string]string) map[string]string {
 	return out
 }
 
-func (r *scalingRules) toV2() *autoscalingv2.HPAScalingRules {
+func (r *tolerantRules) plain() *scalingRules {
 	if r == nil {
 		return nil
 	}
-	out := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy}
+	return &r.scalingRules
+}
+
+func (r *tolerantRules) toV2() *autoscalingv2.HPAScalingRules {
+	if r == nil {
+		return nil
+	}
+	out := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
 	for _, p := range r.Policies {
 		out.Policies = append(out.Policies, autoscalingv2.HPAScalingPolicy(p))
 	}
 	return out
 }
 
-func rulesFromV2(r *autoscalingv2.HPAScalingRules) *scalingRules {
+func rulesFromV2(r *autoscalingv2.HPAScalingRules) *tolerantRules {
 	if r == nil {
 		return nil
 	}
-	out := &scalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy}
+	out := &tolerantRules{scalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy}, r.Tolerance}
 	for _, p := range r.Policies {
 		out.Policies = append(out.Policies, scalingPolicy(p))
 	}

@@ -50,7 +50,7 @@ func rich() *autoscalingv2.HorizontalPodAutoscaler {
 }
 
 func TestThereAndBack(t *testing.T) {
-	v1, err := autoscaling.ToV1(rich())
+	v1, err := autoscaling.Conversion{}.ToV1(rich())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestThereAndBack(t *testing.T) {
 	if got := len(shown.Annotations); got != 5 {
 		t.Errorf("%d annotations, want 5: %v", got, shown.Annotations)
 	}
-	back, err := autoscaling.ToV2(v1)
+	back, err := autoscaling.Conversion{}.ToV2(v1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestThereAndBack(t *testing.T) {
 
 // TestUnreadable drops annotations that cannot be read.
 func TestUnreadable(t *testing.T) {
-	out, err := autoscaling.ToV2(&autoscalingv1.HorizontalPodAutoscaler{
+	out, err := autoscaling.Conversion{}.ToV2(&autoscalingv1.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"autoscaling.alpha.kubernetes.io/metrics": "{", "keep": "me"}},
 	})
 	if err != nil {

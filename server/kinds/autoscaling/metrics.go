@@ -17,12 +17,15 @@ func usage(utilization *int32, average *resource.Quantity) autoscalingv2.MetricT
 	return t
 }
 
-func specToV2(in *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
+func (c Conversion) specToV2(in *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	out := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(in.Type)}
 	if m := in.Object; m != nil {
 		t := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &m.TargetValue, AverageValue: m.AverageValue}
 		if m.AverageValue != nil {
 			t.Type = autoscalingv2.AverageValueMetricType
+			if c.now && m.TargetValue.IsZero() {
+				t.Value = nil // v1 cannot leave it out
+			}
 		}
 		out.Object = &autoscalingv2.ObjectMetricSource{
 			DescribedObject: autoscalingv2.CrossVersionObjectReference(m.Target),

@@ -2,11 +2,14 @@ package autoscaling
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,18 +22,44 @@ const (
 	maxWindow = 3600 // seconds
 )
 
-func validateAutoscaler(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int32) field.ErrorList {
+// scalerRules are the rules that depend on the release, and on the old object.
+type scalerRules struct {
+	now   bool  // those after 1.32
+	least int32 // the least number of replicas
+	// anyScaled and anyObject say that versions of APIs are not checked: of what is scaled, and of
+	// what metrics describe.
+	anyScaled, anyObject bool
+}
+
+// validate checks a spec that replaces old, which is nil on create.
+func (r scalerRules) validate(s, old *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
-	if s.MinReplicas != nil && *s.MinReplicas < least {
-		errs = append(errs, field.Invalid(p.Child("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least)))
+	if s.MinReplicas != nil && *s.MinReplicas < r.least {
+		errs = append(errs, field.Invalid(p.Child("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", r.least)))
 	}
-	errs = rules.InvalidIf(errs, s.MaxReplicas < 1, p.Child("maxReplicas"), s.MaxReplicas, "must be greater than 0")
+	switch most := p.Child("maxReplicas"); {
+	case s.MaxReplicas >= 1:
+	case !r.now:
+		errs = append(errs, field.Invalid(most, s.MaxReplicas, "must be greater than 0"))
+	case s.MaxReplicas == 0:
+		errs = append(errs, field.Required(most, "must be set and greater than 0"))
+	default:
+		errs = append(errs, field.Invalid(most, s.MaxReplicas, "must be greater than or equal to 1"))
+	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		errs = append(errs, field.Invalid(p.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
 	}
-	errs = append(errs, validateReference(s.ScaleTargetRef, p.Child("scaleTargetRef"))...)
-	errs = append(errs, validateMetrics(s.Metrics, s.MinReplicas, p.Child("metrics"))...)
+	r.anyScaled, r.anyObject = !r.now, !r.now
+	if old != nil {
+		is, was := s.ScaleTargetRef, old.ScaleTargetRef
+		r.anyScaled = r.anyScaled || is.APIVersion == was.APIVersion && is.Kind == was.Kind
+		r.anyObject = r.anyObject || slices.ContainsFunc(old.Metrics, func(m autoscalingv2.MetricSpec) bool {
+			return m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil && versionFault(m.Object.DescribedObject, true) != ""
+		})
+	}
+	errs = append(errs, validateReference(s.ScaleTargetRef, p.Child("scaleTargetRef"), r.anyScaled, s.ScaleTargetRef.Kind == "ReplicationController")...)
+	errs = append(errs, r.validateMetrics(s.Metrics, s.MinReplicas, p.Child("metrics"))...)
 	if b := s.Behavior; b != nil {
 		errs = append(errs, validateRules(b.ScaleUp, p.Child("behavior", "scaleUp"))...)
 		errs = append(errs, validateRules(b.ScaleDown, p.Child("behavior", "scaleDown"))...)
@@ -38,9 +67,25 @@ func validateAutoscaler(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int3
 	return errs
 }
 
-func validateReference(r autoscalingv2.CrossVersionObjectReference, p *field.Path) field.ErrorList {
+// validateReference checks a reference, whose version may be any, or may lack a group.
+func validateReference(r autoscalingv2.CrossVersionObjectReference, p *field.Path, anyVersion, noGroup bool) field.ErrorList {
 	errs := validateSegment(r.Kind, p.Child("kind"), "")
-	return append(errs, validateSegment(r.Name, p.Child("name"), "")...)
+	errs = append(errs, validateSegment(r.Name, p.Child("name"), "")...)
+	if fault := versionFault(r, noGroup); fault != "" && !anyVersion {
+		errs = append(errs, field.Invalid(p.Child("apiVersion"), r.APIVersion, fault))
+	}
+	return errs
+}
+
+func versionFault(r autoscalingv2.CrossVersionObjectReference, noGroup bool) string {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	switch {
+	case err != nil:
+		return err.Error()
+	case gv.Group == "" && !noGroup:
+		return "apiVersion must specify API group"
+	}
+	return ""
 }
 
 func validateSegment(v string, p *field.Path, missing string) field.ErrorList {
@@ -68,7 +113,11 @@ func validateRules(r *autoscalingv2.HPAScalingRules, p *field.Path) field.ErrorL
 			autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect)...)
 	}
 	errs = rules.RequiredIf(errs, len(r.Policies) == 0, p.Child("policies"), "must specify at least one Policy")
-	return append(errs, rules.EachPtr(r.Policies, p.Child("policies"), validatePolicy)...)
+	errs = append(errs, rules.EachPtr(r.Policies, p.Child("policies"), validatePolicy)...)
+	if t := r.Tolerance; t != nil {
+		errs = rules.InvalidIf(errs, t.Sign() < 0, p.Child("tolerance"), t.String(), apivalidation.IsNegativeErrorMsg)
+	}
+	return errs
 }
 
 func validatePolicy(s *autoscalingv2.HPAScalingPolicy, p *field.Path) field.ErrorList {
@@ -81,11 +130,11 @@ func validatePolicy(s *autoscalingv2.HPAScalingPolicy, p *field.Path) field.Erro
 	return errs
 }
 
-func validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.Path) field.ErrorList {
+func (r scalerRules) validateMetrics(metrics []autoscalingv2.MetricSpec, least *int32, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	outside := false // whether a metric can rise while no pod runs
 	for i := range metrics {
-		errs = append(errs, validateMetric(&metrics[i], p.Index(i))...)
+		errs = append(errs, r.validateMetric(&metrics[i], p.Index(i))...)
 		t := metrics[i].Type
 		outside = outside || t == autoscalingv2.ObjectMetricSourceType || t == autoscalingv2.ExternalMetricSourceType
 	}
@@ -100,9 +149,9 @@ type source struct {
 	validate func(*field.Path) field.ErrorList
 }
 
-func sources(m *autoscalingv2.MetricSpec) []source {
+func (r scalerRules) sources(m *autoscalingv2.MetricSpec) []source {
 	return []source{
-		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(p *field.Path) field.ErrorList { return validateObject(m.Object, p) }},
+		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil, func(p *field.Path) field.ErrorList { return r.validateObject(m.Object, p) }},
 		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil, func(p *field.Path) field.ErrorList { return validateExternal(m.External, p) }},
 		{autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil, func(p *field.Path) field.ErrorList { return validatePods(m.Pods, p) }},
 		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil, func(p *field.Path) field.ErrorList { return validateResource(m.Resource, p) }},
@@ -116,10 +165,10 @@ var metricTypes = []autoscalingv2.MetricSourceType{
 }
 
 // validateMetric checks that the source a metric's type names is there, and alone.
-func validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList {
+func (r scalerRules) validateMetric(m *autoscalingv2.MetricSpec, p *field.Path) field.ErrorList {
 	errs := rules.RequiredIf(nil, m.Type == "", p.Child("type"), "must specify a metric source type")
 	errs = append(errs, rules.OneOf(m.Type, p.Child("type"), metricTypes...)...)
-	list := sources(m)
+	list := r.sources(m)
 	present := 0
 	for _, s := range list {
 		if s.given {
@@ -170,8 +219,8 @@ func validateTarget(t *autoscalingv2.MetricTarget, p *field.Path) field.ErrorLis
 	return rules.InvalidIf(errs, t.AverageUtilization != nil && *t.AverageUtilization < 1, p.Child("averageUtilization"), t.AverageUtilization, "must be greater than 0")
 }
 
-func validateObject(s *autoscalingv2.ObjectMetricSource, p *field.Path) field.ErrorList {
-	errs := validateReference(s.DescribedObject, p.Child("describedObject"))
+func (r scalerRules) validateObject(s *autoscalingv2.ObjectMetricSource, p *field.Path) field.ErrorList {
+	errs := validateReference(s.DescribedObject, p.Child("describedObject"), r.anyObject, true)
 	errs = append(errs, validateIdentifier(s.Metric, p)...)
 	errs = append(errs, validateTarget(&s.Target, p.Child("target"))...)
 	return rules.RequiredIf(errs, s.Target.Value == nil && s.Target.AverageValue == nil, p.Child("target", "averageValue"), "must set either a target value or averageValue")

@@ -45,7 +45,7 @@ func Job(on kinds.Feature) kinds.Strategy {
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
 		OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
-		Status:              &kinds.Status[*batchv1.Job]{Validate: validateJobStatus},
+		Status:              &kinds.Status[*batchv1.Job]{Validate: r.validateStatus},
 	}.Strategy()
 }
 
@@ -117,6 +117,16 @@ func jobState(j *batchv1.Job) string {
 func holds(j *batchv1.Job, t batchv1.JobConditionType) bool {
 	for i := range j.Status.Conditions {
 		if c := &j.Status.Conditions[i]; c.Type == t && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// isFalse reports whether a condition of a Job is false.
+func isFalse(j *batchv1.Job, t batchv1.JobConditionType) bool {
+	for i := range j.Status.Conditions {
+		if c := &j.Status.Conditions[i]; c.Type == t && c.Status == corev1.ConditionFalse {
 			return true
 		}
 	}

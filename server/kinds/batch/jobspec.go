@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Limits of Indexed Jobs. Above highCompletions, failures per index are tracked
@@ -30,12 +31,15 @@ const (
 type jobRules struct {
 	pods                                              podspec.Rules
 	perIndex, replacement, managedBy, successPolicies bool
+	now                                               bool // the rules after release 1.32
+	anyAmount, anyPlace                               bool // of suspended Jobs
 }
 
 func rulesFor(on kinds.Feature) jobRules {
 	return jobRules{
 		pods: podspec.For(on), perIndex: on("JobBackoffLimitPerIndex"), replacement: on("JobPodReplacementPolicy"),
 		managedBy: on("JobManagedBy"), successPolicies: on("JobSuccessPolicy"),
+		now: on.Has(release.KindRules133), anyAmount: on("MutablePodResourcesForSuspendedJobs"), anyPlace: on("MutableSchedulingDirectivesForSuspendedJobs"),
 	}
 }
 
@@ -73,6 +77,7 @@ type options struct {
 	template      podspec.Options
 	keepSelector  bool // the old selector has values that are not valid
 	movable       bool // suspended and never started: where pods run may change
+	resizable     bool // suspended without pods: what containers need may change
 	plainLabelsOK bool // the old template lacks the prefixed labels
 }
 
@@ -82,10 +87,13 @@ func (r jobRules) jobOptions(j, old *batchv1.Job) options {
 	}
 	_, name := old.Spec.Template.Labels[batchv1.JobNameLabel]
 	_, uid := old.Spec.Template.Labels[batchv1.ControllerUidLabel]
+	suspended := rules.Value(old.Spec.Suspend)
+	idle := suspended && (old.Status.StartTime == nil || holds(old, batchv1.JobSuspended)) && old.Status.Active == 0
 	return options{
 		template:      r.pods.TemplateOptions(&j.Spec.Template, &old.Spec.Template),
 		keepSelector:  rules.SelectorInvalid(old.Spec.Selector),
-		movable:       rules.Value(old.Spec.Suspend) && old.Status.StartTime == nil,
+		movable:       suspended && old.Status.StartTime == nil || r.anyPlace && idle,
+		resizable:     r.anyAmount && idle,
 		plainLabelsOK: !name || !uid,
 	}
 }
@@ -102,7 +110,7 @@ func (r jobRules) validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	errs = append(errs, validateSelectedSpec(&j.Spec, path, o)...)
 	errs = append(errs, validateCompletionsUpdate(&j.Spec, &old.Spec, path.Child("completions"))...)
 	errs = append(errs, rules.Immutable(j.Spec.Selector, old.Spec.Selector, path.Child("selector"))...)
-	errs = append(errs, validateTemplateUpdate(&j.Spec.Template, &old.Spec.Template, path.Child("template"), o.movable)...)
+	errs = append(errs, validateTemplateUpdate(&j.Spec.Template, &old.Spec.Template, path.Child("template"), o)...)
 	errs = append(errs, rules.Immutable(j.Spec.CompletionMode, old.Spec.CompletionMode, path.Child("completionMode"))...)
 	errs = append(errs, rules.Immutable(j.Spec.PodFailurePolicy, old.Spec.PodFailurePolicy, path.Child("podFailurePolicy"))...)
 	errs = append(errs, rules.Immutable(j.Spec.BackoffLimitPerIndex, old.Spec.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
@@ -121,9 +129,21 @@ func validateCompletionsUpdate(s, old *batchv1.JobSpec, path *field.Path) field.
 	return field.ErrorList{field.Invalid(path, s.Completions, fmt.Sprintf("can only be modified in tandem with %s", path.Root().Child("parallelism")))}
 }
 
-// validateTemplateUpdate lets a Job that never started be sent elsewhere.
-func validateTemplateUpdate(t, old *corev1.PodTemplateSpec, path *field.Path, movable bool) field.ErrorList {
-	if movable {
+// takeResources gives containers the resources of others that have their names.
+func takeResources(list, from []corev1.Container) {
+	if len(list) != len(from) {
+		return
+	}
+	for i := range list {
+		if list[i].Name == from[i].Name {
+			list[i].Resources = from[i].Resources
+		}
+	}
+}
+
+// validateTemplateUpdate lets a Job that never started be sent elsewhere, and one without pods need other resources.
+func validateTemplateUpdate(t, old *corev1.PodTemplateSpec, path *field.Path, o options) field.ErrorList {
+	if o.movable {
 		old = old.DeepCopy()
 		old.Spec.Affinity = withNodeAffinityOf(old.Spec.Affinity, t.Spec.Affinity)
 		old.Spec.NodeSelector = t.Spec.NodeSelector
@@ -132,7 +152,14 @@ func validateTemplateUpdate(t, old *corev1.PodTemplateSpec, path *field.Path, mo
 		old.Annotations = t.Annotations
 		old.Labels = t.Labels
 	}
-	return rules.Immutable(t, old, path)
+	if !o.resizable {
+		return rules.Immutable(t, old, path)
+	}
+	// Nothing but the pod spec is compared.
+	spec := old.Spec.DeepCopy()
+	takeResources(spec.Containers, t.Spec.Containers)
+	takeResources(spec.InitContainers, t.Spec.InitContainers)
+	return rules.Immutable(t.Spec, *spec, path.Child("spec"))
 }
 
 func withNodeAffinityOf(old, next *corev1.Affinity) *corev1.Affinity {

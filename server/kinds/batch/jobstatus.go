@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,11 +17,12 @@ import (
 type statusChange struct {
 	job, old *batchv1.Job
 	path     *field.Path
+	now      bool // the rules after release 1.32
 	errs     field.ErrorList
 }
 
-func validateJobStatus(obj, old *batchv1.Job) field.ErrorList {
-	c := &statusChange{job: obj, old: old, path: field.NewPath("status")}
+func (r jobRules) validateStatus(obj, old *batchv1.Job) field.ErrorList {
+	c := &statusChange{job: obj, old: old, path: field.NewPath("status"), now: r.now}
 	c.counts()
 	c.uncounted()
 	c.outcome()
@@ -34,6 +36,14 @@ func validateJobStatus(obj, old *batchv1.Job) field.ErrorList {
 
 func (c *statusChange) invalid(name string, v any, message string) {
 	c.errs = append(c.errs, field.Invalid(c.path.Child(name), v, message))
+}
+
+// text is what a release says.
+func (c *statusChange) text(in132, after string) string {
+	if c.now {
+		return after
+	}
+	return in132
 }
 
 func (c *statusChange) condition(message string) {
@@ -125,7 +135,7 @@ func (c *statusChange) outcome() {
 		}
 	}
 	if (c.startChanged() || c.endChanged()) && s.StartTime != nil && s.CompletionTime != nil && s.CompletionTime.Before(s.StartTime) {
-		c.invalid("completionTime", s.CompletionTime, "completionTime cannot be set before startTime")
+		c.invalid("completionTime", s.CompletionTime, c.text("completionTime cannot be set before startTime", "must be equal to or after `startTime`"))
 	}
 	if failed && c.changed(batchv1.JobFailed) && !c.is(batchv1.JobFailureTarget) {
 		c.condition("cannot set Failed=True condition without the FailureTarget=true condition")
@@ -144,12 +154,14 @@ func (c *statusChange) finished() {
 	if s.Active > 0 && (changed || c.old.Status.Active != s.Active) {
 		c.invalid("active", s.Active, "active>0 is invalid for finished job")
 	}
-	if s.StartTime == nil && (changed || c.startChanged()) {
+	// A Job of no pods that is suspended ends without having begun.
+	nothing := c.now && rules.Value(c.job.Spec.Suspend) && c.job.Spec.Completions != nil && *c.job.Spec.Completions == 0
+	if s.StartTime == nil && (changed || c.startChanged()) && !nothing {
 		c.required("startTime", "startTime is required for finished job")
 	}
 	if u := s.UncountedTerminatedPods; u != nil && len(u.Succeeded)+len(u.Failed) > 0 &&
 		(changed || !rules.Same(c.old.Status.UncountedTerminatedPods, u)) {
-		c.invalid("uncountedTerminatedPods", rules.Shown(u), "uncountedTerminatedPods needs to be empty for finished job")
+		c.invalid("uncountedTerminatedPods", rules.Shown(u), c.text("uncountedTerminatedPods needs to be empty for finished job", "must be empty for finished job"))
 	}
 }
 
@@ -220,10 +232,15 @@ func (c *statusChange) progress() {
 		c.invalid("succeeded", s.Succeeded, "cannot decrease the succeeded counter")
 	}
 	if s.CompletionTime != nil && old.CompletionTime != nil && c.endChanged() {
-		c.invalid("completionTime", s.CompletionTime, "completionTime cannot be mutated")
+		c.invalid("completionTime", s.CompletionTime, c.text("completionTime cannot be mutated", apivalidation.FieldImmutableErrorMsg))
 	}
 	if old.StartTime != nil && c.startChanged() && !rules.Value(spec.Suspend) {
-		c.required("startTime", "startTime cannot be removed for unsuspended job")
+		switch resumed := c.was(batchv1.JobSuspended) && isFalse(c.job, batchv1.JobSuspended); {
+		case !c.now:
+			c.required("startTime", "startTime cannot be removed for unsuspended job")
+		case !resumed:
+			c.invalid("startTime", s.StartTime, "field is immutable for unsuspended job once set")
+		}
 	}
 	met, wasMet := c.is(batchv1.JobSuccessCriteriaMet), c.was(batchv1.JobSuccessCriteriaMet)
 	if wasMet && !met {

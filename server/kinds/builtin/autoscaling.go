@@ -11,6 +11,7 @@ import (
 // autoscalingV2V1 serves one storage in two versions; v2 is preferred and stored.
 func (c Config) autoscalingV2V1() []*kinds.Resource {
 	storage := &kinds.Storage{Strategy: autoscaling.HorizontalPodAutoscaler(c.Feature)}
+	conversion := autoscaling.ConversionFor(c.Feature)
 	statusOf := func() []kinds.Subresource {
 		return []kinds.Subresource{status()}
 	}
@@ -25,7 +26,7 @@ func (c Config) autoscalingV2V1() []*kinds.Resource {
 		Plural: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,
 		ShortNames: []string{"hpa"}, Categories: []string{"all"},
 		New: object[autoscalingv1.HorizontalPodAutoscaler](), NewList: list[autoscalingv1.HorizontalPodAutoscalerList](),
-		Storage: storage, ToStorage: autoscaling.ToV2, FromStorage: autoscaling.ToV1,
+		Storage: storage, ToStorage: conversion.ToV2, FromStorage: conversion.ToV1,
 		Columns:      autoscaling.HorizontalPodAutoscalerColumns,
 		Subresources: statusOf(),
 	})

@@ -9,13 +9,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/certificates"
 )
 
-func certificatesV1() []*kinds.Resource {
+func (c Config) certificatesV1() []*kinds.Resource {
 	return rows("certificates.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "certificatesigningrequests", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"},
 			New: object[certificatesv1.CertificateSigningRequest](), NewList: list[certificatesv1.CertificateSigningRequestList](),
-			Storage: &kinds.Storage{Strategy: certificates.CertificateSigningRequest, Fields: certificates.CertificateSigningRequestFields}, Columns: certificates.CertificateSigningRequestColumns,
-			Subresources: []kinds.Subresource{noTable(part("approval", "CertificateSigningRequest", certificates.CertificateSigningRequestApproval)), status()},
+			Storage: &kinds.Storage{Strategy: certificates.CertificateSigningRequest(c.Feature), Fields: certificates.CertificateSigningRequestFields}, Columns: certificates.CertificateSigningRequestColumns,
+			Subresources: []kinds.Subresource{noTable(part("approval", "CertificateSigningRequest", certificates.CertificateSigningRequestApproval(c.Feature))), status()},
 		},
 	)
 }

@@ -55,6 +55,7 @@ func (c Config) services() *core.ServiceAllocator {
 		c.FirstNodePort, c.LastNodePort = 30000, 32767
 	}
 	a := core.NewServiceAllocator(c.ServiceCIDRs, c.FirstNodePort, c.LastNodePort).OfRelease(c.Release)
+	a.Strictly(c.Feature != nil && c.Feature("StrictIPCIDRValidation"))
 	if c.Feature != nil && c.Feature("MultiCIDRServiceAllocator") {
 		return a.FollowRanges()
 	}

@@ -28,7 +28,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "endpoints", Kind: "Endpoints", Namespaced: true, ShortNames: []string{"ep"},
 			New: object[corev1.Endpoints](), NewList: list[corev1.EndpointsList](),
-			Storage: &kinds.Storage{Registry: "services/endpoints", Strategy: core.Endpoints}, Columns: core.EndpointsColumns,
+			Storage: &kinds.Storage{Registry: "services/endpoints", Strategy: core.Endpoints(c.Feature)}, Columns: core.EndpointsColumns,
 		},
 		&kinds.Resource{
 			Plural: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
@@ -53,7 +53,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "nodes", Kind: "Node", ShortNames: []string{"no"},
 			New: object[corev1.Node](), NewList: list[corev1.NodeList](),
-			Storage: &kinds.Storage{Registry: "minions", Strategy: without(c, core.Node, &corev1.Node{}, dropNodeFeatures, "SupplementalGroupsPolicy"), Fields: core.NodeFields}, Columns: core.NodeColumns,
+			Storage: &kinds.Storage{Registry: "minions", Strategy: without(c, core.Node(c.Feature), &corev1.Node{}, dropNodeFeatures, "SupplementalGroupsPolicy"), Fields: core.NodeFields}, Columns: core.NodeColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "NodeProxyOptions", Verbs: proxyVerbs()},
 				status(),
@@ -88,7 +88,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "resourcequotas", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 			New: object[corev1.ResourceQuota](), NewList: list[corev1.ResourceQuotaList](),
-			Storage: &kinds.Storage{Strategy: core.ResourceQuota}, Columns: core.ResourceQuotaColumns,
+			Storage: &kinds.Storage{Strategy: core.ResourceQuota(c.Feature)}, Columns: core.ResourceQuotaColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
@@ -108,7 +108,7 @@ func (c Config) coreV1(events *kinds.Storage) []*kinds.Resource {
 			Plural: "services", Kind: "Service", Namespaced: true,
 			ShortNames: []string{"svc"}, Categories: []string{"all"},
 			New: object[corev1.Service](), NewList: list[corev1.ServiceList](),
-			Storage: &kinds.Storage{Registry: "services/specs", Strategy: without(c, core.Service(c.services()), &corev1.Service{}, dropTrafficDistribution, "ServiceTrafficDistribution"), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
+			Storage: &kinds.Storage{Registry: "services/specs", Strategy: without(c, core.Service(c.services(), c.Feature), &corev1.Service{}, dropTrafficDistribution, "ServiceTrafficDistribution"), Fields: core.ServiceFields}, Columns: core.ServiceColumns,
 			Subresources: []kinds.Subresource{
 				{Name: "proxy", Kind: "ServiceProxyOptions", Verbs: proxyVerbs()},
 				status(),

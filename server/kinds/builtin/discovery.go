@@ -12,7 +12,7 @@ func (c Config) discoveryV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "endpointslices", Kind: "EndpointSlice", Namespaced: true,
 			New: object[discoveryv1.EndpointSlice](), NewList: list[discoveryv1.EndpointSliceList](),
-			Storage: &kinds.Storage{Strategy: without(c, endpointslice.EndpointSlice, &discoveryv1.EndpointSlice{}, dropHints, "TopologyAwareHints", "ServiceTrafficDistribution")}, Columns: endpointslice.EndpointSliceColumns,
+			Storage: &kinds.Storage{Strategy: without(c, endpointslice.EndpointSlice(c.Feature), &discoveryv1.EndpointSlice{}, dropHints, "TopologyAwareHints", "ServiceTrafficDistribution")}, Columns: endpointslice.EndpointSliceColumns,
 		},
 	)
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 )
 
-func flowcontrolV1() []*kinds.Resource {
+func (c Config) flowcontrolV1() []*kinds.Resource {
 	return rows("flowcontrol.apiserver.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "flowschemas", Kind: "FlowSchema",
 			New: object[flowcontrolv1.FlowSchema](), NewList: list[flowcontrolv1.FlowSchemaList](),
-			Storage: &kinds.Storage{Strategy: flowcontrol.FlowSchema}, Columns: flowcontrol.FlowSchemaColumns,
+			Storage: &kinds.Storage{Strategy: flowcontrol.FlowSchema(c.Feature)}, Columns: flowcontrol.FlowSchemaColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "prioritylevelconfigurations", Kind: "PriorityLevelConfiguration",
 			New: object[flowcontrolv1.PriorityLevelConfiguration](), NewList: list[flowcontrolv1.PriorityLevelConfigurationList](),
-			Storage: &kinds.Storage{Strategy: flowcontrol.PriorityLevelConfiguration}, Columns: flowcontrol.PriorityLevelConfigurationColumns,
+			Storage: &kinds.Storage{Strategy: flowcontrol.PriorityLevelConfiguration(c.Feature)}, Columns: flowcontrol.PriorityLevelConfigurationColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 	)

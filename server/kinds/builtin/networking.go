@@ -9,38 +9,38 @@ import (
 )
 
 // networkingGroup serves the kinds of v1beta1 in v1 too.
-func networkingGroup() []*kinds.Resource {
-	beta := networkingV1beta1()
-	v1 := append(networkingV1(),
+func (c Config) networkingGroup() []*kinds.Resource {
+	beta := c.networkingV1beta1()
+	v1 := append(c.networkingV1(),
 		again(beta[0], "v1", object[networkingv1.IPAddress](), list[networkingv1.IPAddressList]()),
 		again(beta[1], "v1", object[networkingv1.ServiceCIDR](), list[networkingv1.ServiceCIDRList]()),
 	)
 	return append(byName(v1), beta...)
 }
 
-func networkingV1() []*kinds.Resource {
+func (c Config) networkingV1() []*kinds.Resource {
 	return rows("networking.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "ingressclasses", Kind: "IngressClass",
 			New: object[networkingv1.IngressClass](), NewList: list[networkingv1.IngressClassList](),
-			Storage: &kinds.Storage{Strategy: networking.IngressClass}, Columns: networking.IngressClassColumns,
+			Storage: &kinds.Storage{Strategy: networking.IngressClass(c.Feature)}, Columns: networking.IngressClassColumns,
 		},
 		&kinds.Resource{
 			Plural: "ingresses", Kind: "Ingress", Namespaced: true, ShortNames: []string{"ing"},
 			New: object[networkingv1.Ingress](), NewList: list[networkingv1.IngressList](),
-			Storage: &kinds.Storage{Registry: "ingress", Strategy: networking.Ingress}, Columns: networking.IngressColumns,
+			Storage: &kinds.Storage{Registry: "ingress", Strategy: networking.Ingress(c.Feature)}, Columns: networking.IngressColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 		&kinds.Resource{
 			Plural: "networkpolicies", Kind: "NetworkPolicy", Namespaced: true, ShortNames: []string{"netpol"},
 			New: object[networkingv1.NetworkPolicy](), NewList: list[networkingv1.NetworkPolicyList](),
-			Storage: &kinds.Storage{Strategy: networking.NetworkPolicy}, Columns: networking.NetworkPolicyColumns,
+			Storage: &kinds.Storage{Strategy: networking.NetworkPolicy(c.Feature)}, Columns: networking.NetworkPolicyColumns,
 		},
 	)
 }
 
 // networkingV1beta1 is what v1 has from 1.33 on, and is stored.
-func networkingV1beta1() []*kinds.Resource {
+func (c Config) networkingV1beta1() []*kinds.Resource {
 	return rows("networking.k8s.io", "v1beta1",
 		&kinds.Resource{
 			Plural: "ipaddresses", Kind: "IPAddress", ShortNames: []string{"ip"},
@@ -50,7 +50,7 @@ func networkingV1beta1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "servicecidrs", Kind: "ServiceCIDR",
 			New: object[networkingv1beta1.ServiceCIDR](), NewList: list[networkingv1beta1.ServiceCIDRList](),
-			Storage: &kinds.Storage{Strategy: networking.ServiceCIDR}, Columns: networking.ServiceCIDRColumns,
+			Storage: &kinds.Storage{Strategy: networking.ServiceCIDR(c.Feature)}, Columns: networking.ServiceCIDRColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 	)

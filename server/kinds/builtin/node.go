@@ -7,12 +7,12 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/node"
 )
 
-func nodeV1() []*kinds.Resource {
+func (c Config) nodeV1() []*kinds.Resource {
 	return rows("node.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "runtimeclasses", Kind: "RuntimeClass",
 			New: object[nodev1.RuntimeClass](), NewList: list[nodev1.RuntimeClassList](),
-			Storage: &kinds.Storage{Strategy: node.RuntimeClass}, Columns: node.RuntimeClassColumns,
+			Storage: &kinds.Storage{Strategy: node.RuntimeClass(c.Feature)}, Columns: node.RuntimeClassColumns,
 		},
 	)
 }

@@ -14,12 +14,12 @@ func (c Config) storageV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "csidrivers", Kind: "CSIDriver",
 			New: object[storagev1.CSIDriver](), NewList: list[storagev1.CSIDriverList](),
-			Storage: &kinds.Storage{Strategy: without(c, storage.CSIDriver, &storagev1.CSIDriver{}, dropSELinuxMount, "SELinuxMountReadWriteOncePod")}, Columns: storage.CSIDriverColumns,
+			Storage: &kinds.Storage{Strategy: without(c, storage.CSIDriver(c.Feature), &storagev1.CSIDriver{}, dropSELinuxMount, "SELinuxMountReadWriteOncePod")}, Columns: storage.CSIDriverColumns,
 		},
 		&kinds.Resource{
 			Plural: "csinodes", Kind: "CSINode",
 			New: object[storagev1.CSINode](), NewList: list[storagev1.CSINodeList](),
-			Storage: &kinds.Storage{Strategy: storage.CSINode}, Columns: storage.CSINodeColumns,
+			Storage: &kinds.Storage{Strategy: storage.CSINode(c.Feature)}, Columns: storage.CSINodeColumns,
 		},
 		&kinds.Resource{
 			Plural: "csistoragecapacities", Kind: "CSIStorageCapacity", Namespaced: true,
@@ -29,12 +29,12 @@ func (c Config) storageV1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "storageclasses", Kind: "StorageClass", ShortNames: []string{"sc"},
 			New: object[storagev1.StorageClass](), NewList: list[storagev1.StorageClassList](),
-			Storage: &kinds.Storage{Strategy: storage.StorageClass}, Columns: storage.StorageClassColumns,
+			Storage: &kinds.Storage{Strategy: storage.StorageClass(c.Feature)}, Columns: storage.StorageClassColumns,
 		},
 		&kinds.Resource{
 			Plural: "volumeattachments", Kind: "VolumeAttachment",
 			New: object[storagev1.VolumeAttachment](), NewList: list[storagev1.VolumeAttachmentList](),
-			Storage: &kinds.Storage{Strategy: storage.VolumeAttachment}, Columns: storage.VolumeAttachmentColumns,
+			Storage: &kinds.Storage{Strategy: storage.VolumeAttachment(c.Feature)}, Columns: storage.VolumeAttachmentColumns,
 			Subresources: []kinds.Subresource{status()},
 		},
 	)
@@ -45,7 +45,7 @@ func (c Config) storageGroup() []*kinds.Resource {
 	beta := rows("storage.k8s.io", "v1beta1", &kinds.Resource{
 		Plural: "volumeattributesclasses", Kind: "VolumeAttributesClass", ShortNames: []string{"vac"},
 		New: object[storagev1beta1.VolumeAttributesClass](), NewList: list[storagev1beta1.VolumeAttributesClassList](),
-		Storage: &kinds.Storage{Strategy: storage.VolumeAttributesClass}, Columns: storage.VolumeAttributesClassColumns,
+		Storage: &kinds.Storage{Strategy: storage.VolumeAttributesClass(c.Feature)}, Columns: storage.VolumeAttributesClassColumns,
 	})
 	alpha := again(beta[0], "v1alpha1", object[storagev1alpha1.VolumeAttributesClass](), list[storagev1alpha1.VolumeAttributesClassList]())
 	alpha.ToStorage, alpha.FromStorage = storage.AttributesClassToStorage, storage.AttributesClassFromStorage

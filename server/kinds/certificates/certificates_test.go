@@ -43,7 +43,7 @@ func TestRequestor(t *testing.T) {
 	r.Spec.Username, r.Spec.Groups = "faked", []string{"system:masters"}
 	scope := request.NewScope(nil, r.CreationTimestamp.Time)
 	scope.User = &authx.Identity{Name: "ann", UID: "u", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}}
-	certificates.CertificateSigningRequest.PrepareForCreate(request.With(context.Background(), scope), r)
+	certificates.CertificateSigningRequest(off).PrepareForCreate(request.With(context.Background(), scope), r)
 	if r.Spec.Username != "ann" || r.Spec.UID != "u" || len(r.Spec.Groups) != 1 || r.Spec.Groups[0] != "devs" || len(r.Spec.Extra["k"]) != 1 {
 		t.Errorf("asked by %+v", r.Spec)
 	}
@@ -72,7 +72,7 @@ func TestValidate(t *testing.T) {
 	} {
 		r := signingRequest(t)
 		c.change(r)
-		err := certificates.CertificateSigningRequest.Validate(context.Background(), r).ToAggregate()
+		err := certificates.CertificateSigningRequest(off).Validate(context.Background(), r).ToAggregate()
 		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.fault)
 		}
@@ -116,7 +116,7 @@ func TestHugeKeys(t *testing.T) {
 	for bits, fault := range map[uint]string{4096: "verification error", 8 << 20: "RSA keys of more than 16384 bits"} {
 		r := signingRequest(t)
 		r.Spec.Request = withModulus(t, bits)
-		err := certificates.CertificateSigningRequest.Validate(context.Background(), r).ToAggregate()
+		err := certificates.CertificateSigningRequest(off).Validate(context.Background(), r).ToAggregate()
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%d bits: %.300v, want %q", bits, err, fault)
 		}
@@ -130,8 +130,8 @@ func TestApproval(t *testing.T) {
 	r := old.DeepCopy()
 	r.Status.Conditions = append(r.Status.Conditions, approved)
 	r.Status.Certificate = []byte("x")
-	certificates.CertificateSigningRequestApproval.PrepareForUpdate(ctx, r, old)
-	if errs := certificates.CertificateSigningRequestApproval.ValidateUpdate(ctx, r, old); len(errs) > 0 {
+	certificates.CertificateSigningRequestApproval(off).PrepareForUpdate(ctx, r, old)
+	if errs := certificates.CertificateSigningRequestApproval(off).ValidateUpdate(ctx, r, old); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	if r.Status.Certificate != nil || r.Status.Conditions[0].LastTransitionTime.IsZero() {
@@ -139,13 +139,13 @@ func TestApproval(t *testing.T) {
 	}
 	undone := r.DeepCopy()
 	undone.Status.Conditions = nil
-	if errs := certificates.CertificateSigningRequestApproval.ValidateUpdate(ctx, undone, r); len(errs) != 1 {
+	if errs := certificates.CertificateSigningRequestApproval(off).ValidateUpdate(ctx, undone, r); len(errs) != 1 {
 		t.Errorf("an approval was taken back: %v", errs)
 	}
 	forged := old.DeepCopy()
 	forged.Status.Conditions = append(forged.Status.Conditions, approved)
-	certificates.CertificateSigningRequest.Status.PrepareForUpdate(ctx, forged, old)
-	if errs := certificates.CertificateSigningRequest.Status.ValidateUpdate(ctx, forged, old); len(errs) != 1 {
+	certificates.CertificateSigningRequest(off).Status.PrepareForUpdate(ctx, forged, old)
+	if errs := certificates.CertificateSigningRequest(off).Status.ValidateUpdate(ctx, forged, old); len(errs) != 1 {
 		t.Errorf("approved through the status: %v", errs)
 	}
 }
@@ -156,6 +156,9 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: text}}
 		r.Status.Certificate = text
-		certificates.CertificateSigningRequest.Validate(context.Background(), r)
+		certificates.CertificateSigningRequest(off).Validate(context.Background(), r)
 	})
 }
+
+// off says that no gate is on, in release 1.32.
+func off(string) bool { return false }

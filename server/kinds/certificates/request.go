@@ -15,46 +15,53 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 )
 
 // CertificateSigningRequest is how CertificateSigningRequests are written. What
 // is asked for never changes; only metadata does.
-var CertificateSigningRequest = kinds.Typed[*certificatesv1.CertificateSigningRequest]{
-	ValidateName:       func(string, bool) []string { return nil },
-	Meta:               &kinds.WholeMeta,
-	PrepareForCreateIn: prepareRequest,
-	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
-		r.Spec = old.Spec
-	},
-	Validate:            validateRequest,
-	ValidateUpdate:      validateRequestUpdate(mayNothing),
-	UnconditionalUpdate: true,
-	ResetFields:         []string{"spec"},
-	Status: &kinds.Status[*certificatesv1.CertificateSigningRequest]{ // by signers
-		Meta: &kinds.WholeMeta,
-		Prepare: func(r, old *certificatesv1.CertificateSigningRequest) {
-			keepConditions(r, old, certificatesv1.CertificateApproved)
-			keepConditions(r, old, certificatesv1.CertificateDenied)
-			stamp(r, old)
+func CertificateSigningRequest(on kinds.Feature) kinds.Strategy {
+	r := requestRules{now: on.Has(release.KindRules133)}
+	return kinds.Typed[*certificatesv1.CertificateSigningRequest]{
+		ValidateName:       func(string, bool) []string { return nil },
+		Meta:               &kinds.WholeMeta,
+		PrepareForCreateIn: prepareRequest,
+		PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
+			r.Spec = old.Spec
 		},
-		Validate: validateRequestUpdate(mayCertify),
-	},
-}.Strategy()
+		Validate:            r.validate,
+		ValidateUpdate:      r.validateUpdate(mayNothing),
+		UnconditionalUpdate: true,
+		ResetFields:         []string{"spec"},
+		Status: &kinds.Status[*certificatesv1.CertificateSigningRequest]{ // by signers
+			Meta: &kinds.WholeMeta,
+			Prepare: func(r, old *certificatesv1.CertificateSigningRequest) {
+				keepConditions(r, old, certificatesv1.CertificateApproved)
+				keepConditions(r, old, certificatesv1.CertificateDenied)
+				stamp(r, old)
+			},
+			Validate: r.validateUpdate(mayCertify),
+		},
+	}.Strategy()
+}
 
 // CertificateSigningRequestApproval is how they are approved and denied.
-var CertificateSigningRequestApproval = kinds.Typed[*certificatesv1.CertificateSigningRequest]{
-	Meta: &kinds.WholeMeta,
-	PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
-		stamp(r, old)
-		conditions := r.Status.Conditions
-		r.Spec = old.Spec
-		r.Status = old.Status
-		r.Status.Conditions = conditions
-	},
-	ValidateUpdate: validateRequestUpdate(mayApprove),
-	ResetFields:    []string{"spec", "status.certificate"},
-}.Strategy()
+func CertificateSigningRequestApproval(on kinds.Feature) kinds.Strategy {
+	r := requestRules{now: on.Has(release.KindRules133)}
+	return kinds.Typed[*certificatesv1.CertificateSigningRequest]{
+		Meta: &kinds.WholeMeta,
+		PrepareForUpdate: func(r, old *certificatesv1.CertificateSigningRequest) {
+			stamp(r, old)
+			conditions := r.Status.Conditions
+			r.Spec = old.Spec
+			r.Status = old.Status
+			r.Status.Conditions = conditions
+		},
+		ValidateUpdate: r.validateUpdate(mayApprove),
+		ResetFields:    []string{"spec", "status.certificate"},
+	}.Strategy()
+}
 
 // CertificateSigningRequestFields are what they can be selected by.
 var CertificateSigningRequestFields = []kinds.SelectableField{{Label: "spec.signerName", Path: []string{"spec", "signerName"}}}

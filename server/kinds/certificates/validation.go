@@ -46,13 +46,16 @@ type leniency struct {
 	anyCertificate                                      bool
 }
 
-func validateRequest(obj *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	return validateWhole(obj, leniency{})
+// requestRules are the rules that depend on the release.
+type requestRules struct{ now bool } // those after 1.32
+
+func (q requestRules) validate(obj *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	return q.validateWhole(obj, leniency{})
 }
 
-func validateRequestUpdate(may permission) func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+func (q requestRules) validateUpdate(may permission) func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	return func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-		errs := validateWhole(r, tolerated(r, old))
+		errs := q.validateWhole(r, tolerated(r, old))
 		errs = append(errs, validateDecisions(r, old, may)...)
 		if bytes.Equal(r.Status.Certificate, old.Status.Certificate) {
 			return errs
@@ -122,7 +125,7 @@ func conditionsOf(r *certificatesv1.CertificateSigningRequest, t certificatesv1.
 	return out
 }
 
-func validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) field.ErrorList {
+func (q requestRules) validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
 	if err := requestFault(r.Spec.Request); err != nil {
@@ -137,7 +140,7 @@ func validateWhole(r *certificatesv1.CertificateSigningRequest, l leniency) fiel
 	if s := r.Spec.ExpirationSeconds; s != nil && *s < minExpiration {
 		errs = append(errs, field.Invalid(p.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
 	}
-	errs = append(errs, validateConditions(r.Status.Conditions, field.NewPath("status", "conditions"), l)...)
+	errs = append(errs, q.validateConditions(r.Status.Conditions, field.NewPath("status", "conditions"), l)...)
 	if !l.anyCertificate {
 		if err := certificateFault(r.Status.Certificate); err != nil {
 			errs = append(errs, field.Invalid(field.NewPath("status", "certificate"), "<certificate data>", err.Error()))
@@ -161,7 +164,7 @@ func validateUsages(list []certificatesv1.KeyUsage, p *field.Path, l leniency) f
 	return errs
 }
 
-func validateConditions(list []certificatesv1.CertificateSigningRequestCondition, p *field.Path, l leniency) field.ErrorList {
+func (q requestRules) validateConditions(list []certificatesv1.CertificateSigningRequestCondition, p *field.Path, l leniency) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[certificatesv1.RequestConditionType]bool{}
 	for i := range list {
@@ -176,7 +179,11 @@ func validateConditions(list []certificatesv1.CertificateSigningRequestCondition
 			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
 			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,
 		}[c.Type]
-		errs = rules.InvalidIf(errs, opposite != "" && seen[opposite] && !l.bothDecisions, at.Child("type"), c.Type, "Approved and Denied conditions are mutually exclusive")
+		contradicted := at.Child("type")
+		if q.now {
+			contradicted = p
+		}
+		errs = rules.InvalidIf(errs, opposite != "" && seen[opposite] && !l.bothDecisions, contradicted, c.Type, "Approved and Denied conditions are mutually exclusive")
 		errs = rules.DuplicateIf(errs, seen[c.Type] && !l.duplicateConditions, at.Child("type"), c.Type)
 		seen[c.Type] = true
 	}

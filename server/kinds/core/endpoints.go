@@ -16,18 +16,34 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Endpoints is how Endpoints are written.
-var Endpoints = kinds.Typed[*corev1.Endpoints]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Default:             defaultEndpoints,
-	Validate:            validateEndpoints,
-	ValidateUpdate:      func(e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) },
-	CreateOnUpdate:      true,
-	UnconditionalUpdate: true,
-}.Strategy()
+func Endpoints(on kinds.Feature) kinds.Strategy {
+	now, addresses := on.Has(release.KindRules133), rules.Addresses{Strict: on("StrictIPCIDRValidation")}
+	return kinds.Typed[*corev1.Endpoints]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.WholeMeta,
+		Default:      defaultEndpoints,
+		Validate:     func(e *corev1.Endpoints) field.ErrorList { return validateEndpoints(e, addresses) },
+		ValidateUpdate: func(e, old *corev1.Endpoints) field.ErrorList {
+			errs := validateEndpoints(e, addresses)
+			if now && len(errs) > 0 && rules.Same(e.Subsets, old.Subsets) {
+				return nil // what is stored may have faults
+			}
+			return errs
+		},
+		Warnings: func(e, _ *corev1.Endpoints) []string {
+			if !now || e.Labels["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" {
+				return nil
+			}
+			return endpointsWarnings(e)
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // EndpointsColumns is their Table form.
 var EndpointsColumns = columns.Of(func(e *corev1.Endpoints, now time.Time) []any {
@@ -78,13 +94,32 @@ func defaultEndpoints(e *corev1.Endpoints) {
 	}
 }
 
-func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
+// endpointsWarnings are those about addresses.
+func endpointsWarnings(e *corev1.Endpoints) []string {
+	var out []string
+	each := func(list []corev1.EndpointAddress, p *field.Path) {
+		for i := range list {
+			out = append(out, rules.IPWarnings(list[i].IP, p.Index(i).Child("ip"))...)
+		}
+	}
+	for i := range e.Subsets {
+		p := field.NewPath("subsets").Index(i)
+		each(e.Subsets[i].Addresses, p.Child("addresses"))
+		each(e.Subsets[i].NotReadyAddresses, p.Child("notReadyAddresses"))
+	}
+	return out
+}
+
+func validateEndpoints(e *corev1.Endpoints, addresses rules.Addresses) field.ErrorList {
 	var errs field.ErrorList
+	address := func(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
+		return validateEndpointAddress(a, path, addresses)
+	}
 	for i := range e.Subsets {
 		s, path := &e.Subsets[i], field.NewPath("subsets").Index(i)
 		errs = rules.RequiredIf(errs, len(s.Addresses)+len(s.NotReadyAddresses) == 0, path, "must specify `addresses` or `notReadyAddresses`")
-		errs = append(errs, rules.EachPtr(s.Addresses, path.Child("addresses"), validateEndpointAddress)...)
-		errs = append(errs, rules.EachPtr(s.NotReadyAddresses, path.Child("notReadyAddresses"), validateEndpointAddress)...)
+		errs = append(errs, rules.EachPtr(s.Addresses, path.Child("addresses"), address)...)
+		errs = append(errs, rules.EachPtr(s.NotReadyAddresses, path.Child("notReadyAddresses"), address)...)
 		for j := range s.Ports {
 			errs = append(errs, validateEndpointPort(&s.Ports[j], len(s.Ports) > 1, path.Child("ports").Index(j))...)
 		}
@@ -92,8 +127,8 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 	return errs
 }
 
-func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
-	errs := rules.IP(a.IP, path.Child("ip"))
+func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path, addresses rules.Addresses) field.ErrorList {
+	errs := addresses.IP(a.IP, path.Child("ip"))
 	if a.Hostname != "" {
 		errs = append(errs, rules.Label(a.Hostname, path.Child("hostname"))...)
 	}

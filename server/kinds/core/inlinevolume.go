@@ -17,7 +17,8 @@ func DefaultInlineVolume(s *corev1.PersistentVolumeSpec) {
 
 // ValidateInlineVolume checks the spec of a volume that no PersistentVolume has, but
 // another object, at p: it says what to attach, and nothing of who may have it.
-func ValidateInlineVolume(s *corev1.PersistentVolumeSpec, p *field.Path) field.ErrorList {
+// now are the rules of releases after 1.32.
+func ValidateInlineVolume(s *corev1.PersistentVolumeSpec, p *field.Path, now bool) field.ErrorList {
 	const inline = "in the context of inline volumes"
 	var errs field.ErrorList
 	refuse := func(when bool, name, text string) {
@@ -33,7 +34,7 @@ func ValidateInlineVolume(s *corev1.PersistentVolumeSpec, p *field.Path) field.E
 	refuse(s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain,
 		"persistentVolumeReclaimPolicy", "may only be Retain")
 	refuse(s.NodeAffinity != nil, "nodeAffinity", "may not be specified")
-	errs = append(errs, podspec.ValidatePersistentVolumeSource(s, "", p)...)
+	errs = append(errs, podspec.ValidatePersistentVolumeSource(s, "", p, now)...)
 	refuse(s.StorageClassName != "", "storageClassName", "may not be specified")
 	refuse(s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "volumeMode", "may not specify volumeMode other than Filesystem")
 	return errs

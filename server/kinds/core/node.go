@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,30 +20,34 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Node is how Nodes are written. A new one keeps the status it comes with.
-var Node = kinds.Typed[*corev1.Node]{
-	ValidateName:     apivalidation.NameIsDNSSubdomain,
-	Meta:             &kinds.WholeMeta,
-	Default:          defaultNode,
-	PrepareForCreate: func(n *corev1.Node) { dropNodeConfig(n, nil) },
-	PrepareForUpdate: func(n, old *corev1.Node) { dropNodeConfig(n, old) },
-	Validate:         validateNode,
-	ValidateUpdate: func(n, old *corev1.Node) field.ErrorList {
-		return append(validateNode(n), validateNodeUpdate(n, old)...)
-	},
-	Warnings:            nodeWarnings,
-	UnconditionalUpdate: true,
-	Status: &kinds.Status[*corev1.Node]{
-		ByCreate: true,
-		Prepare:  func(n, old *corev1.Node) { dropNodeConfig(n, old) },
-		Validate: validateNodeUpdate,
-	},
-}.Strategy()
+func Node(on kinds.Feature) kinds.Strategy {
+	r := nodeRules{now: on.Has(release.KindRules133), declared: on("NodeDeclaredFeatures"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
+	return kinds.Typed[*corev1.Node]{
+		ValidateName:     apivalidation.NameIsDNSSubdomain,
+		Meta:             &kinds.WholeMeta,
+		Default:          defaultNode,
+		PrepareForCreate: func(n *corev1.Node) { r.drop(n, &corev1.Node{}) },
+		PrepareForUpdate: r.drop,
+		Validate:         r.validate,
+		ValidateUpdate: func(n, old *corev1.Node) field.ErrorList {
+			return append(r.validate(n), validateNodeUpdate(n, old)...)
+		},
+		Warnings:            r.warnings,
+		UnconditionalUpdate: true,
+		Status: &kinds.Status[*corev1.Node]{
+			ByCreate: true,
+			Prepare:  r.drop,
+			Validate: validateNodeUpdate,
+		},
+	}.Strategy()
+}
 
-// nodeWarnings warns of fields that do nothing any more.
-func nodeWarnings(obj, _ *corev1.Node) []string {
+// warnings warns of fields that do nothing any more.
+func (r nodeRules) warnings(obj, _ *corev1.Node) []string {
 	var warnings []string
 	s := &obj.Spec
 	if s.ConfigSource != nil {
@@ -50,6 +55,11 @@ func nodeWarnings(obj, _ *corev1.Node) []string {
 	}
 	if s.DoNotUseExternalID != "" {
 		warnings = append(warnings, "spec.externalID: this field is deprecated, and is unused by Kubernetes")
+	}
+	for i, cidr := range s.PodCIDRs {
+		if r.now {
+			warnings = append(warnings, rules.CIDRWarnings(cidr, specPath.Child("podCIDRs").Index(i))...)
+		}
 	}
 	return warnings
 }
@@ -152,21 +162,35 @@ func defaultNode(n *corev1.Node) {
 	}
 }
 
-// dropNodeConfig removes fields that are no longer served, unless old has them.
-func dropNodeConfig(n, old *corev1.Node) {
-	if old == nil || old.Spec.ConfigSource == nil {
+// nodeRules are the rules of Nodes that depend on the release.
+type nodeRules struct {
+	now       bool // those after 1.32
+	declared  bool // nodes declare features
+	addresses rules.Addresses
+}
+
+// drop removes fields that are not or no longer served, unless old has them.
+func (r nodeRules) drop(n, old *corev1.Node) {
+	if old.Spec.ConfigSource == nil {
 		n.Spec.ConfigSource = nil
 	}
-	if old == nil || old.Status.Config == nil {
+	if old.Status.Config == nil {
 		n.Status.Config = nil
+	}
+	if !r.declared && old.Status.DeclaredFeatures == nil {
+		n.Status.DeclaredFeatures = nil
 	}
 }
 
-func validateNode(n *corev1.Node) field.ErrorList {
+func (r nodeRules) validate(n *corev1.Node) field.ErrorList {
 	errs := validateNodeAnnotations(n.Annotations, metaPath.Child("annotations"))
 	errs = append(errs, validateTaints(n.Spec.Taints, metaPath.Child("taints"))...)
 	errs = append(errs, validateNodeResources(n)...)
-	return append(errs, validatePodCIDRs(n)...)
+	if swap := n.Status.NodeInfo.Swap; swap != nil && swap.Capacity != nil {
+		errs = rules.InvalidIf(errs, *swap.Capacity <= 0, metaPath.Child("nodeSwapStatus", "capacity"), *swap.Capacity, "must be greater than zero")
+	}
+	errs = append(errs, validateDeclared(n.Status.DeclaredFeatures)...)
+	return append(errs, r.validatePodCIDRs(n)...)
 }
 
 func validateNodeResources(n *corev1.Node) field.ErrorList {
@@ -180,11 +204,38 @@ func validateNodeResources(n *corev1.Node) field.ErrorList {
 	return errs
 }
 
-func validatePodCIDRs(n *corev1.Node) field.ErrorList {
+// declaredFeature is the name of a feature that a node declares.
+var declaredFeature = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*$`)
+
+// validateDeclared checks the features that a node declares: each once, in order.
+func validateDeclared(list []string) field.ErrorList {
+	var errs field.ErrorList
+	path := statusPath.Child("declaredFeatures")
+	for i, name := range list {
+		switch {
+		case len(name) > validation.DNS1123SubdomainMaxLength:
+			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, validation.DNS1123SubdomainMaxLength)))
+		case !declaredFeature.MatchString(name):
+			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
+		}
+		if i+1 == len(list) {
+			break
+		}
+		switch next := list[i+1]; {
+		case name == next:
+			errs = append(errs, field.Duplicate(path.Index(i+1), next))
+		case name > next:
+			errs = append(errs, field.Invalid(path.Index(i+1), next, "list must be sorted alphabetically"))
+		}
+	}
+	return errs
+}
+
+func (r nodeRules) validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	cidrs, path := n.Spec.PodCIDRs, specPath.Child("podCIDRs")
 	var errs field.ErrorList
 	for i, cidr := range cidrs {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), cidr, false, nil)...)
+		errs = append(errs, r.addresses.CIDR(cidr, path.Index(i))...)
 	}
 	if len(cidrs) < 2 {
 		return errs
@@ -194,6 +245,9 @@ func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 		errs = append(errs, field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%v", err)))
 	}
 	errs = rules.InvalidIf(errs, !dual || len(cidrs) > 2, path, cidrs, "may specify no more than one CIDR for each IP family")
+	if r.now {
+		return errs
+	}
 	seen := rules.Seen[string]{}
 	for i, cidr := range cidrs {
 		errs = rules.DuplicateIf(errs, seen.Again(cidr), path.Index(i), cidr)
@@ -205,6 +259,7 @@ func validatePodCIDRs(n *corev1.Node) field.ErrorList {
 func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	errs := validateNodeAnnotations(n.Annotations, metaPath.Child("annotations"))
 	errs = append(errs, validateNodeResources(n)...)
+	errs = append(errs, validateDeclared(n.Status.DeclaredFeatures)...)
 	seen := rules.Seen[corev1.NodeAddress]{}
 	for i, a := range n.Status.Addresses {
 		if seen.Again(a) {

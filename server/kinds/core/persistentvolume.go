@@ -4,26 +4,33 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // volumeRules are the rules of PersistentVolumes where some gates are on.
-type volumeRules struct{ attributes bool }
+type volumeRules struct {
+	attributes bool
+	now        bool // the rules after release 1.32
+	moves      bool // the nodes of a volume may change
+}
 
 // PersistentVolume is how PersistentVolumes are written.
 func PersistentVolume(on kinds.Feature) kinds.Strategy {
-	r := volumeRules{on(attributesGate)}
+	r := volumeRules{on(attributesGate), on.Has(release.KindRules133), on("MutablePVNodeAffinity")}
 	return kinds.Typed[*corev1.PersistentVolume]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
 		Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
@@ -153,9 +160,12 @@ func (r volumeRules) validateVolumeSpec(v, old *corev1.PersistentVolume) field.E
 		errs = append(errs, rules.OneOf(s.PersistentVolumeReclaimPolicy, specPath.Child("persistentVolumeReclaimPolicy"),
 			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
 	}
-	affinity := s.NodeAffinity
-	errs = append(errs, rules.OptionalPtr(affinity, specPath.Child("nodeAffinity"), podspec.ValidateVolumeNodeAffinity)...)
-	errs = append(errs, podspec.ValidatePersistentVolumeSource(s, v.Name, specPath)...)
+	if at := specPath.Child("nodeAffinity"); r.now && requiredNodes(v) != nil && (old == nil || !invalidNodes(requiredNodes(old))) {
+		errs = append(errs, podspec.ValidateNodeSelector(requiredNodes(v), at.Child("required"))...)
+	} else {
+		errs = append(errs, rules.OptionalPtr(s.NodeAffinity, at, podspec.ValidateVolumeNodeAffinity)...)
+	}
+	errs = append(errs, podspec.ValidatePersistentVolumeSource(s, v.Name, specPath, r.now)...)
 	errs = rules.ForbiddenIf(errs, s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle, specPath.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
 	if s.StorageClassName != "" {
 		errs = append(errs, rules.Subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
@@ -180,6 +190,28 @@ func validateAttributes(s *corev1.PersistentVolumeSpec) field.ErrorList {
 		errs = append(errs, rules.Subdomain(*s.VolumeAttributesClassName, p)...)
 	}
 	return rules.RequiredIf(errs, s.CSI == nil, specPath.Child("csi"), "has to be specified when using volumeAttributesClassName")
+}
+
+func requiredNodes(v *corev1.PersistentVolume) *corev1.NodeSelector {
+	if v.Spec.NodeAffinity == nil {
+		return nil
+	}
+	return v.Spec.NodeAffinity.Required
+}
+
+// invalidNodes reports whether a choice of nodes has a value that no label has.
+func invalidNodes(s *corev1.NodeSelector) bool {
+	if s == nil {
+		return false
+	}
+	for _, t := range s.NodeSelectorTerms {
+		for _, r := range t.MatchExpressions {
+			if slices.ContainsFunc(r.Values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func validateVolumeCapacity(capacity corev1.ResourceList, path *field.Path) field.ErrorList {
@@ -217,7 +249,7 @@ func (r volumeRules) validateVolumeUpdate(v, old *corev1.PersistentVolume) field
 			"spec.persistentvolumesource is immutable after creation\n"+difference(old.Spec.PersistentVolumeSource, source)))
 	}
 	errs = append(errs, rules.Immutable(v.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
-	if old.Spec.NodeAffinity != nil && !sameAffinity(v.Spec.NodeAffinity, old.Spec.NodeAffinity) {
+	if !r.moves && old.Spec.NodeAffinity != nil && !sameAffinity(v.Spec.NodeAffinity, old.Spec.NodeAffinity) {
 		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), rules.Shown(v.Spec.NodeAffinity),
 			apivalidation.FieldImmutableErrorMsg+", except for updating from beta label to GA"))
 	}

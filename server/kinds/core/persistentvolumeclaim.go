@@ -16,13 +16,17 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // claimRules are the rules of PersistentVolumeClaims where some gates are on.
-type claimRules struct{ attributes, anySource, otherNamespaces bool }
+type claimRules struct {
+	attributes, anySource, otherNamespaces bool
+	now                                    bool // the rules after release 1.32
+}
 
 func claimRulesFor(on kinds.Feature) claimRules {
-	return claimRules{attributes: on(attributesGate), anySource: on("AnyVolumeDataSource"), otherNamespaces: on("CrossNamespaceVolumeDataSource")}
+	return claimRules{now: on.Has(release.KindRules133), attributes: on(attributesGate), anySource: on("AnyVolumeDataSource"), otherNamespaces: on("CrossNamespaceVolumeDataSource")}
 }
 
 // attributesGate is of classes of attributes, in claims and in volumes.
@@ -33,7 +37,7 @@ func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
 	r := claimRulesFor(on)
 	return kinds.Typed[*corev1.PersistentVolumeClaim]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
+		Meta:                r.meta(),
 		Default:             defaultClaim,
 		PrepareForCreate:    r.prepareClaim,
 		PrepareForUpdate:    r.prepareClaimUpdate,
@@ -51,9 +55,17 @@ func PersistentVolumeClaim(on kinds.Feature) kinds.Strategy {
 					c.Status.ModifyVolumeStatus = nil
 				}
 			},
-			Validate: validateClaimStatus,
+			Validate: r.validateStatus,
 		},
 	}.Strategy()
+}
+
+// meta says how often metadata is looked at.
+func (r claimRules) meta() *kinds.MetaRules {
+	if r.now {
+		return &kinds.WholeMeta
+	}
+	return &kinds.MetaRules{Updates: 1, Wholes: 2}
 }
 
 // PersistentVolumeClaimColumns is their Table form.
@@ -155,17 +167,20 @@ func (r claimRules) validateClaim(c, old *corev1.PersistentVolumeClaim) field.Er
 	return podspec.ValidateClaimSpec(&c.Spec, specPath, o)
 }
 
-// validateClaimUpdate checks everything twice, as clients see it, and what may
+// validateClaimUpdate checks everything, twice in release 1.32, as clients see it, and what may
 // change: the name of the volume once, the size while bound.
 func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	errs := append(r.validateClaim(c, old), r.validateClaim(c, old)...)
+	errs := r.validateClaim(c, old)
+	if !r.now {
+		errs = rules.Twice(errs)
+	}
 	now, before := c.DeepCopy(), old.DeepCopy()
 	before.Spec.VolumeName = cmp.Or(before.Spec.VolumeName, now.Spec.VolumeName)
 	errs = append(errs, adoptClass(now, before)...)
 	if c.Status.Phase == corev1.ClaimBound && now.Spec.Resources.Requests != nil {
 		now.Spec.Resources.Requests[corev1.ResourceStorage] = old.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
-	if c.Status.Phase == corev1.ClaimBound && now.Spec.VolumeAttributesClassName != nil {
+	if c.Status.Phase == corev1.ClaimBound && (r.now || now.Spec.VolumeAttributesClassName != nil) {
 		now.Spec.VolumeAttributesClassName = before.Spec.VolumeAttributesClassName
 	}
 	if !rules.Same(now.Spec, before.Spec) {
@@ -176,8 +191,25 @@ func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) fi
 	errs = rules.ForbiddenIf(errs, size.Cmp(old.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 && size.Cmp(granted) <= 0, specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity")
 	errs = append(errs, rules.Immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 	class, was := c.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName
+	if r.now {
+		return append(errs, r.classUpdate(class, was, old.Status.CurrentVolumeAttributesClassName)...)
+	}
 	errs = append(errs, attributesUpdate(class, was, r.attributes)...)
 	return rules.ForbiddenIf(errs, r.attributes && was != nil && class != nil && *was != "" && *class == "", specPath.Child("volumeAttributesClassName"), "update from non-nil value to an empty string is forbidden")
+}
+
+// classUpdate lets a class of attributes change where they are served, and not go once it is applied.
+func (r claimRules) classUpdate(class, was, applied *string) field.ErrorList {
+	p := specPath.Child("volumeAttributesClassName")
+	if rules.Same(class, was) {
+		return nil
+	}
+	errs := rules.ForbiddenIf(nil, !r.attributes, p, "update is forbidden when the VolumeAttributesClass feature gate is disabled")
+	if applied == nil || !r.attributes && was == nil {
+		return errs
+	}
+	errs = rules.ForbiddenIf(errs, class == nil, p, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil")
+	return rules.ForbiddenIf(errs, class != nil && *class == "", p, "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil")
 }
 
 // attributesUpdate lets a class of attributes change where they are served, and not go.
@@ -218,12 +250,15 @@ var resizeStatuses = []corev1.ClaimResourceStatus{
 	corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible,
 }
 
-func validateClaimStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
+func (r claimRules) validateStatus(c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := rules.RequiredIf(nil, len(c.Spec.AccessModes) == 0, field.NewPath("Spec", "accessModes"), "")
 	for _, name := range sorted(c.Status.Capacity) {
 		errs = append(errs, validSize(c.Status.Capacity[name], statusPath.Child("capacity").Key(string(name)))...)
 	}
 	path := statusPath.Child("allocatedResourceStatus")
+	if r.now {
+		path = statusPath.Child("allocatedResourceStatuses")
+	}
 	for _, name := range sorted(c.Status.AllocatedResourceStatuses) {
 		errs = append(errs, claimResource(name, path)...)
 		if !slices.Contains(resizeStatuses, c.Status.AllocatedResourceStatuses[name]) {

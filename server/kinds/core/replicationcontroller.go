@@ -15,17 +15,21 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // controllerRules are the rules of ReplicationControllers where some gates are on.
-type controllerRules struct{ pods podspec.Rules }
+type controllerRules struct {
+	pods podspec.Rules
+	now  bool // the rules after release 1.32
+}
 
 // ReplicationController is how ReplicationControllers are written.
 func ReplicationController(on kinds.Feature) kinds.Strategy {
-	r := controllerRules{podspec.For(on)}
+	r := controllerRules{podspec.For(on), on.Has(release.KindRules133)}
 	return kinds.Typed[*corev1.ReplicationController]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                &kinds.WholeMeta,
+		Meta:                kinds.WholeMeta132(on),
 		Default:             r.defaultController,
 		PrepareForCreate:    r.prepareController,
 		PrepareForUpdate:    r.prepareControllerUpdate,
@@ -130,10 +134,13 @@ func (r controllerRules) validateControllerTemplate(c *corev1.ReplicationControl
 	return rules.ForbiddenIf(errs, t.Spec.ActiveDeadlineSeconds != nil, path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicationController is not Supported")
 }
 
-// validateControllerUpdate checks everything twice: clients see each cause twice,
+// validateControllerUpdate checks everything twice in release 1.32: clients see each cause twice,
 // and the message names it once.
 func (r controllerRules) validateControllerUpdate(c, old *corev1.ReplicationController) field.ErrorList {
 	errs := r.validateController(c, old)
+	if r.now {
+		return errs
+	}
 	return append(errs, errs...)
 }
 

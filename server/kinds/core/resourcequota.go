@@ -16,20 +16,31 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // ResourceQuota is how ResourceQuotas are written.
-var ResourceQuota = kinds.Typed[*corev1.ResourceQuota]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Default:             defaultQuota,
-	Validate:            validateQuota,
-	ValidateUpdate:      validateQuotaUpdate,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-	Status: &kinds.Status[*corev1.ResourceQuota]{
-		Validate: func(q, _ *corev1.ResourceQuota) field.ErrorList { return validateQuotaStatus(&q.Status) },
-	},
-}.Strategy()
+func ResourceQuota(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	scopes := scopesFor(now)
+	return kinds.Typed[*corev1.ResourceQuota]{
+		ValidateName:   apivalidation.NameIsDNSSubdomain,
+		Default:        defaultQuota,
+		Validate:       func(q *corev1.ResourceQuota) field.ErrorList { return validateQuota(q, scopes) },
+		ValidateUpdate: func(q, old *corev1.ResourceQuota) field.ErrorList { return validateQuotaUpdate(q, old, scopes) },
+		Warnings: func(q, old *corev1.ResourceQuota) []string {
+			if !now || old != nil {
+				return nil
+			}
+			return quotaWarnings(q)
+		},
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+		Status: &kinds.Status[*corev1.ResourceQuota]{
+			Validate: func(q, _ *corev1.ResourceQuota) field.ErrorList { return validateQuotaStatus(&q.Status) },
+		},
+	}.Strategy()
+}
 
 // ResourceQuotaColumns is their Table form, and ResourceQuotaColumnsSince133 that since release 1.33.
 var (
@@ -65,12 +76,29 @@ func defaultQuota(q *corev1.ResourceQuota) {
 	podspec.DefaultResources(q.Spec.Hard, q.Status.Hard, q.Status.Used)
 }
 
-func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
-	return append(validateQuotaSpec(&q.Spec), validateQuotaStatus(&q.Status)...)
+// quotaWarnings are those about requests above their limits.
+func quotaWarnings(q *corev1.ResourceQuota) []string {
+	var out []string
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage} {
+		requests, limits := "requests."+name, "limits."+name
+		request, ok := q.Spec.Hard[requests]
+		if !ok && (name == corev1.ResourceCPU || name == corev1.ResourceMemory) {
+			requests = name
+			request, ok = q.Spec.Hard[name]
+		}
+		if limit, limited := q.Spec.Hard[limits]; ok && limited && request.Cmp(limit) > 0 {
+			out = append(out, fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", requests, request.String(), limits, limit.String()))
+		}
+	}
+	return out
 }
 
-func validateQuotaUpdate(q, old *corev1.ResourceQuota) field.ErrorList {
-	errs := validateQuotaSpec(&q.Spec)
+func validateQuota(q *corev1.ResourceQuota, scopes quotaScopes) field.ErrorList {
+	return append(scopes.validateSpec(&q.Spec), validateQuotaStatus(&q.Status)...)
+}
+
+func validateQuotaUpdate(q, old *corev1.ResourceQuota, scopes quotaScopes) field.ErrorList {
+	errs := scopes.validateSpec(&q.Spec)
 	if !sets.New(q.Spec.Scopes...).Equal(sets.New(old.Spec.Scopes...)) {
 		errs = append(errs, field.Invalid(specPath.Child("scopes"), rules.Shown(q.Spec.Scopes), apivalidation.FieldImmutableErrorMsg))
 	}
@@ -90,62 +118,73 @@ func validateQuotaAmounts(list corev1.ResourceList, path *field.Path) field.Erro
 	return errs
 }
 
-func validateQuotaSpec(s *corev1.ResourceQuotaSpec) field.ErrorList {
+func (q quotaScopes) validateSpec(s *corev1.ResourceQuotaSpec) field.ErrorList {
 	errs := validateQuotaAmounts(s.Hard, specPath.Child("hard"))
-	errs = append(errs, validateQuotaScopes(s, specPath.Child("scopes"))...)
+	errs = append(errs, q.validateScopes(s, specPath.Child("scopes"))...)
 	if s.ScopeSelector != nil {
-		errs = append(errs, validateScopeSelector(s, specPath.Child("scopeSelector", "matchExpressions"))...)
+		errs = append(errs, q.validateSelector(s, specPath.Child("scopeSelector", "matchExpressions"))...)
 	}
 	return errs
 }
 
-// quotaScopes are the scopes that exist, each with whether compute resources can
-// be counted in it; pods can in all of them.
-var quotaScopes = map[corev1.ResourceQuotaScope]bool{
-	corev1.ResourceQuotaScopeTerminating:               true,
-	corev1.ResourceQuotaScopeNotTerminating:            true,
-	corev1.ResourceQuotaScopeBestEffort:                false,
-	corev1.ResourceQuotaScopeNotBestEffort:             true,
-	corev1.ResourceQuotaScopePriorityClass:             true,
-	corev1.ResourceQuotaScopeCrossNamespacePodAffinity: true,
+// quotaScopes are the scopes that exist, each with what can be counted in it.
+type quotaScopes map[corev1.ResourceQuotaScope][]corev1.ResourceName
+
+func scopesFor(now bool) quotaScopes {
+	pods := []corev1.ResourceName{corev1.ResourcePods}
+	compute := append(slices.Clone(podComputeResources), corev1.ResourcePods)
+	scopes := quotaScopes{
+		corev1.ResourceQuotaScopeTerminating:               compute,
+		corev1.ResourceQuotaScopeNotTerminating:            compute,
+		corev1.ResourceQuotaScopeBestEffort:                pods,
+		corev1.ResourceQuotaScopeNotBestEffort:             compute,
+		corev1.ResourceQuotaScopePriorityClass:             compute,
+		corev1.ResourceQuotaScopeCrossNamespacePodAffinity: compute,
+	}
+	if now {
+		scopes[corev1.ResourceQuotaScopeVolumeAttributesClass] = []corev1.ResourceName{corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage}
+	}
+	return scopes
 }
 
 // countable reports whether a resource can be counted in a scope. Unknown scopes
 // and resources of others are reported elsewhere.
-func countable(scope corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
-	compute, known := quotaScopes[scope]
-	if !known || !isQuotaResource(name) || name == corev1.ResourcePods {
-		return true
-	}
-	return compute && slices.Contains(podComputeResources, name)
+func (q quotaScopes) countable(scope corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
+	list, known := q[scope]
+	return !known || !isQuotaResource(name) || slices.Contains(list, name)
 }
 
 // uncounted is how many resources of a quota cannot be counted in a scope, of which there are a few:
 // clients may name each as often as they like.
-type uncounted map[corev1.ResourceQuotaScope]int
+type uncounted struct {
+	scopes quotaScopes
+	counts map[corev1.ResourceQuotaScope]int
+}
+
+func (q quotaScopes) uncounted() uncounted { return uncounted{q, map[corev1.ResourceQuotaScope]int{}} }
 
 func (u uncounted) of(scope corev1.ResourceQuotaScope, hard corev1.ResourceList) int {
-	if _, known := quotaScopes[scope]; !known {
+	if _, known := u.scopes[scope]; !known {
 		return 0
 	}
-	n, ok := u[scope]
+	n, ok := u.counts[scope]
 	if !ok {
 		for name := range hard {
-			if !countable(scope, name) {
+			if !u.scopes.countable(scope, name) {
 				n++
 			}
 		}
-		u[scope] = n
+		u.counts[scope] = n
 	}
 	return n
 }
 
-func validateQuotaScopes(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
+func (q quotaScopes) validateScopes(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	invalid := func(message string) { errs = append(errs, field.Invalid(path, rules.Shown(s.Scopes), message)) }
-	out := uncounted{}
+	out := q.uncounted()
 	for _, scope := range s.Scopes {
-		if _, ok := quotaScopes[scope]; !ok {
+		if _, ok := q[scope]; !ok {
 			invalid("unsupported scope")
 		}
 		for range out.of(scope, s.Hard) {
@@ -169,11 +208,11 @@ func conflictingScopes(scopes sets.Set[corev1.ResourceQuotaScope], s *corev1.Res
 	return errs
 }
 
-func validateScopeSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
+func (q quotaScopes) validateSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen, out := make(map[corev1.ResourceQuotaScope]sets.Empty), uncounted{}
+	seen, out := make(map[corev1.ResourceQuotaScope]sets.Empty), q.uncounted()
 	for _, r := range s.ScopeSelector.MatchExpressions {
-		if _, ok := quotaScopes[r.ScopeName]; !ok {
+		if _, ok := q[r.ScopeName]; !ok {
 			errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
 		}
 		for range out.of(r.ScopeName, s.Hard) {
@@ -182,16 +221,17 @@ func validateScopeSelector(s *corev1.ResourceQuotaSpec, path *field.Path) field.
 			}
 			errs = append(errs, field.Invalid(path, rules.Shown(s.ScopeSelector), "unsupported scope applied to resource"))
 		}
-		errs = append(errs, validateScopeOperator(&r, path)...)
+		errs = append(errs, q.validateOperator(&r, path)...)
 		seen[r.ScopeName] = sets.Empty{}
 	}
 	return append(errs, conflictingScopes(sets.New(slices.Collect(maps.Keys(seen))...), s, path)...)
 }
 
-func validateScopeOperator(r *corev1.ScopedResourceSelectorRequirement, path *field.Path) field.ErrorList {
+func (q quotaScopes) validateOperator(r *corev1.ScopedResourceSelectorRequirement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	_, known := quotaScopes[r.ScopeName]
-	if known && r.ScopeName != corev1.ResourceQuotaScopePriorityClass && r.Operator != corev1.ScopeSelectorOpExists {
+	_, known := q[r.ScopeName]
+	free := r.ScopeName == corev1.ResourceQuotaScopePriorityClass || r.ScopeName == corev1.ResourceQuotaScopeVolumeAttributesClass
+	if known && !free && r.Operator != corev1.ScopeSelectorOpExists {
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator,
 			"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
 	}

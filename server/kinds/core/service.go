@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,31 +11,38 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Service is how Services are written whose addresses and ports a hands out.
-func Service(a *ServiceAllocator) kinds.Strategy {
+func Service(a *ServiceAllocator, on kinds.Feature) kinds.Strategy {
+	r := serviceRules{now: on.Has(release.KindRules133), closest: on("PreferSameTrafficDistribution"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
+	name := apivalidation.NameIsDNS1035Label
+	if on("RelaxedServiceNameValidation") {
+		name = apivalidation.NameIsDNSLabel
+	}
 	claimsIn := ""
 	if a != nil && a.ranges != nil {
 		claimsIn = IPAddressStorage
 	}
 	return kinds.Typed[*corev1.Service]{
-		Meta:                &kinds.WholeMeta,
-		ValidateName:        apivalidation.NameIsDNS1035Label,
+		Meta:                kinds.WholeMeta132(on),
+		ValidateName:        name,
 		Default:             defaultService,
 		PrepareForUpdate:    prepareServiceUpdate,
-		Validate:            validateService,
-		ValidateUpdate:      validateServiceUpdate,
-		Warnings:            serviceWarnings,
+		Validate:            func(s *corev1.Service) field.ErrorList { return r.validate(s, nil) },
+		ValidateUpdate:      r.validateUpdate,
+		Warnings:            r.warnings,
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
 		DeleteAlso:          "endpoints",
-		Status:              &kinds.Status[*corev1.Service]{Validate: validateServiceStatus},
+		Status:              &kinds.Status[*corev1.Service]{Validate: r.validateStatus, Warnings: r.statusWarnings},
 		Allocate:            a,
 		ClaimsIn:            claimsIn,
 	}.Strategy()
@@ -182,7 +188,30 @@ func needsNodePorts(s *corev1.Service) bool {
 	return isBalanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort
 }
 
-func serviceWarnings(s, _ *corev1.Service) []string {
+// serviceRules are the rules of Services that depend on the release.
+type serviceRules struct {
+	now       bool // those after 1.32
+	closest   bool // traffic may prefer the same zone and node
+	addresses rules.Addresses
+}
+
+// statusWarnings are those about the addresses of a load balancer.
+func (r serviceRules) statusWarnings(s, _ *corev1.Service) []string {
+	if !r.now {
+		return nil
+	}
+	var out []string
+	for i, in := range s.Status.LoadBalancer.Ingress {
+		out = append(out, rules.IPWarnings(in.IP, statusPath.Child("loadBalancer", "ingress").Index(i))...)
+	}
+	return out
+}
+
+func (r serviceRules) warnings(s, _ *corev1.Service) []string {
+	ofAddress, ofRange := addressWarnings, rangeWarnings
+	if r.now {
+		ofAddress, ofRange = rules.IPWarnings, rules.CIDRWarnings
+	}
 	var warnings []string
 	warn := func(when bool, text string) {
 		if when {
@@ -193,20 +222,28 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 	warn(hints, fmt.Sprintf("annotation %s is deprecated, please use %s instead", corev1.DeprecatedAnnotationTopologyAwareHints, corev1.AnnotationTopologyMode))
 	for i, ip := range s.Spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone {
-			warnings = append(warnings, addressWarnings("spec.clusterIPs["+strconv.Itoa(i)+"]", ip)...)
+			warnings = append(warnings, ofAddress(ip, specPath.Child("clusterIPs").Index(i))...)
 		}
 	}
+	headless := s.Spec.Type == corev1.ServiceTypeClusterIP && s.Spec.ClusterIP == corev1.ClusterIPNone
+	warn(r.now && headless && s.Spec.LoadBalancerIP != "", "spec.loadBalancerIP is ignored for headless services")
+	warn(r.now && headless && len(s.Spec.ExternalIPs) > 0, "spec.externalIPs is ignored for headless services")
+	warn(r.now && headless && s.Spec.SessionAffinity != corev1.ServiceAffinityNone, "spec.SessionAffinity is ignored for headless services")
 	for i, ip := range s.Spec.ExternalIPs {
-		warnings = append(warnings, addressWarnings("spec.externalIPs["+strconv.Itoa(i)+"]", ip)...)
-	}
-	if s.Spec.LoadBalancerIP != "" {
-		warnings = append(warnings, addressWarnings("spec.loadBalancerIP", s.Spec.LoadBalancerIP)...)
-	}
-	for i, cidr := range s.Spec.LoadBalancerSourceRanges {
-		warnings = append(warnings, rangeWarnings("spec.loadBalancerSourceRanges["+strconv.Itoa(i)+"]", cidr)...)
+		warnings = append(warnings, ofAddress(ip, specPath.Child("externalIPs").Index(i))...)
 	}
 	external := s.Spec.Type == corev1.ServiceTypeExternalName
+	warn(r.now && len(s.Spec.ExternalIPs) > 0 && !headless && !external, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+	if s.Spec.LoadBalancerIP != "" {
+		warnings = append(warnings, ofAddress(s.Spec.LoadBalancerIP, specPath.Child("loadBalancerIP"))...)
+	}
+	for i, cidr := range s.Spec.LoadBalancerSourceRanges {
+		warnings = append(warnings, ofRange(cidr, specPath.Child("loadBalancerSourceRanges").Index(i))...)
+	}
 	warn(external && len(s.Spec.ExternalIPs) > 0, fmt.Sprintf("spec.externalIPs is ignored when spec.type is %q", corev1.ServiceTypeExternalName))
 	warn(!external && s.Spec.ExternalName != "", fmt.Sprintf("spec.externalName is ignored when spec.type is not %q", corev1.ServiceTypeExternalName))
+	if d := s.Spec.TrafficDistribution; d != nil {
+		warn(r.now && *d == corev1.ServiceTrafficDistributionPreferClose, fmt.Sprintf("spec.trafficDistribution: %q is deprecated; use %q", *d, corev1.ServiceTrafficDistributionPreferSameZone))
+	}
 	return warnings
 }

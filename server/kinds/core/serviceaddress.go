@@ -3,10 +3,12 @@ package core
 import (
 	"fmt"
 	"net/netip"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// addressWarnings are the warnings about an accepted address in an unusual form.
-func addressWarnings(path, text string) []string {
+// addressWarnings are the warnings of release 1.32 about an accepted address in an unusual form.
+func addressWarnings(text string, path *field.Path) []string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: IP address was accepted, but will be invalid in a future Kubernetes release: %v", path, err)}
@@ -17,8 +19,8 @@ func addressWarnings(path, text string) []string {
 	return nil
 }
 
-// rangeWarnings are the warnings about an accepted network in an unusual form.
-func rangeWarnings(path, text string) []string {
+// rangeWarnings are the warnings of release 1.32 about an accepted network in an unusual form.
+func rangeWarnings(text string, path *field.Path) []string {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: IP prefix was accepted, but will be invalid in a future Kubernetes release: %v", path, err)}

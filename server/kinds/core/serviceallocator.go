@@ -35,12 +35,19 @@ type ServiceAllocator struct {
 	ports    portRange
 	ranges   *ranges // nil: there are no other networks, and addresses are not shown
 	spent    spent
+	strict   bool            // addresses have one form
 	release  release.Version // of the wording of errors, and of the agent that makes addresses
 }
 
 // OfRelease sets the release of the wording of errors and of the agent that makes addresses. It is called before anything is allocated.
 func (a *ServiceAllocator) OfRelease(v release.Version) *ServiceAllocator {
 	a.release = v
+	return a
+}
+
+// Strictly says whether addresses have one form. It is called before anything is allocated.
+func (a *ServiceAllocator) Strictly(strict bool) *ServiceAllocator {
+	a.strict = strict
 	return a
 }
 

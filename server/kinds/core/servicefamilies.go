@@ -32,7 +32,7 @@ func otherFamily(f corev1.IPFamily) corev1.IPFamily {
 }
 
 // validateAddresses checks addresses and their families, as far as they are known.
-func validateAddresses(s *corev1.Service) field.ErrorList {
+func validateAddresses(s *corev1.Service, a rules.Addresses) field.ErrorList {
 	spec := &s.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return nil
@@ -55,7 +55,7 @@ func validateAddresses(s *corev1.Service) field.ErrorList {
 		errs = append(errs, rules.OneOf(*spec.IPFamilyPolicy, policyPath,
 			corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
 	}
-	malformed := validateAddressList(spec.ClusterIPs)
+	malformed := validateAddressList(spec.ClusterIPs, a)
 	errs = append(errs, malformed...)
 	errs = rules.InvalidIf(errs, len(spec.ClusterIPs) > 2, addressesPath, spec.ClusterIPs, "may only hold up to 2 values")
 	if len(malformed) > 0 {
@@ -64,14 +64,14 @@ func validateAddresses(s *corev1.Service) field.ErrorList {
 	return append(errs, validateAddressFamilies(s)...)
 }
 
-func validateAddressList(ips []string) field.ErrorList {
+func validateAddressList(ips []string, a rules.Addresses) field.ErrorList {
 	var errs field.ErrorList
 	for i, ip := range ips {
 		if i == 0 && ip == corev1.ClusterIPNone {
 			errs = rules.InvalidIf(errs, len(ips) > 1, addressesPath, ips, "'None' must be the first and only value")
 			continue
 		}
-		errs = append(errs, rules.IP(ip, addressesPath.Index(i))...)
+		errs = append(errs, a.IP(ip, addressesPath.Index(i))...)
 	}
 	return errs
 }
@@ -98,7 +98,7 @@ func validateAddressFamilies(s *corev1.Service) field.ErrorList {
 	return errs
 }
 
-func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
+func (r serviceRules) validateUpdate(s, old *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	if needsAddress(s) && needsAddress(old) {
 		errs = append(errs, validateAddressChange(s, old)...)
@@ -107,7 +107,7 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	errs = rules.InvalidIf(errs, isBalanced(s) && isBalanced(old) && !same(s.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass), specPath.Child("loadBalancerClass"), s.Spec.LoadBalancerClass, onceSet)
 	errs = append(errs, validateBalancerClass(s)...)
 	errs = rules.ForbiddenIf(errs, needsHealthPort(s) && needsHealthPort(old) && s.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort, specPath.Child("healthCheckNodePort"), "field is immutable")
-	return append(errs, validateService(s)...)
+	return append(errs, r.validate(s, old)...)
 }
 
 const onceSet = "may not change once set"

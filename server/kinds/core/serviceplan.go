@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // settleFamilies fills in families and policy from the client's request and
@@ -29,7 +31,7 @@ func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 		}
 		spec.IPFamilyPolicy = &policy
 	}
-	if errs := validateAddresses(s); len(errs) > 0 {
+	if errs := validateAddresses(s, serviceRules{addresses: rules.Addresses{Strict: a.strict}}.keeping(clusterIPs(old))); len(errs) > 0 {
 		return a.invalid(s, errs...)
 	}
 	errs := shrink(s, old)
@@ -161,8 +163,12 @@ func (p *allocation) addressesFrom(s *corev1.Service, first int) error {
 		wanted := spec.ClusterIPs[i]
 		ip, err := p.address(spec.IPFamilies[i], wanted)
 		switch {
-		case err != nil && wanted == "":
+		case err != nil && wanted == "" && !p.a.release.Has(release.KindRules133):
 			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
+		case errors.Is(err, errExhausted) && wanted == "":
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", s.Name, err))
+		case err != nil && wanted == "":
+			return p.a.invalid(s, field.Invalid(addressesPath, asked, fmt.Sprintf("failed to allocate IP: %v", err)))
 		case err != nil:
 			return p.a.invalid(s, field.Invalid(addressesPath, asked, fmt.Sprintf("failed to allocate IP %v: %v", wanted, err)))
 		}

@@ -14,21 +14,26 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// kubeletPort is that of the kubelet on each node.
+const kubeletPort = 10250
+
 const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
 
-func validateService(s *corev1.Service) field.ErrorList {
+// validate checks a service that replaces old, which is nil on create.
+func (r serviceRules) validate(s, old *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	errs := validateTopologyMode(s)
-	errs = append(errs, validateServiceType(s)...)
+	errs = append(errs, r.validateType(s)...)
 	errs = append(errs, validateServicePorts(s)...)
 	if spec.Selector != nil {
 		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, specPath.Child("selector"))...)
 	}
 	errs = append(errs, validateAffinity(spec)...)
-	errs = append(errs, validateAddresses(s)...)
+	errs = append(errs, validateAddresses(s, r.keeping(clusterIPs(old)))...)
+	external := r.keeping(externalIPs(old))
 	for i, ip := range spec.ExternalIPs {
 		path := specPath.Child("externalIPs").Index(i)
-		if invalid := rules.IP(ip, path); len(invalid) > 0 {
+		if invalid := external.IP(ip, path); len(invalid) > 0 {
 			errs = append(errs, invalid...)
 		} else {
 			errs = append(errs, routableIP(ip, path)...)
@@ -41,11 +46,34 @@ func validateService(s *corev1.Service) field.ErrorList {
 			corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	}
 	errs = append(errs, validatePortUse(s)...)
-	errs = append(errs, validateSourceRanges(s)...)
+	errs = append(errs, r.validateSourceRanges(s, old)...)
 	errs = rules.ForbiddenIf(errs, spec.AllocateLoadBalancerNodePorts != nil && !isBalanced(s), specPath.Child("allocateLoadBalancerNodePorts"), onlyBalanced)
 	errs = rules.RequiredIf(errs, spec.AllocateLoadBalancerNodePorts == nil && isBalanced(s), field.NewPath("allocateLoadBalancerNodePorts"), "")
 	errs = append(errs, validateBalancerClass(s)...)
-	return append(errs, validateTraffic(s)...)
+	return append(errs, r.validateTraffic(s)...)
+}
+
+// keeping lets texts of the old object stay as they are.
+func (r serviceRules) keeping(had []string) rules.Addresses {
+	a := r.addresses
+	if a.Strict && len(had) > 0 {
+		a.Kept = rules.In(had)
+	}
+	return a
+}
+
+func clusterIPs(s *corev1.Service) []string {
+	if s == nil {
+		return nil
+	}
+	return s.Spec.ClusterIPs
+}
+
+func externalIPs(s *corev1.Service) []string {
+	if s == nil {
+		return nil
+	}
+	return s.Spec.ExternalIPs
 }
 
 func validateTopologyMode(s *corev1.Service) field.ErrorList {
@@ -59,9 +87,15 @@ func validateTopologyMode(s *corev1.Service) field.ErrorList {
 }
 
 // validateServiceType checks what a type demands and rules out.
-func validateServiceType(s *corev1.Service) field.ErrorList {
+func (r serviceRules) validateType(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	errs := rules.RequiredIf(nil, len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName, specPath.Child("ports"), "")
+	if isBalanced(s) && !r.now {
+		for i, p := range spec.Ports {
+			errs = rules.InvalidIf(errs, p.Port == kubeletPort, specPath.Child("ports").Index(i), p.Port,
+				fmt.Sprintf("may not expose port %d externally since it is used by kubelet", kubeletPort))
+		}
+	}
 	if needsNodePorts(s) && isHeadless(s) {
 		errs = append(errs, field.Invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIPs[0],
 			fmt.Sprintf("may not be set to 'None' for %s services", spec.Type)))
@@ -180,13 +214,20 @@ func affinityTime(seconds int32, path *field.Path) field.ErrorList {
 
 // validateSourceRanges checks who may use a load balancer: the field, or without
 // it the annotation that came before.
-func validateSourceRanges(s *corev1.Service) field.ErrorList {
+func (r serviceRules) validateSourceRanges(s, old *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	if ranges := s.Spec.LoadBalancerSourceRanges; len(ranges) > 0 {
 		path := specPath.Child("LoadBalancerSourceRanges")
 		errs = rules.ForbiddenIf(errs, !isBalanced(s), path, onlyBalanced)
+		var had []string
+		if old != nil && r.addresses.Strict {
+			for _, cidr := range old.Spec.LoadBalancerSourceRanges {
+				had = append(had, strings.TrimSpace(cidr))
+			}
+		}
+		kept := r.keeping(had)
 		for i, cidr := range ranges {
-			errs = append(errs, validation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(cidr), false, nil)...)
+			errs = append(errs, kept.CIDR(strings.TrimSpace(cidr), path.Index(i))...)
 		}
 		return errs
 	}
@@ -196,11 +237,16 @@ func validateSourceRanges(s *corev1.Service) field.ErrorList {
 	}
 	path := metaPath.Child("annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
 	errs = rules.ForbiddenIf(errs, !isBalanced(s), path, onlyBalanced)
+	if r.now && old != nil {
+		if had, ok := old.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; ok && had == text {
+			return errs
+		}
+	}
 	if text = strings.TrimSpace(text); text == "" {
 		return errs
 	}
 	for cidr := range strings.SplitSeq(text, ",") {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path, strings.TrimSpace(cidr), false, nil)...)
+		errs = append(errs, r.addresses.CIDR(strings.TrimSpace(cidr), path)...)
 	}
 	return errs
 }
@@ -218,7 +264,7 @@ func validateBalancerClass(s *corev1.Service) field.ErrorList {
 }
 
 // validateTraffic checks the policies about where traffic goes.
-func validateTraffic(s *corev1.Service) field.ErrorList {
+func (r serviceRules) validateTraffic(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	var errs field.ErrorList
 	external, health := specPath.Child("externalTrafficPolicy"), specPath.Child("healthCheckNodePort")
@@ -245,12 +291,21 @@ func validateTraffic(s *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Required(specPath.Child("internalTrafficPolicy"), ""))
 	}
 	if spec.TrafficDistribution != nil {
-		errs = append(errs, rules.OneOf(*spec.TrafficDistribution, specPath.Child("trafficDistribution"), corev1.ServiceTrafficDistributionPreferClose)...)
+		supported := []string{corev1.ServiceTrafficDistributionPreferClose}
+		if r.closest {
+			supported = append(supported, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)
+		}
+		errs = append(errs, rules.OneOf(*spec.TrafficDistribution, specPath.Child("trafficDistribution"), supported...)...)
 	}
 	return errs
 }
 
-func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
+func (r serviceRules) validateStatus(s, old *corev1.Service) field.ErrorList {
+	var had []string
+	for _, in := range old.Status.LoadBalancer.Ingress {
+		had = append(had, in.IP)
+	}
+	kept := r.keeping(had)
 	path := statusPath.Child("loadBalancer", "ingress")
 	ingress := s.Status.LoadBalancer.Ingress
 	if !isBalanced(s) && len(ingress) > 0 {
@@ -260,7 +315,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	for i, in := range ingress {
 		p := path.Index(i)
 		if in.IP != "" {
-			errs = append(errs, rules.IP(in.IP, p.Child("ip"))...)
+			errs = append(errs, kept.IP(in.IP, p.Child("ip"))...)
 		}
 		switch {
 		case in.IPMode == nil:

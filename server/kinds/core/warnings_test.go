@@ -31,12 +31,12 @@ func TestWarnings(t *testing.T) {
 		{core.ServiceAccount, old, plain, mountable},
 		{core.ServiceAccount, old, old, nil},
 		{core.ServiceAccount, plain, old, nil},
-		{core.Service(nil), balancer(corev1.ServiceSpec{LoadBalancerIP: "fe80::1", LoadBalancerSourceRanges: []string{"1.2.3.4/8"}}), nil, nil},
-		{core.Service(nil), balancer(corev1.ServiceSpec{LoadBalancerIP: "x"}), nil,
+		{core.Service(nil, off), balancer(corev1.ServiceSpec{LoadBalancerIP: "fe80::1", LoadBalancerSourceRanges: []string{"1.2.3.4/8"}}), nil, nil},
+		{core.Service(nil, off), balancer(corev1.ServiceSpec{LoadBalancerIP: "x"}), nil,
 			[]string{`spec.loadBalancerIP: IP address was accepted, but will be invalid in a future Kubernetes release: ParseAddr("x"): unable to parse IP`}},
-		{core.Service(nil), balancer(corev1.ServiceSpec{LoadBalancerIP: "fe80:0::1"}), nil,
+		{core.Service(nil, off), balancer(corev1.ServiceSpec{LoadBalancerIP: "fe80:0::1"}), nil,
 			[]string{`spec.loadBalancerIP: IPv6 address "fe80:0::1" is not in RFC 5952 canonical format ("fe80::1"), which may cause controller apply-loops`}},
-		{core.Service(nil), balancer(corev1.ServiceSpec{LoadBalancerSourceRanges: []string{"01.0.0.0/8", "fe80:0::/64"}}), nil, []string{
+		{core.Service(nil, off), balancer(corev1.ServiceSpec{LoadBalancerSourceRanges: []string{"01.0.0.0/8", "fe80:0::/64"}}), nil, []string{
 			`spec.loadBalancerSourceRanges[0]: IP prefix was accepted, but will be invalid in a future Kubernetes release: netip.ParsePrefix("01.0.0.0/8"): ParseAddr("01.0.0.0"): IPv4 field has octet with leading zero`,
 			`spec.loadBalancerSourceRanges[1]: IPv6 prefix "fe80:0::/64" is not in RFC 5952 canonical format ("fe80::/64"), which may cause controller apply-loops`,
 		}},

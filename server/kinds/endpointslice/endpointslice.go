@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -25,43 +26,55 @@ const (
 	maxTopology  = 16
 	maxPorts     = 20000
 	maxZoneHints = 8
+	maxNodeHints = 8
 )
 
 // EndpointSlice is how EndpointSlices are written.
-var EndpointSlice = kinds.Typed[*discoveryv1.EndpointSlice]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(s *discoveryv1.EndpointSlice) {
-		for i := range s.Ports {
-			rules.DefaultTo(&s.Ports[i].Name, "")
-			rules.DefaultTo(&s.Ports[i].Protocol, corev1.ProtocolTCP)
-		}
-	},
-	PrepareForCreate: func(s *discoveryv1.EndpointSlice) {
-		s.Generation = 1
-		dropTopology(s)
-	},
-	PrepareForUpdate: prepareUpdate,
-	Validate:         validateSlice,
-	ValidateUpdate: func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-		return append(validateSlice(s), rules.Immutable(s.AddressType, old.AddressType, field.NewPath("addressType"))...)
-	},
-	Canonicalize: func(s *discoveryv1.EndpointSlice) {
-		// Empty lists are stored as none.
-		if len(s.Endpoints) == 0 {
-			s.Endpoints = nil
-		}
-		if len(s.Ports) == 0 {
-			s.Ports = nil
-		}
-	},
-	Warnings: func(obj, old *discoveryv1.EndpointSlice) []string {
-		if old == nil && obj.AddressType == discoveryv1.AddressTypeFQDN {
-			return []string{"spec.addressType: FQDN endpoints are deprecated"}
-		}
-		return nil
-	},
-	UnconditionalUpdate: true,
-}.Strategy()
+func EndpointSlice(on kinds.Feature) kinds.Strategy {
+	r := sliceRules{now: on.Has(release.KindRules133), nodes: on("PreferSameTrafficDistribution"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
+	return kinds.Typed[*discoveryv1.EndpointSlice]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default: func(s *discoveryv1.EndpointSlice) {
+			for i := range s.Ports {
+				rules.DefaultTo(&s.Ports[i].Name, "")
+				rules.DefaultTo(&s.Ports[i].Protocol, corev1.ProtocolTCP)
+			}
+		},
+		PrepareForCreate: func(s *discoveryv1.EndpointSlice) {
+			s.Generation = 1
+			r.dropNodes(s, &discoveryv1.EndpointSlice{})
+			dropTopology(s)
+		},
+		PrepareForUpdate: func(s, old *discoveryv1.EndpointSlice) {
+			r.dropNodes(s, old)
+			prepareUpdate(s, old)
+		},
+		Validate: func(s *discoveryv1.EndpointSlice) field.ErrorList { return r.validate(s, nil) },
+		ValidateUpdate: func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
+			return append(r.validate(s, old), rules.Immutable(s.AddressType, old.AddressType, field.NewPath("addressType"))...)
+		},
+		Canonicalize: func(s *discoveryv1.EndpointSlice) {
+			// Empty lists are stored as none.
+			if len(s.Endpoints) == 0 {
+				s.Endpoints = nil
+			}
+			if len(s.Ports) == 0 {
+				s.Ports = nil
+			}
+		},
+		Warnings: func(obj, old *discoveryv1.EndpointSlice) []string {
+			var out []string
+			if old == nil && obj.AddressType == discoveryv1.AddressTypeFQDN {
+				out = append(out, "spec.addressType: FQDN endpoints are deprecated")
+			}
+			if r.now {
+				out = append(out, addressWarnings(obj)...)
+			}
+			return out
+		},
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // EndpointSliceColumns is their Table form.
 var EndpointSliceColumns = columns.Of(
@@ -129,24 +142,72 @@ func dropTopology(s *discoveryv1.EndpointSlice) {
 	}
 }
 
-func validateSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
+// sliceRules are the rules that depend on the release.
+type sliceRules struct {
+	now       bool // those after 1.32
+	nodes     bool // hints name nodes, too
+	addresses rules.Addresses
+}
+
+// dropNodes removes the nodes that endpoints are meant for, unless old has some.
+func (r sliceRules) dropNodes(s, old *discoveryv1.EndpointSlice) {
+	if r.nodes {
+		return
+	}
+	for i := range old.Endpoints {
+		if h := old.Endpoints[i].Hints; h != nil && h.ForNodes != nil {
+			return
+		}
+	}
+	for i := range s.Endpoints {
+		if h := s.Endpoints[i].Hints; h != nil {
+			h.ForNodes = nil
+		}
+	}
+}
+
+// addressWarnings are those about addresses, besides those that the controllers write.
+func addressWarnings(s *discoveryv1.EndpointSlice) []string {
+	switch s.Labels[discoveryv1.LabelManagedBy] {
+	case "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io":
+		return nil
+	}
+	var out []string
+	for i := range s.Endpoints {
+		for k, a := range s.Endpoints[i].Addresses {
+			out = append(out, rules.IPWarnings(a, field.NewPath("endpoints").Index(i).Child("addresses").Index(k))...)
+		}
+	}
+	return out
+}
+
+// validate checks a slice that replaces old, which is nil on create.
+func (r sliceRules) validate(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	if p := field.NewPath("addressType"); s.AddressType == "" {
 		errs = append(errs, field.Required(p, ""))
 	} else {
 		errs = append(errs, rules.OneOf(s.AddressType, p, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)...)
 	}
-	errs = append(errs, validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))...)
-	return append(errs, validatePorts(s.Ports, field.NewPath("ports"))...)
+	ofPorts := validatePorts(s.Ports, field.NewPath("ports"))
+	ofEndpoints := r.validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))
+	if !r.now {
+		return append(append(errs, ofEndpoints...), ofPorts...)
+	}
+	errs = append(errs, ofPorts...)
+	if len(ofEndpoints) > 0 && old != nil && rules.Same(old.Endpoints, s.Endpoints) {
+		return errs // what is stored may have faults
+	}
+	return append(errs, ofEndpoints...)
 }
 
-func validateEndpoints(list []discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
+func (r sliceRules) validateEndpoints(list []discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
 	if len(list) > maxEndpoints {
 		return field.ErrorList{field.TooMany(p, len(list), maxEndpoints)}
 	}
 	var errs field.ErrorList
 	for i := range list {
-		errs = append(errs, validateEndpoint(&list[i], t, p.Index(i))...)
+		errs = append(errs, r.validateEndpoint(&list[i], t, p.Index(i))...)
 	}
 	return errs
 }
@@ -161,7 +222,26 @@ func validateFamily(address, family string, p *field.Path) field.ErrorList {
 	return nil
 }
 
-func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
+// validateAddress checks an address at p in the list at all.
+func (r sliceRules) validateAddress(address, family string, all, p *field.Path) field.ErrorList {
+	if !r.now {
+		return append(validateFamily(address, family, p), validateEndpointIP(address, p)...)
+	}
+	var errs field.ErrorList
+	if family == "IPv4" {
+		errs = r.addresses.IP(address, p)
+	} else {
+		errs = validation.IsValidIP(p, address)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	ip := netutils.ParseIPSloppy(address)
+	errs = rules.InvalidIf(errs, (ip.To4() != nil) != (family == "IPv4"), all, address, "must be an "+family+" address")
+	return append(errs, validateEndpointIP(address, p)...)
+}
+
+func (r sliceRules) validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := p.Child("addresses")
 	switch n := len(e.Addresses); {
@@ -173,11 +253,9 @@ func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *fie
 	for i, a := range e.Addresses {
 		switch t {
 		case discoveryv1.AddressTypeIPv4:
-			errs = append(errs, validateFamily(a, "IPv4", at.Index(i))...)
-			errs = append(errs, validateEndpointIP(a, at.Index(i))...)
+			errs = append(errs, r.validateAddress(a, "IPv4", at, at.Index(i))...)
 		case discoveryv1.AddressTypeIPv6:
-			errs = append(errs, validateFamily(a, "IPv6", at.Index(i))...)
-			errs = append(errs, validateEndpointIP(a, at.Index(i))...)
+			errs = append(errs, r.validateAddress(a, "IPv6", at, at.Index(i))...)
 		case discoveryv1.AddressTypeFQDN:
 			errs = append(errs, validation.IsFullyQualifiedDomainName(at.Index(i), a)...)
 		}
@@ -189,7 +267,7 @@ func validateEndpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, p *fie
 	}
 	errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, topology)...)
 	errs = append(errs, rules.Optional(e.Hostname, p.Child("hostname"), rules.Label)...)
-	return append(errs, rules.OptionalPtr(e.Hints, p.Child("hints", "forZones"), validateHints)...)
+	return append(errs, rules.OptionalPtr(e.Hints, p.Child("hints"), validateHints)...)
 }
 
 // validateEndpointIP refuses addresses that say nothing about where to send.
@@ -210,6 +288,8 @@ func validateEndpointIP(v string, p *field.Path) field.ErrorList {
 }
 
 func validateHints(h *discoveryv1.EndpointHints, p *field.Path) field.ErrorList {
+	nodes := p.Child("forNodes")
+	p = p.Child("forZones")
 	if n := len(h.ForZones); n > maxZoneHints {
 		return field.ErrorList{field.TooMany(p, n, maxZoneHints)}
 	}
@@ -219,6 +299,16 @@ func validateHints(h *discoveryv1.EndpointHints, p *field.Path) field.ErrorList 
 		errs = rules.DuplicateIf(errs, seen[z.Name], p.Index(i).Child("name"), z.Name)
 		seen[z.Name] = true
 		errs = append(errs, rules.Messages(p.Index(i).Child("name"), z.Name, validation.IsValidLabelValue(z.Name))...)
+	}
+	if n := len(h.ForNodes); n > maxNodeHints {
+		return append(errs, field.TooMany(nodes, n, maxNodeHints))
+	}
+	clear(seen)
+	for i, n := range h.ForNodes {
+		at := nodes.Index(i).Child("name")
+		errs = rules.DuplicateIf(errs, seen[n.Name], at, n.Name)
+		seen[n.Name] = true
+		errs = append(errs, rules.Messages(at, n.Name, apivalidation.NameIsDNSSubdomain(n.Name, false))...)
 	}
 	return errs
 }

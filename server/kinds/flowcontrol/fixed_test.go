@@ -16,14 +16,14 @@ func TestFixed(t *testing.T) {
 	levels := map[string]bool{}
 	for _, l := range append(flowcontrol.MandatoryLevels(), flowcontrol.SuggestedLevels()...) {
 		levels[l.Name] = true
-		flowcontrol.PriorityLevelConfiguration.Default(l)
-		if errs := flowcontrol.PriorityLevelConfiguration.Validate(ctx, l); len(errs) > 0 {
+		flowcontrol.PriorityLevelConfiguration(off).Default(l)
+		if errs := flowcontrol.PriorityLevelConfiguration(off).Validate(ctx, l); len(errs) > 0 {
 			t.Errorf("%s: %v", l.Name, errs)
 		}
 	}
 	for _, s := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas(release.Default)...) {
-		flowcontrol.FlowSchema.Default(s)
-		if errs := flowcontrol.FlowSchema.Validate(ctx, s); len(errs) > 0 {
+		flowcontrol.FlowSchema(off).Default(s)
+		if errs := flowcontrol.FlowSchema(off).Validate(ctx, s); len(errs) > 0 {
 			t.Errorf("%s: %v", s.Name, errs)
 		}
 		if level := s.Spec.PriorityLevelConfiguration.Name; !levels[level] {
@@ -54,22 +54,25 @@ func TestLeaderElection(t *testing.T) {
 func TestMandatoryIsFixed(t *testing.T) {
 	s := flowcontrol.MandatorySchemas()[1]
 	s.Spec.MatchingPrecedence = 9000
-	if errs := flowcontrol.FlowSchema.Validate(context.Background(), s); len(errs) != 1 {
+	if errs := flowcontrol.FlowSchema(off).Validate(context.Background(), s); len(errs) != 1 {
 		t.Errorf("a changed catch-all: %v", errs)
 	}
 	for _, l := range flowcontrol.MandatoryLevels() {
-		flowcontrol.PriorityLevelConfiguration.Default(l)
+		flowcontrol.PriorityLevelConfiguration(off).Default(l)
 		want := "spec of 'catch-all' must"
 		if l.Name == "exempt" {
 			want = "spec of 'exempt' except the 'spec.exempt' field must"
 			l.Spec.Exempt = nil
 		}
-		if errs := flowcontrol.PriorityLevelConfiguration.Validate(t.Context(), l); len(errs) > 0 {
+		if errs := flowcontrol.PriorityLevelConfiguration(off).Validate(t.Context(), l); len(errs) > 0 {
 			t.Errorf("%s as it may be: %v", l.Name, errs)
 		}
 		l.Spec.Type = "Other"
-		if errs := flowcontrol.PriorityLevelConfiguration.Validate(t.Context(), l); !strings.Contains(fmt.Sprint(errs), want) {
+		if errs := flowcontrol.PriorityLevelConfiguration(off).Validate(t.Context(), l); !strings.Contains(fmt.Sprint(errs), want) {
 			t.Errorf("a changed %s: %v", l.Name, errs)
 		}
 	}
 }
+
+// off says that no gate is on, in release 1.32.
+func off(string) bool { return false }

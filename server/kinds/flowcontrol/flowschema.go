@@ -16,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -25,23 +26,26 @@ const (
 )
 
 // FlowSchema is how FlowSchemas are written.
-var FlowSchema = kinds.Typed[*flowcontrolv1.FlowSchema]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      defaultFlowSchema,
-	Counted:      func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
-	Validate:     validateFlowSchema,
-	ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
-		return validateFlowSchema(obj)
-	},
-	UnconditionalUpdate: true,
-	Status: &kinds.Status[*flowcontrolv1.FlowSchema]{
-		KeepsMetadata: true,
-		Validate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
-			return validateSchemaConditions(obj.Status.Conditions)
+func FlowSchema(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	return kinds.Typed[*flowcontrolv1.FlowSchema]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default:      defaultFlowSchema,
+		Counted:      func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
+		Validate:     func(s *flowcontrolv1.FlowSchema) field.ErrorList { return validateFlowSchema(s, now) },
+		ValidateUpdate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+			return validateFlowSchema(obj, now)
 		},
-		ResetFields: []string{"metadata"},
-	},
-}.Strategy()
+		UnconditionalUpdate: true,
+		Status: &kinds.Status[*flowcontrolv1.FlowSchema]{
+			KeepsMetadata: true,
+			Validate: func(obj, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+				return validateSchemaConditions(obj.Status.Conditions, now)
+			},
+			ResetFields: []string{"metadata"},
+		},
+	}.Strategy()
+}
 
 func defaultFlowSchema(s *flowcontrolv1.FlowSchema) {
 	s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, defaultPrecedence)
@@ -84,7 +88,8 @@ func flowSchemaCells(s *flowcontrolv1.FlowSchema, now time.Time) []any {
 	}
 }
 
-func validateFlowSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
+// now are the rules of releases after 1.32.
+func validateFlowSchema(s *flowcontrolv1.FlowSchema, now bool) field.ErrorList {
 	p := field.NewPath("spec")
 	errs := validateFlowSchemaSpec(s.Name, &s.Spec, p)
 	for _, fixed := range MandatorySchemas() {
@@ -92,25 +97,29 @@ func validateFlowSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 			errs = append(errs, field.Invalid(p, rules.Shown(s.Spec), fmt.Sprintf("spec of '%s' must equal the fixed value", s.Name)))
 		}
 	}
-	return append(errs, validateSchemaConditions(s.Status.Conditions)...)
+	return append(errs, validateSchemaConditions(s.Status.Conditions, now)...)
 }
 
-func validateSchemaConditions(list []flowcontrolv1.FlowSchemaCondition) field.ErrorList {
+func validateSchemaConditions(list []flowcontrolv1.FlowSchemaCondition, now bool) field.ErrorList {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = string(list[i].Type)
 	}
-	return validateConditionTypes(names)
+	return validateConditionTypes(names, now)
 }
 
 // validateConditionTypes checks that conditions are named, each once.
-func validateConditionTypes(names []string) field.ErrorList {
+func validateConditionTypes(names []string, now bool) field.ErrorList {
 	p := field.NewPath("status", "conditions")
 	var errs field.ErrorList
+	missing := "must not be empty"
+	if now {
+		missing = ""
+	}
 	seen := rules.Seen[string]{}
 	for i, n := range names {
 		errs = rules.DuplicateIf(errs, seen.Again(n), p.Index(i).Child("type"), n)
-		errs = rules.RequiredIf(errs, n == "", p.Index(i).Child("type"), "must not be empty")
+		errs = rules.RequiredIf(errs, n == "", p.Index(i).Child("type"), missing)
 	}
 	return errs
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -21,23 +22,26 @@ const (
 )
 
 // PriorityLevelConfiguration is how PriorityLevelConfigurations are written.
-var PriorityLevelConfiguration = kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      defaultLevel,
-	Counted:      func(l *flowcontrolv1.PriorityLevelConfiguration) []any { return []any{l.Spec} },
-	Validate:     validateLevel,
-	ValidateUpdate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
-		return validateLevel(obj)
-	},
-	UnconditionalUpdate: true,
-	Status: &kinds.Status[*flowcontrolv1.PriorityLevelConfiguration]{
-		KeepsMetadata: true,
-		Validate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
-			return validateLevelConditions(obj.Status.Conditions)
+func PriorityLevelConfiguration(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	return kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default:      defaultLevel,
+		Counted:      func(l *flowcontrolv1.PriorityLevelConfiguration) []any { return []any{l.Spec} },
+		Validate:     func(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList { return validateLevel(l, now) },
+		ValidateUpdate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+			return validateLevel(obj, now)
 		},
-		ResetFields: []string{"metadata"},
-	},
-}.Strategy()
+		UnconditionalUpdate: true,
+		Status: &kinds.Status[*flowcontrolv1.PriorityLevelConfiguration]{
+			KeepsMetadata: true,
+			Validate: func(obj, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+				return validateLevelConditions(obj.Status.Conditions, now)
+			},
+			ResetFields: []string{"metadata"},
+		},
+	}.Strategy()
+}
 
 // PriorityLevelConfigurationColumns is their Table form.
 var PriorityLevelConfigurationColumns = columns.Of(levelCells,
@@ -80,9 +84,10 @@ func defaultLevel(c *flowcontrolv1.PriorityLevelConfiguration) {
 	}
 }
 
-func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+// now are the rules of releases after 1.32.
+func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration, now bool) field.ErrorList {
 	p := field.NewPath("spec")
-	errs := validateLevelSpec(l.Name, &l.Spec, p)
+	errs := validateLevelSpec(l.Name, &l.Spec, p, now)
 	for _, fixed := range MandatoryLevels() {
 		if fixed.Name != l.Name {
 			continue
@@ -96,21 +101,25 @@ func validateLevel(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList 
 			errs = append(errs, field.Invalid(p, rules.Shown(l.Spec), fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, but)))
 		}
 	}
-	return append(errs, validateLevelConditions(l.Status.Conditions)...)
+	return append(errs, validateLevelConditions(l.Status.Conditions, now)...)
 }
 
-func validateLevelConditions(list []flowcontrolv1.PriorityLevelConfigurationCondition) field.ErrorList {
+func validateLevelConditions(list []flowcontrolv1.PriorityLevelConfigurationCondition, now bool) field.ErrorList {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = string(list[i].Type)
 	}
-	return validateConditionTypes(names)
+	return validateConditionTypes(names, now)
 }
 
-func validateLevelSpec(name string, s *flowcontrolv1.PriorityLevelConfigurationSpec, p *field.Path) field.ErrorList {
+func validateLevelSpec(name string, s *flowcontrolv1.PriorityLevelConfigurationSpec, p *field.Path, now bool) field.ErrorList {
 	var errs field.ErrorList
 	exempt := s.Type == flowcontrolv1.PriorityLevelEnablementExempt
-	errs = rules.InvalidIf(errs, (name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != exempt, p.Child("type"), s.Type, "type must be 'Exempt' if and only if name is 'exempt'")
+	alone := "type must be 'Exempt' if and only if name is 'exempt'"
+	if now {
+		alone = "must be 'Exempt' if and only if `name` is 'exempt'"
+	}
+	errs = rules.InvalidIf(errs, (name == flowcontrolv1.PriorityLevelConfigurationNameExempt) != exempt, p.Child("type"), s.Type, alone)
 	switch s.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt:
 		errs = rules.ForbiddenIf(errs, s.Limited != nil, p.Child("limited"), "must be nil if the type is not Limited")

@@ -18,22 +18,35 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // classAnnotation is the older way to name the class of an Ingress.
 const classAnnotation = "kubernetes.io/ingress.class"
 
 // Ingress is how Ingresses are written.
-var Ingress = kinds.Typed[*networkingv1.Ingress]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Counted:             func(i *networkingv1.Ingress) []any { return []any{i.Spec} },
-	Validate:            validateIngress,
-	ValidateUpdate:      validateIngressUpdate,
-	Warnings:            ingressWarnings,
-	UnconditionalUpdate: true,
-	Status:              &kinds.Status[*networkingv1.Ingress]{Validate: validateIngressStatus},
-}.Strategy()
+func Ingress(on kinds.Feature) kinds.Strategy {
+	r := leniency{now: on.Has(release.KindRules133), digitFirst: on("RelaxedServiceNameValidation"), strict: on("StrictIPCIDRValidation")}
+	return kinds.Typed[*networkingv1.Ingress]{
+		ValidateName:        apivalidation.NameIsDNSSubdomain,
+		Meta:                &kinds.WholeMeta,
+		Counted:             func(i *networkingv1.Ingress) []any { return []any{i.Spec} },
+		Validate:            r.validate,
+		ValidateUpdate:      r.validateUpdate,
+		Warnings:            ingressWarnings,
+		UnconditionalUpdate: true,
+		Status: &kinds.Status[*networkingv1.Ingress]{Validate: r.validateStatus, Warnings: func(i, _ *networkingv1.Ingress) []string {
+			if !r.now {
+				return nil
+			}
+			var out []string
+			for k, a := range i.Status.LoadBalancer.Ingress {
+				out = append(out, rules.IPWarnings(a.IP, field.NewPath("status", "loadBalancer", "ingress").Index(k))...)
+			}
+			return out
+		}},
+	}.Strategy()
+}
 
 // IngressColumns is their Table form.
 var IngressColumns = columns.Of(ingressCells,
@@ -93,30 +106,49 @@ func hosts(list []networkingv1.IngressRule) string {
 	}
 }
 
-// leniency keeps old Ingresses writable that break rules made after them.
+// leniency keeps old Ingresses writable that break rules made after them, and says what a release allows.
 type leniency struct {
+	now          bool // the rules after release 1.32
+	strict       bool // addresses have one form
+	digitFirst   bool // names of services may begin with a digit
 	secretName   bool // names of TLS secrets
 	wildcardRule bool // rules of wildcard hosts
 }
 
-func validateIngress(i *networkingv1.Ingress) field.ErrorList {
-	errs := validateIngressSpec(&i.Spec, leniency{})
+func (l leniency) validate(i *networkingv1.Ingress) field.ErrorList {
+	errs := validateIngressSpec(&i.Spec, l)
 	if class, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
 		errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), class, "must match `ingressClassName` when both are specified"))
 	}
 	return errs
 }
 
-func validateIngressUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
-	var l leniency
+func (l leniency) validateUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
+	l.digitFirst = l.digitFirst || l.now && hasDigitFirst(&old.Spec)
 	for i := range old.Spec.TLS {
 		l.secretName = l.secretName || len(secretNameFaults(old.Spec.TLS[i].SecretName)) > 0
 	}
 	for i := range old.Spec.Rules {
 		r := &old.Spec.Rules[i]
-		l.wildcardRule = l.wildcardRule || strings.Contains(r.Host, "*") && len(validateHTTP(r.HTTP, nil)) > 0
+		l.wildcardRule = l.wildcardRule || strings.Contains(r.Host, "*") && len(l.validateHTTP(r.HTTP, nil)) > 0
 	}
 	return validateIngressSpec(&obj.Spec, l)
+}
+
+// hasDigitFirst reports whether a backend names a service as no release before the relaxed rule let it.
+func hasDigitFirst(s *networkingv1.IngressSpec) bool {
+	is := func(b *networkingv1.IngressBackend) bool {
+		return b.Service != nil && len(validation.IsDNS1123Label(b.Service.Name)) == 0 && len(validation.IsDNS1035Label(b.Service.Name)) > 0
+	}
+	if s.DefaultBackend != nil && is(s.DefaultBackend) {
+		return true
+	}
+	for i := range s.Rules {
+		if h := s.Rules[i].HTTP; h != nil && slices.ContainsFunc(h.Paths, func(p networkingv1.HTTPIngressPath) bool { return is(&p.Backend) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func validateIngressSpec(s *networkingv1.IngressSpec, l leniency) field.ErrorList {
@@ -125,7 +157,7 @@ func validateIngressSpec(s *networkingv1.IngressSpec, l leniency) field.ErrorLis
 	if len(s.Rules) == 0 && s.DefaultBackend == nil {
 		errs = append(errs, field.Invalid(p, rules.Shown(s.Rules), "either `defaultBackend` or `rules` must be specified"))
 	}
-	errs = append(errs, rules.OptionalPtr(s.DefaultBackend, p.Child("defaultBackend"), validateBackend)...)
+	errs = append(errs, rules.OptionalPtr(s.DefaultBackend, p.Child("defaultBackend"), l.validateBackend)...)
 	for i := range s.Rules {
 		errs = append(errs, validateRule(&s.Rules[i], p.Child("rules").Index(i), l)...)
 	}
@@ -170,10 +202,10 @@ func validateRule(r *networkingv1.IngressRule, p *field.Path, l leniency) field.
 	if l.wildcardRule && strings.Contains(r.Host, "*") {
 		return errs
 	}
-	return append(errs, validateHTTP(r.HTTP, p.Child("http"))...)
+	return append(errs, l.validateHTTP(r.HTTP, p.Child("http"))...)
 }
 
-func validateHTTP(h *networkingv1.HTTPIngressRuleValue, p *field.Path) field.ErrorList {
+func (l leniency) validateHTTP(h *networkingv1.HTTPIngressRuleValue, p *field.Path) field.ErrorList {
 	if h == nil {
 		return nil
 	}
@@ -182,10 +214,10 @@ func validateHTTP(h *networkingv1.HTTPIngressRuleValue, p *field.Path) field.Err
 		return field.ErrorList{field.Required(p, "")}
 	}
 	var errs field.ErrorList
-	return append(errs, rules.EachPtr(h.Paths, p, validateHTTPPath)...)
+	return append(errs, rules.EachPtr(h.Paths, p, l.validateHTTPPath)...)
 }
 
-func validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.ErrorList {
+func (l leniency) validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.ErrorList {
 	if h.PathType == nil {
 		return field.ErrorList{field.Required(p.Child("pathType"), "pathType must be specified")}
 	}
@@ -210,23 +242,26 @@ func validateHTTPPath(h *networkingv1.HTTPIngressPath, p *field.Path) field.Erro
 		errs = append(errs, field.NotSupported(p.Child("pathType"), *h.PathType,
 			[]networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}))
 	}
-	return append(errs, validateBackend(&h.Backend, p.Child("backend"))...)
+	return append(errs, l.validateBackend(&h.Backend, p.Child("backend"))...)
 }
 
-func validateBackend(b *networkingv1.IngressBackend, p *field.Path) field.ErrorList {
+func (l leniency) validateBackend(b *networkingv1.IngressBackend, p *field.Path) field.ErrorList {
 	switch {
 	case b.Resource != nil && b.Service != nil:
 		return field.ErrorList{field.Invalid(p, "", "cannot set both resource and service backends")}
 	case b.Resource != nil:
-		return validateReference(b.Resource, p.Child("resource"))
+		return validateReference(b.Resource, p.Child("resource"), l.now)
 	case b.Service == nil:
 		return field.ErrorList{field.Invalid(p, "", "resource or service backend is required")}
 	}
 	var errs field.ErrorList
 	service := p.Child("service")
-	if b.Service.Name == "" {
+	switch {
+	case b.Service.Name == "":
 		errs = append(errs, field.Required(service.Child("name"), ""))
-	} else {
+	case l.digitFirst:
+		errs = append(errs, rules.Label(b.Service.Name, service.Child("name"))...)
+	default:
 		errs = append(errs, rules.ServiceLabel(b.Service.Name, service.Child("name"))...)
 	}
 	switch port := b.Service.Port; {
@@ -242,24 +277,38 @@ func validateBackend(b *networkingv1.IngressBackend, p *field.Path) field.ErrorL
 	return errs
 }
 
-func validateReference(r *corev1.TypedLocalObjectReference, p *field.Path) field.ErrorList {
+// now are the rules of releases after 1.32.
+func validateReference(r *corev1.TypedLocalObjectReference, p *field.Path, now bool) field.ErrorList {
 	errs := rules.Optional(r.APIGroup, p.Child("apiGroup"), rules.Subdomain)
-	errs = append(errs, validateSegment(r.Kind, "kind", p)...)
-	return append(errs, validateSegment(r.Name, "name", p)...)
+	errs = append(errs, validateSegment(r.Kind, "kind", p, now)...)
+	return append(errs, validateSegment(r.Name, "name", p, now)...)
 }
 
-func validateSegment(v, name string, p *field.Path) field.ErrorList {
+func validateSegment(v, name string, p *field.Path, now bool) field.ErrorList {
 	if v == "" {
+		if now {
+			return field.ErrorList{field.Required(p.Child(name), "")}
+		}
 		return field.ErrorList{field.Required(p.Child(name), name+" is required")}
 	}
 	return rules.Messages(p.Child(name), v, path.IsValidPathSegmentName(v))
 }
 
-func validateIngressStatus(obj, _ *networkingv1.Ingress) field.ErrorList {
+func (l leniency) validateStatus(obj, old *networkingv1.Ingress) field.ErrorList {
+	addresses := rules.Addresses{Strict: l.strict}
+	if l.strict {
+		var had []string
+		for _, a := range old.Status.LoadBalancer.Ingress {
+			had = append(had, a.IP)
+		}
+		addresses.Kept = rules.In(had)
+	}
 	var errs field.ErrorList
 	p := field.NewPath("status", "loadBalancer", "ingress")
 	for i, a := range obj.Status.LoadBalancer.Ingress {
-		errs = rules.InvalidIf(errs, a.IP != "" && !rules.IsIP(a.IP), p.Index(i).Child("ip"), a.IP, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+		if a.IP != "" {
+			errs = append(errs, addresses.IP(a.IP, p.Index(i).Child("ip"))...)
+		}
 		if a.Hostname == "" {
 			continue
 		}

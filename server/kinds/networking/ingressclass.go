@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -21,24 +22,27 @@ const (
 )
 
 // IngressClass is how IngressClasses are written.
-var IngressClass = kinds.Typed[*networkingv1.IngressClass]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.WholeMeta,
-	Default: func(obj *networkingv1.IngressClass) {
-		if p := obj.Spec.Parameters; p != nil {
-			rules.DefaultTo(&p.Scope, scopeCluster)
-		}
-	},
-	Counted: func(c *networkingv1.IngressClass) []any { return []any{c.Spec} },
-	Validate: func(obj *networkingv1.IngressClass) field.ErrorList {
-		return validateIngressClass(&obj.Spec)
-	},
-	ValidateUpdate: func(c, old *networkingv1.IngressClass) field.ErrorList {
-		errs := rules.Immutable(c.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
-		return append(errs, validateIngressClass(&c.Spec)...)
-	},
-	UnconditionalUpdate: true,
-}.Strategy()
+func IngressClass(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	return kinds.Typed[*networkingv1.IngressClass]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.WholeMeta,
+		Default: func(obj *networkingv1.IngressClass) {
+			if p := obj.Spec.Parameters; p != nil {
+				rules.DefaultTo(&p.Scope, scopeCluster)
+			}
+		},
+		Counted: func(c *networkingv1.IngressClass) []any { return []any{c.Spec} },
+		Validate: func(obj *networkingv1.IngressClass) field.ErrorList {
+			return validateIngressClass(&obj.Spec, now)
+		},
+		ValidateUpdate: func(c, old *networkingv1.IngressClass) field.ErrorList {
+			errs := rules.Immutable(c.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
+			return append(errs, validateIngressClass(&c.Spec, now)...)
+		},
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // IngressClassColumns is their Table form.
 var IngressClassColumns = columns.Of(ingressClassCells,
@@ -69,18 +73,21 @@ func ingressClassCells(c *networkingv1.IngressClass, now time.Time) []any {
 	return []any{c.Name, c.Spec.Controller, parameters, columns.Since(c.CreationTimestamp, now)}
 }
 
-func validateIngressClass(s *networkingv1.IngressClassSpec) field.ErrorList {
+// now are the rules of releases after 1.32.
+func validateIngressClass(s *networkingv1.IngressClassSpec, now bool) field.ErrorList {
 	p := field.NewPath("spec")
 	var errs field.ErrorList
 	if len(s.Controller) > maxController {
 		errs = append(errs, field.TooLong(p.Child("controller"), "", maxController))
 	}
 	errs = append(errs, validation.IsDomainPrefixedPath(p.Child("controller"), s.Controller)...)
-	return append(errs, rules.OptionalPtr(s.Parameters, p.Child("parameters"), validateParameters)...)
+	return append(errs, rules.OptionalPtr(s.Parameters, p.Child("parameters"), func(r *networkingv1.IngressClassParametersReference, p *field.Path) field.ErrorList {
+		return validateParameters(r, p, now)
+	})...)
 }
 
-func validateParameters(r *networkingv1.IngressClassParametersReference, p *field.Path) field.ErrorList {
-	errs := validateReference(&corev1.TypedLocalObjectReference{APIGroup: r.APIGroup, Kind: r.Kind, Name: r.Name}, p)
+func validateParameters(r *networkingv1.IngressClassParametersReference, p *field.Path, now bool) field.ErrorList {
+	errs := validateReference(&corev1.TypedLocalObjectReference{APIGroup: r.APIGroup, Kind: r.Kind, Name: r.Name}, p, now)
 	if r.Scope == nil {
 		return append(errs, field.Required(p.Child("scope"), ""))
 	}

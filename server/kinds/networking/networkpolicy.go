@@ -12,33 +12,53 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // NetworkPolicy is how NetworkPolicies are written.
-var NetworkPolicy = kinds.Typed[*networkingv1.NetworkPolicy]{
-	ValidateName:     apivalidation.NameIsDNSSubdomain,
-	Meta:             &kinds.WholeMeta,
-	Default:          defaultNetworkPolicy,
-	PrepareForCreate: func(n *networkingv1.NetworkPolicy) { n.Generation = 1 },
-	PrepareForUpdate: func(n, old *networkingv1.NetworkPolicy) {
-		n.Generation = old.Generation
-		// Here, unlike elsewhere, an empty list is a change from none.
-		if !reflect.DeepEqual(n.Spec, old.Spec) {
-			n.Generation++
-		}
-	},
-	Validate: func(obj *networkingv1.NetworkPolicy) field.ErrorList {
-		return validateNetworkPolicy(&obj.Spec, false)
-	},
-	ValidateUpdate: func(n, old *networkingv1.NetworkPolicy) field.ErrorList {
-		return rules.Twice(validateNetworkPolicy(&n.Spec, rules.SelectorInvalid(&old.Spec.PodSelector)))
-	},
-	UnconditionalUpdate: true,
-}.Strategy()
+func NetworkPolicy(on kinds.Feature) kinds.Strategy {
+	r := policyRules{now: on.Has(release.KindRules133), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
+	return kinds.Typed[*networkingv1.NetworkPolicy]{
+		ValidateName:     apivalidation.NameIsDNSSubdomain,
+		Meta:             kinds.WholeMeta132(on),
+		Default:          defaultNetworkPolicy,
+		PrepareForCreate: func(n *networkingv1.NetworkPolicy) { n.Generation = 1 },
+		PrepareForUpdate: func(n, old *networkingv1.NetworkPolicy) {
+			n.Generation = old.Generation
+			// Here, unlike elsewhere, an empty list is a change from none.
+			if !reflect.DeepEqual(n.Spec, old.Spec) {
+				n.Generation++
+			}
+		},
+		Validate: func(obj *networkingv1.NetworkPolicy) field.ErrorList {
+			return r.validate(&obj.Spec)
+		},
+		ValidateUpdate: func(n, old *networkingv1.NetworkPolicy) field.ErrorList {
+			r := r
+			r.keepInvalid = rules.SelectorInvalid(&old.Spec.PodSelector)
+			if r.addresses.Strict {
+				r.addresses.Kept = rules.In(blocksOf(&old.Spec))
+			}
+			if errs := r.validate(&n.Spec); r.now {
+				return errs
+			} else {
+				return rules.Twice(errs)
+			}
+		},
+		Warnings: func(n, _ *networkingv1.NetworkPolicy) []string {
+			if !r.now {
+				return nil
+			}
+			return policyWarnings(&n.Spec)
+		},
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // firstWords makes the words of extensions/v1beta1, which a stock server shows, of those of networking/v1
 // (TestFirstWords compares).
@@ -79,19 +99,62 @@ func defaultPorts(ports []networkingv1.NetworkPolicyPort) {
 	}
 }
 
-// keepInvalid tolerates label values in selectors that are not valid.
-func validateNetworkPolicy(s *networkingv1.NetworkPolicySpec, keepInvalid bool) field.ErrorList {
+// policyRules are the rules that depend on the release, and on the old object.
+type policyRules struct {
+	now         bool // those after 1.32
+	keepInvalid bool // tolerate label values in selectors that are not valid
+	addresses   rules.Addresses
+}
+
+// eachBlock calls f for each block of addresses of a policy.
+func eachBlock(s *networkingv1.NetworkPolicySpec, f func(*networkingv1.IPBlock, *field.Path)) {
+	peers := func(list []networkingv1.NetworkPolicyPeer, p *field.Path) {
+		for i := range list {
+			if b := list[i].IPBlock; b != nil {
+				f(b, p.Index(i).Child("ipBlock"))
+			}
+		}
+	}
+	for i := range s.Ingress {
+		peers(s.Ingress[i].From, field.NewPath("spec", "ingress").Index(i).Child("from"))
+	}
+	for i := range s.Egress {
+		peers(s.Egress[i].To, field.NewPath("spec", "egress").Index(i).Child("to"))
+	}
+}
+
+// blocksOf are all networks that a policy names.
+func blocksOf(s *networkingv1.NetworkPolicySpec) []string {
+	var list []string
+	eachBlock(s, func(b *networkingv1.IPBlock, _ *field.Path) {
+		list = append(append(list, b.CIDR), b.Except...)
+	})
+	return list
+}
+
+func policyWarnings(s *networkingv1.NetworkPolicySpec) []string {
+	var out []string
+	eachBlock(s, func(b *networkingv1.IPBlock, p *field.Path) {
+		out = append(out, rules.CIDRWarnings(b.CIDR, p.Child("cidr"))...)
+		for i, except := range b.Except {
+			out = append(out, rules.CIDRWarnings(except, p.Child("except").Index(i))...)
+		}
+	})
+	return out
+}
+
+func (r policyRules) validate(s *networkingv1.NetworkPolicySpec) field.ErrorList {
 	p := field.NewPath("spec")
-	errs := rules.LooseSelector(&s.PodSelector, keepInvalid, p.Child("podSelector"))
+	errs := rules.LooseSelector(&s.PodSelector, r.keepInvalid, p.Child("podSelector"))
 	for i := range s.Ingress {
 		at := p.Child("ingress").Index(i)
 		errs = append(errs, validatePorts(s.Ingress[i].Ports, at.Child("ports"))...)
-		errs = append(errs, validatePeers(s.Ingress[i].From, at.Child("from"), keepInvalid)...)
+		errs = append(errs, r.validatePeers(s.Ingress[i].From, at.Child("from"))...)
 	}
 	for i := range s.Egress {
 		at := p.Child("egress").Index(i)
 		errs = append(errs, validatePorts(s.Egress[i].Ports, at.Child("ports"))...)
-		errs = append(errs, validatePeers(s.Egress[i].To, at.Child("to"), keepInvalid)...)
+		errs = append(errs, r.validatePeers(s.Egress[i].To, at.Child("to"))...)
 	}
 	types := p.Child("policyTypes")
 	if len(s.PolicyTypes) > 2 {
@@ -133,17 +196,17 @@ func validatePort(n *networkingv1.NetworkPolicyPort, p *field.Path) field.ErrorL
 	return errs
 }
 
-func validatePeers(peers []networkingv1.NetworkPolicyPeer, p *field.Path, keepInvalid bool) field.ErrorList {
+func (r policyRules) validatePeers(peers []networkingv1.NetworkPolicyPeer, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range peers {
 		peer, at := &peers[i], p.Index(i)
 		if peer.PodSelector != nil {
-			errs = append(errs, rules.LooseSelector(peer.PodSelector, keepInvalid, at.Child("podSelector"))...)
+			errs = append(errs, rules.LooseSelector(peer.PodSelector, r.keepInvalid, at.Child("podSelector"))...)
 		}
 		if peer.NamespaceSelector != nil {
-			errs = append(errs, rules.LooseSelector(peer.NamespaceSelector, keepInvalid, at.Child("namespaceSelector"))...)
+			errs = append(errs, rules.LooseSelector(peer.NamespaceSelector, r.keepInvalid, at.Child("namespaceSelector"))...)
 		}
-		errs = append(errs, rules.OptionalPtr(peer.IPBlock, at.Child("ipBlock"), validateBlock)...)
+		errs = append(errs, rules.OptionalPtr(peer.IPBlock, at.Child("ipBlock"), r.validateBlock)...)
 		selects := peer.PodSelector != nil || peer.NamespaceSelector != nil
 		switch {
 		case !selects && peer.IPBlock == nil:
@@ -155,19 +218,20 @@ func validatePeers(peers []networkingv1.NetworkPolicyPeer, p *field.Path, keepIn
 	return errs
 }
 
-func validateBlock(b *networkingv1.IPBlock, p *field.Path) field.ErrorList {
+func (r policyRules) validateBlock(b *networkingv1.IPBlock, p *field.Path) field.ErrorList {
 	if b.CIDR == "" {
 		return field.ErrorList{field.Required(p.Child("cidr"), "")}
 	}
-	outer, errs := rules.CIDR(b.CIDR, p.Child("cidr"))
-	if outer == nil {
+	errs := r.addresses.CIDR(b.CIDR, p.Child("cidr"))
+	_, outer, err := netutils.ParseCIDRSloppy(b.CIDR)
+	if err != nil {
 		return errs
 	}
 	for i, except := range b.Except {
 		at := p.Child("except").Index(i)
-		inner, bad := rules.CIDR(except, at)
-		if inner == nil {
-			errs = append(errs, bad...)
+		errs = append(errs, r.addresses.CIDR(except, at)...)
+		_, inner, err := netutils.ParseCIDRSloppy(except)
+		if err != nil {
 			continue
 		}
 		outerBits, _ := outer.Mask.Size()

@@ -17,18 +17,22 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // RuntimeClass is how RuntimeClasses are written.
-var RuntimeClass = kinds.Typed[*nodev1.RuntimeClass]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
-	Validate:     validateRuntimeClass,
-	ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
-		return append(validateRuntimeClass(c), rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
-	},
-	Warnings: runtimeClassWarnings,
-}.Strategy()
+func RuntimeClass(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	return kinds.Typed[*nodev1.RuntimeClass]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, AnyFinalizer: true},
+		Validate:     func(c *nodev1.RuntimeClass) field.ErrorList { return validateRuntimeClass(c, now) },
+		ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
+			return append(validateRuntimeClass(c, now), rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
+		},
+		Warnings: runtimeClassWarnings,
+	}.Strategy()
+}
 
 // RuntimeClassColumns is their Table form.
 var RuntimeClassColumns = columns.Of(
@@ -70,8 +74,14 @@ func plain(t corev1.Toleration) toleration {
 	return p
 }
 
-func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
-	errs := rules.Label(c.Handler, field.NewPath("handler"))
+// now are the rules of releases after 1.32.
+func validateRuntimeClass(c *nodev1.RuntimeClass, now bool) field.ErrorList {
+	var errs field.ErrorList
+	if handler := field.NewPath("handler"); now && c.Handler == "" {
+		errs = append(errs, field.Required(handler, ""))
+	} else {
+		errs = rules.Label(c.Handler, handler)
+	}
 	if c.Overhead != nil {
 		errs = append(errs, podspec.ValidateOverhead(c.Overhead.PodFixed, field.NewPath("overhead"))...)
 	}
@@ -79,7 +89,11 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		p := field.NewPath("scheduling")
 		errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, p.Child("nodeSelector"))...)
 		tolerations := p.Child("tolerations")
-		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, tolerations.Child("tolerations"), podspec.Options{})...)
+		at := tolerations
+		if !now {
+			at = tolerations.Child("tolerations")
+		}
+		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, at, podspec.Options{})...)
 		seen := rules.Seen[toleration]{}
 		for i := range s.Tolerations {
 			if seen.Again(plain(s.Tolerations[i])) {

@@ -24,7 +24,7 @@ func DefaultPersistentVolumeSource(s *corev1.PersistentVolumeSource) {
 
 // ValidatePersistentVolumeSource checks that a PersistentVolume has exactly one source, and that
 // source. p is the path of the spec, volume the name of the object.
-func ValidatePersistentVolumeSource(s *corev1.PersistentVolumeSpec, volume string, p *field.Path) field.ErrorList {
+func ValidatePersistentVolumeSource(s *corev1.PersistentVolumeSpec, volume string, p *field.Path, now bool) field.ErrorList {
 	var c checker
 	n := 0
 	if s.HostPath != nil && c.first(&n, p, "hostPath") {
@@ -99,7 +99,7 @@ func ValidatePersistentVolumeSource(s *corev1.PersistentVolumeSpec, volume strin
 		}
 	}
 	if s.CSI != nil && c.first(&n, p, "csi") {
-		c.persistentCSI(s.CSI, p.Child("csi"))
+		c.persistentCSI(s.CSI, p.Child("csi"), now)
 	}
 	c.requiredIf(n == 0, p, "", "must specify a volume type")
 	return c.errs
@@ -146,8 +146,12 @@ func (c *checker) local(s *corev1.PersistentVolumeSpec, p *field.Path) {
 	c.requiredIf(s.NodeAffinity == nil, p, "nodeAffinity", "Local volume requires node affinity")
 }
 
-func (c *checker) persistentCSI(s *corev1.CSIPersistentVolumeSource, p *field.Path) {
-	c.add(rules.DriverName(s.Driver, p.Child("driver"))...)
+func (c *checker) persistentCSI(s *corev1.CSIPersistentVolumeSource, p *field.Path, now bool) {
+	name := rules.DriverName
+	if now {
+		name = rules.DriverNameSince133
+	}
+	c.add(name(s.Driver, p.Child("driver"))...)
 	c.requiredIf(s.VolumeHandle == "", p, "volumeHandle", "")
 	for _, secret := range []struct {
 		ref  *corev1.SecretReference

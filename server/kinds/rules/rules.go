@@ -6,7 +6,6 @@
 package rules
 
 import (
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,6 +167,14 @@ func DriverName(v string, path *field.Path) field.ErrorList {
 	return append(errs, Messages(path, v, validation.IsDNS1123Subdomain(strings.ToLower(v)))...)
 }
 
+// DriverNameSince133 is DriverName in releases after 1.32, where an empty name has no other fault.
+func DriverNameSince133(v string, path *field.Path) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return DriverName(v, path)
+}
+
 // ServiceLabel checks a name that starts with a letter, as Services have.
 func ServiceLabel(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1035Label(v))
@@ -179,18 +186,48 @@ func IP(v string, path *field.Path) field.ErrorList {
 	return validation.IsValidIPForLegacyField(path, v, false, nil)
 }
 
+// Addresses checks addresses and networks of fields that predate the strict rule.
+type Addresses struct {
+	Strict bool           // refuse forms that programs read differently
+	Kept   *Among[string] // texts of the old object, which it may keep; nil: none
+}
+
+// IP checks an address.
+func (a Addresses) IP(v string, path *field.Path) field.ErrorList {
+	if a.kept(v) {
+		return nil
+	}
+	return validation.IsValidIPForLegacyField(path, v, a.Strict, nil)
+}
+
+// CIDR checks a network.
+func (a Addresses) CIDR(v string, path *field.Path) field.ErrorList {
+	if a.kept(v) {
+		return nil
+	}
+	return validation.IsValidCIDRForLegacyField(path, v, a.Strict, nil)
+}
+
+func (a Addresses) kept(v string) bool { return a.Strict && a.Kept != nil && a.Kept.Has(v) }
+
+// IPWarnings are those about an address in an unusual form.
+func IPWarnings(v string, path *field.Path) []string {
+	if !IsIP(v) {
+		return nil
+	}
+	return validation.GetWarningsForIP(path, v)
+}
+
+// CIDRWarnings are those about a network in an unusual form.
+func CIDRWarnings(v string, path *field.Path) []string {
+	if _, _, err := netutils.ParseCIDRSloppy(v); err != nil {
+		return nil
+	}
+	return validation.GetWarningsForCIDR(path, v)
+}
+
 // IsIP reports whether a text is an address, leading zeros tolerated.
 func IsIP(v string) bool { return netutils.ParseIPSloppy(v) != nil }
-
-// CIDR reads a network as leniently as fields that predate the strict rule do;
-// errs say why it is none.
-func CIDR(v string, path *field.Path) (network *net.IPNet, errs field.ErrorList) {
-	_, network, err := netutils.ParseCIDRSloppy(v)
-	if err != nil {
-		return nil, field.ErrorList{field.Invalid(path, v, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")}
-	}
-	return network, nil
-}
 
 // DefaultTo sets a pointer that is nil.
 func DefaultTo[T any](p **T, v T) {

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,11 +65,27 @@ func TestRules(t *testing.T) {
 	if !rules.IsIP("010.0.0.1") || rules.IsIP("10.0.0") {
 		t.Error("addresses are judged wrongly")
 	}
-	if n, errs := rules.CIDR("010.0.0.1/8", p); len(errs) > 0 || n.String() != "10.0.0.0/8" {
-		t.Errorf("a network: %v, %v", n, errs)
+}
+
+// TestAddresses: fields that predate the strict rule take odd forms before it, and those that the old object has after it.
+func TestAddresses(t *testing.T) {
+	p := field.NewPath("x")
+	loose, strict := rules.Addresses{}, rules.Addresses{Strict: true}
+	kept := rules.Addresses{Strict: true, Kept: rules.In([]string{"010.0.0.1", "10.0.0.1/8"})}
+	for text, got := range map[string]field.ErrorList{
+		"": slices.Concat(loose.IP("010.0.0.1", p), loose.IP("::ffff:1.2.3.4", p), loose.CIDR("010.0.0.1/8", p), kept.IP("010.0.0.1", p), kept.CIDR("10.0.0.1/8", p), strict.IP("1.2.3.4", p), strict.CIDR("10.0.0.0/8", p)),
+		`x: Invalid value: "10.0.0": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)`:     loose.IP("10.0.0", p),
+		`x: Invalid value: "10.0.0.1": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)`: loose.CIDR("10.0.0.1", p),
+		`x: Invalid value: "010.0.0.1": must not have leading 0s`:                                       strict.IP("010.0.0.1", p),
+		`x: Invalid value: "010.0.0.2": must not have leading 0s`:                                       kept.IP("010.0.0.2", p),
+		`x: Invalid value: "10.0.0.1/8": must not have bits set beyond the prefix length`:               strict.CIDR("10.0.0.1/8", p),
+	} {
+		if err := got.ToAggregate(); text == "" && err != nil || text != "" && (err == nil || err.Error() != text) {
+			t.Errorf("got %v, want %q", err, text)
+		}
 	}
-	if n, errs := rules.CIDR("10.0.0.1", p); n != nil || len(errs) != 1 {
-		t.Errorf("no network: %v, %v", n, errs)
+	if rules.IPWarnings("no address", p) != nil || rules.CIDRWarnings("no network", p) != nil {
+		t.Error("warnings about what is refused")
 	}
 }
 

@@ -45,9 +45,9 @@ func TestInlineVolumes(t *testing.T) {
 		a := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "d", NodeName: "n", Source: storagev1.VolumeAttachmentSource{InlineVolumeSpec: &c.spec},
 		}}
-		storage.VolumeAttachment.Default(a)
+		storage.VolumeAttachment(off).Default(a)
 		var got []string
-		for _, err := range storage.VolumeAttachment.Validate(context.Background(), a) {
+		for _, err := range storage.VolumeAttachment(off).Validate(context.Background(), a) {
 			got = append(got, err.Error())
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -55,3 +55,6 @@ func TestInlineVolumes(t *testing.T) {
 		}
 	}
 }
+
+// off says that no gate is on, in release 1.32.
+func off(string) bool { return false }

@@ -12,20 +12,26 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // defaultAttributes marks the VolumeAttributesClass that lists show as the default.
 const defaultAttributes = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
 
 // VolumeAttributesClass is how VolumeAttributesClasses are written.
-var VolumeAttributesClass = kinds.Typed[*storagev1beta1.VolumeAttributesClass]{
-	ValidateName:        apivalidation.NameIsDNSSubdomain,
-	Meta:                &kinds.WholeMeta,
-	Validate:            validateAttributesClass,
-	ValidateUpdate:      validateAttributesClassUpdate,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-}.Strategy()
+func VolumeAttributesClass(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	return kinds.Typed[*storagev1beta1.VolumeAttributesClass]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.WholeMeta,
+		Validate:     validateAttributesClass,
+		ValidateUpdate: func(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
+			return validateAttributesClassUpdate(c, old, now)
+		},
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+	}.Strategy()
+}
 
 // VolumeAttributesClassColumns is their Table form.
 var VolumeAttributesClassColumns = columns.Of(
@@ -56,12 +62,15 @@ func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.Erro
 	return rules.RequiredIf(errs, len(c.Parameters) == 0, p, "must contain at least one key/value pair")
 }
 
-func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
-	// A stock server reports the errors of a class that replaces another one twice, and first.
+func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass, now bool) field.ErrorList {
+	errs := rules.ForbiddenIf(nil, c.DriverName != old.DriverName, field.NewPath("driverName"), "updates to driverName are forbidden.")
+	errs = rules.ForbiddenIf(errs, !maps.Equal(c.Parameters, old.Parameters), field.NewPath("parameters"), "updates to parameters are forbidden.")
 	whole := validateAttributesClass(c)
-	errs := append(whole, whole...)
-	errs = rules.ForbiddenIf(errs, c.DriverName != old.DriverName, field.NewPath("driverName"), "updates to driverName are forbidden.")
-	return rules.ForbiddenIf(errs, !maps.Equal(c.Parameters, old.Parameters), field.NewPath("parameters"), "updates to parameters are forbidden.")
+	if now {
+		return append(errs, whole...)
+	}
+	// A stock server of release 1.32 reports the errors of a class that replaces another one twice, and first.
+	return append(rules.Twice(whole), errs...)
 }
 
 // AttributesClassToStorage makes the stored version of a VolumeAttributesClass of v1alpha1.

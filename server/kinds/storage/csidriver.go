@@ -17,24 +17,54 @@ import (
 const (
 	minToken = 600     // seconds
 	maxToken = 1 << 32 // seconds
+	// minPeriod is that of updates of the number of volumes, in seconds.
+	minPeriod = 10
 )
 
 // CSIDriver is how CSIDrivers are written.
-var CSIDriver = kinds.Typed[*storagev1.CSIDriver]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default:      defaultDriver,
-	PrepareForUpdate: func(d, old *storagev1.CSIDriver) {
-		d.Generation = old.Generation
-		if !rules.Same(d.Spec, old.Spec) {
-			d.Generation++
+func CSIDriver(on kinds.Feature) kinds.Strategy {
+	counts, tokens, missing := on("MutableCSINodeAllocatableCount"), on("CSIServiceAccountTokenSecrets"), on("VolumeLimitScaling")
+	drop := func(s, old *storagev1.CSIDriverSpec) {
+		if !counts && old.NodeAllocatableUpdatePeriodSeconds == nil {
+			s.NodeAllocatableUpdatePeriodSeconds = nil
 		}
-	},
-	Validate: func(obj *storagev1.CSIDriver) field.ErrorList {
-		return validateDriver(&obj.Spec, field.NewPath("spec"))
-	},
-	ValidateUpdate:      validateDriverUpdate,
-	ReturnDeletedObject: true,
-}.Strategy()
+		if !tokens && old.ServiceAccountTokenInSecrets == nil {
+			s.ServiceAccountTokenInSecrets = nil
+		}
+		if !missing && old.PreventPodSchedulingIfMissing == nil {
+			s.PreventPodSchedulingIfMissing = nil
+		}
+	}
+	return kinds.Typed[*storagev1.CSIDriver]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default: func(d *storagev1.CSIDriver) {
+			defaultDriver(d)
+			if missing {
+				rules.DefaultTo(&d.Spec.PreventPodSchedulingIfMissing, false)
+			}
+		},
+		PrepareForCreate: func(d *storagev1.CSIDriver) { drop(&d.Spec, &storagev1.CSIDriverSpec{}) },
+		PrepareForUpdate: func(d, old *storagev1.CSIDriver) {
+			drop(&d.Spec, &old.Spec)
+			d.Generation = old.Generation
+			if !rules.Same(d.Spec, old.Spec) {
+				d.Generation++
+			}
+		},
+		Validate: func(obj *storagev1.CSIDriver) field.ErrorList {
+			return validateDriver(&obj.Spec, field.NewPath("spec"))
+		},
+		ValidateUpdate:      validateDriverUpdate,
+		ReturnDeletedObject: true,
+		Warnings: func(d, old *storagev1.CSIDriver) []string {
+			asked := tokens && len(d.Spec.TokenRequests) > 0 && d.Spec.ServiceAccountTokenInSecrets == nil
+			if !asked || old != nil && rules.Same(old.Spec.TokenRequests, d.Spec.TokenRequests) {
+				return nil
+			}
+			return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
+		},
+	}.Strategy()
+}
 
 // CSIDriverColumns is their Table form.
 var CSIDriverColumns = columns.Of(driverCells,
@@ -109,6 +139,12 @@ func validateDriver(s *storagev1.CSIDriverSpec, p *field.Path) field.ErrorList {
 	}
 	for _, m := range s.VolumeLifecycleModes {
 		errs = append(errs, rules.OneOf(m, p.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
+	}
+	if period := s.NodeAllocatableUpdatePeriodSeconds; period != nil && *period < minPeriod {
+		errs = append(errs, field.Invalid(p.Child("nodeAllocatableUpdatePeriodSeconds"), *period, fmt.Sprintf("must be greater than or equal to %d seconds", minPeriod)))
+	}
+	if secrets := s.ServiceAccountTokenInSecrets; secrets != nil && len(s.TokenRequests) == 0 {
+		errs = append(errs, field.Invalid(p.Child("serviceAccountTokenInSecrets"), secrets, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
 	}
 	return errs
 }

@@ -12,30 +12,40 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const maxNodeID = 256
 
 // CSINode is how CSINodes are written.
-var CSINode = kinds.Typed[*storagev1.CSINode]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.WholeMeta,
-	Validate: func(obj *storagev1.CSINode) field.ErrorList {
-		return validateNode(&obj.Spec)
-	},
-	ValidateUpdate: validateNodeUpdate,
-	Canonicalize: func(n *storagev1.CSINode) {
-		if len(n.Spec.Drivers) == 0 {
-			n.Spec.Drivers = nil // an empty list is stored as none
-		}
-		for i := range n.Spec.Drivers {
-			if d := &n.Spec.Drivers[i]; len(d.TopologyKeys) == 0 {
-				d.TopologyKeys = nil
+func CSINode(on kinds.Feature) kinds.Strategy {
+	now, countChanges := on.Has(release.KindRules133), on("MutableCSINodeAllocatableCount")
+	meta := &kinds.WholeMeta
+	if now {
+		meta = &kinds.MetaRules{Wholes: 1}
+	}
+	return kinds.Typed[*storagev1.CSINode]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         meta,
+		Validate: func(obj *storagev1.CSINode) field.ErrorList {
+			return validateNode(&obj.Spec, now)
+		},
+		ValidateUpdate: func(n, old *storagev1.CSINode) field.ErrorList {
+			return validateNodeUpdate(n, old, now, countChanges)
+		},
+		Canonicalize: func(n *storagev1.CSINode) {
+			if len(n.Spec.Drivers) == 0 {
+				n.Spec.Drivers = nil // an empty list is stored as none
 			}
-		}
-	},
-	ReturnDeletedObject: true,
-}.Strategy()
+			for i := range n.Spec.Drivers {
+				if d := &n.Spec.Drivers[i]; len(d.TopologyKeys) == 0 {
+					d.TopologyKeys = nil
+				}
+			}
+		},
+		ReturnDeletedObject: true,
+	}.Strategy()
+}
 
 // CSINodeColumns is their Table form.
 var CSINodeColumns = columns.Of(
@@ -47,17 +57,21 @@ var CSINodeColumns = columns.Of(
 	columns.Age(),
 )
 
-func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
+func validateNode(s *storagev1.CSINodeSpec, now bool) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i := range s.Drivers {
-		errs = append(errs, validateNodeDriver(&s.Drivers[i], seen, field.NewPath("spec", "drivers").Index(i))...)
+		errs = append(errs, validateNodeDriver(&s.Drivers[i], seen, field.NewPath("spec", "drivers").Index(i), now)...)
 	}
 	return errs
 }
 
-func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *field.Path) field.ErrorList {
-	errs := rules.DriverName(d.Name, p.Child("name"))
+func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *field.Path, now bool) field.ErrorList {
+	name := rules.DriverName
+	if now {
+		name = rules.DriverNameSince133
+	}
+	errs := name(d.Name, p.Child("name"))
 	id := p.Child("nodeID")
 	errs = rules.RequiredIf(errs, d.NodeID == "", id, "")
 	if len(d.NodeID) > maxNodeID {
@@ -78,10 +92,14 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, seen map[string]bool, p *fie
 	return errs
 }
 
-// Drivers of a node come and go, but do not change.
-func validateNodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
+// Drivers of a node come and go, but do not change, except that the number of volumes may. now are the rules of
+// releases after 1.32.
+func validateNodeUpdate(obj, old *storagev1.CSINode, now, countChanges bool) field.ErrorList {
 	s, was := &obj.Spec, &old.Spec
-	errs := rules.Twice(validateNode(s))
+	errs, at := validateNode(s, now), field.NewPath("spec", "drivers")
+	if !now {
+		errs, at = rules.Twice(errs), field.NewPath("CSINodeDriver")
+	}
 	named := make(map[string][]int, len(s.Drivers))
 	for k := range s.Drivers {
 		name := s.Drivers[k].Name
@@ -91,8 +109,12 @@ func validateNodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 		list := named[was.Drivers[i].Name]
 		delete(named, was.Drivers[i].Name) // names of stored drivers are unique
 		for _, k := range list {
-			if !rules.Same(was.Drivers[i], s.Drivers[k]) {
-				errs = append(errs, field.Invalid(field.NewPath("CSINodeDriver"), rules.Shown(s.Drivers[k]), apivalidation.FieldImmutableErrorMsg))
+			is, had := s.Drivers[k], was.Drivers[i]
+			if countChanges {
+				is.Allocatable, had.Allocatable = nil, nil
+			}
+			if !rules.Same(had, is) {
+				errs = append(errs, field.Invalid(at, rules.Shown(is), apivalidation.FieldImmutableErrorMsg))
 			}
 		}
 	}

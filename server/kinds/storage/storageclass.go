@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -29,19 +30,24 @@ const (
 )
 
 // StorageClass is how StorageClasses are written.
-var StorageClass = kinds.Typed[*storagev1.StorageClass]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.WholeMeta,
-	Default: func(c *storagev1.StorageClass) {
-		rules.DefaultTo(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
-		rules.DefaultTo(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
-	},
-	Validate:            validateStorageClass,
-	ValidateUpdate:      validateStorageClassUpdate,
-	Warnings:            storageClassWarnings,
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-}.Strategy()
+func StorageClass(on kinds.Feature) kinds.Strategy {
+	now := on.Has(release.KindRules133)
+	return kinds.Typed[*storagev1.StorageClass]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.WholeMeta,
+		Default: func(c *storagev1.StorageClass) {
+			rules.DefaultTo(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
+			rules.DefaultTo(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+		},
+		Validate: validateStorageClass,
+		ValidateUpdate: func(c, old *storagev1.StorageClass) field.ErrorList {
+			return validateStorageClassUpdate(c, old, now)
+		},
+		Warnings:            storageClassWarnings,
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+	}.Strategy()
+}
 
 // storageClassWarnings says which labels of nodes are named as formerly.
 func storageClassWarnings(obj, _ *storagev1.StorageClass) []string {
@@ -171,15 +177,20 @@ func topologyValues(list []corev1.TopologySelectorLabelRequirement, p *field.Pat
 	return keys, errs
 }
 
-func validateStorageClassUpdate(c, old *storagev1.StorageClass) field.ErrorList {
+// now are the rules of releases after 1.32.
+func validateStorageClassUpdate(c, old *storagev1.StorageClass, now bool) field.ErrorList {
 	errs := validateStorageClass(c)
-	forbid := func(name string, same bool) {
-		if !same {
+	fixed := func(name string, v any, same bool) {
+		switch {
+		case same:
+		case now:
+			errs = append(errs, field.Invalid(field.NewPath(name), v, apivalidation.FieldImmutableErrorMsg))
+		default:
 			errs = append(errs, field.Forbidden(field.NewPath(name), "updates to "+name+" are forbidden."))
 		}
 	}
-	forbid("parameters", maps.Equal(c.Parameters, old.Parameters))
-	forbid("provisioner", c.Provisioner == old.Provisioner)
-	forbid("reclaimPolicy", rules.Value(c.ReclaimPolicy) == rules.Value(old.ReclaimPolicy))
+	fixed("parameters", c.Parameters, maps.Equal(c.Parameters, old.Parameters))
+	fixed("provisioner", c.Provisioner, c.Provisioner == old.Provisioner)
+	fixed("reclaimPolicy", c.ReclaimPolicy, rules.Value(c.ReclaimPolicy) == rules.Value(old.ReclaimPolicy))
 	return append(errs, rules.Immutable(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
 }

@@ -19,7 +19,7 @@ func term(key string, values ...string) corev1.TopologySelectorTerm {
 // class has no other errors than those of its topologies.
 func class(terms ...corev1.TopologySelectorTerm) *storagev1.StorageClass {
 	c := &storagev1.StorageClass{Provisioner: "p.example/x", AllowedTopologies: terms}
-	storage.StorageClass.Default(c)
+	storage.StorageClass(off).Default(c)
 	return c
 }
 
@@ -39,7 +39,7 @@ func TestTopologies(t *testing.T) {
 		"a key that is no label": {[]corev1.TopologySelectorTerm{term("a b", "a")}, []string{first + "[0].key"}},
 	} {
 		var got []string
-		for _, err := range storage.StorageClass.Validate(context.Background(), class(tc.terms...)) {
+		for _, err := range storage.StorageClass(off).Validate(context.Background(), class(tc.terms...)) {
 			got = append(got, err.Field)
 		}
 		if !slices.Equal(got, tc.want) {
@@ -51,14 +51,14 @@ func TestTopologies(t *testing.T) {
 // TestManyTopologies: terms that all repeat one another are not told in full.
 func TestManyTopologies(t *testing.T) {
 	const n = 30_000
-	if errs := storage.StorageClass.Validate(context.Background(), class(make([]corev1.TopologySelectorTerm, n)...)); len(errs) < 10_000 || len(errs) > 11_000 {
+	if errs := storage.StorageClass(off).Validate(context.Background(), class(make([]corev1.TopologySelectorTerm, n)...)); len(errs) < 10_000 || len(errs) > 11_000 {
 		t.Errorf("%d errors", len(errs))
 	}
 	var different []corev1.TopologySelectorTerm
 	for i := range n {
 		different = append(different, term("zone", strconv.Itoa(i)))
 	}
-	if errs := storage.StorageClass.Validate(context.Background(), class(different...)); len(errs) > 0 {
+	if errs := storage.StorageClass(off).Validate(context.Background(), class(different...)); len(errs) > 0 {
 		t.Errorf("%d errors of different terms, first %v", len(errs), errs[0])
 	}
 }

@@ -18,7 +18,7 @@ func TestWarnings(t *testing.T) {
 		{Key: "topology.kubernetes.io/zone"}, {Key: "failure-domain.beta.kubernetes.io/zone"},
 	}}}}
 	want := []string{`allowedTopologies[0].matchLabelExpressions[1].key: deprecated since v1.17; use "topology.kubernetes.io/zone" instead`}
-	if diff := cmp.Diff(want, storage.StorageClass.Warnings(ctx, class, nil)); diff != "" {
+	if diff := cmp.Diff(want, storage.StorageClass(off).Warnings(ctx, class, nil)); diff != "" {
 		t.Error(diff)
 	}
 	capacity := &storagev1.CSIStorageCapacity{NodeTopology: &metav1.LabelSelector{
