@@ -180,12 +180,6 @@ func ServiceLabel(v string, path *field.Path) field.ErrorList {
 	return Messages(path, v, validation.IsDNS1035Label(v))
 }
 
-// IP checks an address as leniently as fields that predate the strict rule do: leading zeros, and
-// IPv4 written as IPv6, are none of its business.
-func IP(v string, path *field.Path) field.ErrorList {
-	return validation.IsValidIPForLegacyField(path, v, false, nil)
-}
-
 // Addresses checks addresses and networks of fields that predate the strict rule.
 type Addresses struct {
 	Strict bool           // refuse forms that programs read differently

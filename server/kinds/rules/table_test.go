@@ -37,9 +37,9 @@ func TestRules(t *testing.T) {
 		"a subdomain":          {rules.Subdomain("a.example", p), ""},
 		"a label":              {rules.Label("0-a", p), ""},
 		"a label of a Service": {rules.ServiceLabel("a-0", p), ""},
-		"IPv4":                 {rules.IP("192.0.2.1", p), ""},
-		"IPv6":                 {rules.IP("2001:db8::1", p), ""},
-		"no address":           {rules.IP("x", p), `x: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)`},
+		"IPv4":                 {rules.Addresses{}.IP("192.0.2.1", p), ""},
+		"IPv6":                 {rules.Addresses{}.IP("2001:db8::1", p), ""},
+		"no address":           {rules.Addresses{}.IP("x", p), `x: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)`},
 	} {
 		got := ""
 		if len(c.errs) > 0 {
