@@ -22,7 +22,7 @@ import (
 
 // Codec implements codecs.Codec for application/cbor.
 type Codec struct {
-	JSON json.Codec // reads what FromJSON is given
+	JSON json.Codec // reads what FromJSON is given; Decode empties what its view lacks
 }
 
 var _ codecs.Codec = Codec{}
@@ -85,9 +85,22 @@ func (Codec) Kind(data []byte) (schema.GroupVersionKind, error) {
 }
 
 // Decode reads data into obj. Of unknown fields only the first is reported, by its
-// position; repeated keys are errors.
-func (Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
+// position; repeated keys are errors. The position of a field that the view lacks is that in an object with sorted names.
+func (c Codec) Decode(data []byte, obj runtime.Object, s codecs.Strictness) ([]string, error) {
 	err := decode(data, obj, s != codecs.Ignore)
+	if view := c.JSON.View(); view.Clear(obj) && err == nil && s != codecs.Ignore {
+		var tree any
+		if err = unmarshal(data, &tree); err != nil {
+			return nil, err
+		}
+		view.MarkTree(tree, reflect.TypeOf(obj))
+		marked, e := marshal(tree)
+		if e != nil {
+			return nil, e
+		}
+		t := reflect.TypeOf(obj).Elem()
+		err = decode(marked, reflect.New(t).Interface().(runtime.Object), true)
+	}
 	strict, ok := runtime.AsStrictDecodingError(err)
 	if !ok {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"io"
 	"math/rand"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -18,7 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/cbor"
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/sample"
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 func text(t *testing.T, v any) string {
@@ -241,5 +244,38 @@ func TestAnswersAreNotTheSameTwice(t *testing.T) {
 		if seen := variants(c.encode); len(seen) != c.want {
 			t.Errorf("%s: %d ways to write it, want %d", name, len(seen), c.want)
 		}
+	}
+}
+
+// TestFieldsOfTheView: a field that the view lacks is read as an unknown one, and never written.
+func TestFieldsOfTheView(t *testing.T) {
+	older := cbor.Codec{JSON: json.New(json.Settings{View: view.New(
+		func(_ reflect.Type, field string) bool { return field == "hostnameOverride" || field == "stopSignal" },
+		func(reflect.Type, string) bool { return false }, true,
+	)})}
+	host, signal := "h", corev1.SIGTERM
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{
+		HostnameOverride: &host, Containers: []corev1.Container{{Name: "c", Lifecycle: &corev1.Lifecycle{StopSignal: &signal}}},
+	}}
+	data, err := older.Encode(nil, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, reported := range map[codecs.Strictness]bool{codecs.Ignore: false, codecs.Warn: true, codecs.Strict: true} {
+		got := &corev1.Pod{}
+		problems, err := older.Decode(data, got, s)
+		if err != nil || len(problems) > 0 != reported || reported && !strings.Contains(problems[0], "found unknown field at map element index") {
+			t.Errorf("%v: %q, %v", s, problems, err)
+		}
+		if got.Spec.HostnameOverride != nil || got.Spec.Containers[0].Lifecycle.StopSignal != nil || got.Spec.Containers[0].Name != "c" {
+			t.Errorf("%v: read %+v", s, got.Spec)
+		}
+		if problems, err := (cbor.Codec{}).Decode(data, got, s); err != nil || len(problems) > 0 || got.Spec.HostnameOverride == nil {
+			t.Errorf("%v, with all fields: %q, %v, %+v", s, problems, err, got.Spec)
+		}
+	}
+	raw, err := older.FromJSON(func() runtime.Object { return &corev1.Pod{} }, []byte(text(t, pod)))
+	if err != nil || bytes.Contains(raw, []byte("hostnameOverride")) || bytes.Contains(raw, []byte("stopSignal")) {
+		t.Errorf("written: %q, %v", raw, err)
 	}
 }

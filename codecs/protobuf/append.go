@@ -2,12 +2,14 @@ package protobuf
 
 import (
 	"encoding/binary"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/protobuf/transcode"
 )
 
 var _ codecs.Streamer = Codec{}
@@ -46,8 +48,17 @@ func EnvelopeSize(apiVersion, kind string, rawSize int) int {
 	return len(Prefix) + fieldSize(typeMeta) + fieldSize(rawSize) + 4
 }
 
-// Message implements codecs.Streamer: the message of an object without envelope.
-func (Codec) Message(obj runtime.Object) ([]byte, error) { return Marshal(obj) }
+// Message implements codecs.Streamer: the message of an object without envelope, and without what the view lacks.
+func (c Codec) Message(obj runtime.Object) ([]byte, error) {
+	raw, err := Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	if t := reflect.TypeOf(obj); t.Kind() == reflect.Pointer {
+		raw = transcode.Without(c.JSON.View(), raw, t.Elem())
+	}
+	return raw, nil
+}
 
 // AppendObject implements codecs.Streamer: a message in its envelope.
 func (Codec) AppendObject(dst []byte, apiVersion, kind string, message []byte) []byte {

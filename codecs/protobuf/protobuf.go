@@ -102,12 +102,19 @@ func (c Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]s
 }
 
 // Encode appends obj in its envelope.
-func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
+func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 	m, ok := obj.(message)
 	if !ok {
 		return dst, notMarshalable(obj)
 	}
 	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	if c.JSON.View().LacksAny(reflect.TypeOf(obj)) {
+		raw, err := c.Message(obj)
+		if err != nil {
+			return dst, err
+		}
+		return c.AppendObject(dst, apiVersion, kind, raw), nil
+	}
 	size := m.Size()
 	dst = appendEnvelopeHead(dst, apiVersion, kind, size)
 	dst, err := appendMessage(dst, m, size)
@@ -133,14 +140,14 @@ func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, e
 	if _, err := c.JSON.Decode(data, obj, codecs.Ignore); err != nil {
 		return nil, err
 	}
-	return Marshal(obj)
+	return c.Message(obj)
 }
 
 // AppendFromJSON is FromJSON that appends to dst, of an object as encoders write it mostly without
 // making the object. t is the type of what newObject makes a pointer to. data must be JSON.
 func (c Codec) AppendFromJSON(dst []byte, newObject func() runtime.Object, t reflect.Type, data []byte) ([]byte, error) {
 	out := dst
-	if c.JSON.Try(json.Transcode, t, func() (ok bool) { out, ok = transcode.Append(dst, data, t); return ok }) {
+	if c.JSON.Try(json.Transcode, t, func() (ok bool) { out, ok = transcode.Append(c.JSON.View(), dst, data, t); return ok }) {
 		return out, nil
 	}
 	raw, err := c.FromJSON(newObject, data)

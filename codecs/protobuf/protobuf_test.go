@@ -350,3 +350,48 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("%d are named: %q", len(found), found)
 	}
 }
+
+// TestZerosOfTheView: no form of making a message has a field that the view lacks, which generated code writes even where it
+// is empty.
+func TestZerosOfTheView(t *testing.T) {
+	never := func(reflect.Type, string) bool { return false }
+	lacks := func(_ reflect.Type, field string) bool { return field == "observedGeneration" }
+	older := protobuf.Codec{JSON: json.New(json.Settings{View: view.New(lacks, never, false)})}
+	newer := protobuf.Codec{JSON: json.New(json.Settings{View: view.New(never, never, false)})}
+	for text, fewer := range map[string]int{
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"containers":[{"name":"c"}]}}`:                                                                                     3,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"containers":[{"name":"c"}]},"status":{"conditions":[{"type":"A","status":"True"},{"type":"B","status":"True"}]}}`: 7,
+		`{"kind":"Pod", "apiVersion":"v1","status":{"conditions":[{"type":"A","status":"True"}]}}`:                                                                                          5, // decoded: no encoder wrote it
+	} {
+		newPod := func() runtime.Object { return &corev1.Pod{} }
+		made := map[string][]byte{}
+		for name, codec := range map[string]protobuf.Codec{"older": older, "newer": newer} {
+			var err error
+			if made[name], err = codec.AppendFromJSON(nil, newPod, reflect.TypeFor[corev1.Pod](), []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			pod := newPod()
+			if _, err := codec.JSON.Decode([]byte(text), pod, codecs.Ignore); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := codec.Message(pod)
+			if err != nil || !bytes.Equal(raw, made[name]) {
+				t.Errorf("%s: %s: the object's message is %q, %v, and that of its JSON %q", name, text, raw, err, made[name])
+			}
+			whole, err := codec.Encode(nil, pod)
+			if want := codec.AppendObject(nil, "v1", "Pod", raw); err != nil || !bytes.Equal(whole, want) {
+				t.Errorf("%s: %s: in its envelope %q, %v, want %q", name, text, whole, err, want)
+			}
+		}
+		if got := len(made["newer"]) - len(made["older"]); got != fewer {
+			t.Errorf("%s: %d bytes fewer, want %d", text, got, fewer)
+		}
+		var one, other corev1.Pod
+		if err := errors.Join(one.Unmarshal(made["older"]), other.Unmarshal(made["newer"])); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(one, other) {
+			t.Errorf("%s: %+v, want %+v", text, one, other)
+		}
+	}
+}

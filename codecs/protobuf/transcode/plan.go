@@ -15,33 +15,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
-var plans sync.Map // reflect.Type -> *plan; nil for what is given up
+// plans are kept by view, in maps of their own: a key of two values would be allocated for each look-up.
+var plans sync.Map // *view.View -> *sync.Map of reflect.Type -> *plan; nil for what is given up
 
 // planOf is how messages of a type are made, or nil.
-func planOf(t reflect.Type) *plan {
-	if p, ok := plans.Load(t); ok {
+func planOf(v *view.View, t reflect.Type) *plan {
+	of, ok := plans.Load(v)
+	if !ok {
+		of, _ = plans.LoadOrStore(v, new(sync.Map))
+	}
+	known := of.(*sync.Map)
+	if p, ok := known.Load(t); ok {
 		return p.(*plan)
 	}
-	p := (planner{}).plan(t)
-	plans.Store(t, p)
+	p := (planner{view: v}).plan(t)
+	known.Store(t, p)
 	return p
 }
 
-// planner is the types that are being planned: one that holds itself is given up.
-type planner []reflect.Type
+// planner has the types that are being planned: one that holds itself is given up.
+type planner struct {
+	view *view.View
+	in   []reflect.Type
+}
+
+// within is the planner for what is in a type.
+func (b planner) within(t reflect.Type) planner { return planner{b.view, append(b.in, t)} }
 
 // marshaller is what generated types can do.
 type marshaller interface{ Marshal() ([]byte, error) }
 
 func (b planner) plan(t reflect.Type) *plan {
-	if slices.Contains(b, t) || t.Kind() != reflect.Struct || writesItself(t) {
+	if slices.Contains(b.in, t) || t.Kind() != reflect.Struct || writesItself(t) {
 		return nil
 	}
 	p := &plan{}
 	var ok bool
-	if p.order, ok = append(b, t).fields(p, t); !ok {
+	if p.order, ok = b.within(t).fields(p, t); !ok {
 		return nil
 	}
 	// What the own marshaller says of an empty value is the same, or the type is not as it seems.
@@ -56,7 +70,9 @@ func (b planner) plan(t reflect.Type) *plan {
 	if inOrder(p) {
 		p.order = nil
 	}
-	for _, f := range p.fields {
+	for i := range p.fields {
+		f := &p.fields[i]
+		f.zero = f.shown
 		p.zeroAt = append(p.zeroAt, len(p.zeros))
 		p.zeros = append(p.zeros, f.zero...)
 	}
@@ -97,10 +113,10 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 		case tag == nil || options == "string" || strings.Contains(options, ",string"):
 			return nil, false
 		case f.Anonymous && name == "":
-			if f.Type.Kind() != reflect.Struct || writesItself(f.Type) || slices.Contains(b, f.Type) {
+			if f.Type.Kind() != reflect.Struct || writesItself(f.Type) || slices.Contains(b.in, f.Type) {
 				return nil, false
 			}
-			inner, ok := append(b, f.Type).fields(p, f.Type)
+			inner, ok := b.within(f.Type).fields(p, f.Type)
 			if !ok {
 				return nil, false
 			}
@@ -117,8 +133,16 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 		if !ok {
 			return nil, false
 		}
+		shown := zero
+		if b.view.Lacks(t, name) {
+			shown = nil
+		} else if f.Type.Kind() == reflect.Struct && b.view.LacksAny(f.Type) {
+			empty, _ := emptyMessage(f.Type)
+			empty = Without(b.view, empty, f.Type)
+			shown = append(binary.AppendUvarint(slices.Clone(tag), uint64(len(empty))), empty...)
+		}
 		found = append(found, numbered{number, node{field: len(p.fields)}})
-		p.fields = append(p.fields, field{quoted, v, zero})
+		p.fields = append(p.fields, field{quoted, v, zero, shown})
 	}
 	slices.SortStableFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	nodes := make([]node, len(found))

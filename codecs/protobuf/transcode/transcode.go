@@ -1,8 +1,8 @@
 // Package transcode makes the Protobuf message of an object straight from its JSON, without making
 // the object.
 //
-// It promises: the bytes are those that decoding the JSON into the Go type and marshalling that would
-// give, or none. It gives up at all that is too rare to deserve a quick way: types that write
+// It promises: the bytes are those that decoding the JSON into the Go type and marshalling that, without the fields that
+// the view lacks, would give, or none. It gives up at all that is too rare to deserve a quick way: types that write
 // themselves in a manner of their own, and text that is not as encoders write it (white space, unknown
 // fields, fields in another order). What a type needs is found out once, and held against what its
 // own marshaller says of an empty value. The text must be JSON: of values that messages carry as JSON
@@ -16,12 +16,13 @@ import (
 	"sync"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/view"
 )
 
 // Append appends to dst the message of the object in data, whose Go type is the struct t. On false
 // nothing was appended, and the object has to be decoded.
-func Append(dst, data []byte, t reflect.Type) (_ []byte, ok bool) {
-	p := planOf(t)
+func Append(v *view.View, dst, data []byte, t reflect.Type) (_ []byte, ok bool) {
+	p := planOf(v, t)
 	if p == nil {
 		return dst, false
 	}
@@ -35,7 +36,7 @@ func Append(dst, data []byte, t reflect.Type) (_ []byte, ok bool) {
 }
 
 // Supports says that objects of a type are not given up for their type alone.
-func Supports(t reflect.Type) bool { return planOf(t) != nil }
+func Supports(t reflect.Type) bool { return planOf(nil, t) != nil }
 
 // walk is one object on its way.
 type walk struct {
@@ -76,6 +77,7 @@ type field struct {
 	quoted string // its name, with quotes and colon
 	value  value  // nil: the message does not have it
 	zero   []byte // what the message says where it is missing
+	shown  []byte // zero as the view has it, which takes the place of zero once the plan is known to be right
 }
 
 // node is a field of a message, or (with a tag) a message whose fields JSON has among those around it.

@@ -59,7 +59,7 @@ func TestEqualsMarshalling(t *testing.T) {
 			if err != nil {
 				continue // there is no message of it either way
 			}
-			got, ok := transcode.Append([]byte("before"), data, of)
+			got, ok := transcode.Append(nil, []byte("before"), data, of)
 			if !ok {
 				if string(got) != "before" {
 					t.Fatalf("%v: given up, with something appended", gvk)
@@ -103,7 +103,7 @@ func TestTexts(t *testing.T) {
 		`{"metadata":`, `{"metadata"`, `{"metadata":{}`, `{"metadata":{},}`, `{,}`, `{`, ``, `null`, `[]`, `"a"`, `{"metadata":{"labels":{"a":"b",}}}`, `{"spec":{"tolerations":[{},]}}`,
 	} {
 		data := []byte(text)
-		got, ok := transcode.Append(nil, data, reflect.TypeFor[corev1.Pod]())
+		got, ok := transcode.Append(nil, nil, data, reflect.TypeFor[corev1.Pod]())
 		if !ok {
 			continue
 		}
@@ -152,7 +152,7 @@ func FuzzAppend(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
 		newObject := kinds[int(kind)%len(kinds)]
-		got, ok := transcode.Append(nil, data, reflect.TypeOf(newObject()).Elem())
+		got, ok := transcode.Append(nil, nil, data, reflect.TypeOf(newObject()).Elem())
 		if !ok || !own.DecodeClean(data, newObject()) {
 			return // the text is no JSON, which is for the caller to know
 		}
@@ -171,7 +171,7 @@ func BenchmarkAppend(b *testing.B) {
 		var dst []byte
 		for b.Loop() {
 			var ok bool
-			if dst, ok = transcode.Append(dst[:0], data, reflect.TypeFor[corev1.Pod]()); !ok {
+			if dst, ok = transcode.Append(nil, dst[:0], data, reflect.TypeFor[corev1.Pod]()); !ok {
 				b.Fatal("given up")
 			}
 		}
