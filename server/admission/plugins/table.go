@@ -176,6 +176,15 @@ var all = []entry{
 	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*shared) admission.Plugin { return certificates.SubjectRestriction{} })},
 	{name: "DefaultIngressClass", on: true, build: plain(func(s *shared) admission.Plugin { return ingress.DefaultClass{Objects: s.reader} })},
 	{name: "DenyServiceExternalIPs", build: plain(func(*shared) admission.Plugin { return services.DenyExternalIPs{} })},
+	{name: "PodTopologyLabels", on: true, gate: "PodTopologyLabelsAdmission", build: plain(func(s *shared) admission.Plugin {
+		return pods.TopologyLabels{Objects: s.reader}
+	})},
+	{name: "NodeDeclaredFeatureValidator", on: true, gate: "NodeDeclaredFeatures", build: plain(func(s *shared) admission.Plugin {
+		return pods.DeclaredFeatures{Objects: s.reader}
+	})},
+	{name: "PodResizeValidator", on: true, gate: "InPlacePodVerticalScaling", build: plain(func(s *shared) admission.Plugin {
+		return pods.Resizes{Objects: s.reader, Off: !s.Catalogue.Release().Has(release.PodRules133)}
+	})},
 	{name: policy.MutatingName, on: true, gate: "MutatingAdmissionPolicy", build: plain(func(s *shared) admission.Plugin {
 		return policy.NewMutating(s.policyConfig())
 	})},

@@ -91,6 +91,16 @@ func defaultHugePages(s *corev1.PodSpec) {
 	}
 }
 
+// PodRequests are what a pod requests of its node: for its containers together or as a whole, and for its overhead.
+func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
+	sum := containerRequests(s)
+	if s.Resources != nil {
+		Overrule(sum, s.Resources.Requests)
+	}
+	addUp(sum, s.Overhead)
+	return sum
+}
+
 // containerRequests are what the containers of a pod request together at most.
 func containerRequests(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
