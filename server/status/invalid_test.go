@@ -102,3 +102,29 @@ func text(t *testing.T, st *metav1.Status) string {
 	}
 	return string(data)
 }
+
+// TestWordings: details of errors that the code words as release 1.33 does are those of 1.32 where that is the release.
+func TestWordings(t *testing.T) {
+	for _, c := range []struct {
+		err          *field.Error
+		before, from string
+	}{
+		{&field.Error{Type: field.ErrorTypeRequired, Field: "spec.versions[1].schema.openAPIV3Schema"}, "Required value: schemas are required", "Required value"},
+		{&field.Error{Type: field.ErrorTypeRequired, Field: "spec.versions[1].name"}, "Required value", "Required value"},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "spec.validations[0].message", BadValue: " ", Detail: "must be non-empty if specified"}, `Invalid value: " ": message must be non-empty if specified`, `Invalid value: " ": must be non-empty if specified`},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "spec.validations[0].messageExpression", BadValue: " ", Detail: "must be non-empty if specified"}, `Invalid value: " ": must be non-empty if specified`, `Invalid value: " ": must be non-empty if specified`},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].fieldPath", BadValue: "a", Detail: "must be a valid path"}, `Invalid value: "a": fieldPath must be a valid path`, `Invalid value: "a": must be a valid path`},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "spec.variables[2].name", BadValue: "a b", Detail: "must be a valid CEL identifier"}, `Invalid value: "a b": name is not a valid CEL identifier`, `Invalid value: "a b": must be a valid CEL identifier`},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "spec.versions[0].selectableFields", BadValue: "", Detail: "may only be set when `version.schema.openAPIV3Schema` is not included"}, `Invalid value: "": selectableFields may only be set when version.schema.openAPIV3Schema is not included`, "Invalid value: \"\": may only be set when `version.schema.openAPIV3Schema` is not included"},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "status.storedVersions[0]", BadValue: "v1", Detail: "missing from spec.versions; v1 was previously a storage version"}, `Invalid value: "v1": must appear in spec.versions`, `Invalid value: "v1": missing from spec.versions; v1 was previously a storage version`},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "metadata.labels", BadValue: "a/b/c", Detail: "a valid label key must consist of"}, `Invalid value: "a/b/c": a qualified name must consist of`, `Invalid value: "a/b/c": a valid label key must consist of`},
+		{&field.Error{Type: field.ErrorTypeInvalid, Field: "a", BadValue: []string{"<"}, Detail: "b"}, `Invalid value: []string{"<"}: b`, `Invalid value: ["\u003c"]: b`},
+		{&field.Error{Type: field.ErrorTypeTooMany, Field: "a", BadValue: 2, Detail: "must have at most 1 item"}, `Too many: 2: must have at most 1 items`, `Too many: 2: must have at most 1 item`},
+	} {
+		for v, want := range map[release.Version]string{release.V132: c.before, release.V133: c.from, release.V136: c.from} {
+			if got := status.Body(v, c.err); got != want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", v, c.err.Field, got, want)
+			}
+		}
+	}
+}

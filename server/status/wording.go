@@ -30,6 +30,12 @@ var wordings = []wording{
 	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.kind$`), regexp.MustCompile(`^must not be empty$`), "kind must not be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.name$`), regexp.MustCompile(`^must not be empty$`), "name must not be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.uid$`), regexp.MustCompile(`^must not be empty$`), "uid must not be empty"},
+	{release.ShortRequired, field.ErrorTypeRequired, regexp.MustCompile(`^spec\.versions\[\d+\]\.schema\.openAPIV3Schema$`), regexp.MustCompile(`^$`), "schemas are required"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`(\bx-kubernetes-|\bspec\.)validations\[\d+\]\.message$`), regexp.MustCompile(`^must (be non-empty if specified|not contain line breaks)$`), "message $0"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bx-kubernetes-validations\[\d+\]\.fieldPath$`), regexp.MustCompile(`^must (be non-empty if specified|be a valid path|not contain line breaks)$`), "fieldPath $0"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`^spec\.variables\[\d+\]\.name$`), regexp.MustCompile(`^must be a valid CEL identifier$`), "name is not a valid CEL identifier"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bselectableFields$`), regexp.MustCompile("^(may only be set when )`?([^`]+)`?"), "selectableFields $1$2"},
+	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`^status\.storedVersions\[\d+\]$`), regexp.MustCompile(`^missing from spec\.versions; .*$`), "must appear in spec.versions"},
 	{release.Singulars, field.ErrorTypeTooLong, nil, regexp.MustCompile(`^(may not be more than 1 byte)$`), "${1}s"},
 	{release.Singulars, field.ErrorTypeTooMany, nil, regexp.MustCompile(`^(must have at most 1 item)$`), "${1}s"},
 }

@@ -203,7 +203,7 @@ func validateVariables(list []admissionv1.Variable, compiler *expr.Compiler, sou
 		case strings.TrimSpace(x.Name) == "":
 			errs = append(errs, field.Required(name, "name is not specified"))
 		case !identifier.MatchString(x.Name) || slices.Contains(reserved, x.Name):
-			errs = append(errs, field.Invalid(name, x.Name, "name is not a valid CEL identifier"))
+			errs = append(errs, field.Invalid(name, x.Name, "must be a valid CEL identifier"))
 		}
 		if strings.TrimSpace(x.Expression) == "" {
 			errs = append(errs, field.Required(p.Index(i).Child("expression"), "expression is not specified"))
@@ -234,9 +234,9 @@ func (v *policy) validation(x *admissionv1.Validation, p *field.Path) field.Erro
 	}
 	switch message := strings.TrimSpace(x.Message); {
 	case x.Message != "" && message == "":
-		errs = append(errs, field.Invalid(p.Child("message"), x.Message, "message must be non-empty if specified"))
+		errs = append(errs, field.Invalid(p.Child("message"), x.Message, "must be non-empty if specified"))
 	case strings.ContainsAny(message, "\r\n"):
-		errs = append(errs, field.Invalid(p.Child("message"), x.Message, "message must not contain line breaks"))
+		errs = append(errs, field.Invalid(p.Child("message"), x.Message, "must not contain line breaks"))
 	}
 	return append(errs, optional(x.Reason, p.Child("reason"),
 		metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge)...)

@@ -75,9 +75,9 @@ func (c common) validateSelectable(p *field.Path) (errs field.ErrorList) {
 	above := p.Root() == p // it is the spec itself
 	switch {
 	case above && c.schema == nil:
-		return field.ErrorList{field.Invalid(at, "", "selectableFields may only be set when validations.schema is included")}
+		return field.ErrorList{field.Invalid(at, "", "may only be set when validations.schema is included")}
 	case !above && (c.schema == nil || c.schema.OpenAPIV3Schema == nil):
-		return field.ErrorList{field.Invalid(at, "", "selectableFields may only be set when version.schema.openAPIV3Schema is not included")}
+		return field.ErrorList{field.Invalid(at, "", "may only be set when `version.schema.openAPIV3Schema` is not included")}
 	}
 	tree, err := pathTree(c.schema.OpenAPIV3Schema)
 	if err != nil {

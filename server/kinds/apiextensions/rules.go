@@ -59,9 +59,9 @@ func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Err
 		case blank(r.Rule):
 			errs = append(errs, field.Required(at.Child("rule"), "rule is not specified"))
 		case r.Message != "" && message == "":
-			errs = append(errs, field.Invalid(at.Child("message"), r.Message, "message must be non-empty if specified"))
+			errs = append(errs, field.Invalid(at.Child("message"), r.Message, "must be non-empty if specified"))
 		case hasBreak(message):
-			errs = append(errs, field.Invalid(at.Child("message"), r.Message, "message must not contain line breaks"))
+			errs = append(errs, field.Invalid(at.Child("message"), r.Message, "must not contain line breaks"))
 		case hasBreak(strings.TrimSpace(r.Rule)) && message == "":
 			errs = append(errs, field.Required(at.Child("message"), "message must be specified if rule contains line breaks"))
 		}
@@ -72,15 +72,15 @@ func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Err
 		if r.FieldPath == "" {
 			continue
 		}
-		errs = rules.InvalidIf(errs, blank(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "fieldPath must be non-empty if specified")
-		errs = rules.InvalidIf(errs, hasBreak(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "fieldPath must not contain line breaks")
+		errs = rules.InvalidIf(errs, blank(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "must be non-empty if specified")
+		errs = rules.InvalidIf(errs, hasBreak(r.FieldPath), at.Child("fieldPath"), r.FieldPath, "must not contain line breaks")
 		if tree == nil {
 			if tree, _ = pathTree(s); tree == nil {
 				continue // reported elsewhere
 			}
 		}
 		if _, _, err := cel.ValidFieldPath(r.FieldPath, tree); err != nil {
-			errs = append(errs, field.Invalid(at.Child("fieldPath"), r.FieldPath, "fieldPath must be a valid path"))
+			errs = append(errs, field.Invalid(at.Child("fieldPath"), r.FieldPath, "must be a valid path"))
 		}
 	}
 	return errs

@@ -81,7 +81,7 @@ func validatePresence(spec *apiext.CustomResourceDefinitionSpec, t tolerance, p 
 		switch {
 		case v.Schema != nil && v.Schema.OpenAPIV3Schema != nil:
 		case !t.noSchema:
-			errs = append(errs, field.Required(at, "schemas are required"))
+			errs = append(errs, field.Required(at, ""))
 		case v.Served:
 			errs = append(errs, field.Required(at, "because otherwise all fields are pruned"))
 		}

@@ -2,6 +2,7 @@ package apiextensions
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -111,7 +112,7 @@ func validateStoredVersions(d *apiext.CustomResourceDefinition, p *field.Path) (
 	}
 	for i, v := range stored {
 		if at, ok := left[v]; ok && at == i {
-			errs = append(errs, field.Invalid(p.Index(i), v, "must appear in spec.versions"))
+			errs = append(errs, field.Invalid(p.Index(i), v, fmt.Sprintf("missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", v)))
 		}
 	}
 	return errs

@@ -1,9 +1,12 @@
 package rules_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -69,6 +72,32 @@ func TestNotDecremented(t *testing.T) {
 	}{{nil, nil, false}, {&one, nil, false}, {nil, &one, true}, {&one, &two, true}, {&two, &one, false}, {&one, &one, false}} {
 		if got := len(rules.NotDecremented(c.value, c.old, p)) > 0; got != c.bad {
 			t.Errorf("%v after %v: refused is %v", c.value, c.old, got)
+		}
+	}
+}
+
+// TestShownInJSON: types of API groups show all fields under their Go names, others as they are written.
+func TestShownInJSON(t *testing.T) {
+	seconds := int64(5)
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{[]admissionregistrationv1.OperationType{"*", "CREATE"}, `["*","CREATE"]`},
+		{corev1.Taint{Key: "a", Value: "<", Effect: "NoSchedule"}, `{"Key":"a","Value":"\u003c","Effect":"NoSchedule","TimeAdded":null}`},
+		{[]corev1.Toleration{{Key: "a", TolerationSeconds: &seconds}}, `[{"Key":"a","Operator":"","Value":"","Effect":"","TolerationSeconds":5}]`},
+		{corev1.ResourceList{"memory": resource.MustParse("1Gi"), "cpu": resource.MustParse("500m")}, `{"cpu":"500m","memory":"1Gi"}`},
+		{resource.MustParse("500m"), `"500m"`},
+		{corev1.ScopeSelector{}, `{"MatchExpressions":null}`},
+		{metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, `{"matchLabels":{"a":"b"}}`},
+		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, `{"Name":"v","HostPath":null,"EmptyDir":{"Medium":"","SizeLimit":null},`},
+		{corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, `{"name":"a","Spec":{`},
+		{corev1.PodTemplateSpec{}, `{"Spec":{`},
+		{corev1.Secret{Data: map[string][]byte{"a": []byte("b")}}, `{"Immutable":null,"Data":{"a":"Yg=="},`},
+	} {
+		got, err := json.Marshal(rules.Shown(c.value))
+		if err != nil || !json.Valid(got) || !strings.HasPrefix(string(got), c.want) {
+			t.Errorf("%T:\n got %s, %v\nwant %s", c.value, got, err, c.want)
 		}
 	}
 }

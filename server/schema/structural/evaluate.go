@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // maxWork bounds what the rules of one object do that their price does not tell: steps of a
@@ -31,6 +32,7 @@ const (
 // evaluation is one run of rules over an object.
 type evaluation struct {
 	ctx  context.Context
+	of   release.Version
 	left int64 // of the budget, in units of package cel
 	work int   // that is left of maxWork
 	over bool  // no more rules are run
@@ -136,7 +138,7 @@ func (r *ruleTree) runOwn(e *evaluation, p *field.Path, v, old any, correlated c
 		vars.old = common.UnstructuredToVal(old, r.schema)
 	}
 	for i := range r.rules {
-		if r.runRule(e, &r.rules[i], p, vars, correlated); e.over {
+		if r.runRule(e, &r.rules[i], p, v, vars, correlated); e.over {
 			return
 		}
 	}
@@ -146,7 +148,7 @@ func (r *ruleTree) tooExpensive(p *field.Path) *field.Error {
 	return field.Invalid(p, r.kind, "validation failed due to running out of cost budget, no further validation rules will be run")
 }
 
-func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, vars *ruleVars, correlated counterpart) {
+func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, v any, vars *ruleVars, correlated counterpart) {
 	if c.Error != nil {
 		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compile error: %v", c.Error)))
 		return
@@ -181,7 +183,7 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, vars *ruleVars
 	if c.NormalizedRuleFieldPath != "" {
 		p = p.Child(c.NormalizedRuleFieldPath)
 	}
-	ruleErr, over := r.ruleError(e, c, p, vars)
+	ruleErr, over := r.ruleError(e, c, p, r.shown(e.of, v), vars)
 	if !c.UsesOldSelf && correlated.unchanged() {
 		e.warn(ruleErr.Error())
 	} else {
@@ -242,13 +244,13 @@ func (r *ruleTree) reportFailure(e *evaluation, c *rule, p *field.Path, err erro
 }
 
 // ruleError tells of a rule that does not hold; over says that no more may be run.
-func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, vars *ruleVars) (ruleErr *field.Error, over bool) {
+func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, shown any, vars *ruleVars) (ruleErr *field.Error, over bool) {
 	fixed := strings.TrimSpace(c.Message)
 	if c.Message == "" {
 		fixed = "failed rule: " + messageOrRule(c.ValidationRule)
 	}
 	if c.CompilationResult.MessageExpression == nil {
-		return r.withReason(c, p, fixed), false
+		return withReason(c, p, shown, fixed), false
 	}
 	source := c.ValidationRule.MessageExpression
 	value, cost, err := evaluate(e, c.CompilationResult.MessageExpression, source, vars.as(false))
@@ -262,21 +264,33 @@ func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, vars *ruleVa
 	case err != nil && strings.HasPrefix(err.Error(), costsTooBig):
 		return field.Invalid(p, r.kind, fmt.Sprintf("no further validation rules will be run due to call cost exceeds limit for messageExpression: %q", source)), true
 	case err != nil:
-		return r.withReason(c, p, fixed), false
+		return withReason(c, p, shown, fixed), false
 	}
 	if text, ok := value.Value().(string); ok {
 		text = strings.TrimSpace(text)
 		if text != "" && len(text) <= expr.MaxMessage && !strings.Contains(text, "\n") {
-			return r.withReason(c, p, text), false
+			return withReason(c, p, shown, text), false
 		}
 	}
-	return r.withReason(c, p, fixed), false
+	return withReason(c, p, shown, fixed), false
 }
 
-// withReason gives an error the reason that the rule names.
-func (r *ruleTree) withReason(c *rule, p *field.Path, detail string) *field.Error {
+// shown is what the error of a rule that does not hold shows of the value: the value if it is a scalar,
+// and up to release 1.32 its type.
+func (r *ruleTree) shown(of release.Version, v any) any {
+	switch {
+	case !of.Has(release.ValuesInJSON):
+		return r.kind
+	case r.kind == "object" || r.kind == "array":
+		return field.OmitValueType{}
+	}
+	return v
+}
+
+// withReason makes an error with the reason that the rule names.
+func withReason(c *rule, p *field.Path, shown any, detail string) *field.Error {
 	if c.Reason == nil {
-		return field.Invalid(p, r.kind, detail)
+		return field.Invalid(p, shown, detail)
 	}
 	switch *c.Reason {
 	case apiextensionsv1.FieldValueForbidden:
@@ -284,9 +298,9 @@ func (r *ruleTree) withReason(c *rule, p *field.Path, detail string) *field.Erro
 	case apiextensionsv1.FieldValueRequired:
 		return field.Required(p, detail)
 	case apiextensionsv1.FieldValueDuplicate:
-		return field.Duplicate(p, r.kind)
+		return field.Duplicate(p, shown)
 	}
-	return field.Invalid(p, r.kind, detail)
+	return field.Invalid(p, shown, detail)
 }
 
 // messageOrRule is a rule's message or, without one, its text.

@@ -214,8 +214,47 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestFormatsByType: up to release 1.35, servers know no formats of numbers and hold values of each type
-// against the other formats. From 1.36 on, a format counts for its own types only.
+// TestRuleValues: from release 1.33 on, the error of a rule that does not hold shows scalars, and nothing of other values.
+func TestRuleValues(t *testing.T) {
+	const ruled = `{type: object, properties: {
+		s: {type: string, x-kubernetes-validations: [{rule: "self == 'a'", message: bad}]},
+		i: {type: integer, x-kubernetes-validations: [{rule: "self < 1", message: bad}]},
+		b: {type: boolean, x-kubernetes-validations: [{rule: self, message: bad}]},
+		x: {x-kubernetes-int-or-string: true, x-kubernetes-validations: [{rule: "self == 'a'", message: bad}]},
+		d: {type: string, x-kubernetes-validations: [{rule: "self == 'a'", reason: FieldValueDuplicate}]},
+		r: {type: string, x-kubernetes-validations: [{rule: "self == 'a'", reason: FieldValueRequired, message: bad}]},
+		o: {type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: "self.a == 'a'", message: bad}]},
+		e: {type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: "self.a == 'a'", message: bad}]},
+		l: {type: array, maxItems: 3, items: {type: string}, x-kubernetes-validations: [{rule: "self.size() > 9", reason: FieldValueDuplicate}]}}}`
+	for _, c := range []struct{ obj, before, from string }{
+		{"{s: <b>}", `s: Invalid value: "string": bad`, `s: Invalid value: "<b>": bad`},
+		{"{i: 5}", `i: Invalid value: "integer": bad`, `i: Invalid value: 5: bad`},
+		{"{b: false}", `b: Invalid value: "boolean": bad`, `b: Invalid value: false: bad`},
+		{"{x: 7}", `x: Invalid value: "": bad`, `x: Invalid value: 7: bad`},
+		{"{d: b}", `d: Duplicate value: "string"`, `d: Duplicate value: "b"`},
+		{"{r: b}", `r: Required value: bad`, `r: Required value: bad`},
+		{"{o: {a: b}}", `o: Invalid value: "object": bad`, `o: Invalid value: bad`},
+		{"{e: {}}", `e: Invalid value: "object": no such key: a evaluating rule: bad`, `e: Invalid value: "object": no such key: a evaluating rule: bad`},
+		{"{l: [a]}", `l: Duplicate value: "array"`, `l: Duplicate value`},
+	} {
+		for v, want := range map[release.Version]string{release.V132: c.before, release.V133: c.from, release.V136: c.from} {
+			s, err := structural.New(version(t, ruled), false, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, err := range s.Validate(t.Context(), nil, object(t, c.obj), nil) {
+				got = append(got, status.Text(v, err))
+			}
+			if got := strings.Join(got, "; "); got != want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", v, c.obj, got, want)
+			}
+		}
+	}
+}
+
+// TestFormatsByType: servers of release 1.32 know no formats of numbers and hold values of each type
+// against the other formats. From 1.33 on, a format counts for its own types only.
 func TestFormatsByType(t *testing.T) {
 	const typed = `{type: object, properties: {small: {type: integer, format: int32}, large: {type: integer, format: int64}, share: {type: number, format: double}, day: {type: boolean, format: date}}}`
 	for _, c := range []struct{ obj, before, from string }{
@@ -226,7 +265,7 @@ func TestFormatsByType(t *testing.T) {
 		{"{day: 5}", `day: Invalid value: "int64": day in body must be of type date: "int64"`, `day: Invalid value: "integer": day in body must be of type boolean: "integer"`},
 		{"{small: 5, large: 5, share: 0.5, day: true}", "", ""},
 	} {
-		for v, want := range map[release.Version]string{release.V132: c.before, release.V135: c.before, release.V136: c.from} {
+		for v, want := range map[release.Version]string{release.V132: c.before, release.V133: c.from, release.V136: c.from} {
 			s, err := structural.New(version(t, typed), false, v)
 			if err != nil {
 				t.Fatal(err)

@@ -96,7 +96,7 @@ func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, compl
 	if old != nil {
 		before = old
 	}
-	e := &evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: request.From(ctx).Warn}
+	e := &evaluation{ctx: ctx, of: s.release, left: expr.Budget, work: maxWork, warn: request.From(ctx).Warn}
 	rules.run(e, nil, obj, before, counterpart{object: correlated})
 	return e.errs
 }
