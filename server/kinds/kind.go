@@ -206,6 +206,10 @@ type Strategy struct {
 	// "" for one that can. Nil for most kinds.
 	Undeletable func(name string) string
 
+	// Rights are what the user of an update needs besides the right to the verb: verb is that of the request,
+	// and node the one that the token of a service account is bound to, "" for none. Nil for most kinds.
+	Rights func(obj, old Object, verb, node string) []Right
+
 	// Status is how the status is written where a subresource does that; nil where none does. Typed
 	// derives it from what the kind says.
 	Status *Strategy
@@ -220,6 +224,16 @@ type Strategy struct {
 	// ClaimsIn is the key of a storage whose objects are claims too ("ipaddresses" of
 	// services), which Allocate takes and gives back as the pool of that name; "" for none.
 	ClaimsIn string
+}
+
+// Right is a right that a change needs, to a subresource that only authorizers know.
+type Right struct {
+	Field       *field.Path
+	Detail      string   // of the error where the user has not the right
+	Verbs       []string // of which one is enough
+	Subresource string
+	Namespace   string // "" for all
+	Name        string // "" for all
 }
 
 // Allocator makes the extra writes that commit together with an object.

@@ -80,6 +80,7 @@ type Status[T Object] struct {
 	Canonicalize func(T)
 	Warnings     func(obj, old T) []string
 	ResetFields  []string // besides the spec
+	Rights       func(obj, old T, verb, node string) []Right
 }
 
 // strategy is that of the subresource. unconditional says that updates of the object need no resource
@@ -144,6 +145,9 @@ func (t Typed[T]) Strategy() Strategy {
 	}
 	if t.Status != nil {
 		s.Status = t.Status.strategy(t.UnconditionalUpdate)
+		if f := t.Status.Rights; f != nil {
+			s.Status.Rights = func(obj, old Object, verb, node string) []Right { return f(obj.(T), old.(T), verb, node) }
+		}
 		if !t.Status.ByUpdate {
 			s.ResetFields = append([]string{"status"}, t.ResetFields...)
 		}

@@ -124,7 +124,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 			return nil, err
 		}
 	}
-	if err := prepareUpdate(ctx, req, obj, old); err != nil {
+	if err := w.prepareUpdate(ctx, req, obj, old); err != nil {
 		return nil, err
 	}
 	if !ch.unadmitted {
@@ -136,7 +136,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 }
 
 // prepareUpdate resets what a client may not change, and validates.
-func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) error {
+func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) error {
 	if err := MatchNamespace(req, obj); err != nil {
 		return err
 	}
@@ -150,6 +150,7 @@ func prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) err
 		return err
 	}
 	errs := req.Resource.ValidateMeta(req.Sub, obj, old)
+	errs = append(errs, w.checkRights(ctx, req, s, obj, old)...)
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
 	}

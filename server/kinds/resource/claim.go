@@ -53,6 +53,7 @@ func ResourceClaim(on kinds.Feature) kinds.Strategy {
 				gates.drop(c, old)
 			},
 			Validate: validateStatus,
+			Rights:   claimRights(on),
 		},
 	}.Strategy()
 }
