@@ -22,6 +22,11 @@ func manifests(t *testing.T) []string {
 	return files
 }
 
+// said are the lines that kubectl printed, but the warning about Endpoints that servers of later releases give.
+func said(out string) []string {
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "Warning: v1 Endpoints is deprecated") })
+}
+
 // TestKubectlManifests applies a whole shop, twice, changes it, and takes it down.
 func TestKubectlManifests(t *testing.T) {
 	t.Parallel()
@@ -30,7 +35,7 @@ func TestKubectlManifests(t *testing.T) {
 	files := manifests(t)
 	for _, f := range files {
 		out := k.Run("apply", "-f", f)
-		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		for _, line := range said(out) {
 			if !strings.HasSuffix(line, " created") {
 				t.Errorf("%s: first apply says %q", f, line)
 			}
@@ -39,17 +44,18 @@ func TestKubectlManifests(t *testing.T) {
 	// A controller says in the status of the schema when its level is there.
 	k.Run("wait", "flowschema/shop-controllers", `--for=jsonpath={.status.conditions[?(@.type=="Dangling")].status}=False`, "--timeout=2m")
 	before := versions(k, files)
-	for _, line := range strings.Split(strings.TrimSpace(k.Run(ofFiles(files, "apply")...)), "\n") {
+	nulls := strings.Contains(k.Run("get", "--raw", "/version"), `"minor": "32"`) // later servers do not answer the null that the template of a claim has
+	for _, line := range said(k.Run(ofFiles(files, "apply")...)) {
 		// kubectl always sends a budget's selector, as the type says that it is to be
 		// replaced, and says "configured" whatever the server makes of it.
-		if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") {
+		if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") && (nulls || line != "statefulset.apps/postgres configured") {
 			t.Errorf("second apply says %q", line)
 		}
 	}
 	if after := versions(k, files); after != before {
 		t.Errorf("the second apply changed something:\n%s\n%s", before, after)
 	}
-	if out, err := k.Try("", ofFiles(files, "diff")...); err != nil || out != "" {
+	if out, err := k.Try("", ofFiles(files, "diff")...); err != nil || strings.Join(said(out), "") != "" {
 		t.Errorf("diff after apply: %v\n%s", err, out)
 	}
 	k.Run(ofFiles(files, "get", "-o", "yaml")...)
@@ -90,7 +96,7 @@ func TestKubectlEveryday(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{})
 	k := s.Kubectl(t)
-	k.Want([]string{"Server Version: v1.32"}, "version")
+	k.Want([]string{"Server Version: v1."}, "version")
 	k.Run("create", "deployment", "web", "--image=nginx:1.27", "--replicas=2")
 	k.Want([]string{"NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "0/2"}, "get", "deployment", "web")
 	k.Want([]string{"nginx:1.27", "app=web"}, "get", "deployment", "web", "-o", "wide")

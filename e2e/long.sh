@@ -32,6 +32,8 @@ done
 ROWLOCK_LIST_WALK=all CGO_ENABLED=0 go test -vet=off -count=1 -timeout 60m -run '^TestListsAreLinear$' ./server/kinds/builtin
 # rowlocktest beside each release of controller-runtime that is supported.
 sh e2e/controllerruntime.sh
+# Clients of other releases, against the binary as this release and as later ones.
+sh e2e/clients.sh
 # What hostile and slow clients cost, how watches are sent and how a server ends, by package net/http alone.
 ROWLOCK_TEST_FLAGS=--http2=standard go test -count=1 -timeout 30m -run '^(TestHostileRequests|TestSlowClients|TestWatchesThatNobodyReads|TestWatchesOfOneUser|TestEnds.*|TestDrain|TestFairness)$' ./e2e
 sh e2e/goget.sh

@@ -3,6 +3,7 @@ package controllerruntime_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,9 +26,12 @@ import (
 	"github.com/rowlock/rowlock/server/rowlocktest"
 )
 
-// start starts a server that has the custom kind.
+// start starts a server that has the custom kind, of the release that the variable ROWLOCK_RELEASE names.
 func start(t *testing.T, more ...rowlocktest.Option) (*rowlocktest.Server, client.Client) {
 	t.Helper()
+	if release := os.Getenv("ROWLOCK_RELEASE"); release != "" {
+		more = append(more, rowlocktest.Release(release))
+	}
 	srv := rowlocktest.Start(t, append(more, rowlocktest.Definitions(definition()))...)
 	scheme, err := newScheme()
 	if err != nil {

@@ -81,6 +81,9 @@ func environment(t *testing.T, change func(*envtest.Environment)) (*envtest.Envi
 	if change != nil {
 		change(env)
 	}
+	if release := os.Getenv("ROWLOCK_RELEASE"); release != "" {
+		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", release)
+	}
 	began := time.Now()
 	cfg, err := env.Start()
 	if err != nil {

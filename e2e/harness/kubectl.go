@@ -19,9 +19,13 @@ var kubectl struct {
 	err  error
 }
 
-// KubectlBinary finds kubectl 1.32 on the PATH, or builds it from its Go module.
+// KubectlBinary is the kubectl that the variable ROWLOCK_KUBECTL names; or else it finds kubectl 1.32 on the PATH, or
+// builds it from its Go module.
 func KubectlBinary() (string, error) {
 	kubectl.once.Do(func() {
+		if kubectl.path = os.Getenv("ROWLOCK_KUBECTL"); kubectl.path != "" {
+			return
+		}
 		if path, err := exec.LookPath("kubectl"); err == nil && isRelease132(path) {
 			kubectl.path = path
 			return
