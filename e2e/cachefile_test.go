@@ -70,6 +70,35 @@ func TestCacheFile(t *testing.T) {
 	logged(t, c.s, "the cache file cannot be used")
 }
 
+// TestCacheFileOfARelease: a server does not read the cache file of another release, which reads the same rows as other objects.
+func TestCacheFileOfARelease(t *testing.T) {
+	t.Parallel()
+	const path = "/api/v1/namespaces/default/podtemplates"
+	c := startCached(t, "sqlite:"+t.TempDir()+"/rowlock.db", "")
+	want(t, c.a, 201, http.MethodPost, path, "application/json", `{"metadata":{"name":"p"},"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}`)
+	c.stop()
+	c.again("as the same release", true)
+	c.stop()
+	o := c.s.Options()
+	args := o.Args
+	for _, next := range []struct {
+		release   string
+		fromCache bool
+		nulls     int
+	}{{"1.36", false, 0}, {"1.36", true, 0}, {"1.32", false, 1}} {
+		o.Args = append(slices.Clone(args), "--emulated-version="+next.release)
+		s := harness.StartT(t, o)
+		n, _ := valueOf(want(t, newAPI(t, s), 200, http.MethodGet, "/metrics", "", ""), `rowlock_start_objects{from="cache_file"}`)
+		text := string(want(t, newAPI(t, s), 200, http.MethodGet, path+"/p", "", ""))
+		if n > 0 != next.fromCache || strings.Count(text, `"creationTimestamp":null`) != next.nulls {
+			t.Errorf("as %s: the start read %v objects from the file, and %s", next.release, n, text)
+		}
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // cachedServer is a server that starts again and again on a database, with a cache file.
 type cachedServer struct {
 	t *testing.T
