@@ -137,7 +137,7 @@ func (p meters) meter(r schema.GroupResource) *meter {
 	case schema.GroupResource{Resource: "services"}:
 		return &meter{updates: true, counts: countsServices, use: useService}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		return &meter{updates: true, counts: countsClaims, use: useClaim}
+		return &meter{updates: true, counts: countsClaims, use: useClaim, inScope: claimInScope}
 	case schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}:
 		return &meter{updates: true, counts: countsDevices, use: useDevices}
 	}
@@ -208,6 +208,32 @@ func countsClaims(name corev1.ResourceName) bool {
 	}
 	return strings.HasSuffix(string(name), ofClass+string(corev1.ResourcePersistentVolumeClaims)) ||
 		strings.HasSuffix(string(name), ofClass+string(corev1.ResourceRequestsStorage))
+}
+
+// claimInScope reports whether a claim is in a scope of classes of attributes: those that it asks for, has or is about to have.
+func claimInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error) {
+	c, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || s.ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass {
+		return false, nil
+	}
+	var classes []string
+	for _, class := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
+		if class != nil && *class != "" {
+			classes = append(classes, *class)
+		}
+	}
+	if m := c.Status.ModifyVolumeStatus; m != nil && m.TargetVolumeAttributesClassName != "" {
+		classes = append(classes, m.TargetVolumeAttributesClassName)
+	}
+	if len(classes) == 0 {
+		return classSelected(s, "")
+	}
+	for _, class := range classes {
+		if in, err := classSelected(s, class); in || err != nil {
+			return in, err
+		}
+	}
+	return false, nil
 }
 
 func useClaim(obj runtime.Object) corev1.ResourceList {

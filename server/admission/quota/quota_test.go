@@ -153,6 +153,15 @@ func TestCharges(t *testing.T) {
 	selected.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
 		{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"urgent"}},
 	}}
+	fast, faster := "fast", "faster"
+	ofClass := limit("q", "persistentvolumeclaims", "0")
+	ofClass.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+		{ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{fast}},
+	}}
+	quick, quicker, was := claim("1Gi"), claim("1Gi"), claim("1Gi")
+	quick.Spec.VolumeAttributesClassName, quicker.Spec.VolumeAttributesClassName = &fast, &faster
+	was.Spec.VolumeAttributesClassName, was.Status.CurrentVolumeAttributesClassName = &faster, &fast
+	tooFast := forbidden("persistentvolumeclaims", "c", "exceeded quota: q, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0")
 	uncounted := limit("q", "pods", "1", "requests.nvidia.com/gpu", "1")
 	uncounted.Status.Used = nil
 	early := limit("q", "pods", "0")
@@ -187,13 +196,17 @@ func TestCharges(t *testing.T) {
 			quota: uncounted, write: write(admission.Create, "", "pods", pod(container("a", nil, nil)), nil),
 			err: forbidden("pods", "p", "status unknown for quota: q, resources: pods,requests.nvidia.com/gpu"),
 		},
-		"not limited yet":    {quota: early, write: write(admission.Create, "", "pods", pod(), nil)},
-		"updates of pods":    {quota: limit("q", "pods", "0"), write: write(admission.Update, "", "pods", pod(), pod())},
-		"priority":           {quota: selected.DeepCopy(), write: write(admission.Create, "", "pods", urgent, nil), err: forbidden("pods", "p", "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0")},
-		"another priority":   {quota: selected.DeepCopy(), write: write(admission.Create, "", "pods", pod(container("a", nil, nil)), nil), used: map[string]string{"pods": "0"}},
-		"in scope":           {quota: scoped(limit("q", "pods", "1"), "Terminating", "BestEffort"), write: write(admission.Create, "", "pods", late, nil), used: map[string]string{"pods": "1"}},
-		"out of scope":       {quota: scoped(limit("q", "pods", "0"), "Terminating", "NotBestEffort"), write: write(admission.Create, "", "pods", late, nil), used: map[string]string{"pods": "0"}},
-		"scopes are of pods": {quota: scoped(limit("q", "count/pods", "0", "configmaps", "0"), "BestEffort"), write: write(admission.Create, "", "configmaps", &corev1.ConfigMap{}, nil)},
+		"not limited yet":     {quota: early, write: write(admission.Create, "", "pods", pod(), nil)},
+		"updates of pods":     {quota: limit("q", "pods", "0"), write: write(admission.Update, "", "pods", pod(), pod())},
+		"priority":            {quota: selected.DeepCopy(), write: write(admission.Create, "", "pods", urgent, nil), err: forbidden("pods", "p", "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0")},
+		"another priority":    {quota: selected.DeepCopy(), write: write(admission.Create, "", "pods", pod(container("a", nil, nil)), nil), used: map[string]string{"pods": "0"}},
+		"class of attributes": {quota: ofClass.DeepCopy(), write: write(admission.Create, "", "persistentvolumeclaims", quick, nil), err: tooFast},
+		"another class":       {quota: ofClass.DeepCopy(), write: write(admission.Create, "", "persistentvolumeclaims", quicker, nil), used: map[string]string{"persistentvolumeclaims": "0"}},
+		"the class it has":    {quota: ofClass.DeepCopy(), write: write(admission.Create, "", "persistentvolumeclaims", was, nil), err: tooFast},
+		"no class":            {quota: ofClass.DeepCopy(), write: write(admission.Create, "", "persistentvolumeclaims", claim("1Gi"), nil), used: map[string]string{"persistentvolumeclaims": "0"}},
+		"in scope":            {quota: scoped(limit("q", "pods", "1"), "Terminating", "BestEffort"), write: write(admission.Create, "", "pods", late, nil), used: map[string]string{"pods": "1"}},
+		"out of scope":        {quota: scoped(limit("q", "pods", "0"), "Terminating", "NotBestEffort"), write: write(admission.Create, "", "pods", late, nil), used: map[string]string{"pods": "0"}},
+		"scopes are of pods":  {quota: scoped(limit("q", "count/pods", "0", "configmaps", "0"), "BestEffort"), write: write(admission.Create, "", "configmaps", &corev1.ConfigMap{}, nil)},
 		"balancer": {
 			quota: limit("q", "services.nodeports", "2", "services.loadbalancers", "1", "services", "1"),
 			write: write(admission.Create, "", "services", balancer(true), nil),

@@ -232,7 +232,7 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, path *fiel
 		return field.ErrorList{field.Required(path, "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), shownRolling(s.RollingUpdate), "only allowed for updateStrategy 'RollingUpdate'")}
+			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), shownRolling{replicas(s.RollingUpdate.Partition), s.RollingUpdate.MaxUnavailable}, "only allowed for updateStrategy 'RollingUpdate'")}
 		}
 		return nil
 	case appsv1.RollingUpdateStatefulSetStrategyType:
@@ -245,19 +245,20 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, path *fiel
 	}
 }
 
-// shownText is printed as it is where an error shows a value in Go syntax.
-type shownText string
-
-func (t shownText) GoString() string { return string(t) }
-
 // shownRolling spells out a rolling update as a stock server does, which has the
-// partition as a plain number.
-func shownRolling(r *appsv1.RollingUpdateStatefulSetStrategy) any {
+// partition as a plain number: in Go syntax in release 1.32, and in JSON after it.
+type shownRolling struct {
+	Partition      int32
+	MaxUnavailable *intstr.IntOrString
+}
+
+// GoString is the form of release 1.32.
+func (r shownRolling) GoString() string {
 	unavailable := "(*intstr.IntOrString)(nil)"
 	if r.MaxUnavailable != nil {
 		unavailable = fmt.Sprintf("(*intstr.IntOrString)(%p)", r.MaxUnavailable)
 	}
-	return shownText(fmt.Sprintf("apps.RollingUpdateStatefulSetStrategy{Partition:%d, MaxUnavailable:%s}", replicas(r.Partition), unavailable))
+	return fmt.Sprintf("apps.RollingUpdateStatefulSetStrategy{Partition:%d, MaxUnavailable:%s}", r.Partition, unavailable)
 }
 
 func validateRollingStatefulSet(r *appsv1.RollingUpdateStatefulSetStrategy, path *field.Path) field.ErrorList {
