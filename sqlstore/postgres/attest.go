@@ -16,9 +16,9 @@ import (
 // Attestor implements sqlstore.Admin.
 func (d *Driver) Attestor() sqlstore.Attestor { return d }
 
-// A database that goes back to an earlier state, as by a standby that lacked commits, or point-in-time recovery, has the keys that
-// it had then, and they hold. But servers may have gone on beside it, with objects in memory that it never had. So
-// Attest takes what was read in this very database alone, and while PostgreSQL has not been restarted.
+// A database that goes back to an earlier state, by failover to a standby that lacked commits or by point-in-time recovery, has
+// the keys of that state, and they are valid. But servers may have continued meanwhile, with objects in memory that it never had.
+// So Attest accepts only what was read from this very database, and only until PostgreSQL is restarted.
 
 // CacheFiles implements sqlstore.Attestor.
 func (d *Driver) CacheFiles(ctx context.Context) (files sqlstore.CacheFiles, err error) {
@@ -151,7 +151,7 @@ func (d *Driver) ListRevisions(ctx context.Context, revision int64, _ []sqlstore
 	return nil
 }
 
-// tripRows is how many rows are asked for at once.
+// tripRows is how many rows one query reads.
 const tripRows = 256
 
 // ReadRows implements sqlstore.Attestor.

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// clock knows the database's time from what it was last told, and from how much time
-// has passed here since. What this machine's wall clock is set to has no part in it.
+// clock derives the database's time from the last reading and the monotonic time
+// since. It does not depend on this machine's wall clock.
 type clock struct {
 	mu    sync.Mutex
 	at    time.Time // here, with its monotonic reading
 	there time.Time // by the database
 }
 
-// now is the database's time; this machine's before any was told.
+// now is the database's time; before the first reading, this machine's.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,9 +26,9 @@ func (c *clock) now() time.Time {
 // reckon is the database's time at a moment here.
 func (c *clock) reckon(here time.Time) time.Time { return c.there.Add(here.Sub(c.at)) }
 
-// told takes a time that the database read between two moments here. If what was
-// reckoned may be right it stays, so that a slow answer moves nothing.
-func (c *clock) told(there, asked, answered time.Time) {
+// update takes a time that the database read between two moments here. If the
+// current estimate is possible it stays, so that a slow answer changes nothing.
+func (c *clock) update(there, asked, answered time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.at.IsZero() && !c.reckon(asked).After(there) && !c.reckon(answered).Before(there) {

@@ -20,7 +20,7 @@ func TestClock(t *testing.T) {
 			wait(before)
 			at := there
 			wait(after)
-			c.Told(at, asked, time.Now())
+			c.Update(at, asked, time.Now())
 		}
 		near := func(want time.Time, within time.Duration) {
 			t.Helper()

@@ -178,8 +178,8 @@ func fenced(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "22012"
 }
 
-// redact hides the connection string that parse errors quote, and says what is wrong
-// where that cannot be a part of it.
+// redact hides the connection string that parse errors quote, and keeps the reason
+// if that cannot contain a part of it.
 func redact(err error) error {
 	var quoting *pgconn.ParseConfigError
 	if !errors.As(err, &quoting) {

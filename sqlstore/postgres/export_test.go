@@ -71,8 +71,8 @@ type Clock struct{ clock }
 
 func NewClock() *Clock { return &Clock{} }
 
-func (c *Clock) Now() time.Time                        { return c.now() }
-func (c *Clock) Told(there, asked, answered time.Time) { c.told(there, asked, answered) }
+func (c *Clock) Now() time.Time                          { return c.now() }
+func (c *Clock) Update(there, asked, answered time.Time) { c.update(there, asked, answered) }
 
 // PackAround packs once, and calls between after it has read.
 func (d *Driver) PackAround(ctx context.Context, between func()) error {

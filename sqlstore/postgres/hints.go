@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// wake asks the notifier to tell the other servers of a commit. Commits that come
-// while it is under way share the next notification.
+// wake has the notifier notify the other servers of a commit. Commits during
+// a notification share the next one.
 func (d *Driver) wake() {
 	select {
 	case d.notify <- struct{}{}:

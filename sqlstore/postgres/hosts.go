@@ -22,9 +22,9 @@ import (
 // hosts, or one whose name has several addresses, and gives up connections to a server that
 // does not answer any more. Package pgconn tries hosts one after the other, each for the whole
 // connect_timeout: a first host that accepts connections, or swallows packets, and answers nothing
-// would hold up every connection for that long. So all are asked at the same time, the one that
-// took writes last before the others, and connections are made to the one that says it
-// takes writes.
+// would hold up every connection for that long. So the driver queries all at the same time, the one that
+// last accepted writes before the others, and connects to the one that reports that it
+// accepts writes.
 //
 // What it costs is bounded: one search at a time for the whole driver, in it one attempt at a
 // time for each of at most mostAddresses addresses, and an answer holds for fresh.

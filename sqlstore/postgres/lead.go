@@ -108,7 +108,7 @@ func (d *Driver) takeLead(ctx context.Context, name, holder string) (bool, error
 	return tag.RowsAffected() == 1, nil
 }
 
-// lookAtLead sees who has a lead.
+// lookAtLead reads the holder of a lead.
 func (d *Driver) lookAtLead(ctx context.Context, name string) error {
 	ctx, cancel := d.limit(ctx, d.cfg.LeadFor)
 	defer cancel()
@@ -125,7 +125,7 @@ func (d *Driver) lookAtLead(ctx context.Context, name string) error {
 	return nil
 }
 
-// keepLead renews until it is told to stop, the driver closes, or the lead is lost.
+// keepLead renews until stop is closed, the driver closes, or the lead is lost.
 // taken is a time before the last renewal.
 func (d *Driver) keepLead(name, holder string, taken time.Time, stop <-chan struct{}) {
 	tick := time.NewTicker(d.cfg.LeadFor / 5)

@@ -100,7 +100,7 @@ type Driver struct {
 	pending  *pendingBatch
 	line     line // which database this is
 	relaxed  *sqlstore.Relaxed
-	reserved int64      // revisions up to here may be given to relaxed commits; of who holds mu
+	reserved int64      // revisions up to here may be given to relaxed commits; guarded by mu
 	mu       sync.Mutex // Apply and Resolve
 	notify   chan struct{}
 	leads    leads

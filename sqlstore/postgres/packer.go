@@ -70,7 +70,7 @@ func readSeconds(ctx context.Context, tx pgx.Tx, from, to int64) (seconds, revis
 	return seconds, revisions, rows.Err()
 }
 
-// units is what is done with rows of some keys in one transaction.
+// units are the changes to rows of some keys in one transaction.
 type units struct {
 	gone  []int64     // revisions of rows that are not in kv afterwards,
 	were  [][]byte    // and their values
@@ -78,8 +78,8 @@ type units struct {
 	packs []pack.Pack
 }
 
-// Pack implements sqlstore.Driver. Packs are made beside writers; the transaction fails if
-// the rows are not as they were read.
+// Pack implements sqlstore.Driver. It makes packs without blocking writers; the transaction fails if
+// the rows have changed since they were read.
 func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (packed sqlstore.Packed, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)

@@ -35,7 +35,7 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 			return sqlstore.Bounds{}, fmt.Errorf("reading bounds: %w", err)
 		}
 	}
-	d.clock.told(now, asked, time.Now())
+	d.clock.update(now, asked, time.Now())
 	d.saw(b.Head)
 	return b, nil
 }

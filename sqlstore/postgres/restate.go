@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/pack"
 )
 
-// Restate implements sqlstore.History. Packs are made beside writers; the transaction fails if
-// they are not as they were read.
+// Restate implements sqlstore.History. It makes packs without blocking writers; the transaction fails if
+// they have changed since they were read.
 func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, err error) {
 	if len(rows) == 0 {
 		return 0, nil

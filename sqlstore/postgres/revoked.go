@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// revocations are lists of revoked certificates by the name of who issued them.
+// revocations are lists of revoked certificates by the name of their issuer.
 type revocations map[string][]*x509.RevocationList
 
 // readRevoked reads the lists of a file, and of all files of a folder; nil where
@@ -66,8 +66,8 @@ func (r revocations) add(data []byte) error {
 	return nil
 }
 
-// verify refuses what the server presents if an issuer has revoked it, or has told
-// nothing about it that still holds.
+// verify refuses the server's certificates if an issuer has revoked one, or has no
+// valid list.
 func (r revocations) verify(state tls.ConnectionState) error {
 	for i, cert := range state.PeerCertificates {
 		if i > 0 && string(cert.RawIssuer) == string(cert.RawSubject) {

@@ -22,7 +22,7 @@ const (
 )
 
 // denied describes the permissions that this process lacks on a database, on the files that SQLite keeps for it and on
-// their folder, and who owns those; "" where it lacks none.
+// their folder, and the owners of those; "" if it lacks none.
 func denied(path string) string {
 	var lacks []string
 	folder := filepath.Dir(path)

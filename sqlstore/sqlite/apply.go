@@ -214,7 +214,7 @@ func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	return out, nil
 }
 
-// txn writes the Ops of one Txn. failed is what its writer is told; err ends the
+// txn writes the Ops of one Txn. failed is the error for its writer; err ends the
 // batch. A single Op is its own condition: the statement that finds it broken
 // changes nothing. Several are looked at first, and written when all may be.
 func (a *applier) txn(ops []sqlstore.Op, out *sqlstore.Outcome) (failed, err error) {

@@ -7,11 +7,11 @@ import (
 )
 
 // SQLite copies the write-ahead log into the file at the end of the commit that
-// made it long, and that writer waits for it. Here a connection of its own does
-// it beside the writers, in pieces so small that a commit that meets one on the
-// disk hardly notices. The log begins anew only with a commit that finds all of it
+// made it long, and that writer waits for it. Here a separate connection does
+// it concurrently with the writers, in pieces so small that they hardly delay a
+// commit. The log begins anew only with a commit that finds all of it
 // copied, and all of the file synced: when it has become long, its last few pages
-// are copied while no writer adds more. Should none of that come to pass, SQLite
+// are copied while no writer adds more. If that never happens, SQLite
 // does it at logLimit.
 const (
 	copyEvery  = 30 * time.Millisecond

@@ -100,8 +100,8 @@ func (c *conn) execCount(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// query calls each for every row. The values are each's to keep, the slice is
-// not. A ctx that can end costs a goroutine; pass context.Background for what is short.
+// query calls each for every row. each may keep the values, but not the slice.
+// A ctx that can end costs a goroutine; pass context.Background for a short query.
 func (c *conn) query(ctx context.Context, each func([]driver.Value) error, query string, args ...any) (err error) {
 	s, err := c.prepare(query)
 	if err != nil {

@@ -97,7 +97,7 @@ func (d *Driver) reclaim() {
 	}
 	free, err := d.writer.number("PRAGMA freelist_count")
 	if err != nil {
-		return // the next Trim asks again
+		return // the next Trim tries again
 	}
 	pages, err := d.writer.number("PRAGMA page_count")
 	if err != nil {
@@ -108,6 +108,6 @@ func (d *Driver) reclaim() {
 		return
 	}
 	if err := d.writer.exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", reclaimSlice)); err != nil {
-		d.spare.Store(false) // best effort: the next Trim asks again
+		d.spare.Store(false) // best effort: the next Trim tries again
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // lockFile is how the processes that use one database know of each other. It
-// stands beside the database. Each process holds a shared lock on its first
+// is in the database's folder. Each process holds a shared lock on its first
 // byte, and names are locked as bytes further on: locks of open file
 // descriptions, which the kernel drops when a process dies.
 //
@@ -78,8 +78,8 @@ func (l *lockFile) set(offset int64, kind int16) error {
 	return syscall.FcntlFlock(l.file.Fd(), ofdSet, &lk)
 }
 
-// refresh looks whether this process is alone. The order matters: who arrives
-// after the count was read makes it differ.
+// refresh checks whether this process is alone. The order matters: a process that
+// arrives after the count was read changes it.
 func (l *lockFile) refresh() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

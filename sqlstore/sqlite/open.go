@@ -351,8 +351,8 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 
 func (c connector) Driver() driver.Driver { return nil }
 
-// Close waits for everything the driver started, and for calls under way. Where what is in the file is doubted
-// connections stay open until the process ends: the last one that is closed in order throws the log away.
+// Close waits for everything the driver started, and for calls under way. If the file's content is in doubt,
+// connections stay open until the process ends: closing the last one in order would delete the log.
 func (d *Driver) Close() error {
 	d.once.Do(func() {
 		close(d.closing)

@@ -52,7 +52,7 @@ const marksAtOnce = 1000
 
 type mark struct{ second, revision int64 }
 
-// Retain implements sqlstore.Driver. What the floor passes is read beside writers.
+// Retain implements sqlstore.Driver. It reads the rows below the floor without blocking writers.
 func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.Floors, err error) {
 	var marks []mark
 	var before sqlstore.Bounds
@@ -115,8 +115,8 @@ func retain(w *conn, before sqlstore.Bounds, to sqlstore.Floors, marks []mark) (
 	return next, w.exec(qSetFloors, next.Text())
 }
 
-// Pack implements sqlstore.Driver. Packs are made beside writers; the transaction fails if
-// the rows are not as they were read.
+// Pack implements sqlstore.Driver. It makes packs without blocking writers; the transaction fails if
+// the rows have changed since they were read.
 func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (done sqlstore.Packed, err error) {
 	var units []pack.Unit
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {

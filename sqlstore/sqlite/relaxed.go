@@ -15,15 +15,15 @@ import (
 // is synced. Every sync brings all of them to the disk, and what recovery finds after a power loss is
 // the log up to some commit, so nothing durable is there without what came before it.
 //
-// Revisions that such commits had may be lost, while clients have seen them. So the file says, durably,
-// up to where that can be ('relaxed' in kv_meta), and in which run of the machine ('boot'): who opens
-// it in another one goes on behind them. A process that is killed loses nothing, as the system
+// The revisions of such commits may be lost after clients have seen them. So the file durably records
+// the last such revision ('relaxed' in kv_meta), and the boot of the machine ('boot'): a process that opens
+// it after another boot continues with later revisions. A process that is killed loses nothing, as the system
 // still has what it wrote.
 
 // errReserve: the revisions that were set aside are used up; the batch must be durable.
 var errReserve = errors.New("no revisions are reserved for relaxed commits")
 
-// bootID names the run of this machine; "" where the system does not tell.
+// bootID identifies the boot of this machine; "" if the system does not report it.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -32,8 +32,8 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// relax relaxes commits of resources. sync is asked until it fails once: another one that does
-// not fail says nothing, as the system reports pages that it could not write only once.
+// relax relaxes commits of resources. It calls sync until that fails once: a later success proves
+// nothing, as the system reports pages that it could not write only once.
 func (d *Driver) relax(resources []string, sync func() error) {
 	d.relaxed = sqlstore.NewRelaxed(resources, func() error {
 		failed := d.relaxed.Failed()
@@ -111,7 +111,7 @@ func (d *Driver) recover(ctx context.Context) error {
 }
 
 // skip raises revision and floor of the log to reserved: clients that have seen a lost
-// revision are told to list again. Snapshots of the past stay, as far as they are kept.
+// revision must list again. Snapshots of the past stay, as far as they are kept.
 func skip(ctx context.Context, w *conn, reserved int64) error {
 	b, err := bounds(w)
 	if err != nil {
@@ -137,8 +137,8 @@ func skip(ctx context.Context, w *conn, reserved int64) error {
 	return release(w, reserved, f)
 }
 
-// release takes back what was set aside, unless more has been since, and lets those older binaries
-// in again that know of what is packed.
+// release takes back the reserved revisions, unless more were reserved since, and admits older binaries
+// again that can read packed rows.
 func release(w *conn, reserved int64, f sqlstore.Floors) error {
 	if err := w.exec(qUnreserve, reserved); err != nil {
 		return err

@@ -12,8 +12,8 @@ const largestSlot = 16 << 10
 
 // holdSlots takes one piece of memory of each size class, for the life of the process. The
 // allocator gives a page of 64 KiB back to the system when nothing of it is in use, and asks for
-// another with the next piece: reading a value of 4 KB, which is all that there is of its
-// size, would be two system calls and a page fault each time. With a piece held the page stays.
+// another with the next piece: reading a value of 4 KB, if it is the only one of its
+// size, would cost two system calls and a page fault each time. With a piece held the page stays.
 var holdSlots = sync.OnceFunc(func() {
 	tls := libc.NewTLS()
 	defer tls.Close()

@@ -118,9 +118,9 @@ func (d *Driver) checkpointed(err error) {
 	}
 }
 
-// settle brings to the disk what a process left that was killed, so that nothing is shown that a power loss
-// takes. A sync of it may have failed, so that another one would find nothing to do: what is in the file needs
-// none. Where the log is not this process's to copy, or others read from it, a sync is all there is.
+// settle flushes to the disk what a killed process left, so that the server shows nothing that a power loss
+// could take back. A sync of the log may have failed, so that another one would find nothing to do; content copied into
+// the file needs none. If this process may not copy the log, or others read from it, it can only sync.
 func (d *Driver) settle() error {
 	if d.cfg.Unsynced {
 		return nil

@@ -145,7 +145,7 @@ func (s *spans) next() (piece span, ok bool) {
 	return piece, true
 }
 
-// done says how many rows a span had, and what is left of it.
+// done records how many rows a span had, and the rest of the span.
 func (s *spans) done(rows int, rest span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
