@@ -53,7 +53,6 @@ type Host struct {
 	Webhooks   *hooks.Client          // calls webhooks
 	Registry   *prometheus.Registry   // of metrics; nil: they are not shown
 	Feature    func(gate string) bool // whether a feature gate is on
-	Release    release.Version        // which the server is
 	Clock      func() time.Time
 	Log        *slog.Logger
 }
@@ -130,7 +129,7 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return podsecurity.New(s.reader, c, s.Release, s.Feature("UserNamespacesPodSecurityStandards"))
+		return podsecurity.New(s.reader, c, s.Catalogue.Release(), s.Feature("UserNamespacesPodSecurityStandards"))
 	}},
 	{name: "PodNodeSelector", build: func(s *shared, config []byte) (admission.Plugin, error) {
 		p, err := pods.ParseNodeSelectors(config)
