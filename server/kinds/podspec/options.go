@@ -228,11 +228,11 @@ func hasInvalidNodeValues(s *corev1.PodSpec) bool {
 	if s.Affinity == nil || s.Affinity.NodeAffinity == nil || s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}
-	return HasInvalidValues(s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	return hasInvalidValues(s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 }
 
-// HasInvalidValues reports whether a choice of nodes has values that no label can have.
-func HasInvalidValues(s *corev1.NodeSelector) bool {
+// hasInvalidValues reports whether a choice of nodes has values that no label can have.
+func hasInvalidValues(s *corev1.NodeSelector) bool {
 	for i := range s.NodeSelectorTerms {
 		for _, r := range s.NodeSelectorTerms[i].MatchExpressions {
 			if slices.ContainsFunc(r.Values, func(v string) bool { return !okLabelValue(v) }) {

@@ -375,22 +375,37 @@ func (a *adviser) ports(s *corev1.PodSpec) {
 
 // portNames warns of names that two ports of the pod have.
 func (a *adviser) portNames(s *corev1.PodSpec) {
-	var first map[string]*field.Path
+	type place struct {
+		where
+		port int
+	}
+	path := func(p place) *field.Path { return p.path(a.spec).Child("ports").Index(p.port) }
+	var names nameSet
+	var first map[string]place // made when a name comes again
 	visitContainers(s, func(c *corev1.Container, w where) {
 		for i := range c.Ports {
 			name := c.Ports[i].Name
 			if name == "" {
 				continue
 			}
-			p := w.path(a.spec).Child("ports").Index(i)
-			if other := first[name]; other != nil {
-				a.warnf(p, "duplicate port name %q with %s, services and probes that select ports by name will use %s", name, other, other)
+			if !names.has(name) {
+				names.add(name)
 				continue
 			}
 			if first == nil {
-				first = make(map[string]*field.Path)
+				first = make(map[string]place)
+				visitContainers(s, func(c *corev1.Container, w where) {
+					for i := range c.Ports {
+						if _, known := first[c.Ports[i].Name]; !known {
+							first[c.Ports[i].Name] = place{w, i}
+						}
+					}
+				})
 			}
-			first[name] = p
+			if len(a.out) < mostWarnings {
+				other := path(first[name])
+				a.warnf(path(place{w, i}), "duplicate port name %q with %s, services and probes that select ports by name will use %s", name, other, other)
+			}
 		}
 	})
 }
