@@ -7,27 +7,27 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rbac"
 )
 
-func rbacV1() []*kinds.Resource {
+func (c Config) rbacV1() []*kinds.Resource {
 	return rows("rbac.authorization.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "clusterrolebindings", Kind: "ClusterRoleBinding",
 			New: object[rbacv1.ClusterRoleBinding](), NewList: list[rbacv1.ClusterRoleBindingList](),
-			Storage: &kinds.Storage{Strategy: rbac.ClusterRoleBinding}, Columns: rbac.ClusterRoleBindingColumns,
+			Storage: &kinds.Storage{Strategy: rbac.ClusterRoleBinding(c.Feature)}, Columns: rbac.ClusterRoleBindingColumns,
 		},
 		&kinds.Resource{
 			Plural: "clusterroles", Kind: "ClusterRole",
 			New: object[rbacv1.ClusterRole](), NewList: list[rbacv1.ClusterRoleList](),
-			Storage: &kinds.Storage{Strategy: rbac.ClusterRole},
+			Storage: &kinds.Storage{Strategy: rbac.ClusterRole(c.Feature)},
 		},
 		&kinds.Resource{
 			Plural: "rolebindings", Kind: "RoleBinding", Namespaced: true,
 			New: object[rbacv1.RoleBinding](), NewList: list[rbacv1.RoleBindingList](),
-			Storage: &kinds.Storage{Strategy: rbac.RoleBinding}, Columns: rbac.RoleBindingColumns,
+			Storage: &kinds.Storage{Strategy: rbac.RoleBinding(c.Feature)}, Columns: rbac.RoleBindingColumns,
 		},
 		&kinds.Resource{
 			Plural: "roles", Kind: "Role", Namespaced: true,
 			New: object[rbacv1.Role](), NewList: list[rbacv1.RoleList](),
-			Storage: &kinds.Storage{Strategy: rbac.Role},
+			Storage: &kinds.Storage{Strategy: rbac.Role(c.Feature)},
 		},
 	)
 }

@@ -75,7 +75,7 @@ func (c Config) All() []*kinds.Resource {
 		certificatesBetas(),
 		c.networkingGroup(),
 		policyV1(),
-		rbacV1(),
+		c.rbacV1(),
 		c.storageGroup(),
 		admissionregistrationGroup(),
 		apiextensionsV1(),

@@ -16,38 +16,44 @@ import (
 )
 
 // RoleBinding is how RoleBindings are written.
-var RoleBinding = kinds.Typed[*rbacv1.RoleBinding]{
-	ValidateName: validateName,
-	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Default: func(b *rbacv1.RoleBinding) {
-		defaultBinding(&b.RoleRef, b.Subjects)
-	},
-	Validate: func(b *rbacv1.RoleBinding) field.ErrorList {
-		return validateBinding(&b.RoleRef, b.Subjects, true)
-	},
-	ValidateUpdate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
-		return validateBindingUpdate(&b.RoleRef, &old.RoleRef, b.Subjects, true)
-	},
-	CreateOnUpdate:      true,
-	UnconditionalUpdate: true,
-}.Strategy()
+func RoleBinding(on kinds.Feature) kinds.Strategy {
+	changed := changedIn(on)
+	return kinds.Typed[*rbacv1.RoleBinding]{
+		ValidateName: validateName,
+		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Default: func(b *rbacv1.RoleBinding) {
+			defaultBinding(&b.RoleRef, b.Subjects)
+		},
+		Validate: func(b *rbacv1.RoleBinding) field.ErrorList {
+			return validateBinding(&b.RoleRef, b.Subjects, true)
+		},
+		ValidateUpdate: func(b, old *rbacv1.RoleBinding) field.ErrorList {
+			return append(changed(validateBinding(&b.RoleRef, b.Subjects, true)), sameRole(&b.RoleRef, &old.RoleRef)...)
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // ClusterRoleBinding is how ClusterRoleBindings are written.
-var ClusterRoleBinding = kinds.Typed[*rbacv1.ClusterRoleBinding]{
-	ValidateName: validateName,
-	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Default: func(b *rbacv1.ClusterRoleBinding) {
-		defaultBinding(&b.RoleRef, b.Subjects)
-	},
-	Validate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
-		return validateBinding(&b.RoleRef, b.Subjects, false)
-	},
-	ValidateUpdate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-		return validateBindingUpdate(&b.RoleRef, &old.RoleRef, b.Subjects, false)
-	},
-	CreateOnUpdate:      true,
-	UnconditionalUpdate: true,
-}.Strategy()
+func ClusterRoleBinding(on kinds.Feature) kinds.Strategy {
+	changed := changedIn(on)
+	return kinds.Typed[*rbacv1.ClusterRoleBinding]{
+		ValidateName: validateName,
+		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Default: func(b *rbacv1.ClusterRoleBinding) {
+			defaultBinding(&b.RoleRef, b.Subjects)
+		},
+		Validate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return validateBinding(&b.RoleRef, b.Subjects, false)
+		},
+		ValidateUpdate: func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return append(changed(validateBinding(&b.RoleRef, b.Subjects, false)), sameRole(&b.RoleRef, &old.RoleRef)...)
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // RoleBindingColumns is the Table form of RoleBindings.
 var RoleBindingColumns = columns.Of(
@@ -107,13 +113,11 @@ func defaultBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 	}
 }
 
-func validateBindingUpdate(r, old *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
-	errs := validateBinding(r, subjects, namespaced)
-	errs = append(errs, validateBinding(r, subjects, namespaced)...)
-	if *r != *old {
-		errs = append(errs, field.Invalid(field.NewPath("roleRef"), rules.Shown(r), "cannot change roleRef"))
+func sameRole(r, old *rbacv1.RoleRef) field.ErrorList {
+	if *r == *old {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), rules.Shown(r), "cannot change roleRef")}
 }
 
 func validateBinding(r *rbacv1.RoleRef, subjects []rbacv1.Subject, namespaced bool) field.ErrorList {

@@ -10,49 +10,63 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
-// Role is how Roles are written. As everywhere in this group, a stock server
+// Role is how Roles are written. As everywhere in this group, a stock server of release 1.32
 // checks a changed object twice, and lists its causes twice.
-var Role = kinds.Typed[*rbacv1.Role]{
-	ValidateName: validateName,
-	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Validate: func(obj *rbacv1.Role) field.ErrorList {
-		return validateRules(obj.Rules, true)
-	},
-	ValidateUpdate: func(obj, _ *rbacv1.Role) field.ErrorList {
-		list := obj.Rules
-		return append(validateRules(list, true), validateRules(list, true)...)
-	},
-	Canonicalize: func(r *rbacv1.Role) {
-		r.Rules = withoutEmpty(r.Rules)
-	},
-	CreateOnUpdate:      true,
-	UnconditionalUpdate: true,
-}.Strategy()
+func Role(on kinds.Feature) kinds.Strategy {
+	changed := changedIn(on)
+	return kinds.Typed[*rbacv1.Role]{
+		ValidateName: validateName,
+		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Validate: func(obj *rbacv1.Role) field.ErrorList {
+			return validateRules(obj.Rules, true)
+		},
+		ValidateUpdate: func(obj, _ *rbacv1.Role) field.ErrorList {
+			return changed(validateRules(obj.Rules, true))
+		},
+		Canonicalize: func(r *rbacv1.Role) {
+			r.Rules = withoutEmpty(r.Rules)
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // ClusterRole is how ClusterRoles are written.
-var ClusterRole = kinds.Typed[*rbacv1.ClusterRole]{
-	ValidateName: validateName,
-	Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
-	Validate: func(obj *rbacv1.ClusterRole) field.ErrorList {
-		return validateClusterRole(obj, false)
-	},
-	ValidateUpdate: func(r, old *rbacv1.ClusterRole) field.ErrorList {
-		keep := false
-		if old.AggregationRule != nil {
-			for i := range old.AggregationRule.ClusterRoleSelectors {
-				keep = keep || rules.SelectorInvalid(&old.AggregationRule.ClusterRoleSelectors[i])
+func ClusterRole(on kinds.Feature) kinds.Strategy {
+	changed := changedIn(on)
+	return kinds.Typed[*rbacv1.ClusterRole]{
+		ValidateName: validateName,
+		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Validate: func(obj *rbacv1.ClusterRole) field.ErrorList {
+			return validateClusterRole(obj, false)
+		},
+		ValidateUpdate: func(r, old *rbacv1.ClusterRole) field.ErrorList {
+			keep := false
+			if old.AggregationRule != nil {
+				for i := range old.AggregationRule.ClusterRoleSelectors {
+					keep = keep || rules.SelectorInvalid(&old.AggregationRule.ClusterRoleSelectors[i])
+				}
 			}
-		}
-		return append(validateClusterRole(r, keep), validateClusterRole(r, keep)...)
-	},
-	Canonicalize: func(r *rbacv1.ClusterRole) {
-		r.Rules = withoutEmpty(r.Rules)
-	},
-	CreateOnUpdate:      true,
-	UnconditionalUpdate: true,
-}.Strategy()
+			return changed(validateClusterRole(r, keep))
+		},
+		Canonicalize: func(r *rbacv1.ClusterRole) {
+			r.Rules = withoutEmpty(r.Rules)
+		},
+		CreateOnUpdate:      true,
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
+
+// changedIn says how often a release lists what is wrong with a changed object.
+func changedIn(on kinds.Feature) func(field.ErrorList) field.ErrorList {
+	if on.Has(release.KindRules133) {
+		return func(errs field.ErrorList) field.ErrorList { return errs }
+	}
+	return rules.Twice
+}
 
 // withoutEmpty stores an empty list as none.
 func withoutEmpty(list []rbacv1.PolicyRule) []rbacv1.PolicyRule {
