@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/rowlock/rowlock/authx/meter"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // What the expressions of one decision may cost together.
@@ -31,17 +32,25 @@ const (
 // MaxMessage is how many bytes a computed message may have.
 const MaxMessage = limits.MaxEvaluatedMessageExpressionSizeBytes
 
-var (
-	always = version.MajorMinor(1, 0)
-	// compatible is the release before this one: what is written for the first time
-	// must also work there, so that servers can be rolled back.
-	compatible = version.MajorMinor(1, 31)
-)
+var always = version.MajorMinor(1, 0)
 
-// Base is the environment that all expressions share: the language and its
-// libraries, without variables. It is made on first use.
-var Base = sync.OnceValues(func() (*environment.EnvSet, error) {
-	set, err := meter.Environment(compatible).Extend(environment.VersionedOptions{
+// Base is the environment that all expressions share: the language and its libraries, without variables.
+// What is written for the first time must also work on the release that the one that is given is compatible
+// with, so that servers can be rolled back. It is made on first use.
+func Base(of release.Version) (*environment.EnvSet, error) {
+	compatible := of.MinCompatibility()
+	made, ok := bases.Load(compatible)
+	if !ok {
+		made, _ = bases.LoadOrStore(compatible, sync.OnceValues(func() (*environment.EnvSet, error) { return newBase(compatible) }))
+	}
+	return made.(func() (*environment.EnvSet, error))()
+}
+
+// bases holds the result of newBase by release.
+var bases sync.Map
+
+func newBase(compatible release.Version) (*environment.EnvSet, error) {
+	set, err := meter.Environment(version.MajorMinor(uint(compatible.Major()), uint(compatible.Minor()))).Extend(environment.VersionedOptions{
 		IntroducedVersion: always,
 		EnvOptions:        []cel.EnvOption{signOfQuantity()},
 	})
@@ -52,7 +61,7 @@ var Base = sync.OnceValues(func() (*environment.EnvSet, error) {
 		return nil, fmt.Errorf("the environment of expressions: %w", err)
 	}
 	return set, nil
-})
+}
 
 // signOfQuantity makes sign a member of quantities, as it is documented. The
 // library has it as a function.

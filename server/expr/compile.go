@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/rowlock/rowlock/authx/meter"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Source is an expression to compile.
@@ -44,6 +45,7 @@ func (p *Program) Fault() error { return p.fault }
 
 // Compiler compiles the expressions of one policy or webhook.
 type Compiler struct {
+	of release.Version
 	// declared is the type of "variables", nil where there is no such variable; its
 	// fields come as they are declared.
 	declared *celtypes.DeclType
@@ -54,13 +56,15 @@ type Compiler struct {
 	envs     map[Offer]*environment.EnvSet
 }
 
-// NewCompiler makes a compiler of independent expressions.
-func NewCompiler() *Compiler { return &Compiler{} }
+// NewCompiler makes a compiler of independent expressions. Those that are new use what the release offers,
+// those that are stored what any does.
+func NewCompiler(of release.Version) *Compiler { return &Compiler{of: of} }
 
 // NewComposer makes a compiler of expressions that may use variables, which are
 // declared one after the other and see those before them.
-func NewComposer() *Compiler {
+func NewComposer(of release.Version) *Compiler {
 	return &Compiler{
+		of:       of,
 		declared: celtypes.NewObjectType("kubernetes.variables", map[string]*celtypes.DeclField{}),
 		values:   map[string]*Program{},
 	}
@@ -69,7 +73,7 @@ func NewComposer() *Compiler {
 // environment is that of an offer, with the variables so far.
 func (c *Compiler) environment(o Offer) (*environment.EnvSet, error) {
 	if c.declared == nil && c.shapes == nil {
-		return offered(o)
+		return offered(c.of, o)
 	}
 	if set := c.envs[o]; set != nil {
 		return set, nil
@@ -77,9 +81,9 @@ func (c *Compiler) environment(o Offer) (*environment.EnvSet, error) {
 	var set *environment.EnvSet
 	var err error
 	if c.shapes != nil {
-		set, err = declare(o, *c.shapes)
+		set, err = declare(c.of, o, *c.shapes)
 	} else {
-		set, err = offered(o)
+		set, err = offered(c.of, o)
 	}
 	if err == nil && c.declared != nil {
 		set, err = set.Extend(environment.VersionedOptions{

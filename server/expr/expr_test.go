@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // input is a write of a small object.
@@ -24,7 +25,7 @@ func input() *expr.Input {
 }
 
 func TestEvaluate(t *testing.T) {
-	composer := expr.NewComposer()
+	composer := expr.NewComposer(release.Default)
 	offer := expr.Offer{Params: true, Authorizer: true}
 	composer.Declare("twice", expr.Source{Text: "object.n * 2", Offer: offer})
 	composer.Declare("bad", expr.Source{Text: "object.no.such", Offer: offer})
@@ -80,7 +81,7 @@ func (answers) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision
 
 // TestBudget is shared by the expressions of an evaluation.
 func TestBudget(t *testing.T) {
-	c := expr.NewCompiler()
+	c := expr.NewCompiler(release.Default)
 	p := c.Compile(expr.Source{Text: "object.list.all(x, x != '')", Gives: expr.Bool})
 	e := expr.Evaluate(t.Context(), input(), nil, false, 40)
 	var err error
@@ -100,7 +101,7 @@ func TestBudget(t *testing.T) {
 func TestReleaseBefore(t *testing.T) {
 	const text = "[1, 2].all(i, v, v > i)"
 	for _, stored := range []bool{false, true} {
-		if err := expr.NewCompiler().Compile(expr.Source{Text: text, Stored: stored, Gives: expr.Bool}).Fault(); (err == nil) != stored {
+		if err := expr.NewCompiler(release.Default).Compile(expr.Source{Text: text, Stored: stored, Gives: expr.Bool}).Fault(); (err == nil) != stored {
 			t.Errorf("stored %t: %v", stored, err)
 		}
 	}
@@ -118,7 +119,7 @@ func FuzzExpression(f *testing.F) {
 	f.Add("[JSONPatch{}.value, type(JSONPatch{}), Object{} == Object{a: JSONPatch{}.nope}, has(Object{}.a)]")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, mutation := range []bool{false, true} {
-			c := expr.NewComposer()
+			c := expr.NewComposer(release.Default)
 			c.Declare("v", expr.Source{Text: "object.?n"})
 			p := c.Compile(expr.Source{Text: text, Offer: expr.Offer{Params: true, Mutation: mutation}})
 			r, err := expr.Evaluate(t.Context(), input(), c, false, expr.BudgetConditions).Run(p)
@@ -140,4 +141,20 @@ func FuzzExpression(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLibraries: what is written for the first time uses the libraries that the release before has too.
+func TestLibraries(t *testing.T) {
+	for text, since := range map[string]release.Version{
+		"[1, 2].reverse() == [2, 1]":   release.V135,
+		"semver('1.2.3').major() == 1": release.V133,
+		"[1].all(i, v, i == 0)":        release.V133,
+		"isQuantity('1Gi')":            release.V132,
+	} {
+		for _, of := range []release.Version{release.V132, release.V133, release.V134, release.V135, release.V136} {
+			if err := expr.NewCompiler(of).Compile(expr.Source{Text: text, Gives: expr.Bool}).Fault(); (err == nil) != (of >= since) {
+				t.Errorf("%s in %s: %v", text, of, err)
+			}
+		}
+	}
 }

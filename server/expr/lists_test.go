@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestJoinedLists: a list that is joined with itself again and again ends, and what lists
@@ -15,7 +16,7 @@ func TestJoinedLists(t *testing.T) {
 		"([1, 2] + [3] + [] == [1, 2, 3]) && [object.n] + [2] != [2]":     "true",
 		"[1, 2].map(x, x + 1) == [2, 3] && 'a' + 'b' == 'ab'":             "true",
 	} {
-		p := expr.NewCompiler().Compile(expr.Source{Text: text, Gives: expr.Bool})
+		p := expr.NewCompiler(release.Default).Compile(expr.Source{Text: text, Gives: expr.Bool})
 		r, err := expr.Evaluate(t.Context(), input(), nil, false, expr.Budget).Run(p)
 		got := ""
 		switch {

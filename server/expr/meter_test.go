@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // deep are forty lists, each of which has the one before it twice: 2^40 values. (Their types
@@ -16,7 +17,7 @@ func deep(leaf string) string {
 
 // text evaluates an expression that gives a truth value.
 func text(ctx context.Context, source string) string {
-	p := expr.NewCompiler().Compile(expr.Source{Text: source, Gives: expr.Bool})
+	p := expr.NewCompiler(release.Default).Compile(expr.Source{Text: source, Gives: expr.Bool})
 	r, err := expr.Evaluate(ctx, input(), nil, false, expr.Budget).Run(p)
 	switch {
 	case err != nil:

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // made evaluates an expression of a mutation over an object, and shows what it makes as
 // JSON, or the error.
 func made(t *testing.T, text string, patch bool) string {
 	t.Helper()
-	c := expr.NewComposer()
+	c := expr.NewComposer(release.Default)
 	gives := expr.Configuration
 	if patch {
 		gives = expr.Patch

@@ -7,6 +7,8 @@ import (
 	celtypes "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // The names of variables.
@@ -125,8 +127,8 @@ func namespaceType() *celtypes.DeclType {
 type shapes struct{ object, params *celtypes.DeclType }
 
 // declare adds the variables of an offer to the base.
-func declare(o Offer, s shapes) (*environment.EnvSet, error) {
-	base, err := Base()
+func declare(of release.Version, o Offer, s shapes) (*environment.EnvSet, error) {
+	base, err := Base(of)
 	if err != nil {
 		return nil, err
 	}
@@ -161,13 +163,20 @@ func declare(o Offer, s shapes) (*environment.EnvSet, error) {
 }
 
 // offered is declare for each offer without known shapes, once.
-func offered(o Offer) (*environment.EnvSet, error) {
-	made, ok := environments.Load(o)
+func offered(of release.Version, o Offer) (*environment.EnvSet, error) {
+	key := offeredBy{of.MinCompatibility(), o}
+	made, ok := environments.Load(key)
 	if !ok {
-		made, _ = environments.LoadOrStore(o, sync.OnceValues(func() (*environment.EnvSet, error) { return declare(o, shapes{}) }))
+		made, _ = environments.LoadOrStore(key, sync.OnceValues(func() (*environment.EnvSet, error) { return declare(of, o, shapes{}) }))
 	}
 	return made.(func() (*environment.EnvSet, error))()
 }
 
-// environments holds the result of offered by Offer: eight at most.
+// environments holds the result of offered by offeredBy: eight at most for each release.
 var environments sync.Map
+
+// offeredBy is an offer of the releases that are compatible with the same one.
+type offeredBy struct {
+	compatible release.Version
+	offer      Offer
+}

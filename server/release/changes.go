@@ -44,6 +44,7 @@ const (
 	Tables133                            // the Table form of eight kinds, such as ResourceQuotas, has other columns or cells
 	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
 	KindRules133                         // kinds other than Pods have other rules, besides those of gates
+	CustomResources133                   // writes of the status keep what was invalid before, and definitions warn of unknown formats
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -81,6 +82,7 @@ var changes = map[Change]Version{
 	Tables133:              V133,
 	MarksOfDocuments:       V133,
 	KindRules133:           V133,
+	CustomResources133:     V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V133,
 	ExamplesPublished:      V133,

@@ -14,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // maxNote is how many bytes the value of an audit annotation may have.
@@ -43,7 +44,7 @@ type note struct {
 // compile never fails: what does not compile fails when it is evaluated.
 func compile(s *admissionregistrationv1.ValidatingAdmissionPolicySpec) *compiled {
 	offer := expr.Offer{Params: s.ParamKind != nil, Authorizer: true}
-	composer := expr.NewComposer()
+	composer := expr.NewComposer(release.Default)
 	c := &compiled{variables: composer, ignores: s.FailurePolicy != nil && *s.FailurePolicy == admissionregistrationv1.Ignore}
 	for _, v := range s.Variables {
 		composer.Declare(v.Name, expr.Source{Text: v.Expression, Offer: offer, Stored: true})

@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
 
@@ -41,7 +42,7 @@ type mutation struct {
 // compileMutations never fails: what does not compile fails when it is evaluated.
 func compileMutations(s *admissionregistrationv1alpha1.MutatingAdmissionPolicySpec, ignores bool) *mutations {
 	offer := expr.Offer{Params: s.ParamKind != nil, Authorizer: true}
-	composer := expr.NewComposer()
+	composer := expr.NewComposer(release.Default)
 	c := &mutations{variables: composer}
 	for _, v := range s.Variables {
 		composer.Declare(v.Name, expr.Source{Text: v.Expression, Offer: offer, Stored: true})

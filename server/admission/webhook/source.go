@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/expr"
 	"github.com/rowlock/rowlock/server/follow"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
@@ -40,7 +41,7 @@ type hook struct {
 // compiled are the match conditions, compiled on first use.
 func (h *hook) compiled(k *asker) *conditions.List {
 	h.once.Do(func() {
-		h.list = conditions.Compile(expr.NewCompiler(), expr.Offer{Authorizer: true}, h.conditions, h.ignores)
+		h.list = conditions.Compile(expr.NewCompiler(release.Default), expr.Offer{Authorizer: true}, h.conditions, h.ignores)
 		h.list.Of, h.list.Metrics = conditions.Owner{Name: h.name, Kind: "webhook", Phase: k.phase}, k.cfg.Conditions
 	})
 	return h.list

@@ -140,9 +140,8 @@ func texts(set map[string]bool, list []admissionv1.MatchCondition) map[string]bo
 
 // validateMatchConditions checks conditions, of which those in stored were accepted
 // before.
-func validateMatchConditions(list []admissionv1.MatchCondition, offer expr.Offer, stored map[string]bool, p *field.Path) field.ErrorList {
+func validateMatchConditions(compiler *expr.Compiler, list []admissionv1.MatchCondition, offer expr.Offer, stored map[string]bool, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	compiler := expr.NewCompiler()
 	if len(list) > maxConditions {
 		errs = append(errs, field.TooMany(p, len(list), maxConditions))
 	}

@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func TestResources(t *testing.T) {
-	strategy := admissionregistration.ValidatingWebhookConfiguration
+	strategy := admissionregistration.ValidatingWebhookConfiguration(release.Default)
 	for _, c := range []struct {
 		resources []string
 		fault     string
@@ -46,7 +47,7 @@ func TestResources(t *testing.T) {
 
 // TestExpressions compiles what stands in a policy, with what may be used there.
 func TestExpressions(t *testing.T) {
-	strategy := admissionregistration.ValidatingAdmissionPolicy
+	strategy := admissionregistration.ValidatingAdmissionPolicy(release.Default)
 	policy := func(change func(*admissionv1.ValidatingAdmissionPolicySpec)) error {
 		p := &admissionv1.ValidatingAdmissionPolicy{Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			ParamKind:        &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},

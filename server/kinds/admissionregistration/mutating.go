@@ -15,23 +15,26 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // MutatingAdmissionPolicy is how MutatingAdmissionPolicies are written.
-var MutatingAdmissionPolicy = kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicy]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicy) {
-		rules.DefaultTo(&obj.Spec.FailurePolicy, admissionv1alpha1.Fail)
-		defaultAlphaMatch(obj.Spec.MatchConstraints)
-	},
-	Counted: func(p *admissionv1alpha1.MutatingAdmissionPolicy) []any { return []any{p.Spec} },
-	Validate: func(p *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
-		return newMutating(p, nil).validate()
-	},
-	ValidateUpdate: func(p, old *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
-		return newMutating(p, old).validate()
-	},
-}.Strategy()
+func MutatingAdmissionPolicy(of release.Version) kinds.Strategy {
+	return kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicy]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicy) {
+			rules.DefaultTo(&obj.Spec.FailurePolicy, admissionv1alpha1.Fail)
+			defaultAlphaMatch(obj.Spec.MatchConstraints)
+		},
+		Counted: func(p *admissionv1alpha1.MutatingAdmissionPolicy) []any { return []any{p.Spec} },
+		Validate: func(p *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
+			return newMutating(of, p, nil).validate()
+		},
+		ValidateUpdate: func(p, old *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
+			return newMutating(of, p, old).validate()
+		},
+	}.Strategy()
+}
 
 // MutatingAdmissionPolicyColumns is their Table form.
 var MutatingAdmissionPolicyColumns = columns.Of(
@@ -85,6 +88,7 @@ func defaultAlphaMatch(m *admissionv1alpha1.MatchResources) {
 
 // mutating is a mutating policy under validation, with the one it replaces.
 type mutating struct {
+	of       release.Version
 	spec     *admissionv1alpha1.MutatingAdmissionPolicySpec
 	old      *admissionv1alpha1.MutatingAdmissionPolicySpec // nil for a new one
 	compiler *expr.Compiler
@@ -92,8 +96,8 @@ type mutating struct {
 	variables, mutations map[string]bool // the expressions of old
 }
 
-func newMutating(obj, old *admissionv1alpha1.MutatingAdmissionPolicy) *mutating {
-	v := &mutating{spec: &obj.Spec, compiler: expr.NewComposer()}
+func newMutating(of release.Version, obj, old *admissionv1alpha1.MutatingAdmissionPolicy) *mutating {
+	v := &mutating{of: of, spec: &obj.Spec, compiler: expr.NewComposer(of)}
 	if old != nil {
 		v.old = &old.Spec
 		v.variables, v.mutations = map[string]bool{}, map[string]bool{}
@@ -133,7 +137,7 @@ func (v *mutating) validate() field.ErrorList {
 		if v.old != nil {
 			stored = texts(nil, kinds.ConvertValue[[]admissionv1.MatchCondition](v.old.MatchConditions))
 		}
-		errs = append(errs, validateMatchConditions(kinds.ConvertValue[[]admissionv1.MatchCondition](s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
+		errs = append(errs, validateMatchConditions(expr.NewCompiler(v.of), kinds.ConvertValue[[]admissionv1.MatchCondition](s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
 	}
 	errs = append(errs, validateVariables(kinds.ConvertValue[[]admissionv1.Variable](s.Variables), v.compiler, v.variable, p.Child("variables"))...)
 	errs = rules.RequiredIf(errs, len(s.Mutations) == 0, p.Child("mutations"), "mutations must contain at least one item")

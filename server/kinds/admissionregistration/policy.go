@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -28,32 +29,34 @@ const (
 )
 
 // ValidatingAdmissionPolicy is how ValidatingAdmissionPolicies are written.
-var ValidatingAdmissionPolicy = kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	Default: func(obj *admissionv1.ValidatingAdmissionPolicy) {
-		s := &obj.Spec
-		rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
-		defaultMatch(s.MatchConstraints)
-	},
-	Counted: func(p *admissionv1.ValidatingAdmissionPolicy) []any { return []any{p.Spec} },
-	Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-		return newPolicy(p, nil).validate()
-	},
-	ValidateUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-		return newPolicy(p, old).validate()
-	},
-	Status: &kinds.Status[*admissionv1.ValidatingAdmissionPolicy]{
-		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-		Prepare: func(p, old *admissionv1.ValidatingAdmissionPolicy) {
-			metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
+func ValidatingAdmissionPolicy(of release.Version) kinds.Strategy {
+	return kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Default: func(obj *admissionv1.ValidatingAdmissionPolicy) {
+			s := &obj.Spec
+			rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)
+			defaultMatch(s.MatchConstraints)
 		},
-		Validate: func(obj, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-			return validatePolicyStatus(&obj.Status, field.NewPath("status"))
+		Counted: func(p *admissionv1.ValidatingAdmissionPolicy) []any { return []any{p.Spec} },
+		Validate: func(p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+			return newPolicy(of, p, nil).validate()
 		},
-		ResetFields: []string{"metadata"},
-	},
-}.Strategy()
+		ValidateUpdate: func(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+			return newPolicy(of, p, old).validate()
+		},
+		Status: &kinds.Status[*admissionv1.ValidatingAdmissionPolicy]{
+			Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+			Prepare: func(p, old *admissionv1.ValidatingAdmissionPolicy) {
+				metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
+			},
+			Validate: func(obj, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+				return validatePolicyStatus(&obj.Status, field.NewPath("status"))
+			},
+			ResetFields: []string{"metadata"},
+		},
+	}.Strategy()
+}
 
 // ValidatingAdmissionPolicyColumns is their Table form.
 var ValidatingAdmissionPolicyColumns = columns.Of(
@@ -94,6 +97,7 @@ func defaultMatch(m *admissionv1.MatchResources) {
 // policy is a policy under validation, with the one it replaces.
 type policy struct {
 	*admissionv1.ValidatingAdmissionPolicy
+	of       release.Version
 	old      *admissionv1.ValidatingAdmissionPolicy // nil for a new one
 	compiler *expr.Compiler
 	stored   storedTexts
@@ -102,10 +106,10 @@ type policy struct {
 // storedTexts are the expressions that a policy had before, by field.
 type storedTexts struct{ validations, messages, annotations map[string]bool }
 
-func newPolicy(obj, old *admissionv1.ValidatingAdmissionPolicy) *policy {
-	v := &policy{ValidatingAdmissionPolicy: obj, old: old, compiler: expr.NewCompiler(), stored: textsOf(old)}
+func newPolicy(of release.Version, obj, old *admissionv1.ValidatingAdmissionPolicy) *policy {
+	v := &policy{ValidatingAdmissionPolicy: obj, old: old, of: of, compiler: expr.NewCompiler(of), stored: textsOf(old)}
 	if len(v.Spec.Variables) > 0 {
-		v.compiler = expr.NewComposer()
+		v.compiler = expr.NewComposer(of)
 	}
 	return v
 }
@@ -128,7 +132,7 @@ func (v *policy) validate() field.ErrorList {
 		if v.old != nil {
 			stored = texts(nil, v.old.Spec.MatchConditions)
 		}
-		errs = append(errs, validateMatchConditions(s.MatchConditions, v.offer(), stored, p.Child("matchConditions"))...)
+		errs = append(errs, validateMatchConditions(expr.NewCompiler(v.of), s.MatchConditions, v.offer(), stored, p.Child("matchConditions"))...)
 	}
 	variable := func(text string) expr.Source { return v.source(text, nil, v.stored.validations) }
 	errs = append(errs, validateVariables(s.Variables, v.compiler, variable, p.Child("variables"))...)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestLongTexts: expressions that take too long to be compiled are not, wherever they stand,
@@ -41,7 +42,7 @@ func TestLongTexts(t *testing.T) {
 		}),
 	} {
 		short := validating(func(*admissionv1.ValidatingAdmissionPolicySpec) {})
-		if !refused(newPolicy(p, nil).validate()) || !refused(newPolicy(p, short).validate()) || refused(newPolicy(p, p).validate()) || refused(newPolicy(short, p).validate()) {
+		if !refused(newPolicy(release.Default, p, nil).validate()) || !refused(newPolicy(release.Default, p, short).validate()) || refused(newPolicy(release.Default, p, p).validate()) || refused(newPolicy(release.Default, short, p).validate()) {
 			t.Error(name)
 		}
 	}
@@ -65,14 +66,14 @@ func TestLongTexts(t *testing.T) {
 		}),
 	} {
 		short := mutating(func(*admissionv1alpha1.MutatingAdmissionPolicySpec) {})
-		if !refused(newMutating(p, nil).validate()) || !refused(newMutating(p, short).validate()) || refused(newMutating(p, p).validate()) {
+		if !refused(newMutating(release.Default, p, nil).validate()) || !refused(newMutating(release.Default, p, short).validate()) || refused(newMutating(release.Default, p, p).validate()) {
 			t.Error("mutating: " + name)
 		}
 	}
 	c := &admissionv1.ValidatingWebhookConfiguration{Webhooks: []admissionv1.ValidatingWebhook{
 		{MatchConditions: []admissionv1.MatchCondition{{Expression: long[:expr.MaxTexts/2]}}}, {MatchConditions: []admissionv1.MatchCondition{{Expression: long[:expr.MaxTexts/2]}}},
 	}}
-	if !refused(validateHooks(validatingHooks(c), tolerance{})) {
+	if !refused(validateHooks(release.Default, validatingHooks(c), tolerance{})) {
 		t.Error("webhooks")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const defaultTimeout = int32(10) // seconds
@@ -64,12 +65,15 @@ func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
 	return out
 }
 
-// ValidatingWebhookConfiguration and MutatingWebhookConfiguration are how
-// configurations of webhooks are written.
-var (
-	ValidatingWebhookConfiguration = webhooks(validatingHooks, func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks })
-	MutatingWebhookConfiguration   = webhooks(mutatingHooks, func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks })
-)
+// ValidatingWebhookConfiguration is how configurations of validating webhooks are written.
+func ValidatingWebhookConfiguration(of release.Version) kinds.Strategy {
+	return webhooks(of, validatingHooks, func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks })
+}
+
+// MutatingWebhookConfiguration is how configurations of mutating webhooks are written.
+func MutatingWebhookConfiguration(of release.Version) kinds.Strategy {
+	return webhooks(of, mutatingHooks, func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks })
+}
 
 // ValidatingWebhookConfigurationColumns and MutatingWebhookConfigurationColumns
 // are the Table forms.
@@ -92,7 +96,7 @@ func webhookColumns() []columns.Column {
 	}
 }
 
-func webhooks[T kinds.Object](list func(T) []hook, content func(T) any) kinds.Strategy {
+func webhooks[T kinds.Object](of release.Version, list func(T) []hook, content func(T) any) kinds.Strategy {
 	return kinds.Typed[T]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
@@ -108,9 +112,9 @@ func webhooks[T kinds.Object](list func(T) []hook, content func(T) any) kinds.St
 				c.SetGeneration(old.GetGeneration() + 1)
 			}
 		},
-		Validate: func(c T) field.ErrorList { return validateHooks(list(c), tolerance{}) },
+		Validate: func(c T) field.ErrorList { return validateHooks(of, list(c), tolerance{}) },
 		ValidateUpdate: func(c, old T) field.ErrorList {
-			return validateHooks(list(c), toleranceOf(list(c), list(old)))
+			return validateHooks(of, list(c), toleranceOf(list(c), list(old)))
 		},
 	}.Strategy()
 }
@@ -163,7 +167,7 @@ func knowsVersion(versions []string) bool {
 	return slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(reviewVersions, v) })
 }
 
-func validateHooks(list []hook, t tolerance) field.ErrorList {
+func validateHooks(of release.Version, list []hook, t tolerance) field.ErrorList {
 	if !t.conditions && expr.TooLong(hookTexts(list)) {
 		return field.ErrorList{field.Forbidden(field.NewPath("webhooks"), expr.LongDetail())} // before any of them is compiled
 	}
@@ -171,7 +175,7 @@ func validateHooks(list []hook, t tolerance) field.ErrorList {
 	seen := map[string]bool{}
 	for i := range list {
 		h, p := &list[i], field.NewPath("webhooks").Index(i)
-		errs = append(errs, validateHook(h, t, p)...)
+		errs = append(errs, validateHook(of, h, t, p)...)
 		errs = append(errs, validateVersions(h.versions, t, p.Child("admissionReviewVersions"))...)
 		errs = rules.DuplicateIf(errs, h.name != "" && seen[h.name] && !t.names, p.Child("name"), h.name)
 		seen[h.name] = true
@@ -179,7 +183,7 @@ func validateHooks(list []hook, t tolerance) field.ErrorList {
 	return errs
 }
 
-func validateHook(h *hook, t tolerance, p *field.Path) field.ErrorList {
+func validateHook(of release.Version, h *hook, t tolerance, p *field.Path) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(p.Child("name"), h.name)
 	errs = append(errs, rules.EachPtr(h.rules, p.Child("rules"), validateOperations)...)
 	errs = append(errs, optional(*h.failure, p.Child("failurePolicy"), admissionv1.Fail, admissionv1.Ignore)...)
@@ -203,7 +207,7 @@ func validateHook(h *hook, t tolerance, p *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateClient(h.client, p.Child("clientConfig"))...)
 	if !t.conditions {
-		errs = append(errs, validateMatchConditions(h.conditions, expr.Offer{Authorizer: true}, t.stored, p.Child("matchConditions"))...)
+		errs = append(errs, validateMatchConditions(expr.NewCompiler(of), h.conditions, expr.Offer{Authorizer: true}, t.stored, p.Child("matchConditions"))...)
 	}
 	return errs
 }

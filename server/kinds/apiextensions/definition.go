@@ -8,6 +8,7 @@
 package apiextensions
 
 import (
+	"context"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,10 +17,28 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // CustomResourceDefinition is how CustomResourceDefinitions are written.
-var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
+func CustomResourceDefinition(of release.Version) kinds.Strategy {
+	typed := typed // a copy
+	typed.ValidateIn = func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+		return validateDefinition(ctx, of, d)
+	}
+	typed.ValidateUpdateIn = func(ctx context.Context, d, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+		return validateDefinitionUpdate(ctx, of, d, old)
+	}
+	if of.Has(release.CustomResources133) {
+		status := *typed.Status
+		typed.Status, status.ResetFields = &status, nil
+		typed.Warnings = func(d, old *apiextensionsv1.CustomResourceDefinition) []string { return unknownFormats(of, d, old) }
+	}
+	return typed.Strategy()
+}
+
+// typed is what all releases have in common.
+var typed = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true, Own: true},
 	Default:      defaultDefinition,
@@ -35,10 +54,8 @@ var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefini
 		}
 		storeVersion(d)
 	},
-	ValidateIn:       validateDefinition,
-	ValidateUpdateIn: validateDefinitionUpdate,
-	Terminate:        terminate,
-	// As on a stock server, writes of the status change the metadata too, and their manager does not own it.
+	Terminate: terminate,
+	// As on a stock server, writes of the status change the metadata too. In release 1.32 their manager does not own it.
 	Status: &kinds.Status[*apiextensionsv1.CustomResourceDefinition]{
 		Meta: &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
 		Validate: func(d, _ *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
@@ -46,7 +63,7 @@ var CustomResourceDefinition = kinds.Typed[*apiextensionsv1.CustomResourceDefini
 		},
 		ResetFields: []string{"metadata"},
 	},
-}.Strategy()
+}
 
 func defaultDefinition(d *apiextensionsv1.CustomResourceDefinition) {
 	s := &d.Spec

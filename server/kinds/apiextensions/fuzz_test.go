@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 
 	"github.com/rowlock/rowlock/server/kinds/apiextensions"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // FuzzDefinition holds the checks to their promise not to fail, whatever a definition
@@ -33,7 +34,7 @@ func FuzzDefinition(f *testing.F) {
 		if len(data) > 1<<18 || json.Unmarshal(data, d) != nil {
 			return
 		}
-		s := apiextensions.CustomResourceDefinition
+		s := apiextensions.CustomResourceDefinition(release.Default)
 		s.Default(d)
 		again := d.DeepCopy()
 		s.Default(again)
@@ -45,7 +46,7 @@ func FuzzDefinition(f *testing.F) {
 			buildValidators(t, d)
 		}
 		s.ValidateUpdate(context.Background(), d, again)
-		apiextensions.CustomResourceDefinition.Status.ValidateUpdate(context.Background(), d, again)
+		apiextensions.CustomResourceDefinition(release.Default).Status.ValidateUpdate(context.Background(), d, again)
 	})
 }
 

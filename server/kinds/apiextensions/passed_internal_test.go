@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/rowlock/rowlock/e2e/bench/operators"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestPasses: what passed is known again, in whatever definition; what is remembered has a bound,
@@ -56,14 +57,14 @@ func TestPassed(t *testing.T) {
 	}
 	const loose = `{"type":"object","properties":{"passed":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"}}}}`
 	d := read(loose)
-	if known(d) || len(validateDefinition(ctx, d)) == 0 || known(d) {
+	if known(d) || len(validateDefinition(ctx, release.Default, d)) == 0 || known(d) {
 		t.Error("a schema that does not pass is known to")
 	}
-	if errs := validateDefinitionUpdate(ctx, d, d); len(errs) > 0 || known(d) {
+	if errs := validateDefinitionUpdate(ctx, release.Default, d, d); len(errs) > 0 || known(d) {
 		t.Errorf("a schema that is tolerated: %v, or it passes anywhere", errs)
 	}
 	d = read(`{"type":"object","description":"passed"}`)
-	if errs := validateDefinition(ctx, d); len(errs) > 0 || !known(d) {
+	if errs := validateDefinition(ctx, release.Default, d); len(errs) > 0 || !known(d) {
 		t.Errorf("a schema that passes: %v, or it is not known", errs)
 	}
 	if d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "another"; known(d) {
@@ -71,11 +72,11 @@ func TestPassed(t *testing.T) {
 	}
 	for _, empty := range []string{"dependencies", "definitions", "patternProperties", "properties"} {
 		text := `{"type":"object","properties":{"in":{"type":"object","description":"` + empty + `"`
-		alone := len(validateDefinition(ctx, read(text+`,"`+empty+`":{}}}}`)))
-		if errs := validateDefinition(ctx, read(text+`}}}`)); len(errs) > 0 {
+		alone := len(validateDefinition(ctx, release.Default, read(text+`,"`+empty+`":{}}}}`)))
+		if errs := validateDefinition(ctx, release.Default, read(text+`}}}`)); len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		if errs := validateDefinition(ctx, read(text+`,"`+empty+`":{}}}}`)); len(errs) != alone {
+		if errs := validateDefinition(ctx, release.Default, read(text+`,"`+empty+`":{}}}}`)); len(errs) != alone {
 			t.Errorf("empty %s: %d errors, and %v once the schema without has passed", empty, alone, errs)
 		}
 	}
@@ -91,7 +92,7 @@ func TestPassed(t *testing.T) {
 		}
 		defaultDefinition(d)
 		before := d.DeepCopy()
-		if errs := validateDefinition(ctx, d); len(errs) > 0 || !reflect.DeepEqual(d, before) {
+		if errs := validateDefinition(ctx, release.Default, d); len(errs) > 0 || !reflect.DeepEqual(d, before) {
 			t.Errorf("%s: %v, or checks changed it", made.Name, errs)
 		}
 		in, err := inward(d)

@@ -94,7 +94,7 @@ func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place)
 		w.rules = append(w.rules, field.InternalError(p, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
 		return
 	}
-	base, err := expr.Base()
+	base, err := expr.Base(w.t.release)
 	if err != nil {
 		w.rules = append(w.rules, field.InternalError(p, err))
 		return

@@ -9,10 +9,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // validateDefinition checks a new definition.
-func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+func validateDefinition(ctx context.Context, of release.Version, d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	in, err := inward(d)
 	if err != nil {
 		return broken(err)
@@ -26,11 +28,11 @@ func validateDefinition(ctx context.Context, d *apiextensionsv1.CustomResourceDe
 		return faults
 	}, field.NewPath("metadata"))
 	// Until it is established a definition may have anything for a bundle.
-	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true, texts: textsOf(d, in)})...)
+	return append(errs, validateWhole(ctx, in, nil, tolerance{badBundle: true, texts: textsOf(d, in), release: of})...)
 }
 
 // validateDefinitionUpdate checks a definition that replaces another one.
-func validateDefinitionUpdate(ctx context.Context, d, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+func validateDefinitionUpdate(ctx context.Context, of release.Version, d, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	in, err := inward(d)
 	if err != nil {
 		return broken(err)
@@ -40,7 +42,7 @@ func validateDefinitionUpdate(ctx context.Context, d, old *apiextensionsv1.Custo
 		return broken(err)
 	}
 	t := tolerated(in, was)
-	t.texts = textsOf(d, in)
+	t.texts, t.release = textsOf(d, in), of
 	return validateWhole(ctx, in, was, t)
 }
 

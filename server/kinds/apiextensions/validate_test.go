@@ -40,7 +40,7 @@ func read(t testing.TB, changes ...string) *apiextensionsv1.CustomResourceDefini
 	if err := json.Unmarshal(data, d); err != nil {
 		t.Fatal(err)
 	}
-	apiextensions.CustomResourceDefinition.Default(d)
+	apiextensions.CustomResourceDefinition(release.Default).Default(d)
 	return d
 }
 
@@ -73,7 +73,7 @@ func words(errs field.ErrorList) string {
 }
 
 func create(d *apiextensionsv1.CustomResourceDefinition) string {
-	s := apiextensions.CustomResourceDefinition
+	s := apiextensions.CustomResourceDefinition(release.Default)
 	s.PrepareForCreate(context.Background(), d)
 	return words(s.Validate(context.Background(), d))
 }
@@ -282,7 +282,7 @@ func TestValidateUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, d := read(t, c.old...), read(t, append(c.old, c.change...)...)
-			s := apiextensions.CustomResourceDefinition
+			s := apiextensions.CustomResourceDefinition(release.Default)
 			s.PrepareForUpdate(t.Context(), d, old)
 			if got := words(s.ValidateUpdate(t.Context(), d, old)); got != c.want {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
@@ -306,8 +306,8 @@ func TestManyRulesEndWithTheRequest(t *testing.T) {
 	d := read(t, withSpec("{type: object, x-kubernetes-validations: [{rule: 'true'}]}"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	apiextensions.CustomResourceDefinition.PrepareForCreate(ctx, d)
-	if got, want := words(apiextensions.CustomResourceDefinition.Validate(ctx, d)), "SPEC.x-kubernetes-validations: Internal error: context canceled"; got != want {
+	apiextensions.CustomResourceDefinition(release.Default).PrepareForCreate(ctx, d)
+	if got, want := words(apiextensions.CustomResourceDefinition(release.Default).Validate(ctx, d)), "SPEC.x-kubernetes-validations: Internal error: context canceled"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -9,15 +9,16 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/admissionregistration"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // admissionregistrationGroup serves policies that refuse in two versions and policies that change objects in three. The
 // versions of each are the same but for the name; those that change are stored in v1alpha1.
-func admissionregistrationGroup() []*kinds.Resource {
-	policies := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy}
+func admissionregistrationGroup(of release.Version) []*kinds.Resource {
+	policies := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicy(of)}
 	bindings := &kinds.Storage{Strategy: admissionregistration.ValidatingAdmissionPolicyBinding}
-	alpha := admissionregistrationV1alpha1()
-	v1 := append(admissionregistrationV1(policies, bindings),
+	alpha := admissionregistrationV1alpha1(of)
+	v1 := append(admissionregistrationV1(of, policies, bindings),
 		again(alpha[0], "v1", object[admissionregistrationv1.MutatingAdmissionPolicy](), list[admissionregistrationv1.MutatingAdmissionPolicyList]()),
 		again(alpha[1], "v1", object[admissionregistrationv1.MutatingAdmissionPolicyBinding](), list[admissionregistrationv1.MutatingAdmissionPolicyBindingList]()),
 	)
@@ -28,12 +29,12 @@ func admissionregistrationGroup() []*kinds.Resource {
 	return slices.Concat(byName(v1), byName(beta), alpha)
 }
 
-func admissionregistrationV1(policies, bindings *kinds.Storage) []*kinds.Resource {
+func admissionregistrationV1(of release.Version, policies, bindings *kinds.Storage) []*kinds.Resource {
 	return rows("admissionregistration.k8s.io", "v1",
 		&kinds.Resource{
 			Plural: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.MutatingWebhookConfiguration](), NewList: list[admissionregistrationv1.MutatingWebhookConfigurationList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingWebhookConfiguration}, Columns: admissionregistration.MutatingWebhookConfigurationColumns,
+			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingWebhookConfiguration(of)}, Columns: admissionregistration.MutatingWebhookConfigurationColumns,
 		},
 		&kinds.Resource{
 			Plural: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy", Categories: []string{"api-extensions"},
@@ -49,7 +50,7 @@ func admissionregistrationV1(policies, bindings *kinds.Storage) []*kinds.Resourc
 		&kinds.Resource{
 			Plural: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1.ValidatingWebhookConfiguration](), NewList: list[admissionregistrationv1.ValidatingWebhookConfigurationList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingWebhookConfiguration}, Columns: admissionregistration.ValidatingWebhookConfigurationColumns,
+			Storage: &kinds.Storage{Strategy: admissionregistration.ValidatingWebhookConfiguration(of)}, Columns: admissionregistration.ValidatingWebhookConfigurationColumns,
 		},
 	)
 }
@@ -75,12 +76,12 @@ func admissionregistrationV1beta1(policies, bindings *kinds.Storage) []*kinds.Re
 	return resources
 }
 
-func admissionregistrationV1alpha1() []*kinds.Resource {
+func admissionregistrationV1alpha1(of release.Version) []*kinds.Resource {
 	return rows("admissionregistration.k8s.io", "v1alpha1",
 		&kinds.Resource{
 			Plural: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy", Categories: []string{"api-extensions"},
 			New: object[admissionregistrationv1alpha1.MutatingAdmissionPolicy](), NewList: list[admissionregistrationv1alpha1.MutatingAdmissionPolicyList](),
-			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingAdmissionPolicy}, Columns: admissionregistration.MutatingAdmissionPolicyColumns,
+			Storage: &kinds.Storage{Strategy: admissionregistration.MutatingAdmissionPolicy(of)}, Columns: admissionregistration.MutatingAdmissionPolicyColumns,
 		},
 		&kinds.Resource{
 			Plural: "mutatingadmissionpolicybindings", Kind: "MutatingAdmissionPolicyBinding", Categories: []string{"api-extensions"},

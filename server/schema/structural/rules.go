@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/meter"
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // ruleTree is a part of a schema that has rules, or whose parts have.
@@ -100,7 +101,7 @@ func (r *ruleTree) compile(s *structuralschema.Structural, decl *apiservercel.De
 	if len(s.XValidations) == 0 {
 		return
 	}
-	base, err := expr.Base()
+	base, err := expr.Base(release.Default) // the rules are stored
 	if err != nil {
 		r.compileErr = err
 		return

@@ -83,7 +83,7 @@ func openAPIOf(props *apiextensions.JSONSchemaProps, v release.Version) (*spec.S
 	if props == nil {
 		return schema, nil
 	}
-	strip := validation.StripUnsupportedFormatsPostProcessorForVersion(version.MajorMinor(uint(v.Major()), uint(v.Minor())))
+	strip := validation.StripUnsupportedFormatsPostProcessorForVersion(version.MajorMinor(uint(v.Major()), uint(v.MinCompatibility().Minor())))
 	if !v.Has(release.FormatsByType) {
 		byType := strip
 		strip = func(s *spec.Schema) error {

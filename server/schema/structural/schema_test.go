@@ -214,6 +214,34 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestStatusKeepsFaults: from release 1.33 on, a write of the status may keep what was invalid before.
+func TestStatusKeepsFaults(t *testing.T) {
+	const text = `{type: object, properties: {status: {type: object, properties: {
+		m: {type: integer, maximum: 10, x-kubernetes-validations: [{rule: "self < 5", message: bad}]}, s: {type: string}}}}}`
+	const both = "status.m: Invalid value: 20: m in body should be less than or equal to 10; status.m: Invalid value: 20: bad"
+	for v, want := range map[release.Version]string{
+		release.V132: `status.m: Invalid value: 20: m in body should be less than or equal to 10; status.m: Invalid value: "integer": bad`, release.V133: "", release.V136: "",
+	} {
+		s, err := structural.New(version(t, text), false, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		validate := func(obj, old string) string {
+			var got []string
+			for _, err := range s.ValidateStatus(request.With(t.Context(), request.NewScope(http.Header{}, time.Time{})), nil, object(t, obj), object(t, old)) {
+				got = append(got, status.Text(v, err))
+			}
+			return strings.Join(got, "; ")
+		}
+		if got := validate("{status: {m: 20, s: b}}", "{status: {m: 20}}"); got != want {
+			t.Errorf("%s, kept:\n got %s\nwant %s", v, got, want)
+		}
+		if got := validate("{status: {m: 20}}", "{status: {m: 21}}"); v != release.V132 && got != both {
+			t.Errorf("%s, changed:\n got %s\nwant %s", v, got, both)
+		}
+	}
+}
+
 // TestRuleValues: from release 1.33 on, the error of a rule that does not hold shows scalars, and nothing of other values.
 func TestRuleValues(t *testing.T) {
 	const ruled = `{type: object, properties: {

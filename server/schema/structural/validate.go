@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/rowlock/rowlock/server/expr"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -53,21 +54,25 @@ func (s *Schema) validateRest(ctx context.Context, errs field.ErrorList, complet
 	return append(errs, s.validateRules(ctx, errs, complete, obj, old, correlated)...)
 }
 
-// ValidateStatus is Validate for a write of the status alone, whose values are held
+// ValidateStatus is Validate for a write of the status alone. In release 1.32 its values are held
 // against the schema whether they changed or not.
 func (s *Schema) ValidateStatus(ctx context.Context, found field.ErrorList, obj, old map[string]any) field.ErrorList {
 	if s.broken != nil {
 		return append(found, field.InternalError(nil, s.broken))
 	}
+	var correlated *common.CorrelatedObject
+	if s.release.Has(release.CustomResources133) && old != nil && s.tree != nil {
+		correlated = common.NewCorrelatedObject(obj, old, s.celSchema())
+	}
 	errs, complete := found, true
 	if status, ok := obj["status"]; ok && s.status != nil {
 		var of field.ErrorList
-		of, complete = s.status().findErrors(ctx, field.NewPath("status"), status, nil)
+		of, complete = s.status().findErrors(ctx, field.NewPath("status"), status, correlated.Key("status"))
 		errs = append(errs, of...)
 	}
 	errs = append(errs, s.validateScaleStatus(obj)...)
 	errs = append(errs, s.validateLists(obj, old)...)
-	return append(errs, s.validateRules(ctx, errs, complete, obj, old, nil)...)
+	return append(errs, s.validateRules(ctx, errs, complete, obj, old, correlated)...)
 }
 
 // validateLists finds repeated items of sets and maps, unless old has such already.
