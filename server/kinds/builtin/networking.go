@@ -45,7 +45,7 @@ func (c Config) networkingV1beta1() []*kinds.Resource {
 		&kinds.Resource{
 			Plural: "ipaddresses", Kind: "IPAddress", ShortNames: []string{"ip"},
 			New: object[networkingv1beta1.IPAddress](), NewList: list[networkingv1beta1.IPAddressList](),
-			Storage: &kinds.Storage{Strategy: networking.IPAddress}, Columns: networking.IPAddressColumns,
+			Storage: &kinds.Storage{Strategy: networking.IPAddress(c.Feature)}, Columns: networking.IPAddressColumns,
 		},
 		&kinds.Resource{
 			Plural: "servicecidrs", Kind: "ServiceCIDR",

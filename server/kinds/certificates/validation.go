@@ -56,7 +56,7 @@ func (q requestRules) validate(obj *certificatesv1.CertificateSigningRequest) fi
 func (q requestRules) validateUpdate(may permission) func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	return func(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 		errs := q.validateWhole(r, tolerated(r, old))
-		errs = append(errs, validateDecisions(r, old, may)...)
+		errs = append(errs, q.validateDecisions(r, old, may)...)
 		if bytes.Equal(r.Status.Certificate, old.Status.Certificate) {
 			return errs
 		}
@@ -93,8 +93,15 @@ func tolerated(r, old *certificatesv1.CertificateSigningRequest) leniency {
 	return l
 }
 
+func (q requestRules) difference(old, value any) string {
+	if q.now {
+		return rules.DifferenceSince133(old, value)
+	}
+	return rules.Difference(old, value)
+}
+
 // validateDecisions checks that decisions stay, and are made where they may be.
-func validateDecisions(r, old *certificatesv1.CertificateSigningRequest, may permission) field.ErrorList {
+func (q requestRules) validateDecisions(r, old *certificatesv1.CertificateSigningRequest, may permission) field.ErrorList {
 	p := field.NewPath("status", "conditions")
 	var errs field.ErrorList
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
@@ -111,7 +118,7 @@ func validateDecisions(r, old *certificatesv1.CertificateSigningRequest, may per
 		case len(mine) > len(theirs):
 			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not add a condition of type %q", t)))
 		case len(mine) == len(theirs) && !rules.Same(mine, theirs):
-			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, rules.Difference(theirs, mine))))
+			errs = append(errs, field.Forbidden(p, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, q.difference(theirs, mine))))
 		}
 	}
 	return errs

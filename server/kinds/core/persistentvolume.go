@@ -246,7 +246,7 @@ func (r volumeRules) validateVolumeUpdate(v, old *corev1.PersistentVolume) field
 	}
 	if !rules.Same(source, old.Spec.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(specPath.Child("persistentvolumesource"),
-			"spec.persistentvolumesource is immutable after creation\n"+difference(old.Spec.PersistentVolumeSource, source)))
+			"spec.persistentvolumesource is immutable after creation\n"+difference(old.Spec.PersistentVolumeSource, source, r.now)))
 	}
 	errs = append(errs, rules.Immutable(v.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 	if !r.moves && old.Spec.NodeAffinity != nil && !sameAffinity(v.Spec.NodeAffinity, old.Spec.NodeAffinity) {
@@ -256,8 +256,11 @@ func (r volumeRules) validateVolumeUpdate(v, old *corev1.PersistentVolume) field
 	return append(errs, attributesUpdate(v.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName, r.attributes)...)
 }
 
-// difference shows what changed in a structure, for people to read.
-func difference(old, value any) string {
+// difference shows what changed in a structure, for people to read. now is the form of releases after 1.32.
+func difference(old, value any, now bool) string {
+	if now {
+		return rules.DifferenceSince133(old, value)
+	}
 	return strings.ReplaceAll(rules.Difference(old, value), "v1.", "core.")
 }
 

@@ -185,7 +185,7 @@ func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) fi
 	}
 	if !rules.Same(now.Spec, before.Spec) {
 		errs = append(errs, field.Forbidden(specPath,
-			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+difference(before.Spec, now.Spec)))
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+difference(before.Spec, now.Spec, r.now)))
 	}
 	size, granted := c.Spec.Resources.Requests[corev1.ResourceStorage], old.Status.Capacity[corev1.ResourceStorage]
 	errs = rules.ForbiddenIf(errs, size.Cmp(old.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 && size.Cmp(granted) <= 0, specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity")

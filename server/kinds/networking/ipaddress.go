@@ -14,18 +14,25 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // IPAddress is how IPAddresses are written. The name is the address.
-var IPAddress = kinds.Typed[*networkingv1beta1.IPAddress]{
-	ValidateName: validateAddressName,
-	NameIsBase:   true,
-	Validate:     validateIPAddress,
-	ValidateUpdate: func(a, old *networkingv1beta1.IPAddress) field.ErrorList {
-		return append(validateIPAddress(a), rules.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
-	},
-	UnconditionalUpdate: true,
-}.Strategy()
+func IPAddress(on kinds.Feature) kinds.Strategy {
+	name := validateAddressName
+	if on.Has(release.KindRules133) {
+		name = validateStrictName
+	}
+	return kinds.Typed[*networkingv1beta1.IPAddress]{
+		ValidateName: name,
+		NameIsBase:   true,
+		Validate:     validateIPAddress,
+		ValidateUpdate: func(a, old *networkingv1beta1.IPAddress) field.ErrorList {
+			return append(validateIPAddress(a), rules.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
+		},
+		UnconditionalUpdate: true,
+	}.Strategy()
+}
 
 // IPAddressColumns is their Table form. Its rows have an age, of which its columns do not tell,
 // as on a stock server.
@@ -55,6 +62,15 @@ func validateAddressName(name string, _ bool) []string {
 		return []string{"must be a canonical format IP address"}
 	}
 	return nil
+}
+
+// validateStrictName does so in the words of releases after 1.32.
+func validateStrictName(name string, _ bool) []string {
+	var messages []string
+	for _, err := range validation.IsValidIP(nil, name) {
+		messages = append(messages, err.Detail)
+	}
+	return messages
 }
 
 func validateIPAddress(a *networkingv1beta1.IPAddress) field.ErrorList {
