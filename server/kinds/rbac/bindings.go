@@ -20,7 +20,7 @@ func RoleBinding(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.RoleBinding]{
 		ValidateName: validateName,
-		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Meta:         metaIn(on),
 		Default: func(b *rbacv1.RoleBinding) {
 			defaultBinding(&b.RoleRef, b.Subjects)
 		},
@@ -40,7 +40,7 @@ func ClusterRoleBinding(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.ClusterRoleBinding]{
 		ValidateName: validateName,
-		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Meta:         metaIn(on),
 		Default: func(b *rbacv1.ClusterRoleBinding) {
 			defaultBinding(&b.RoleRef, b.Subjects)
 		},

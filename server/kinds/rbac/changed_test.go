@@ -27,6 +27,9 @@ func TestChangedOnce(t *testing.T) {
 			{rbac.RoleBinding(on), &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role"}}, &rbacv1.RoleBinding{}, 1},
 			{rbac.ClusterRoleBinding(on), &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole"}}, &rbacv1.ClusterRoleBinding{}, 1},
 		} {
+			if got := *c.strategy.Meta; got.Updates != times || got.Wholes != 1 {
+				t.Errorf("%v, %T: metadata is looked at %+v, want %d updates", v, c.obj, got, times)
+			}
 			once := len(c.strategy.Validate(t.Context(), c.obj))
 			if got, want := c.strategy.ValidateUpdate(t.Context(), c.obj, c.old), once*times+c.same; once == 0 || len(got) != want {
 				t.Errorf("%v, %s: %v, want %d", v, fmt.Sprintf("%T", c.obj), got, want)

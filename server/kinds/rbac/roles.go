@@ -19,7 +19,7 @@ func Role(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.Role]{
 		ValidateName: validateName,
-		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Meta:         metaIn(on),
 		Validate: func(obj *rbacv1.Role) field.ErrorList {
 			return validateRules(obj.Rules, true)
 		},
@@ -39,7 +39,7 @@ func ClusterRole(on kinds.Feature) kinds.Strategy {
 	changed := changedIn(on)
 	return kinds.Typed[*rbacv1.ClusterRole]{
 		ValidateName: validateName,
-		Meta:         &kinds.MetaRules{Updates: 2, Wholes: 1},
+		Meta:         metaIn(on),
 		Validate: func(obj *rbacv1.ClusterRole) field.ErrorList {
 			return validateClusterRole(obj, false)
 		},
@@ -66,6 +66,14 @@ func changedIn(on kinds.Feature) func(field.ErrorList) field.ErrorList {
 		return func(errs field.ErrorList) field.ErrorList { return errs }
 	}
 	return rules.Twice
+}
+
+// metaIn is how often a release looks at metadata.
+func metaIn(on kinds.Feature) *kinds.MetaRules {
+	if on.Has(release.KindRules133) {
+		return &kinds.WholeMeta
+	}
+	return &kinds.MetaRules{Updates: 2, Wholes: 1}
 }
 
 // withoutEmpty stores an empty list as none.
