@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,36 +17,41 @@ import (
 type wording struct {
 	change release.Change
 	kind   field.ErrorType
-	field  *regexp.Regexp // of the errors that have it; nil: all
-	now    *regexp.Regexp
+	field  func() *regexp.Regexp // of the errors that have it; nil: all
+	now    func() *regexp.Regexp
 	before string // replaces the matches of now
 }
 
+// lazy compiles an expression when it is first needed: most servers word few errors.
+func lazy(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 var wordings = []wording{
-	{release.LabelsInBytes, field.ErrorTypeInvalid, nil, regexp.MustCompile(`(must be no more than \d+) bytes\b`), "$1 characters"},
-	{release.LabelKeys, field.ErrorTypeInvalid, nil, regexp.MustCompile(`\ba valid label key (must consist of )`), "a qualified name $1"},
-	{release.UnderscoresShown, field.ErrorTypeInvalid, nil, regexp.MustCompile(regexp.QuoteMeta(`'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*'`)), `'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'`},
-	{release.EscapedFields, field.ErrorTypeInvalid, nil, regexp.MustCompile(`(expecting \{.*), ESC_IDENTIFIER`), "$1"},
-	{release.ShortRequired, field.ErrorTypeRequired, regexp.MustCompile(`onditions\[\d+\]\.(lastTransitionTime|reason)$`), regexp.MustCompile(`^$`), "must be set"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.kind$`), regexp.MustCompile(`^must not be empty$`), "kind must not be empty"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.name$`), regexp.MustCompile(`^must not be empty$`), "name must not be empty"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bownerReferences\.uid$`), regexp.MustCompile(`^must not be empty$`), "uid must not be empty"},
-	{release.ShortRequired, field.ErrorTypeRequired, regexp.MustCompile(`^spec\.versions\[\d+\]\.schema\.openAPIV3Schema$`), regexp.MustCompile(`^$`), "schemas are required"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`(\bx-kubernetes-|\bspec\.)validations\[\d+\]\.message$`), regexp.MustCompile(`^must (be non-empty if specified|not contain line breaks)$`), "message $0"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bx-kubernetes-validations\[\d+\]\.fieldPath$`), regexp.MustCompile(`^must (be non-empty if specified|be a valid path|not contain line breaks)$`), "fieldPath $0"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`^spec\.variables\[\d+\]\.name$`), regexp.MustCompile(`^must be a valid CEL identifier$`), "name is not a valid CEL identifier"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`\bselectableFields$`), regexp.MustCompile("^(may only be set when )`?([^`]+)`?"), "selectableFields $1$2"},
-	{release.ShortRequired, field.ErrorTypeInvalid, regexp.MustCompile(`^status\.storedVersions\[\d+\]$`), regexp.MustCompile(`^missing from spec\.versions; .*$`), "must appear in spec.versions"},
-	{release.Singulars, field.ErrorTypeTooLong, nil, regexp.MustCompile(`^(may not be more than 1 byte)$`), "${1}s"},
-	{release.Singulars, field.ErrorTypeTooMany, nil, regexp.MustCompile(`^(must have at most 1 item)$`), "${1}s"},
+	{release.LabelsInBytes, field.ErrorTypeInvalid, nil, lazy(`(must be no more than \d+) bytes\b`), "$1 characters"},
+	{release.LabelKeys, field.ErrorTypeInvalid, nil, lazy(`\ba valid label key (must consist of )`), "a qualified name $1"},
+	{release.UnderscoresShown, field.ErrorTypeInvalid, nil, lazy(regexp.QuoteMeta(`'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*'`)), `'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'`},
+	{release.EscapedFields, field.ErrorTypeInvalid, nil, lazy(`(expecting \{.*), ESC_IDENTIFIER`), "$1"},
+	{release.ShortRequired, field.ErrorTypeRequired, lazy(`onditions\[\d+\]\.(lastTransitionTime|reason)$`), lazy(`^$`), "must be set"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.kind$`), lazy(`^must not be empty$`), "kind must not be empty"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.name$`), lazy(`^must not be empty$`), "name must not be empty"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.uid$`), lazy(`^must not be empty$`), "uid must not be empty"},
+	{release.ShortRequired, field.ErrorTypeRequired, lazy(`^spec\.versions\[\d+\]\.schema\.openAPIV3Schema$`), lazy(`^$`), "schemas are required"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`(\bx-kubernetes-|\bspec\.)validations\[\d+\]\.message$`), lazy(`^must (be non-empty if specified|not contain line breaks)$`), "message $0"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bx-kubernetes-validations\[\d+\]\.fieldPath$`), lazy(`^must (be non-empty if specified|be a valid path|not contain line breaks)$`), "fieldPath $0"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`^spec\.variables\[\d+\]\.name$`), lazy(`^must be a valid CEL identifier$`), "name is not a valid CEL identifier"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bselectableFields$`), lazy("^(may only be set when )`?([^`]+)`?"), "selectableFields $1$2"},
+	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`^status\.storedVersions\[\d+\]$`), lazy(`^missing from spec\.versions; .*$`), "must appear in spec.versions"},
+	{release.Singulars, field.ErrorTypeTooLong, nil, lazy(`^(may not be more than 1 byte)$`), "${1}s"},
+	{release.Singulars, field.ErrorTypeTooMany, nil, lazy(`^(must have at most 1 item)$`), "${1}s"},
 }
 
 // Body is an error as a release words it, without the name of the field.
 func Body(v release.Version, err *field.Error) string {
 	detail := err.Detail
 	for i := range wordings {
-		if w := &wordings[i]; w.kind == err.Type && !v.Has(w.change) && (w.field == nil || w.field.MatchString(err.Field)) {
-			detail = w.now.ReplaceAllString(detail, w.before)
+		if w := &wordings[i]; w.kind == err.Type && !v.Has(w.change) && (w.field == nil || w.field().MatchString(err.Field)) {
+			detail = w.now().ReplaceAllString(detail, w.before)
 		}
 	}
 	if v.Has(release.ValuesInJSON) {
@@ -65,7 +71,7 @@ func Selector(v release.Version, err error) string {
 	text := err.Error()
 	for i := range wordings {
 		if w := &wordings[i]; w.kind == field.ErrorTypeInvalid && w.field == nil && !v.Has(w.change) {
-			text = w.now.ReplaceAllString(text, w.before)
+			text = w.now().ReplaceAllString(text, w.before)
 		}
 	}
 	if !v.Has(release.ValuesInJSON) {
