@@ -30,7 +30,7 @@ import (
 func start(t *testing.T, more ...rowlocktest.Option) (*rowlocktest.Server, client.Client) {
 	t.Helper()
 	if release := os.Getenv("ROWLOCK_RELEASE"); release != "" {
-		more = append(more, rowlocktest.Release(release))
+		more = append([]rowlocktest.Option{rowlocktest.Release(release)}, more...)
 	}
 	srv := rowlocktest.Start(t, append(more, rowlocktest.Definitions(definition()))...)
 	scheme, err := newScheme()
@@ -164,7 +164,7 @@ func TestApply(t *testing.T) {
 
 // TestClaims: devices are claimed in a version that newer releases have no types of.
 func TestClaims(t *testing.T) {
-	_, c := start(t, rowlocktest.FeatureGates("DynamicResourceAllocation=true"), rowlocktest.RuntimeConfig("resource.k8s.io/v1alpha3=true", "resource.k8s.io/v1beta1=true"))
+	_, c := start(t, rowlocktest.Release("1.32"), rowlocktest.FeatureGates("DynamicResourceAllocation=true"), rowlocktest.RuntimeConfig("resource.k8s.io/v1alpha3=true", "resource.k8s.io/v1beta1=true"))
 	slice := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceSlice", "metadata": map[string]any{"name": "s"},
 		"spec": map[string]any{
@@ -240,7 +240,7 @@ func TestNewerFields(t *testing.T) {
 
 // TestDiscovery: the server serves the APIs and documents of 1.32, whatever newer types the module has.
 func TestDiscovery(t *testing.T) {
-	srv, c := start(t, rowlocktest.FeatureGates("DynamicResourceAllocation=true", "StorageVersionMigrator=true"), rowlocktest.RuntimeConfig("api/all=true"))
+	srv, c := start(t, rowlocktest.Release("1.32"), rowlocktest.FeatureGates("DynamicResourceAllocation=true", "StorageVersionMigrator=true"), rowlocktest.RuntimeConfig("api/all=true"))
 	client := discovery.NewDiscoveryClientForConfigOrDie(srv.Config())
 	groups, lists, err := client.ServerGroupsAndResources()
 	if err != nil || len(groups) < 20 {
