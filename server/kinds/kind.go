@@ -176,6 +176,10 @@ type Strategy struct {
 	Complete func(obj Object)
 	Warnings func(ctx context.Context, obj, old Object) []string // old is nil on create
 
+	// NeedsLabel names the field of an object, not in old, that objects may have only in namespaces with a label, with
+	// the value "true", and says why; nil: none. old is nil on create.
+	NeedsLabel func(obj, old Object) (p *field.Path, label, detail string)
+
 	CreateOnUpdate        bool // PUT creates an absent object
 	UnconditionalUpdate   bool // PUT without a resourceVersion is allowed
 	ReturnDeletedObject   bool // DELETE answers the object, not a Status

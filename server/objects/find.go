@@ -27,6 +27,11 @@ func (s *Store) Find(ctx context.Context, p permits.Permit, at Place) (*cache.It
 	return s.Get(p, at)
 }
 
+// Namespace finds a namespace, or nil.
+func (s *Store) Namespace(ctx context.Context, p permits.Permit, name string) (*cache.Item, error) {
+	return s.Find(ctx, p, Place{Resource: s.catalogue.ByStorage("namespaces"), Name: name})
+}
+
 // Live finds an object and decodes it in its stored version, a custom one in that of the
 // place. It answers 404 where there is none, and 400 where there can be none.
 func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Object, *cache.Item, error) {

@@ -45,6 +45,7 @@ const (
 	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
 	KindRules133                         // kinds other than Pods have other rules, besides those of gates
 	CustomResources133                   // writes of the status keep what was invalid before, and definitions warn of unknown formats
+	SharedDevices                        // rules of devices know alternatives, taints, shared counters and consumed capacity
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
 )
 
@@ -83,6 +84,7 @@ var changes = map[Change]Version{
 	MarksOfDocuments:       V133,
 	KindRules133:           V133,
 	CustomResources133:     V133,
+	SharedDevices:          V133,
 	NamedProxies:           V133,
 	OptionalKeys:           V133,
 	ExamplesPublished:      V133,

@@ -155,6 +155,11 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 	if !late {
 		errs = req.Resource.ValidateNewMeta(req.Sub, obj)
 	}
+	labelled, err := w.checkLabel(ctx, req, s, obj, nil)
+	if err != nil {
+		return err
+	}
+	errs = append(errs, labelled...)
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(ctx, obj)...)
 	}

@@ -149,7 +149,11 @@ func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds
 	if err := goesOn(ctx); err != nil {
 		return err
 	}
-	errs := req.Resource.ValidateMeta(req.Sub, obj, old)
+	errs, err := w.checkLabel(ctx, req, s, obj, old)
+	if err != nil {
+		return err
+	}
+	errs = append(errs, req.Resource.ValidateMeta(req.Sub, obj, old)...)
 	errs = append(errs, w.checkRights(ctx, req, s, obj, old)...)
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)

@@ -4,21 +4,24 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	newv1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/resource"
+	"github.com/rowlock/rowlock/server/release"
 	resourcev1alpha3 "github.com/rowlock/rowlock/server/removed/k8s.io/api/resource/v1alpha3"
 )
 
 // resourceGroup serves each storage in several versions, of which v1beta1 is stored.
 func (c Config) resourceGroup() []*kinds.Resource {
-	class := &kinds.Storage{Strategy: resource.DeviceClass}
-	claim := &kinds.Storage{Strategy: resource.ResourceClaim(c.Feature)}
-	template := &kinds.Storage{Strategy: resource.ResourceClaimTemplate(c.Feature)}
-	slice := &kinds.Storage{Strategy: resource.ResourceSlice, Fields: resource.ResourceSliceFields, Indexed: []string{"spec.nodeName"}}
+	by := resource.Of(c.Feature, c.Release.Has(release.SharedDevices))
+	class := &kinds.Storage{Strategy: by.Class}
+	claim := &kinds.Storage{Strategy: by.Claim}
+	template := &kinds.Storage{Strategy: by.Template}
+	slice := &kinds.Storage{Strategy: by.Slice, Fields: resource.ResourceSliceFields, Indexed: []string{"spec.nodeName"}}
 	// of makes the resources of one version, of its types.
 	of := func(version string, types resourceTypes) []*kinds.Resource {
 		return rows("resource.k8s.io", version,
@@ -69,10 +72,25 @@ func (c Config) resourceGroup() []*kinds.Resource {
 	for _, group := range groups {
 		for i, r := range group {
 			if r.GVK() != r.Storage.GVK {
-				r.ToStorage, r.FromStorage = kinds.Conversion(r.New, v1beta1[i].New, resource.Different)
+				r.ToStorage, _ = kinds.Conversion(r.New, v1beta1[i].New, resource.Requested)
+				_, r.FromStorage = kinds.Conversion(r.New, v1beta1[i].New, resource.Different)
 			}
 		}
 	}
+	taintRules := rows("resource.k8s.io", "v1alpha3", &kinds.Resource{
+		Plural: "devicetaintrules", Kind: "DeviceTaintRule", Gate: "DRADeviceTaintRules",
+		New: object[newv1alpha3.DeviceTaintRule](), NewList: list[newv1alpha3.DeviceTaintRuleList](),
+		Storage: &kinds.Storage{Strategy: by.TaintRule}, Columns: resource.DeviceTaintRuleColumns,
+		Subresources: []kinds.Subresource{status()},
+	})
+	requests := rows("resource.k8s.io", "v1alpha3", &kinds.Resource{
+		Plural: "resourcepoolstatusrequests", Kind: "ResourcePoolStatusRequest", Gate: "DRAResourcePoolStatus",
+		New: object[newv1alpha3.ResourcePoolStatusRequest](), NewList: list[newv1alpha3.ResourcePoolStatusRequestList](),
+		Storage: &kinds.Storage{Strategy: by.PoolRequest}, Columns: resource.PoolRequestColumns,
+		Subresources: []kinds.Subresource{status()},
+	})
+	groups[1] = byName(append(groups[1], again(taintRules[0], "v1beta2", object[resourcev1beta2.DeviceTaintRule](), list[resourcev1beta2.DeviceTaintRuleList]())))
+	groups[3] = byName(slices.Concat(groups[3], taintRules, requests))
 	return slices.Concat(groups...)
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +21,7 @@ import (
 // checker checks one object. It compiles each expression once for new objects and once
 // for stored ones.
 type checker struct {
+	*rulebook
 	ctx      context.Context
 	compiled map[expression]*field.Error
 	bytes    int // of what was compiled
@@ -35,14 +36,14 @@ type expression struct {
 	stored bool
 }
 
-func newChecker(ctx context.Context) *checker {
-	return &checker{ctx: ctx, compiled: map[expression]*field.Error{}}
+func (b *rulebook) checker(ctx context.Context) *checker {
+	return &checker{rulebook: b, ctx: ctx, compiled: map[expression]*field.Error{}}
 }
 
 // selectors checks expressions that select devices. stored says that they were accepted
 // before, perhaps by a newer server.
-func (c *checker) selectors(list []resourcev1beta1.DeviceSelector, p *field.Path, stored bool) field.ErrorList {
-	return each(list, resourcev1beta1.DeviceSelectorsMaxSize, p, func(s *resourcev1beta1.DeviceSelector, p *field.Path) field.ErrorList {
+func (c *checker) selectors(list []resourceapi.DeviceSelector, p *field.Path, stored bool) field.ErrorList {
+	return each(c.rulebook, list, resourceapi.DeviceSelectorsMaxSize, p, func(s *resourceapi.DeviceSelector, p *field.Path) field.ErrorList {
 		p = p.Child("cel")
 		if s.CEL == nil {
 			return field.ErrorList{field.Required(p, "")}
@@ -64,8 +65,8 @@ func (c *checker) selectors(list []resourcev1beta1.DeviceSelector, p *field.Path
 
 // compile returns why an expression is invalid, in an error without a path.
 func (c *checker) compile(e expression) *field.Error {
-	if len(e.text) > resourcev1beta1.CELSelectorExpressionMaxLength {
-		return field.TooLong(nil, "", resourcev1beta1.CELSelectorExpressionMaxLength)
+	if len(e.text) > resourceapi.CELSelectorExpressionMaxLength {
+		return field.TooLong(nil, "", resourceapi.CELSelectorExpressionMaxLength)
 	}
 	if err := c.ctx.Err(); err != nil {
 		return field.InternalError(nil, fmt.Errorf("the request ended before its expressions were compiled: %w", err))
@@ -80,13 +81,13 @@ func (c *checker) compile(e expression) *field.Error {
 	if e.stored {
 		kind = environment.StoredExpressions
 	}
-	known, err := deviceSelectors()
+	known, err := c.environment()
 	if err != nil {
 		return field.InternalError(nil, err)
 	}
 	cost, fault := known.compile(e.text, kind)
 	switch {
-	case fault == nil && cost > resourcev1beta1.CELSelectorExpressionMaxCost:
+	case fault == nil && cost > resourceapi.CELSelectorExpressionMaxCost:
 		return field.Forbidden(nil, "too complex, exceeds cost limit")
 	case fault == nil:
 		return nil
@@ -97,23 +98,23 @@ func (c *checker) compile(e expression) *field.Error {
 }
 
 // configuration checks the opaque parameters for a driver.
-func configuration(c *resourcev1beta1.DeviceConfiguration, p *field.Path, stored bool) field.ErrorList {
+func (b *rulebook) configuration(c *resourceapi.DeviceConfiguration, p *field.Path, stored bool) field.ErrorList {
 	p = p.Child("opaque")
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(p, "")}
 	}
 	errs := rules.DriverName(c.Opaque.Driver, p.Child("driver"))
-	return append(errs, jsonObject(c.Opaque.Parameters, p.Child("parameters"), stored)...)
+	return append(errs, b.jsonObject(c.Opaque.Parameters, p.Child("parameters"), stored)...)
 }
 
 // jsonObject checks data that nobody looks into here. What is stored may be longer: there
 // was no limit once.
-func jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.ErrorList {
+func (b *rulebook) jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.ErrorList {
 	if len(data.Raw) == 0 {
 		return field.ErrorList{field.Required(p, "")}
 	}
-	if !stored && len(data.Raw) > resourcev1beta1.OpaqueParametersMaxLength {
-		return field.ErrorList{field.TooLong(p, "", resourcev1beta1.OpaqueParametersMaxLength)}
+	if !stored && len(data.Raw) > resourceapi.OpaqueParametersMaxLength {
+		return field.ErrorList{field.TooLong(p, "", resourceapi.OpaqueParametersMaxLength)}
 	}
 	const omitted = "<value omitted>"
 	var object map[string]json.RawMessage
@@ -121,7 +122,7 @@ func jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.Err
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		return field.ErrorList{field.Invalid(p, omitted, "parameters must be a valid JSON object")}
+		return field.ErrorList{field.Invalid(p, omitted, b.either("must be a valid JSON object", "parameters must be a valid JSON object"))}
 	case err != nil:
 		return field.ErrorList{field.Invalid(p, omitted, "error parsing data as JSON: "+err.Error())}
 	case object == nil:
@@ -132,36 +133,40 @@ func jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.Err
 
 // qualifiedName checks the name of an attribute or a capacity, which may have a domain.
 // Names with more parts are let pass: no device has one.
-func qualifiedName(name string, p *field.Path) field.ErrorList {
-	if name == "" {
+func (b *rulebook) qualifiedName(name string, p *field.Path) field.ErrorList {
+	if name == "" && !b.later {
 		return field.ErrorList{field.Required(p, "name required")}
 	}
 	parts := strings.Split(name, "/")
 	switch len(parts) {
 	case 1:
-		return identifier(name, p)
+		return b.identifier(name, p)
 	case 2:
 		var errs field.ErrorList
 		if parts[0] == "" {
-			errs = append(errs, field.Required(p, "the domain must not be empty"))
+			errs = append(errs, b.missing(p, "the domain must not be empty"))
 		} else {
 			errs = append(errs, rules.DriverName(parts[0], p)...)
 		}
 		if parts[1] == "" {
-			return append(errs, field.Required(p, "the name must not be empty"))
+			return append(errs, b.missing(p, "the name must not be empty"))
 		}
-		return append(errs, identifier(parts[1], p)...)
+		return append(errs, b.identifier(parts[1], p)...)
 	}
 	return nil
 }
 
-func identifier(id string, p *field.Path) field.ErrorList {
+func (b *rulebook) identifier(id string, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(id) > resourcev1beta1.DeviceMaxIDLength {
-		errs = append(errs, field.TooLong(p, "", resourcev1beta1.DeviceMaxIDLength))
+	if len(id) > resourceapi.DeviceMaxIDLength {
+		errs = append(errs, field.TooLong(p, "", resourceapi.DeviceMaxIDLength))
 	}
 	for _, m := range validation.IsCIdentifier(id) {
-		errs = append(errs, field.TypeInvalid(p, id, m))
+		if b.later {
+			errs = append(errs, field.Invalid(p, id, m))
+		} else {
+			errs = append(errs, field.TypeInvalid(p, id, m))
+		}
 	}
 	return errs
 }
@@ -172,8 +177,8 @@ func poolName(name string, p *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(p, "")}
 	}
 	var errs field.ErrorList
-	if len(name) > resourcev1beta1.PoolNameMaxLength {
-		errs = append(errs, field.TooLong(p, "", resourcev1beta1.PoolNameMaxLength))
+	if len(name) > resourceapi.PoolNameMaxLength {
+		errs = append(errs, field.TooLong(p, "", resourceapi.PoolNameMaxLength))
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		errs = append(errs, rules.Subdomain(part, p)...)
@@ -181,17 +186,34 @@ func poolName(name string, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// each checks all of a list, and how long it is where most is not negative.
-func each[T any](list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
+// each checks all of a list, and how long it is where most is not negative. Items of a list that is too long are
+// checked only before release 1.33.
+func each[T any](b *rulebook, list []T, most int, p *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
+	long := most >= 0 && len(list) > most
+	if long && b.later {
+		return field.ErrorList{field.TooMany(p, len(list), most)}
+	}
 	errs := rules.EachPtr(list, p, check)
-	if most >= 0 && len(list) > most {
+	if long {
 		errs = append(errs, field.TooMany(p, len(list), most))
 	}
 	return errs
 }
 
-// repeated finds keys that stand in a list twice. child is the field of a key, "" where
-// that is the item.
+// set is each for a list whose keys must differ. child is the field of a key, which errors name before release 1.33;
+// "" where that is the item.
+func set[T any, K comparable](b *rulebook, list []T, most int, key func(*T) K, p *field.Path, child string, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
+	errs := each(b, list, most, p, check)
+	if b.later {
+		child = ""
+		if most >= 0 && len(list) > most {
+			return errs
+		}
+	}
+	return append(errs, repeated(list, key, p, child)...)
+}
+
+// repeated finds keys that stand in a list twice.
 func repeated[T any, K comparable](list []T, key func(*T) K, p *field.Path, child string) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[K]{}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourceapi "k8s.io/api/resource/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -18,19 +18,19 @@ const (
 
 	// maxDrivers is for how many drivers of a change rights are asked. There are at most as many devices in
 	// the allocations before and after it; validation refuses others.
-	maxDrivers = 2 * resourcev1beta1.AllocationResultsMaxSize
+	maxDrivers = 2 * resourceapi.AllocationResultsMaxSize
 
 	nodeField = "metadata.name"
 )
 
 // claimRights are the rights that a change of the status of a claim needs: to bind a claim, and to report for each driver
 // whose devices change. Nil without the gate.
-func claimRights(on kinds.Feature) func(c, old *resourcev1beta1.ResourceClaim, verb, node string) []kinds.Right {
+func claimRights(on kinds.Feature) func(c, old *resourceapi.ResourceClaim, verb, node string) []kinds.Right {
 	if !on(granularRightsGate) {
 		return nil
 	}
-	deviceStatus := on(deviceStatusGate)
-	return func(c, old *resourcev1beta1.ResourceClaim, verb, node string) (out []kinds.Right) {
+	deviceStatus := on("DRAResourceClaimDeviceStatus")
+	return func(c, old *resourceapi.ResourceClaim, verb, node string) (out []kinds.Right) {
 		s, was := &c.Status, &old.Status
 		if !rules.Same(s.Allocation, was.Allocation) || !rules.Same(s.ReservedFor, was.ReservedFor) {
 			out = append(out, kinds.Right{
@@ -55,30 +55,17 @@ func claimRights(on kinds.Feature) func(c, old *resourcev1beta1.ResourceClaim, v
 	}
 }
 
-// share names a device, or a share of one.
-type share struct {
-	device
-	id string
-}
-
 // changedDrivers are the drivers whose devices differ, sorted.
-func changedDrivers(s, was *resourcev1beta1.ResourceClaimStatus) []string {
-	of := func(d *resourcev1beta1.AllocatedDeviceStatus) share {
-		out := share{device: statusOf(d)}
-		if d.ShareID != nil {
-			out.id = *d.ShareID
-		}
-		return out
-	}
-	left := make(map[share]*resourcev1beta1.AllocatedDeviceStatus, len(was.Devices))
+func changedDrivers(s, was *resourceapi.ResourceClaimStatus) []string {
+	left := make(map[device]*resourceapi.AllocatedDeviceStatus, len(was.Devices))
 	for i := range was.Devices {
-		left[of(&was.Devices[i])] = &was.Devices[i]
+		left[statusOf(&was.Devices[i])] = &was.Devices[i]
 	}
 	changed := map[string]bool{}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		before := left[of(d)]
-		delete(left, of(d))
+		before := left[statusOf(d)]
+		delete(left, statusOf(d))
 		if before == nil || !rules.Same(*before, *d) {
 			changed[d.Driver] = true
 		}
@@ -91,7 +78,7 @@ func changedDrivers(s, was *resourcev1beta1.ResourceClaimStatus) []string {
 }
 
 // nodeOf is the node that an allocation is for; "" if it is not for exactly one.
-func nodeOf(a *resourcev1beta1.AllocationResult) string {
+func nodeOf(a *resourceapi.AllocationResult) string {
 	if a.NodeSelector == nil || len(a.NodeSelector.NodeSelectorTerms) != 1 {
 		return ""
 	}

@@ -15,7 +15,7 @@ import (
 // allocation has devices, before and after it.
 func TestClaimRights(t *testing.T) {
 	on := func(gate string) bool { return gate != "DRAAdminAccess" }
-	rights := resource.ResourceClaim(on).Status.Rights
+	rights := resource.Of(on).Claim.Status.Rights
 	claim := func(drivers int, values ...string) *resourcev1beta1.ResourceClaim {
 		c := &resourcev1beta1.ResourceClaim{}
 		c.Status.Allocation = &resourcev1beta1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -47,7 +47,7 @@ func TestClaimRights(t *testing.T) {
 	if got := rights(claim(5, "n"), claim(5, "n"), "update", ""); len(got) != 0 {
 		t.Errorf("no change needs %+v", got)
 	}
-	if off := resource.ResourceClaim(func(string) bool { return false }); off.Status.Rights != nil {
+	if off := resource.Of(func(string) bool { return false }).Claim; off.Status.Rights != nil {
 		t.Error("without the gate, rights are asked for")
 	}
 }

@@ -1,12 +1,14 @@
 package resource
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"github.com/google/uuid"
+	resourceapi "k8s.io/api/resource/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,30 +26,39 @@ const (
 	maxAddresses     = 16
 )
 
-// device names a device in messages.
-type device struct{ driver, pool, name string }
+// device names a device, or a share of one, in messages.
+type device struct{ driver, pool, name, share string }
 
-func (d device) String() string { return d.driver + "/" + d.pool + "/" + d.name }
+func (d device) String() string {
+	text := d.driver + "/" + d.pool + "/" + d.name
+	if d.share != "" {
+		text += "/" + d.share
+	}
+	return text
+}
 
-func allocated(a *resourcev1beta1.AllocationResult) map[device]bool {
+// MarshalJSON spells the device as errors show it from release 1.33 on.
+func (d device) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+func allocated(a *resourceapi.AllocationResult) map[device]bool {
 	found := map[device]bool{}
 	if a != nil {
 		for i := range a.Devices.Results {
 			r := &a.Devices.Results[i]
-			found[device{r.Driver, r.Pool, r.Device}] = true
+			found[device{r.Driver, r.Pool, r.Device, string(rules.Value(r.ShareID))}] = true
 		}
 	}
 	return found
 }
 
-func statusOf(s *resourcev1beta1.AllocatedDeviceStatus) device {
-	return device{s.Driver, s.Pool, s.Device}
+func statusOf(s *resourceapi.AllocatedDeviceStatus) device {
+	return device{s.Driver, s.Pool, s.Device, rules.Value(s.ShareID)}
 }
 
 // dropDeallocated forgets how devices are that the claim does not have any more.
-func dropDeallocated(s *resourcev1beta1.ResourceClaimStatus, old *resourcev1beta1.AllocationResult) {
+func dropDeallocated(s *resourceapi.ResourceClaimStatus, old *resourceapi.AllocationResult) {
 	had, has := allocated(old), allocated(s.Allocation)
-	s.Devices = slices.DeleteFunc(s.Devices, func(d resourcev1beta1.AllocatedDeviceStatus) bool {
+	s.Devices = slices.DeleteFunc(s.Devices, func(d resourceapi.AllocatedDeviceStatus) bool {
 		name := statusOf(&d)
 		return had[name] && !has[name]
 	})
@@ -56,29 +67,27 @@ func dropDeallocated(s *resourcev1beta1.ResourceClaimStatus, old *resourcev1beta
 	}
 }
 
-func validateStatus(c, old *resourcev1beta1.ResourceClaim) field.ErrorList {
+func (b *rulebook) validateStatus(c, old *resourceapi.ResourceClaim) field.ErrorList {
 	s, was, p := &c.Status, &old.Status, statusPath
-	errs := each(s.ReservedFor, resourcev1beta1.ResourceClaimReservedForMaxSize, p.Child("reservedFor"), validateConsumer)
-	errs = append(errs, repeated(s.ReservedFor, func(r *resourcev1beta1.ResourceClaimConsumerReference) types.UID { return r.UID }, p.Child("reservedFor"), "uid")...)
+	errs := set(b, s.ReservedFor, resourceapi.ResourceClaimReservedForMaxSize, func(r *resourceapi.ResourceClaimConsumerReference) types.UID { return r.UID }, p.Child("reservedFor"), "uid", validateConsumer)
 	devices := allocated(s.Allocation)
-	errs = append(errs, each(s.Devices, -1, p.Child("devices"), func(d *resourcev1beta1.AllocatedDeviceStatus, p *field.Path) field.ErrorList {
-		return validateDeviceStatus(d, devices, p)
+	errs = append(errs, set(b, s.Devices, -1, statusOf, p.Child("devices"), "deviceID", func(d *resourceapi.AllocatedDeviceStatus, p *field.Path) field.ErrorList {
+		return b.deviceStatusOf(d, devices, p)
 	})...)
-	errs = append(errs, repeated(s.Devices, statusOf, p.Child("devices"), "deviceID")...)
 	errs = append(errs, validateReserved(c, old)...)
 	switch {
 	case s.Allocation == nil:
 	case was.Allocation != nil:
 		errs = append(errs, rules.Immutable(s.Allocation, was.Allocation, p.Child("allocation"))...)
 	default:
-		errs = append(errs, validateAllocation(s.Allocation, requestNames(&c.Spec.Devices), p.Child("allocation"))...)
+		errs = append(errs, b.allocation(s.Allocation, namesOf(&c.Spec.Devices), p.Child("allocation"))...)
 	}
 	return errs
 }
 
 // validateReserved refuses users of a claim that has no devices, and new ones of a claim
 // that goes.
-func validateReserved(c, old *resourcev1beta1.ResourceClaim) field.ErrorList {
+func validateReserved(c, old *resourceapi.ResourceClaim) field.ErrorList {
 	p := statusPath.Child("reservedFor")
 	switch {
 	case len(c.Status.ReservedFor) == 0:
@@ -97,7 +106,7 @@ func validateReserved(c, old *resourcev1beta1.ResourceClaim) field.ErrorList {
 	return nil
 }
 
-func validateConsumer(r *resourcev1beta1.ResourceClaimConsumerReference, p *field.Path) field.ErrorList {
+func validateConsumer(r *resourceapi.ResourceClaimConsumerReference, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range [...]struct{ name, value string }{{"resource", r.Resource}, {"name", r.Name}, {"uid", string(r.UID)}} {
 		if f.value == "" {
@@ -107,64 +116,79 @@ func validateConsumer(r *resourcev1beta1.ResourceClaimConsumerReference, p *fiel
 	return errs
 }
 
-func validateAllocation(a *resourcev1beta1.AllocationResult, names map[string]bool, p *field.Path) field.ErrorList {
+func (b *rulebook) allocation(a *resourceapi.AllocationResult, names requestNames, p *field.Path) field.ErrorList {
 	devices := p.Child("devices")
-	errs := each(a.Devices.Results, resourcev1beta1.AllocationResultsMaxSize, devices.Child("results"), func(r *resourcev1beta1.DeviceRequestAllocationResult, p *field.Path) field.ErrorList {
-		errs := requestRef(r.Request, names, p.Child("request"))
-		return append(errs, validateDeviceName(device{r.Driver, r.Pool, r.Device}, p)...)
+	errs := each(b, a.Devices.Results, resourceapi.AllocationResultsMaxSize, devices.Child("results"), func(r *resourceapi.DeviceRequestAllocationResult, p *field.Path) field.ErrorList {
+		errs := b.requestRef(r.Request, names, p.Child("request"))
+		errs = append(errs, validateDeviceName(r.Driver, r.Pool, r.Device, p)...)
+		errs = append(errs, b.bindingConditions(r.BindingConditions, r.BindingFailureConditions, p)...)
+		return append(errs, rules.Optional((*string)(r.ShareID), p.Child("shareID"), validateShare)...)
 	})
 	// The configuration of the class comes before that of the claim.
-	errs = append(errs, each(a.Devices.Config, 2*resourcev1beta1.DeviceConfigMaxSize, devices.Child("config"), func(c *resourcev1beta1.DeviceAllocationConfiguration, p *field.Path) field.ErrorList {
-		return validateAllocatedConfig(c, names, p)
+	errs = append(errs, each(b, a.Devices.Config, 2*resourceapi.DeviceConfigMaxSize, devices.Child("config"), func(c *resourceapi.DeviceAllocationConfiguration, p *field.Path) field.ErrorList {
+		return b.allocatedConfig(c, names, p)
 	})...)
 	return append(errs, rules.OptionalPtr(a.NodeSelector, p.Child("nodeSelector"), podspec.ValidateNodeSelector)...)
 }
 
-func validateAllocatedConfig(c *resourcev1beta1.DeviceAllocationConfiguration, names map[string]bool, p *field.Path) field.ErrorList {
+func (b *rulebook) allocatedConfig(c *resourceapi.DeviceAllocationConfiguration, names requestNames, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.Source == "" {
 		errs = append(errs, field.Required(p.Child("source"), ""))
 	} else {
-		errs = append(errs, rules.OneOf(c.Source, p.Child("source"), resourcev1beta1.AllocationConfigSourceClaim, resourcev1beta1.AllocationConfigSourceClass)...)
+		errs = append(errs, rules.OneOf(c.Source, p.Child("source"), resourceapi.AllocationConfigSourceClaim, resourceapi.AllocationConfigSourceClass)...)
 	}
-	errs = append(errs, requestRefs(c.Requests, names, p.Child("requests"))...)
-	return append(errs, configuration(&c.DeviceConfiguration, p, false)...)
+	errs = append(errs, b.requestRefs(c.Requests, names, p.Child("requests"))...)
+	return append(errs, b.configuration(&c.DeviceConfiguration, p, false)...)
 }
 
-func validateDeviceName(d device, p *field.Path) field.ErrorList {
-	errs := rules.DriverName(d.driver, p.Child("driver"))
-	errs = append(errs, poolName(d.pool, p.Child("pool"))...)
-	return append(errs, rules.Label(d.name, p.Child("device"))...)
+func validateDeviceName(driver, pool, name string, p *field.Path) field.ErrorList {
+	errs := rules.DriverName(driver, p.Child("driver"))
+	errs = append(errs, poolName(pool, p.Child("pool"))...)
+	return append(errs, rules.Label(name, p.Child("device"))...)
 }
 
-func validateDeviceStatus(s *resourcev1beta1.AllocatedDeviceStatus, devices map[device]bool, p *field.Path) field.ErrorList {
+// validateShare checks the UID of a share of a device.
+func validateShare(id string, p *field.Path) field.ErrorList {
+	if err := uuid.Validate(id); err != nil {
+		return field.ErrorList{field.Invalid(p, id, fmt.Sprintf("error validating uid: %v", err))}
+	}
+	return rules.InvalidIf(nil, len(id) != 36 || id != strings.ToLower(id), p, id, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")
+}
+
+// bindingConditions checks the conditions that a device waits for before a Pod is bound, and those that end the wait.
+func (b *rulebook) bindingConditions(wanted, failures []string, p *field.Path) field.ErrorList {
+	at, failed := p.Child("bindingConditions"), p.Child("bindingFailureConditions")
+	label := func(name *string, p *field.Path) field.ErrorList { return metavalidation.ValidateLabelName(*name, p) }
+	errs := each(b, wanted, resourceapi.BindingConditionsMaxSize, at, label)
+	errs = append(errs, each(b, failures, resourceapi.BindingFailureConditionsMaxSize, failed, label)...)
+	key := func(name *string) string { return *name }
+	errs = append(errs, repeated(wanted, key, at, "")...)
+	seen, among := rules.Seen[string]{}, rules.In(wanted)
+	for i, name := range failures {
+		errs = rules.DuplicateIf(errs, seen.Again(name), failed.Index(i), name)
+		errs = rules.InvalidIf(errs, among.Has(name), failed.Index(i), name, "bindingFailureConditions must not overlap with bindingConditions")
+	}
+	errs = rules.InvalidIf(errs, len(wanted) == 0 && len(failures) > 0, at, wanted, "bindingConditions are required to use bindingFailureConditions")
+	return rules.InvalidIf(errs, len(failures) == 0 && len(wanted) > 0, failed, failures, "bindingFailureConditions are required to use bindingConditions")
+}
+
+func (b *rulebook) deviceStatusOf(s *resourceapi.AllocatedDeviceStatus, devices map[device]bool, p *field.Path) field.ErrorList {
 	name := statusOf(s)
-	errs := validateDeviceName(name, p)
+	errs := validateDeviceName(s.Driver, s.Pool, s.Device, p)
+	errs = append(errs, rules.Optional(s.ShareID, p.Child("shareID"), validateShare)...)
 	errs = rules.InvalidIf(errs, !devices[name], p, name, "must be an allocated device in the claim")
 	if len(s.Conditions) > maxConditions {
 		errs = append(errs, field.TooMany(p.Child("conditions"), len(s.Conditions), maxConditions))
 	}
 	errs = append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)
-	if data := dataOf(s); len(data.Raw) > 0 {
-		errs = append(errs, jsonObject(data, p.Child("data"), false)...)
+	if s.Data != nil && len(s.Data.Raw) > 0 {
+		errs = append(errs, b.jsonObject(*s.Data, p.Child("data"), false)...)
 	}
-	return append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), validateNetwork)...)
+	return append(errs, rules.OptionalPtr(s.NetworkData, p.Child("networkData"), b.network)...)
 }
 
-// dataOf is the data that a driver reports about a device: a struct, or in newer releases of k8s.io/api a pointer to it.
-func dataOf(s *resourcev1beta1.AllocatedDeviceStatus) runtime.RawExtension {
-	switch data := any(s.Data).(type) {
-	case runtime.RawExtension:
-		return data
-	case *runtime.RawExtension:
-		if data != nil {
-			return *data
-		}
-	}
-	return runtime.RawExtension{}
-}
-
-func validateNetwork(n *resourcev1beta1.NetworkDeviceData, p *field.Path) field.ErrorList {
+func (b *rulebook) network(n *resourceapi.NetworkDeviceData, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(n.InterfaceName) > maxInterfaceName {
 		errs = append(errs, field.TooLong(p.Child("interfaceName"), "", maxInterfaceName))
@@ -172,11 +196,14 @@ func validateNetwork(n *resourcev1beta1.NetworkDeviceData, p *field.Path) field.
 	if len(n.HardwareAddress) > maxHardware {
 		errs = append(errs, field.TooLong(p.Child("hardwareAddress"), "", maxHardware))
 	}
-	ips := p.Child("ips")
-	errs = append(errs, each(n.IPs, maxAddresses, ips, func(a *string, p *field.Path) field.ErrorList {
+	key, check := usualAddress, func(a *string, p *field.Path) field.ErrorList {
 		return validation.IsValidCIDRForLegacyField(p, *a, false, nil)
-	})...)
-	return append(errs, repeated(n.IPs, usualAddress, ips, "")...)
+	}
+	if b.later {
+		key = func(text *string) string { return *text }
+		check = func(a *string, p *field.Path) field.ErrorList { return validation.IsValidInterfaceAddress(p, *a) }
+	}
+	return append(errs, set(b, n.IPs, maxAddresses, key, p.Child("ips"), "", check)...)
 }
 
 // usualAddress is an address with the length of its network as it is usually written, so that two ways

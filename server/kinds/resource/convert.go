@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -56,11 +58,74 @@ func Different(to, from reflect.Value) bool {
 	return true
 }
 
-// set sets a field. Versions that differ in more than Different knows are a mistake in this package.
-func set(to, from reflect.Value) {
+// Requested is Different for what clients send: an exact request gets the defaults that newer versions give it, which
+// can no longer be told from an absent one when it is folded.
+func Requested(to, from reflect.Value) bool {
+	known := Different(to, from)
+	if known && to.Type() == request && !from.FieldByName("Exactly").IsNil() {
+		r := to.Addr().Interface().(*resourcev1beta1.DeviceRequest)
+		defaultMode(&r.AllocationMode, &r.Count)
+	}
+	return known
+}
+
+// convert makes a value of another version. Versions that differ in more than Different knows are a mistake in this
+// package.
+func convert(to, from reflect.Value) {
 	if err := kinds.Different(Different).Convert(to, from); err != nil {
 		panic(fmt.Sprintf("converting %s to %s: %v", from.Type(), to.Type(), err))
 	}
+}
+
+// stored makes the strategy for objects in v1beta1 from that for objects in v1.
+func stored[T any, P interface {
+	*T
+	kinds.Object
+}](s kinds.Strategy) kinds.Strategy {
+	newer := func(obj kinds.Object) kinds.Object {
+		if obj == nil {
+			return nil
+		}
+		out := P(new(T))
+		convert(reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem())
+		return out
+	}
+	change := func(obj kinds.Object, by func(kinds.Object)) {
+		changed := newer(obj)
+		by(changed)
+		out := reflect.New(reflect.TypeOf(obj).Elem())
+		convert(out.Elem(), reflect.ValueOf(changed).Elem())
+		reflect.ValueOf(obj).Elem().Set(out.Elem())
+	}
+	if f := s.Default; f != nil {
+		s.Default = func(obj kinds.Object) { change(obj, f) }
+	}
+	if f := s.PrepareForCreate; f != nil {
+		s.PrepareForCreate = func(ctx context.Context, obj kinds.Object) {
+			change(obj, func(obj kinds.Object) { f(ctx, obj) })
+		}
+	}
+	if f := s.PrepareForUpdate; f != nil {
+		s.PrepareForUpdate = func(ctx context.Context, obj, old kinds.Object) {
+			change(obj, func(obj kinds.Object) { f(ctx, obj, newer(old)) })
+		}
+	}
+	if f := s.Validate; f != nil {
+		s.Validate = func(ctx context.Context, obj kinds.Object) field.ErrorList { return f(ctx, newer(obj)) }
+	}
+	if f := s.ValidateUpdate; f != nil {
+		s.ValidateUpdate = func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
+			return f(ctx, newer(obj), newer(old))
+		}
+	}
+	if f := s.Warnings; f != nil {
+		s.Warnings = func(ctx context.Context, obj, old kinds.Object) []string { return f(ctx, newer(obj), newer(old)) }
+	}
+	if s.Status != nil {
+		status := stored[T, P](*s.Status)
+		s.Status = &status
+	}
+	return s
 }
 
 // unfold sets a struct from one that has some of its fields in a part.
@@ -73,7 +138,7 @@ func unfold(to, from reflect.Value, part string) {
 			field = inner.Elem().FieldByName(name)
 		}
 		if field.IsValid() {
-			set(to.Field(i), field)
+			convert(to.Field(i), field)
 		}
 	}
 }
@@ -89,7 +154,7 @@ func fold(to, from reflect.Value, part string) {
 			field = inner.Elem().FieldByName(name)
 		}
 		if field.IsValid() {
-			set(field, from.Field(i))
+			convert(field, from.Field(i))
 		}
 	}
 	if part == "Basic" || !inner.Elem().IsZero() {

@@ -11,12 +11,15 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -25,25 +28,35 @@ var (
 	statusPath = field.NewPath("status")
 )
 
-// DeviceClass is how DeviceClasses are written.
-var DeviceClass = kinds.Typed[*resourcev1beta1.DeviceClass]{
-	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.WholeMeta,
-	Counted:      func(c *resourcev1beta1.DeviceClass) []any { return []any{c.Spec} },
-	ValidateIn: func(ctx context.Context, c *resourcev1beta1.DeviceClass) field.ErrorList {
-		return newChecker(ctx).class(&c.Spec, nil)
-	},
-	// A stock server checks the class as a new one, and then as a change.
-	ValidateUpdateIn: func(ctx context.Context, c, old *resourcev1beta1.DeviceClass) field.ErrorList {
-		check := newChecker(ctx)
-		if rules.Same(c.Spec, old.Spec) {
-			return nil
-		}
-		return append(check.class(&c.Spec, nil), check.class(&c.Spec, &old.Spec)...)
-	},
-	UnconditionalUpdate: true,
-	ReturnDeletedObject: true,
-}.Strategy()
+// deviceClass is how DeviceClasses are written.
+func (b *rulebook) deviceClass() kinds.Strategy {
+	return kinds.Typed[*resourceapi.DeviceClass]{
+		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.WholeMeta,
+		Keep: func(c, old *resourceapi.DeviceClass) {
+			if !b.extended && old.Spec.ExtendedResourceName == nil {
+				c.Spec.ExtendedResourceName = nil
+			}
+		},
+		Counted: func(c *resourceapi.DeviceClass) []any { return []any{c.Spec} },
+		ValidateIn: func(ctx context.Context, c *resourceapi.DeviceClass) field.ErrorList {
+			return b.checker(ctx).class(&c.Spec, nil)
+		},
+		// Before release 1.33 a stock server checks the class as a new one, and then as a change.
+		ValidateUpdateIn: func(ctx context.Context, c, old *resourceapi.DeviceClass) field.ErrorList {
+			check := b.checker(ctx)
+			switch {
+			case rules.Same(c.Spec, old.Spec):
+				return nil
+			case b.later:
+				return check.class(&c.Spec, &old.Spec)
+			}
+			return append(check.class(&c.Spec, nil), check.class(&c.Spec, &old.Spec)...)
+		},
+		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
+	}.Strategy()
+}
 
 // DeviceClassColumns is their Table form.
 var DeviceClassColumns = columns.Of(func(c *resourcev1beta1.DeviceClass, now time.Time) []any {
@@ -52,7 +65,7 @@ var DeviceClassColumns = columns.Of(func(c *resourcev1beta1.DeviceClass, now tim
 
 // class checks a class. What it has from old, which is nil for a new one, is not held to
 // rules that came later.
-func (c *checker) class(s, old *resourcev1beta1.DeviceClassSpec) field.ErrorList {
+func (c *checker) class(s, old *resourceapi.DeviceClassSpec) field.ErrorList {
 	sameSelectors, sameConfig := false, false
 	if old != nil {
 		sameSelectors, sameConfig = rules.Same(s.Selectors, old.Selectors), rules.Same(s.Config, old.Config)
@@ -61,7 +74,11 @@ func (c *checker) class(s, old *resourcev1beta1.DeviceClassSpec) field.ErrorList
 	if !sameSelectors {
 		errs = c.selectors(s.Selectors, specPath.Child("selectors"), false)
 	}
-	return append(errs, each(s.Config, resourcev1beta1.DeviceConfigMaxSize, specPath.Child("config"), func(v *resourcev1beta1.DeviceClassConfiguration, p *field.Path) field.ErrorList {
-		return configuration(&v.DeviceConfiguration, p, sameConfig)
+	errs = append(errs, each(c.rulebook, s.Config, resourceapi.DeviceConfigMaxSize, specPath.Child("config"), func(v *resourceapi.DeviceClassConfiguration, p *field.Path) field.ErrorList {
+		return c.configuration(&v.DeviceConfiguration, p, sameConfig)
 	})...)
+	if name := s.ExtendedResourceName; name != nil && !podspec.IsExtendedResource(corev1.ResourceName(*name)) {
+		errs = append(errs, field.Invalid(specPath.Child("extendedResourceName"), *name, "must be a valid extended resource name"))
+	}
+	return errs
 }

@@ -3,12 +3,11 @@ package resource
 import (
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/google/cel-go/cel"
 	celchecker "github.com/google/cel-go/checker"
 	"github.com/google/cel-go/ext"
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	limits "k8s.io/apiserver/pkg/apis/cel"
 	celtypes "k8s.io/apiserver/pkg/cel"
@@ -29,22 +28,26 @@ type selectors struct {
 	attribute   *celtypes.DeclType // of the value of an attribute, of whatever type that is
 }
 
-// deviceSelectors are made when the first expression is compiled.
-var deviceSelectors = sync.OnceValues(func() (*selectors, error) {
-	s := &selectors{attribute: sized(celtypes.AnyType, resourcev1beta1.DeviceAttributeMaxValueLength)}
-	domain := sized(celtypes.StringType, resourcev1beta1.DeviceMaxDomainLength)
-	id := sized(celtypes.StringType, resourcev1beta1.DeviceMaxIDLength)
+// newSelectors makes the environment. shared says that expressions may ask whether a device can be shared.
+func newSelectors(shared bool) (*selectors, error) {
+	s := &selectors{attribute: sized(celtypes.AnyType, resourceapi.DeviceAttributeMaxValueLength)}
+	domain := sized(celtypes.StringType, resourceapi.DeviceMaxDomainLength)
+	id := sized(celtypes.StringType, resourceapi.DeviceMaxIDLength)
 	byDomain := func(value *celtypes.DeclType) *celtypes.DeclType {
-		const most = resourcev1beta1.ResourceSliceMaxAttributesAndCapacitiesPerDevice
+		const most = resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice
 		return celtypes.NewMapType(domain, celtypes.NewMapType(id, value, most), most)
 	}
 	fields := map[string]*celtypes.DeclField{}
 	for name, of := range map[string]*celtypes.DeclType{
-		"driver":     sized(celtypes.StringType, resourcev1beta1.DriverNameMaxLength),
+		"driver":     sized(celtypes.StringType, resourceapi.DriverNameMaxLength),
 		"attributes": byDomain(s.attribute),
 		"capacity":   byDomain(celtypes.QuantityDeclType),
 	} {
 		fields[name] = celtypes.NewDeclField(name, of, true, nil, nil)
+	}
+	if shared {
+		const name = "allowMultipleAllocations"
+		fields[name] = celtypes.NewDeclField(name, sized(celtypes.BoolType, 1), true, nil, nil)
 	}
 	s.device = celtypes.NewObjectType("kubernetes.DRADevice", fields)
 	var err error
@@ -61,7 +64,7 @@ var deviceSelectors = sync.OnceValues(func() (*selectors, error) {
 		return nil, fmt.Errorf("the environment of selectors: %w", err)
 	}
 	return s, nil
-})
+}
 
 // sized is a type of values of at most so many elements.
 func sized(t *celtypes.DeclType, most int64) *celtypes.DeclType {
@@ -87,7 +90,7 @@ func (s *selectors) compile(text string, kind environment.Type) (cost uint64, fa
 		return failed(celtypes.ErrorTypeInvalid, "must evaluate to %v or the unknown type, not %v", cel.BoolType, t)
 	}
 	_, err = env.Program(ast,
-		cel.CostLimit(resourcev1beta1.CELSelectorExpressionMaxCost),
+		cel.CostLimit(resourceapi.CELSelectorExpressionMaxCost),
 		cel.InterruptCheckFrequency(limits.CheckFrequency),
 	)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,28 +15,24 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// ResourceClaimTemplate is how ResourceClaimTemplates are written.
-func ResourceClaimTemplate(on kinds.Feature) kinds.Strategy {
-	adminAccess := on(adminAccessGate)
-	return kinds.Typed[*resourcev1beta1.ResourceClaimTemplate]{
+// resourceClaimTemplate is how ResourceClaimTemplates are written.
+func (b *rulebook) resourceClaimTemplate() kinds.Strategy {
+	return kinds.Typed[*resourceapi.ResourceClaimTemplate]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
-		Default:      func(t *resourcev1beta1.ResourceClaimTemplate) { defaultRequests(&t.Spec.Spec) },
-		Keep: func(t, old *resourcev1beta1.ResourceClaimTemplate) {
-			if !adminAccess && !asksForAdmin(&old.Spec.Spec) {
-				dropAdminAccess(&t.Spec.Spec)
-			}
+		Default:      func(t *resourceapi.ResourceClaimTemplate) { b.defaultRequests(&t.Spec.Spec) },
+		Keep: func(t, old *resourceapi.ResourceClaimTemplate) {
+			dropOff(b.fieldsOfRequests(), &t.Spec.Spec, &old.Spec.Spec)
 		},
-		ValidateIn: func(ctx context.Context, t *resourcev1beta1.ResourceClaimTemplate) field.ErrorList {
-			return newChecker(ctx).template(t, false)
+		ValidateIn: func(ctx context.Context, t *resourceapi.ResourceClaimTemplate) field.ErrorList {
+			return b.checker(ctx).template(t, false)
 		},
-		ValidateUpdateIn: func(ctx context.Context, t, old *resourcev1beta1.ResourceClaimTemplate) field.ErrorList {
-			if rules.Same(t.Spec, old.Spec) {
-				return nil // it was checked when it was made
+		ValidateUpdateIn: func(ctx context.Context, t, old *resourceapi.ResourceClaimTemplate) field.ErrorList {
+			check := b.checker(ctx)
+			if b.later && !rules.Same(t.Spec, old.Spec) {
+				return append(check.template(t, false), rules.Immutable(t.Spec, old.Spec, specPath)...)
 			}
-			check := newChecker(ctx)
-			errs := append(check.template(t, false), rules.Immutable(t.Spec, old.Spec, specPath)...)
-			return append(errs, check.template(t, true)...)
+			return b.immutable(t.Spec, old.Spec, resourcev1beta1.ResourceClaimTemplateSpec{}, func(stored bool) field.ErrorList { return check.template(t, stored) })
 		},
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
@@ -47,7 +44,7 @@ var ResourceClaimTemplateColumns = columns.Of(func(t *resourcev1beta1.ResourceCl
 	return []any{t.Name, columns.Since(t.CreationTimestamp, now)}
 }, columns.Name(), columns.Age())
 
-func (c *checker) template(t *resourcev1beta1.ResourceClaimTemplate, stored bool) field.ErrorList {
+func (c *checker) template(t *resourceapi.ResourceClaimTemplate, stored bool) field.ErrorList {
 	errs := podspec.ValidateTemplateMeta(&t.Spec.ObjectMeta, specPath.Child("metadata"))
 	return append(errs, c.claim(&t.Spec.Spec.Devices, specPath.Child("spec", "devices"), stored)...)
 }
