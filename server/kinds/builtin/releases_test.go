@@ -86,8 +86,8 @@ func TestResourceVersions(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta2"} {
 		for _, c := range []struct{ plural, newer, stored string }{
 			{
-				"resourceclaims", `{"devices":{"requests":[{"name":"a","exactly":{"deviceClassName":"c","count":2}},{"name":"b","firstAvailable":[{"name":"x","deviceClassName":"d"}]},{"name":"c"}]}}`,
-				`{"devices":{"requests":[{"name":"a","deviceClassName":"c","count":2},{"name":"b","deviceClassName":"","firstAvailable":[{"name":"x","deviceClassName":"d"}]},{"name":"c","deviceClassName":""}]}}`,
+				"resourceclaims", `{"devices":{"requests":[{"name":"a","exactly":{"deviceClassName":"c","allocationMode":"ExactCount","count":2}},{"name":"b","firstAvailable":[{"name":"x","deviceClassName":"d"}]},{"name":"c"}]}}`,
+				`{"devices":{"requests":[{"name":"a","deviceClassName":"c","allocationMode":"ExactCount","count":2},{"name":"b","deviceClassName":"","firstAvailable":[{"name":"x","deviceClassName":"d"}]},{"name":"c","deviceClassName":""}]}}`,
 			},
 			{
 				"resourceslices", `{"driver":"d","pool":{"name":"","generation":0,"resourceSliceCount":0},"devices":[{"name":"gpu","attributes":{"m":{"string":"x"}},"capacity":{"mem":{"value":"1Gi"}},"allNodes":true},{"name":"bare"}]}`,

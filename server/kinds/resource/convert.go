@@ -69,32 +69,60 @@ func Requested(to, from reflect.Value) bool {
 	return known
 }
 
-// convert makes a value of another version. Versions that differ in more than Different knows are a mistake in this
-// package.
-func convert(to, from reflect.Value) {
-	if err := kinds.Different(Different).Convert(to, from); err != nil {
+// bare is Different for rules that require the part "basic" of a device: one without it has an empty node name in v1,
+// a field that no device has in releases with these rules.
+func bare(to, from reflect.Value) bool {
+	switch d := to.Addr().Interface().(type) {
+	case *resourcev1.Device:
+		if old := from.Interface().(resourcev1beta1.Device); old.Basic == nil {
+			d.Name, d.NodeName = old.Name, new(string)
+			return true
+		}
+	case *resourcev1beta1.Device:
+		if newer := from.Interface().(resourcev1.Device); newer.NodeName != nil {
+			d.Name = newer.Name
+			return true
+		}
+	}
+	return Different(to, from)
+}
+
+// convert makes a value of another version. Versions that differ in more than is known are a mistake in this package.
+func convert(different kinds.Different, to, from reflect.Value) {
+	if err := different.Convert(to, from); err != nil {
 		panic(fmt.Sprintf("converting %s to %s: %v", from.Type(), to.Type(), err))
 	}
 }
 
-// stored makes the strategy for objects in v1beta1 from that for objects in v1.
+// stored makes a strategy of the rules for objects in v1beta1 from that for objects in v1.
 func stored[T any, P interface {
 	*T
 	kinds.Object
-}](s kinds.Strategy) kinds.Strategy {
+}](b *rulebook, s kinds.Strategy) kinds.Strategy {
+	if b.later {
+		return through[T, P](Different, s)
+	}
+	return through[T, P](bare, s)
+}
+
+// through makes a strategy for objects in v1beta1 from one for objects in v1.
+func through[T any, P interface {
+	*T
+	kinds.Object
+}](different kinds.Different, s kinds.Strategy) kinds.Strategy {
 	newer := func(obj kinds.Object) kinds.Object {
 		if obj == nil {
 			return nil
 		}
 		out := P(new(T))
-		convert(reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem())
+		convert(different, reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem())
 		return out
 	}
 	change := func(obj kinds.Object, by func(kinds.Object)) {
 		changed := newer(obj)
 		by(changed)
 		out := reflect.New(reflect.TypeOf(obj).Elem())
-		convert(out.Elem(), reflect.ValueOf(changed).Elem())
+		convert(different, out.Elem(), reflect.ValueOf(changed).Elem())
 		reflect.ValueOf(obj).Elem().Set(out.Elem())
 	}
 	if f := s.Default; f != nil {
@@ -122,7 +150,7 @@ func stored[T any, P interface {
 		s.Warnings = func(ctx context.Context, obj, old kinds.Object) []string { return f(ctx, newer(obj), newer(old)) }
 	}
 	if s.Status != nil {
-		status := stored[T, P](*s.Status)
+		status := through[T, P](different, *s.Status)
 		s.Status = &status
 	}
 	return s
@@ -138,7 +166,7 @@ func unfold(to, from reflect.Value, part string) {
 			field = inner.Elem().FieldByName(name)
 		}
 		if field.IsValid() {
-			convert(to.Field(i), field)
+			convert(Different, to.Field(i), field)
 		}
 	}
 }
@@ -154,7 +182,7 @@ func fold(to, from reflect.Value, part string) {
 			field = inner.Elem().FieldByName(name)
 		}
 		if field.IsValid() {
-			convert(field, from.Field(i))
+			convert(Different, field, from.Field(i))
 		}
 	}
 	if part == "Basic" || !inner.Elem().IsZero() {

@@ -21,10 +21,11 @@ type Strategies struct {
 // Of makes the strategies of a server with these gates. later says that the rules are those from release 1.33 on.
 func Of(on kinds.Feature, later bool) Strategies {
 	b := &rulebook{gates: gatesOf(on), later: later}
+	b.partitions = b.partitions || !later // no object has the fields, but see bare
 	b.environment = sync.OnceValues(func() (*selectors, error) { return newSelectors(b.consumable) })
 	return Strategies{
-		Class: stored[resourceapi.DeviceClass](b.deviceClass()), Claim: stored[resourceapi.ResourceClaim](b.resourceClaim()),
-		Template: stored[resourceapi.ResourceClaimTemplate](b.resourceClaimTemplate()), Slice: stored[resourceapi.ResourceSlice](b.resourceSlice()),
+		Class: stored[resourceapi.DeviceClass](b, b.deviceClass()), Claim: stored[resourceapi.ResourceClaim](b, b.resourceClaim()),
+		Template: stored[resourceapi.ResourceClaimTemplate](b, b.resourceClaimTemplate()), Slice: stored[resourceapi.ResourceSlice](b, b.resourceSlice()),
 		TaintRule: taintRule(), PoolRequest: poolRequest,
 	}
 }
@@ -76,7 +77,7 @@ func (b *rulebook) immutable(spec, old, before any, check func(stored bool) fiel
 		return rules.Immutable(spec, old, specPath)
 	}
 	shown := reflect.New(reflect.TypeOf(before)).Elem()
-	convert(shown, reflect.ValueOf(spec))
+	convert(Different, shown, reflect.ValueOf(spec))
 	errs := append(check(false), field.Invalid(specPath, rules.Shown(shown.Interface()), apivalidation.FieldImmutableErrorMsg))
 	return append(errs, check(true)...)
 }

@@ -271,6 +271,9 @@ func (b *rulebook) device(d, old *resourceapi.Device, chosen bool, p *field.Path
 		errs = rules.InvalidIf(errs, n > most, p, n, fmt.Sprintf("the total number of attribute values must not exceed %d", most))
 	} else {
 		p = p.Child("basic")
+		if d.NodeName != nil { // see bare
+			return append(errs, field.Required(p, ""))
+		}
 	}
 	errs = append(errs, members(b, d.Attributes, p.Child("attributes"), b.qualifiedNameOf, b.attribute)...)
 	errs = append(errs, members(b, d.Capacity, p.Child("capacity"), b.qualifiedNameOf, func(c *resourceapi.DeviceCapacity, p *field.Path) field.ErrorList {
