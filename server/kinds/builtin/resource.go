@@ -11,13 +11,12 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/resource"
-	"github.com/rowlock/rowlock/server/release"
 	resourcev1alpha3 "github.com/rowlock/rowlock/server/removed/k8s.io/api/resource/v1alpha3"
 )
 
 // resourceGroup serves each storage in several versions, of which v1beta1 is stored.
 func (c Config) resourceGroup() []*kinds.Resource {
-	by := resource.Of(c.Feature, c.Release.Has(release.SharedDevices))
+	by := resource.Of(c.Feature)
 	class := &kinds.Storage{Strategy: by.Class}
 	claim := &kinds.Storage{Strategy: by.Claim}
 	template := &kinds.Storage{Strategy: by.Template}

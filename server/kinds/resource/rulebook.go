@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Strategies are how the kinds are written. Those that have a version v1beta1 are stored in it, and the rules
@@ -18,8 +19,9 @@ type Strategies struct {
 	Class, Claim, Template, Slice, TaintRule, PoolRequest kinds.Strategy
 }
 
-// Of makes the strategies of a server with these gates. later says that the rules are those from release 1.33 on.
-func Of(on kinds.Feature, later bool) Strategies {
+// Of makes the strategies of a server with these gates.
+func Of(on kinds.Feature) Strategies {
+	later := on.Has(release.SharedDevices)
 	b := &rulebook{gates: gatesOf(on), later: later}
 	b.partitions = b.partitions || !later // no object has the fields, but see bare
 	b.environment = sync.OnceValues(func() (*selectors, error) { return newSelectors(b.consumable) })
@@ -33,7 +35,7 @@ func Of(on kinds.Feature, later bool) Strategies {
 // rulebook is what the rules depend on.
 type rulebook struct {
 	gates
-	later       bool
+	later       bool                       // the rules are those from release 1.33 on
 	environment func() (*selectors, error) // of expressions that select devices
 }
 
