@@ -1,10 +1,12 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Different converts values of types that two versions declare differently under the same field. It
@@ -102,4 +104,61 @@ func (d Different) convertMap(to, from reflect.Value) error {
 		to.SetMapIndex(key, value)
 	}
 	return nil
+}
+
+// Through makes a strategy for objects in the stored version from one for those in another version, which has all that
+// the stored one has. It panics for versions that differ in more than different knows.
+func Through[T any, P interface {
+	*T
+	Object
+}](different Different, s Strategy) Strategy {
+	convert := func(to, from reflect.Value) {
+		if err := different.Convert(to, from); err != nil {
+			panic(fmt.Sprintf("converting %s to %s: %v", from.Type(), to.Type(), err))
+		}
+	}
+	newer := func(obj Object) Object {
+		if obj == nil {
+			return nil
+		}
+		out := P(new(T))
+		convert(reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem())
+		return out
+	}
+	change := func(obj Object, by func(Object)) {
+		changed := newer(obj)
+		by(changed)
+		out := reflect.New(reflect.TypeOf(obj).Elem())
+		convert(out.Elem(), reflect.ValueOf(changed).Elem())
+		reflect.ValueOf(obj).Elem().Set(out.Elem())
+	}
+	if f := s.Default; f != nil {
+		s.Default = func(obj Object) { change(obj, f) }
+	}
+	if f := s.PrepareForCreate; f != nil {
+		s.PrepareForCreate = func(ctx context.Context, obj Object) {
+			change(obj, func(obj Object) { f(ctx, obj) })
+		}
+	}
+	if f := s.PrepareForUpdate; f != nil {
+		s.PrepareForUpdate = func(ctx context.Context, obj, old Object) {
+			change(obj, func(obj Object) { f(ctx, obj, newer(old)) })
+		}
+	}
+	if f := s.Validate; f != nil {
+		s.Validate = func(ctx context.Context, obj Object) field.ErrorList { return f(ctx, newer(obj)) }
+	}
+	if f := s.ValidateUpdate; f != nil {
+		s.ValidateUpdate = func(ctx context.Context, obj, old Object) field.ErrorList {
+			return f(ctx, newer(obj), newer(old))
+		}
+	}
+	if f := s.Warnings; f != nil {
+		s.Warnings = func(ctx context.Context, obj, old Object) []string { return f(ctx, newer(obj), newer(old)) }
+	}
+	if s.Status != nil {
+		status := Through[T, P](different, *s.Status)
+		s.Status = &status
+	}
+	return s
 }

@@ -20,7 +20,7 @@ func (c Config) certificatesV1() []*kinds.Resource {
 	)
 }
 
-// certificatesBetas are ClusterTrustBundles in their two versions, of which v1alpha1 is stored.
+// certificatesBetas are PodCertificateRequests, and ClusterTrustBundles in their two versions, of which v1alpha1 is stored.
 func certificatesBetas() []*kinds.Resource {
 	alpha := rows("certificates.k8s.io", "v1alpha1",
 		&kinds.Resource{
@@ -29,5 +29,14 @@ func certificatesBetas() []*kinds.Resource {
 			Storage: &kinds.Storage{Strategy: certificates.ClusterTrustBundle, Fields: certificates.ClusterTrustBundleFields}, Columns: certificates.ClusterTrustBundleColumns,
 		},
 	)
-	return append([]*kinds.Resource{again(alpha[0], "v1beta1", object[certificatesv1beta1.ClusterTrustBundle](), list[certificatesv1beta1.ClusterTrustBundleList]())}, alpha...)
+	beta := rows("certificates.k8s.io", "v1beta1",
+		again(alpha[0], "v1beta1", object[certificatesv1beta1.ClusterTrustBundle](), list[certificatesv1beta1.ClusterTrustBundleList]()),
+		&kinds.Resource{
+			Plural: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true, Gate: "PodCertificateRequest",
+			New: object[certificatesv1beta1.PodCertificateRequest](), NewList: list[certificatesv1beta1.PodCertificateRequestList](),
+			Storage: &kinds.Storage{Strategy: certificates.PodCertificateRequest, Fields: certificates.PodCertificateRequestFields}, Columns: certificates.PodCertificateRequestColumns,
+			Subresources: []kinds.Subresource{status()},
+		},
+	)
+	return append(beta, alpha...)
 }

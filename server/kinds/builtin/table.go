@@ -79,7 +79,7 @@ func (c Config) All() []*kinds.Resource {
 		c.storageGroup(),
 		admissionregistrationGroup(c.Release),
 		apiextensionsV1(c.Release),
-		schedulingV1(),
+		c.schedulingGroup(),
 		c.coordinationV1(),
 		coordinationBetas(),
 		c.nodeV1(),
@@ -87,7 +87,7 @@ func (c Config) All() []*kinds.Resource {
 		c.resourceGroup(),
 		c.flowcontrolV1(),
 		apiserverinternalV1alpha1(),
-		storagemigrationV1alpha1(),
+		c.storagemigrationGroup(),
 	)
 }
 

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -100,60 +98,9 @@ func stored[T any, P interface {
 	kinds.Object
 }](b *rulebook, s kinds.Strategy) kinds.Strategy {
 	if b.later {
-		return through[T, P](Different, s)
+		return kinds.Through[T, P](Different, s)
 	}
-	return through[T, P](bare, s)
-}
-
-// through makes a strategy for objects in v1beta1 from one for objects in v1.
-func through[T any, P interface {
-	*T
-	kinds.Object
-}](different kinds.Different, s kinds.Strategy) kinds.Strategy {
-	newer := func(obj kinds.Object) kinds.Object {
-		if obj == nil {
-			return nil
-		}
-		out := P(new(T))
-		convert(different, reflect.ValueOf(out).Elem(), reflect.ValueOf(obj).Elem())
-		return out
-	}
-	change := func(obj kinds.Object, by func(kinds.Object)) {
-		changed := newer(obj)
-		by(changed)
-		out := reflect.New(reflect.TypeOf(obj).Elem())
-		convert(different, out.Elem(), reflect.ValueOf(changed).Elem())
-		reflect.ValueOf(obj).Elem().Set(out.Elem())
-	}
-	if f := s.Default; f != nil {
-		s.Default = func(obj kinds.Object) { change(obj, f) }
-	}
-	if f := s.PrepareForCreate; f != nil {
-		s.PrepareForCreate = func(ctx context.Context, obj kinds.Object) {
-			change(obj, func(obj kinds.Object) { f(ctx, obj) })
-		}
-	}
-	if f := s.PrepareForUpdate; f != nil {
-		s.PrepareForUpdate = func(ctx context.Context, obj, old kinds.Object) {
-			change(obj, func(obj kinds.Object) { f(ctx, obj, newer(old)) })
-		}
-	}
-	if f := s.Validate; f != nil {
-		s.Validate = func(ctx context.Context, obj kinds.Object) field.ErrorList { return f(ctx, newer(obj)) }
-	}
-	if f := s.ValidateUpdate; f != nil {
-		s.ValidateUpdate = func(ctx context.Context, obj, old kinds.Object) field.ErrorList {
-			return f(ctx, newer(obj), newer(old))
-		}
-	}
-	if f := s.Warnings; f != nil {
-		s.Warnings = func(ctx context.Context, obj, old kinds.Object) []string { return f(ctx, newer(obj), newer(old)) }
-	}
-	if s.Status != nil {
-		status := through[T, P](different, *s.Status)
-		s.Status = &status
-	}
-	return s
+	return kinds.Through[T, P](bare, s)
 }
 
 // unfold sets a struct from one that has some of its fields in a part.
