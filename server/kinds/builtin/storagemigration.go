@@ -20,7 +20,6 @@ func (c Config) storagemigrationGroup() []*kinds.Resource {
 	)
 	beta := again(alpha[0], "v1beta1", object[storagemigrationv1beta1.StorageVersionMigration](), list[storagemigrationv1beta1.StorageVersionMigrationList]())
 	beta.ToStorage, beta.FromStorage = kinds.Conversion(beta.New, alpha[0].New, storagemigration.Different)
-	beta.Columns = storagemigration.MigrationV1beta1Columns
 	if c.Release.Introduced(beta.GVK()) {
 		s := alpha[0].Storage
 		s.Strategy = storagemigration.MigrationV1beta1

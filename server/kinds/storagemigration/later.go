@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 )
@@ -53,23 +51,6 @@ func Different(to, from reflect.Value) bool {
 	}
 	return true
 }
-
-// MigrationV1beta1Columns is their Table form.
-var MigrationV1beta1Columns = columns.Of(
-	func(m *storagemigrationv1alpha1.StorageVersionMigration, _ time.Time) []any {
-		state := "Unknown"
-		for _, c := range []storagemigrationv1alpha1.MigrationConditionType{storagemigrationv1alpha1.MigrationRunning, storagemigrationv1alpha1.MigrationSucceeded, storagemigrationv1alpha1.MigrationFailed} {
-			if Is(m, c) {
-				state = string(c)
-			}
-		}
-		r := m.Spec.Resource
-		return []any{m.Name, (&metav1.GroupResource{Group: r.Group, Resource: r.Resource}).String(), state}
-	},
-	columns.Text("Name", metav1.ObjectMeta{}.SwaggerDoc()["name"]),
-	columns.Text("Resource", "GroupResource to migrate"),
-	columns.Text("Status", "Status of the migration"),
-)
 
 func validateV1beta1(m *storagemigrationv1beta1.StorageVersionMigration) field.ErrorList {
 	p, r := field.NewPath("spec", "resource"), m.Spec.Resource
