@@ -33,7 +33,7 @@ type Scenario struct {
 	// Differs are the steps whose answers are not those of 1.32, in a recording of another release.
 	Differs []int `json:"differs"`
 	// Release is the emulated release of the server, as "1.36"; empty: the default.
-	Release string `json:"-"`
+	Release string `json:"release"`
 }
 
 // Step is one request.

@@ -10,3 +10,8 @@ import (
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "beta-dra-[cdst]*")
 }
+
+// TestLater replays what a stock server of release 1.36 answered about kinds and versions that came after 1.32.
+func TestLater(t *testing.T) {
+	servertest.Released(t, "later-*")
+}
