@@ -103,7 +103,7 @@ func (b *rulebook) configuration(c *resourceapi.DeviceConfiguration, p *field.Pa
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(p, "")}
 	}
-	errs := rules.DriverName(c.Opaque.Driver, p.Child("driver"))
+	errs := b.driverName(c.Opaque.Driver, p.Child("driver"))
 	return append(errs, b.jsonObject(c.Opaque.Parameters, p.Child("parameters"), stored)...)
 }
 
@@ -131,6 +131,14 @@ func (b *rulebook) jsonObject(data runtime.RawExtension, p *field.Path, stored b
 	return nil
 }
 
+// driverName checks the name of a driver. One that is missing has a second fault before release 1.33.
+func (b *rulebook) driverName(name string, p *field.Path) field.ErrorList {
+	if name == "" && b.later {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	return rules.DriverName(name, p)
+}
+
 // qualifiedName checks the name of an attribute or a capacity, which may have a domain.
 // Names with more parts are let pass: no device has one.
 func (b *rulebook) qualifiedName(name string, p *field.Path) field.ErrorList {
@@ -146,7 +154,7 @@ func (b *rulebook) qualifiedName(name string, p *field.Path) field.ErrorList {
 		if parts[0] == "" {
 			errs = append(errs, b.missing(p, "the domain must not be empty"))
 		} else {
-			errs = append(errs, rules.DriverName(parts[0], p)...)
+			errs = append(errs, b.driverName(parts[0], p)...)
 		}
 		if parts[1] == "" {
 			return append(errs, b.missing(p, "the name must not be empty"))

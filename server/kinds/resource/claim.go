@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -22,7 +23,14 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 	return kinds.Typed[*resourceapi.ResourceClaim]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
-		Default:      func(c *resourceapi.ResourceClaim) { b.defaultRequests(&c.Spec) },
+		Default: func(c *resourceapi.ResourceClaim) {
+			b.defaultRequests(&c.Spec)
+			if a := c.Status.Allocation; a != nil {
+				for i := range a.Devices.Results {
+					defaultTolerations(a.Devices.Results[i].Tolerations)
+				}
+			}
+		},
 		Keep:         func(c, old *resourceapi.ResourceClaim) { dropOff(b.fieldsOfRequests(), &c.Spec, &old.Spec) },
 		ValidateIn: func(ctx context.Context, c *resourceapi.ResourceClaim) field.ErrorList {
 			return b.checker(ctx).claim(&c.Spec.Devices, specPath.Child("devices"), false)
@@ -75,6 +83,9 @@ func stateOf(c *resourcev1beta1.ResourceClaim) string {
 func (b *rulebook) defaultRequests(s *resourceapi.ResourceClaimSpec) {
 	for i := range s.Devices.Requests {
 		r := &s.Devices.Requests[i]
+		if r.Exactly != nil {
+			defaultTolerations(r.Exactly.Tolerations)
+		}
 		switch {
 		case !b.later && r.Exactly == nil:
 			r.Exactly = &resourceapi.ExactDeviceRequest{}
@@ -84,7 +95,14 @@ func (b *rulebook) defaultRequests(s *resourceapi.ResourceClaimSpec) {
 		}
 		for j := range r.FirstAvailable {
 			defaultMode(&r.FirstAvailable[j].AllocationMode, &r.FirstAvailable[j].Count)
+			defaultTolerations(r.FirstAvailable[j].Tolerations)
 		}
+	}
+}
+
+func defaultTolerations(list []resourceapi.DeviceToleration) {
+	for i := range list {
+		list[i].Operator = cmp.Or(list[i].Operator, resourceapi.DeviceTolerationOpEqual)
 	}
 }
 

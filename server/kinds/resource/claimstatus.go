@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,18 +26,11 @@ const (
 )
 
 // device names a device, or a share of one, in messages.
-type device struct{ driver, pool, name, share string }
+type device struct{ Driver, Pool, Device, ShareID string }
 
 func (d device) String() string {
-	text := d.driver + "/" + d.pool + "/" + d.name
-	if d.share != "" {
-		text += "/" + d.share
-	}
-	return text
+	return d.Driver + "/" + d.Pool + "/" + d.Device
 }
-
-// MarshalJSON spells the device as errors show it from release 1.33 on.
-func (d device) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 func allocated(a *resourceapi.AllocationResult) map[device]bool {
 	found := map[device]bool{}
@@ -120,7 +112,7 @@ func (b *rulebook) allocation(a *resourceapi.AllocationResult, names requestName
 	devices := p.Child("devices")
 	errs := each(b, a.Devices.Results, resourceapi.AllocationResultsMaxSize, devices.Child("results"), func(r *resourceapi.DeviceRequestAllocationResult, p *field.Path) field.ErrorList {
 		errs := b.requestRef(r.Request, names, p.Child("request"))
-		errs = append(errs, validateDeviceName(r.Driver, r.Pool, r.Device, p)...)
+		errs = append(errs, b.deviceName(r.Driver, r.Pool, r.Device, p)...)
 		errs = append(errs, b.bindingConditions(r.BindingConditions, r.BindingFailureConditions, p)...)
 		return append(errs, rules.Optional((*string)(r.ShareID), p.Child("shareID"), validateShare)...)
 	})
@@ -142,8 +134,8 @@ func (b *rulebook) allocatedConfig(c *resourceapi.DeviceAllocationConfiguration,
 	return append(errs, b.configuration(&c.DeviceConfiguration, p, false)...)
 }
 
-func validateDeviceName(driver, pool, name string, p *field.Path) field.ErrorList {
-	errs := rules.DriverName(driver, p.Child("driver"))
+func (b *rulebook) deviceName(driver, pool, name string, p *field.Path) field.ErrorList {
+	errs := b.driverName(driver, p.Child("driver"))
 	errs = append(errs, poolName(pool, p.Child("pool"))...)
 	return append(errs, rules.Label(name, p.Child("device"))...)
 }
@@ -175,7 +167,7 @@ func (b *rulebook) bindingConditions(wanted, failures []string, p *field.Path) f
 
 func (b *rulebook) deviceStatusOf(s *resourceapi.AllocatedDeviceStatus, devices map[device]bool, p *field.Path) field.ErrorList {
 	name := statusOf(s)
-	errs := validateDeviceName(s.Driver, s.Pool, s.Device, p)
+	errs := b.deviceName(s.Driver, s.Pool, s.Device, p)
 	errs = append(errs, rules.Optional(s.ShareID, p.Child("shareID"), validateShare)...)
 	errs = rules.InvalidIf(errs, !devices[name], p, name, "must be an allocated device in the claim")
 	if len(s.Conditions) > maxConditions {

@@ -150,7 +150,7 @@ var ResourceSliceColumns = columns.Of(
 // validateSlice checks a slice that replaces old, which is nil for a new one.
 func (b *rulebook) validateSlice(s, old *resourceapi.ResourceSliceSpec) field.ErrorList {
 	pool := specPath.Child("pool")
-	errs := rules.DriverName(s.Driver, specPath.Child("driver"))
+	errs := b.driverName(s.Driver, specPath.Child("driver"))
 	errs = append(errs, poolName(s.Pool.Name, pool.Child("name"))...)
 	errs = rules.InvalidIf(errs, s.Pool.ResourceSliceCount <= 0, pool.Child("resourceSliceCount"), s.Pool.ResourceSliceCount, "must be greater than zero")
 	errs = rules.InvalidIf(errs, s.Pool.Generation < 0, pool.Child("generation"), s.Pool.Generation, "must be greater than or equal to zero")

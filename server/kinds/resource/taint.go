@@ -38,6 +38,7 @@ func taintRule() kinds.Strategy {
 			return validateTaintRule(r, resourceapi.DeviceTaintEffect(old.Spec.Taint.Effect))
 		},
 		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
 		Status: &kinds.Status[*resourcev1alpha3.DeviceTaintRule]{
 			Prepare: func(r, old *resourcev1alpha3.DeviceTaintRule) {
 				metav1.ResetObjectMetaForStatus(&r.ObjectMeta, &old.ObjectMeta)
