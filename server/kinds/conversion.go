@@ -153,6 +153,9 @@ func Through[T any, P interface {
 			return f(ctx, newer(obj), newer(old))
 		}
 	}
+	if f := s.NeedsLabel; f != nil {
+		s.NeedsLabel = func(obj, old Object) (*field.Path, string, string) { return f(newer(obj), newer(old)) }
+	}
 	if f := s.Warnings; f != nil {
 		s.Warnings = func(ctx context.Context, obj, old Object) []string { return f(ctx, newer(obj), newer(old)) }
 	}

@@ -20,7 +20,7 @@ import (
 
 // resourceClaim is how ResourceClaims are written: once, as their spec may not change.
 func (b *rulebook) resourceClaim() kinds.Strategy {
-	return kinds.Typed[*resourceapi.ResourceClaim]{
+	s := kinds.Typed[*resourceapi.ResourceClaim]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
 		Default: func(c *resourceapi.ResourceClaim) {
@@ -31,7 +31,7 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 				}
 			}
 		},
-		Keep:         func(c, old *resourceapi.ResourceClaim) { dropOff(b.fieldsOfRequests(), &c.Spec, &old.Spec) },
+		Keep: func(c, old *resourceapi.ResourceClaim) { dropOff(b.fieldsOfRequests(), &c.Spec, &old.Spec) },
 		ValidateIn: func(ctx context.Context, c *resourceapi.ResourceClaim) field.ErrorList {
 			return b.checker(ctx).claim(&c.Spec.Devices, specPath.Child("devices"), false)
 		},
@@ -55,6 +55,46 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 			Validate: b.validateStatus,
 		},
 	}.Strategy()
+	if b.later {
+		s.NeedsLabel = func(obj, old kinds.Object) (p *field.Path, label, detail string) {
+			if old == nil {
+				p = adminRequest(&obj.(*resourceapi.ResourceClaim).Spec)
+			}
+			return p, resourceapi.DRAAdminNamespaceLabelKey, adminDetail
+		}
+		s.Status.NeedsLabel = func(obj, old kinds.Object) (p *field.Path, label, detail string) {
+			if adminResult(old.(*resourceapi.ResourceClaim)) == nil {
+				p = adminResult(obj.(*resourceapi.ResourceClaim))
+			}
+			return p, resourceapi.DRAAdminNamespaceLabelKey, adminDetail
+		}
+	}
+	return s
+}
+
+const adminDetail = "admin access to devices requires the `" + resourceapi.DRAAdminNamespaceLabelKey + ": true` label on the containing namespace"
+
+// adminRequest is the first request that asks for the access of an administrator, or nil.
+func adminRequest(s *resourceapi.ResourceClaimSpec) *field.Path {
+	for i, r := range s.Devices.Requests {
+		if r.Exactly != nil && rules.Value(r.Exactly.AdminAccess) {
+			return specPath.Child("devices", "requests").Index(i).Child("adminAccess")
+		}
+	}
+	return nil
+}
+
+// adminResult is the first device that a claim has with the access of an administrator, or nil.
+func adminResult(c *resourceapi.ResourceClaim) *field.Path {
+	if c.Status.Allocation == nil {
+		return nil
+	}
+	for i, r := range c.Status.Allocation.Devices.Results {
+		if rules.Value(r.AdminAccess) {
+			return statusPath.Child("allocation", "devices", "results").Index(i).Child("adminAccess")
+		}
+	}
+	return nil
 }
 
 // ResourceClaimColumns is their Table form.

@@ -31,6 +31,7 @@ var poolRequest = kinds.Typed[*resourcev1alpha3.ResourcePoolStatusRequest]{
 	ValidateUpdate: func(r, old *resourcev1alpha3.ResourcePoolStatusRequest) field.ErrorList {
 		return rules.Immutable(r.Spec, old.Spec, specPath)
 	},
+	ReturnDeletedObject: true,
 	Status: &kinds.Status[*resourcev1alpha3.ResourcePoolStatusRequest]{
 		Prepare: func(r, old *resourcev1alpha3.ResourcePoolStatusRequest) {
 			metav1.ResetObjectMetaForStatus(&r.ObjectMeta, &old.ObjectMeta)

@@ -17,7 +17,7 @@ import (
 
 // resourceClaimTemplate is how ResourceClaimTemplates are written.
 func (b *rulebook) resourceClaimTemplate() kinds.Strategy {
-	return kinds.Typed[*resourceapi.ResourceClaimTemplate]{
+	s := kinds.Typed[*resourceapi.ResourceClaimTemplate]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
 		Default:      func(t *resourceapi.ResourceClaimTemplate) { b.defaultRequests(&t.Spec.Spec) },
@@ -37,6 +37,15 @@ func (b *rulebook) resourceClaimTemplate() kinds.Strategy {
 		UnconditionalUpdate: true,
 		ReturnDeletedObject: true,
 	}.Strategy()
+	if b.later {
+		s.NeedsLabel = func(obj, old kinds.Object) (p *field.Path, label, detail string) {
+			if old == nil {
+				p = adminRequest(&obj.(*resourceapi.ResourceClaimTemplate).Spec.Spec)
+			}
+			return p, resourceapi.DRAAdminNamespaceLabelKey, adminDetail
+		}
+	}
+	return s
 }
 
 // ResourceClaimTemplateColumns is their Table form.

@@ -91,6 +91,7 @@ func Workload(on kinds.Feature) kinds.Strategy {
 			return errs
 		},
 		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
 	}.Strategy()
 }
 
@@ -115,6 +116,7 @@ func PodGroup(on kinds.Feature) kinds.Strategy {
 		},
 		ValidateUpdate:      func(p, old *schedulingv1alpha2.PodGroup) field.ErrorList { return g.change(&p.Spec, &old.Spec) },
 		UnconditionalUpdate: true,
+		ReturnDeletedObject: true,
 		Status: &kinds.Status[*schedulingv1alpha2.PodGroup]{
 			Prepare: func(p, old *schedulingv1alpha2.PodGroup) {
 				metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
