@@ -29,7 +29,7 @@ var poolRequest = kinds.Typed[*resourcev1alpha3.ResourcePoolStatusRequest]{
 		return append(errs, within(r.Spec.Limit, 1, 1000, specPath.Child("limit"))...)
 	},
 	ValidateUpdate: func(r, old *resourcev1alpha3.ResourcePoolStatusRequest) field.ErrorList {
-		return rules.Immutable(r.Spec, old.Spec, specPath)
+		return rules.InvalidIf[any](nil, !rules.Same(r.Spec, old.Spec), specPath, nil, apivalidation.FieldImmutableErrorMsg)
 	},
 	ReturnDeletedObject: true,
 	Status: &kinds.Status[*resourcev1alpha3.ResourcePoolStatusRequest]{

@@ -225,7 +225,7 @@ func repeated[T any](list []T, name func(*T) string, p *field.Path) field.ErrorL
 	var errs field.ErrorList
 	seen := rules.Seen[string]{}
 	for i := range list {
-		errs = rules.DuplicateIf(errs, seen.Again(name(&list[i])), p.Index(i), rules.Shown(list[i]))
+		errs = rules.DuplicateIf(errs, seen.Again(name(&list[i])), p.Index(i), list[i])
 	}
 	return errs
 }
