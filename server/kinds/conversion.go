@@ -153,6 +153,9 @@ func Through[T any, P interface {
 			return f(ctx, newer(obj), newer(old))
 		}
 	}
+	if f := s.Rights; f != nil {
+		s.Rights = func(obj, old Object, verb, node string) []Right { return f(newer(obj), newer(old), verb, node) }
+	}
 	if f := s.NeedsLabel; f != nil {
 		s.NeedsLabel = func(obj, old Object) (*field.Path, string, string) { return f(newer(obj), newer(old)) }
 	}

@@ -53,6 +53,7 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 				}
 			},
 			Validate: b.validateStatus,
+			Rights:   b.rights,
 		},
 	}.Strategy()
 	if b.later {

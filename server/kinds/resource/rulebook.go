@@ -22,7 +22,7 @@ type Strategies struct {
 // Of makes the strategies of a server with these gates.
 func Of(on kinds.Feature) Strategies {
 	later := on.Has(release.SharedDevices)
-	b := &rulebook{gates: gatesOf(on), later: later}
+	b := &rulebook{gates: gatesOf(on), later: later, rights: claimRights(on)}
 	b.partitions = b.partitions || !later // no object has the fields, but see bare
 	b.environment = sync.OnceValues(func() (*selectors, error) { return newSelectors(b.consumable) })
 	return Strategies{
@@ -37,6 +37,7 @@ type rulebook struct {
 	gates
 	later       bool                       // the rules are those from release 1.33 on
 	environment func() (*selectors, error) // of expressions that select devices
+	rights      func(c, old *resourceapi.ResourceClaim, verb, node string) []kinds.Right
 }
 
 // gates are the feature gates of fields.
