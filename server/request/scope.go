@@ -47,6 +47,7 @@ type Scope struct {
 
 	header   http.Header
 	warnings []string
+	unfit    int // how many of warnings no header can hold
 	size     int
 	cut      bool
 
@@ -55,10 +56,12 @@ type Scope struct {
 	panicked   any        // what it has ended with
 }
 
-// A response carries this many characters of warnings before each is cut short.
+// A response carries this many characters of warnings before each is cut short. Of texts that no header
+// can hold a few are kept, as they may fit once they are cut.
 const (
 	maxWarnings = 4 * 1024
 	maxWarning  = 256
+	maxUnfit    = 64
 )
 
 // Auditor takes what the audit event of a request may hold of its bodies.
@@ -159,11 +162,18 @@ func (s *Scope) Warn(text string) {
 	if s.cut && s.size >= maxWarnings {
 		return
 	}
-	s.warnings = append(s.warnings, text)
 	if s.cut || s.size+utf8.RuneCountInString(text) <= maxWarnings {
-		s.add(text)
+		fits := s.add(text)
+		if !fits && (s.cut || s.unfit == maxUnfit) {
+			return
+		}
+		if !fits {
+			s.unfit++
+		}
+		s.warnings = append(s.warnings, text)
 		return
 	}
+	s.warnings = append(s.warnings, text)
 	// Too much: from here on warnings are shortened, those so far too. As many as
 	// there are by now are written, whatever they come to.
 	s.cut, s.size = true, 0
@@ -174,13 +184,26 @@ func (s *Scope) Warn(text string) {
 }
 
 // add writes a warning, unless it holds what no header can.
-func (s *Scope) add(text string) {
+func (s *Scope) add(text string) (fits bool) {
 	n := utf8.RuneCountInString(text)
 	if s.cut && n > maxWarning {
-		text, n = string([]rune(text)[:maxWarning]), maxWarning
+		text, n = beginning(text, maxWarning), maxWarning
 	}
-	if h, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
-		s.header.Add("Warning", h)
-		s.size += n
+	h, err := utilnet.NewWarningHeader(299, "-", text)
+	if err != nil {
+		return false
 	}
+	s.header.Add("Warning", h)
+	s.size += n
+	return true
+}
+
+// beginning is the first n characters of a longer text.
+func beginning(text string, n int) string {
+	for at := range text {
+		if n--; n < 0 {
+			return text[:at]
+		}
+	}
+	return text
 }

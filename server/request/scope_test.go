@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +73,28 @@ func TestFromEmpty(t *testing.T) {
 	s.Annotate("a", "b")
 	if s.Annotations != nil {
 		t.Error("an annotation is kept although nothing is recorded")
+	}
+}
+
+// TestWarnUnfit: a response does not hold on to texts that no header can hold, however many there are.
+func TestWarnUnfit(t *testing.T) {
+	h := http.Header{}
+	s := request.NewScope(h, time.Time{})
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 2000 {
+		s.Warn(fmt.Sprintf("\t%d", i) + strings.Repeat("x", 64<<10))
+	}
+	if held := heap() - before; held > 16<<20 {
+		t.Errorf("%d MB are held", held>>20)
+	}
+	s.Warn("this fits")
+	if h.Get("Warning") != `299 - "this fits"` {
+		t.Error("a text that fits is not a warning")
 	}
 }

@@ -29,6 +29,13 @@ const (
 	planBytes   = 2
 )
 
+// Bounds of texts, in bytes. All warnings of a response have fewer characters than the longest value in one, and a client
+// sees far less of the errors.
+const (
+	maxWarnedValue = 16 << 10
+	maxErrorText   = 16 << 20
+)
+
 // evaluation is one run of rules over an object.
 type evaluation struct {
 	ctx  context.Context
@@ -37,11 +44,30 @@ type evaluation struct {
 	work int   // that is left of maxWork
 	over bool  // no more rules are run
 	errs field.ErrorList
+	text int // bytes of errs, besides the values that they show
 	warn func(string)
 }
 
+// add adds an error. The object is refused: when the texts of errors are too much, no more rules are run.
+func (e *evaluation) add(err *field.Error) {
+	e.errs = append(e.errs, err)
+	e.text += len(err.Field) + len(err.Detail)
+	e.over = e.over || e.text > maxErrorText
+}
+
+// warnOf warns of an error. Of a long value it writes the beginning: each of many rules may be about the same value.
+func (e *evaluation) warnOf(err *field.Error) {
+	if text, ok := err.BadValue.(string); ok && len(text) > maxWarnedValue {
+		shorter := *err
+		shorter.BadValue = text[:maxWarnedValue]
+		err = &shorter
+	}
+	e.warn(err.Error())
+}
+
 func (e *evaluation) stop(err *field.Error) {
-	e.errs, e.over = append(e.errs, err), true
+	e.add(err)
+	e.over = true
 }
 
 // counterpart is what a value is compared with to find out whether it changed.
@@ -122,7 +148,7 @@ func (r *ruleTree) runOwn(e *evaluation, p *field.Path, v, old any, correlated c
 	case e.over:
 		return
 	case r.compileErr != nil:
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compiler initialization error: %v", r.compileErr)))
+		e.add(field.Invalid(p, r.kind, fmt.Sprintf("rule compiler initialization error: %v", r.compileErr)))
 		return
 	case len(r.rules) == 0:
 		return
@@ -150,7 +176,7 @@ func (r *ruleTree) tooExpensive(p *field.Path) *field.Error {
 
 func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, v any, vars *ruleVars, correlated counterpart) {
 	if c.Error != nil {
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("rule compile error: %v", c.Error)))
+		e.add(field.Invalid(p, r.kind, fmt.Sprintf("rule compile error: %v", c.Error)))
 		return
 	}
 	if c.Program == nil { // the rule is empty
@@ -185,11 +211,11 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, v any, vars *r
 	}
 	ruleErr, over := r.ruleError(e, c, p, r.shown(e.of, v), vars)
 	if !c.UsesOldSelf && correlated.unchanged() {
-		e.warn(ruleErr.Error())
+		e.warnOf(ruleErr)
 	} else {
-		e.errs = append(e.errs, ruleErr)
+		e.add(ruleErr)
 	}
-	e.over = over
+	e.over = e.over || over
 }
 
 // errWork says that the rules of an object have too much to do together.
@@ -235,11 +261,11 @@ func (r *ruleTree) reportFailure(e *evaluation, c *rule, p *field.Path, err erro
 	text := err.Error()
 	switch {
 	case strings.HasPrefix(text, noOverload): // the types of values are known only now
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v", text, messageOrRule(c.ValidationRule))))
+		e.add(field.Invalid(p, r.kind, fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v", text, messageOrRule(c.ValidationRule))))
 	case strings.HasPrefix(text, costsTooBig):
 		e.stop(field.Invalid(p, r.kind, fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", text, messageOrRule(c.ValidationRule))))
 	default:
-		e.errs = append(e.errs, field.Invalid(p, r.kind, fmt.Sprintf("%v evaluating rule: %v", text, messageOrRule(c.ValidationRule))))
+		e.add(field.Invalid(p, r.kind, fmt.Sprintf("%v evaluating rule: %v", text, messageOrRule(c.ValidationRule))))
 	}
 }
 

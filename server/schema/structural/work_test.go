@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // ruled is a schema of a list, l, of texts, whose rules are given.
@@ -150,4 +154,49 @@ func TestComparingObjectsEnds(t *testing.T) {
 	if len(e.errs) != 1 || !strings.Contains(e.errs[0].Error(), context.Canceled.Error()) {
 		t.Error(e.errs)
 	}
+}
+
+// TestManyRulesOfALongValue: rules that do not hold for a value that was there before warn of its beginning only.
+func TestManyRulesOfALongValue(t *testing.T) {
+	s := failing(t, `"properties":{"l":{"type":"string","x-kubernetes-validations":%s}}`, 300)
+	obj := map[string]any{"l": strings.Repeat("a", 1<<20)}
+	warned, longest := 0, 0
+	e := &evaluation{ctx: t.Context(), of: s.release, left: celconfig.RuntimeCELCostBudget, work: maxWork, warn: func(text string) {
+		warned++
+		longest = max(longest, len(text))
+	}}
+	s.rules().run(e, nil, obj, obj, counterpart{object: common.NewCorrelatedObject(obj, obj, s.celSchema())})
+	if warned != 300 || longest > 20<<10 || len(e.errs) > 0 {
+		t.Errorf("%d warnings of up to %d bytes, %d errors", warned, longest, len(e.errs))
+	}
+}
+
+// TestManyRulesOfALongKey: where the paths of errors are too much, no more rules are run.
+func TestManyRulesOfALongKey(t *testing.T) {
+	s := failing(t, `"properties":{"l":{"type":"object","maxProperties":2,"additionalProperties":{"type":"string","maxLength":2,"x-kubernetes-validations":%s}}}`, 300)
+	e := &evaluation{ctx: t.Context(), of: s.release, left: celconfig.RuntimeCELCostBudget, work: maxWork}
+	s.rules().run(e, nil, map[string]any{"l": map[string]any{strings.Repeat("a", 1<<20): "b"}}, nil, counterpart{})
+	held := 0
+	for _, err := range e.errs {
+		held += len(err.Field)
+	}
+	if len(e.errs) == 0 || held > 20<<20 {
+		t.Errorf("%d errors with paths of %d bytes", len(e.errs), held)
+	}
+}
+
+// failing is a schema of the newest release with rules that never hold.
+func failing(t *testing.T, within string, rules int) *Schema {
+	t.Helper()
+	list := strings.Repeat(`{"rule":"false"},`, rules)
+	v := &apiextensionsv1.CustomResourceDefinitionVersion{Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{}}}
+	text := `{"type":"object",` + fmt.Sprintf(within, "["+strings.TrimSuffix(list, ",")+"]") + "}"
+	if err := json.Unmarshal([]byte(text), v.Schema.OpenAPIV3Schema); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(v, false, release.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
