@@ -19,6 +19,8 @@ import (
 var lossy = map[string]bool{
 	"autoscaling/v1 horizontalpodautoscalers": true,
 	"v1 events": true,
+	// The stored version has no observedGeneration in conditions; migrations have no generation that one could observe.
+	"storagemigration.k8s.io/v1beta1 storageversionmigrations": true,
 	// Invalid objects alone differ: a request whose part "exactly" is empty, a device without "basic", "allNodes" that is false.
 	"resource.k8s.io/v1 resourceclaims": true, "resource.k8s.io/v1beta2 resourceclaims": true,
 	"resource.k8s.io/v1 resourceclaimtemplates": true, "resource.k8s.io/v1beta2 resourceclaimtemplates": true,
