@@ -230,14 +230,16 @@ type Strategy struct {
 	ClaimsIn string
 }
 
-// Right is a right that a change needs, to a subresource that only authorizers know.
+// Right is a right that a change needs, to a resource or a subresource that only authorizers know.
 type Right struct {
 	Field       *field.Path
-	Detail      string   // of the error where the user has not the right
-	Verbs       []string // of which one is enough
+	Detail      func(user string) string // of the error where the user has not the right
+	Brief       bool                     // the error does not say what the authorizer answered
+	Verbs       []string                 // one of them is enough
+	Resource    string                   // of the group, in all versions; "" for that of the change
 	Subresource string
-	Namespace   string // "" for all
-	Name        string // "" for all
+	Namespace   string   // "" for all
+	Names       []string // one of them is enough; none: all
 }
 
 // Allocator makes the extra writes that commit together with an object.

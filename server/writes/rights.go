@@ -17,38 +17,67 @@ func (w *Writer) checkRights(ctx context.Context, req *Request, s *kinds.Strateg
 		return nil
 	}
 	for _, r := range s.Rights(obj, old, req.Verb, nodeOf(req.User)) {
-		if err := w.checkRight(ctx, req, &r); err != nil {
-			errs = append(errs, field.Forbidden(r.Field, r.Detail+": "+err.Error()))
+		err := w.checkRight(ctx, req, &r)
+		if err == nil {
+			continue
 		}
+		user := ""
+		if req.User != nil {
+			user = req.User.Name
+		}
+		detail := r.Detail(user)
+		if !r.Brief {
+			detail += ": " + err.Error()
+		}
+		errs = append(errs, field.Forbidden(r.Field, detail))
 	}
 	return errs
 }
 
-// checkRight says why a user has not a right for which one of several verbs is enough.
+// checkRight says why a user has not a right for which one of several verbs, and of several names, is enough.
 func (w *Writer) checkRight(ctx context.Context, req *Request, r *kinds.Right) (first error) {
+	a := authx.Attributes{
+		User: req.User, Path: req.Path, ResourceRequest: true, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
+		Resource: req.Resource.Plural, Subresource: r.Subresource, Namespace: r.Namespace,
+	}
+	if r.Resource != "" {
+		a.APIVersion, a.Resource = "*", r.Resource
+	}
+	names := r.Names
+	if len(names) == 0 {
+		names = []string{""}
+	}
 	for _, verb := range r.Verbs {
-		a := &authx.Attributes{
-			User: req.User, Verb: verb, Path: req.Path, ResourceRequest: true, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
-			Resource: req.Resource.Plural, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
-		}
-		reason := ""
-		if w.Authorizer != nil {
-			p, why, err := permits.Authorize(ctx, w.Authorizer, a)
-			switch {
-			case p.Valid():
+		for _, name := range names {
+			a := a
+			a.Verb, a.Name = verb, name
+			err := w.allowed(ctx, &a)
+			if err == nil {
 				return nil
-			case err != nil && why != "":
-				why = err.Error() + ": " + why
-			case err != nil:
-				why = err.Error()
 			}
-			reason = why
-		}
-		if first == nil {
-			first = permits.Forbidden(a, reason)
+			if first == nil {
+				first = err
+			}
 		}
 	}
 	return first
+}
+
+// allowed says why an authorizer does not allow something.
+func (w *Writer) allowed(ctx context.Context, a *authx.Attributes) error {
+	if w.Authorizer == nil {
+		return permits.Forbidden(a, "")
+	}
+	p, why, err := permits.Authorize(ctx, w.Authorizer, a)
+	switch {
+	case p.Valid():
+		return nil
+	case err != nil && why != "":
+		why = err.Error() + ": " + why
+	case err != nil:
+		why = err.Error()
+	}
+	return permits.Forbidden(a, why)
 }
 
 // nodeOf is the node of the pod that the token of a service account is bound to; "" if there is none.

@@ -31,7 +31,7 @@ func TestDefinitions(t *testing.T) {
 		if err := json.Unmarshal(d.Body, crd); err != nil {
 			t.Fatal(err)
 		}
-		strategy := apiextensions.CustomResourceDefinition
+		strategy := apiextensions.CustomResourceDefinition(release.Default)
 		strategy.Default(crd)
 		strategy.PrepareForCreate(t.Context(), crd)
 		if errs := strategy.Validate(t.Context(), crd); len(errs) > 0 {

@@ -53,8 +53,24 @@ var PodCertificateRequest = kinds.Typed[*certificatesv1beta1.PodCertificateReque
 			metav1.ResetObjectMetaForStatus(&r.ObjectMeta, &old.ObjectMeta)
 		},
 		Validate: validatePodRequestStatus,
+		Rights:   signingRight,
 	},
 }.Strategy()
+
+// signingRight is what a change of the status needs: to sign for the signer, or for all signers of its domain.
+func signingRight(r, old *certificatesv1beta1.PodCertificateRequest, _, _ string) []kinds.Right {
+	if rules.Same(r.Status, old.Status) {
+		return nil
+	}
+	signer := old.Spec.SignerName
+	domain, _, _ := strings.Cut(signer, "/")
+	return []kinds.Right{{
+		Field: podSpecPath.Child("signerName"), Brief: true, Verbs: []string{"sign"}, Resource: "signers", Names: []string{signer, domain + "/*"},
+		Detail: func(user string) string {
+			return fmt.Sprintf("User %q is not permitted to \"sign\" for signer %q", user, signer)
+		},
+	}}
+}
 
 // PodCertificateRequestFields are what they can be selected by.
 var PodCertificateRequestFields = []kinds.SelectableField{

@@ -35,7 +35,7 @@ func claimRights(on kinds.Feature) func(c, old *resourceapi.ResourceClaim, verb,
 		if !rules.Same(s.Allocation, was.Allocation) || !rules.Same(s.ReservedFor, was.ReservedFor) {
 			out = append(out, kinds.Right{
 				Field: statusPath.Child("allocation"), Subresource: "binding", Verbs: []string{verb},
-				Detail: fmt.Sprintf(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission`, verb),
+				Detail: detail(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission`, verb),
 			})
 		}
 		if !deviceStatus || s.Allocation == nil {
@@ -47,12 +47,17 @@ func claimRights(on kinds.Feature) func(c, old *resourceapi.ResourceClaim, verb,
 		}
 		for _, driver := range changedDrivers(s, was) {
 			out = append(out, kinds.Right{
-				Field: statusPath.Child("devices"), Subresource: "driver", Namespace: c.Namespace, Name: driver, Verbs: verbs,
-				Detail: fmt.Sprintf(`changing status.devices requires resource="resourceclaims/driver", verb="[%s]" permission`, strings.Join(verbs, " ")),
+				Field: statusPath.Child("devices"), Subresource: "driver", Namespace: c.Namespace, Names: []string{driver}, Verbs: verbs,
+				Detail: detail(`changing status.devices requires resource="resourceclaims/driver", verb="[%s]" permission`, strings.Join(verbs, " ")),
 			})
 		}
 		return out
 	}
+}
+
+// detail is the detail of an error that does not name the user.
+func detail(format, verbs string) func(string) string {
+	return func(string) string { return fmt.Sprintf(format, verbs) }
 }
 
 // changedDrivers are the drivers whose devices differ, sorted.

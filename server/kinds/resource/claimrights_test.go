@@ -37,7 +37,7 @@ func TestClaimRights(t *testing.T) {
 		{"n1", []string{"n1", "n2"}, []string{"arbitrary-node:update"}},
 	} {
 		got := rights(claim(1, c.values...), claim(0, c.values...), "update", c.node)
-		if len(got) != 1 || cmp.Diff(c.want, got[0].Verbs) != "" || got[0].Name != "d0000" || got[0].Subresource != "driver" {
+		if len(got) != 1 || cmp.Diff(c.want, got[0].Verbs) != "" || got[0].Names[0] != "d0000" || got[0].Subresource != "driver" {
 			t.Errorf("%s of %v: %+v, want %v", c.node, c.values, got, c.want)
 		}
 	}
