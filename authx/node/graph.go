@@ -18,6 +18,7 @@ const (
 	Attachment
 	ResourceClaim
 	Slice
+	PodCertificate
 )
 
 // Ref names an object; the namespace is "" for kinds without.

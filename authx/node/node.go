@@ -44,6 +44,8 @@ type Authorizer struct {
 	// NoAccounts as its reason; if that is "", the reason that it gives for bad token requests.
 	Accounts   bool
 	NoAccounts string
+	// Certificates lets nodes ask for the certificates of their pods, if Selectors is set.
+	Certificates bool
 }
 
 // answer is a decision and its reason.
@@ -118,6 +120,10 @@ func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes
 		return csiNode
 	case "resource.k8s.io/resourceslices":
 		return z.slice
+	case "certificates.k8s.io/podcertificaterequests":
+		if z.Certificates && z.Selectors {
+			return z.podCertificate
+		}
 	case "/nodes":
 		if z.Selectors {
 			return nodeObject
@@ -236,6 +242,23 @@ func (z *Authorizer) slice(node string, a *authx.Attributes) answer {
 		return allowed
 	}
 	return no("can only list/watch/deletecollection resourceslices with nodeName field selector")
+}
+
+// podCertificate is the rule of requests for certificates of pods. Whose pod a new one is of, admission sees.
+func (z *Authorizer) podCertificate(node string, a *authx.Attributes) answer {
+	switch {
+	case a.Subresource != "":
+		return no("nodes may not access the status subresource of PodCertificateRequests")
+	case a.Verb == "create":
+		return allowed
+	case a.Verb == "get":
+		return z.named(PodCertificate, node, a)
+	case !oneOf(a.Verb, "list", "watch"):
+		return no("nodes may not %s podcertificaterequests", a.Verb)
+	case selects(a, "spec.nodeName", node):
+		return allowed
+	}
+	return no("can only list/watch podcertificaterequests with nodeName field selector")
 }
 
 // selects reports whether a request is limited to objects with a field of this value.

@@ -28,10 +28,13 @@ func authorizer() *node.Authorizer {
 	g.Bind("pv2", in(node.Claim, "elsewhere"), []node.Ref{{Kind: node.Secret, Namespace: "storage", Name: "key2"}})
 	g.Hold(node.Ref{Kind: node.Attachment, Name: "va"}, "n1", nil)
 	g.Hold(node.Ref{Kind: node.Slice, Name: "sl"}, "n1", nil)
+	g.Hold(in(node.PodCertificate, "pc"), "n1", nil)
+	g.Hold(in(node.PodCertificate, "other"), "n2", nil)
 	return &node.Authorizer{
-		Graph: g, Allows: rbac.RuleAllows, Selectors: true,
+		Graph: g, Allows: rbac.RuleAllows, Selectors: true, Certificates: true,
 		Rules: []rbacv1.PolicyRule{
 			{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes", "pods"}},
+			{Verbs: []string{"create", "get", "list", "watch"}, APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"podcertificaterequests"}},
 		},
 	}
 }
@@ -63,11 +66,20 @@ func TestAuthorize(t *testing.T) {
 		readOnly  = "can only read resources of this type"
 		yes       = "yes"
 	)
-	const coord, storage, dra = "coordination.k8s.io", "storage.k8s.io", "resource.k8s.io"
+	const coord, storage, dra, certificates = "coordination.k8s.io", "storage.k8s.io", "resource.k8s.io", "certificates.k8s.io"
 	for _, c := range []struct {
 		ask
 		want string // "yes", or the reason
 	}{
+		{ask{"create", certificates, "podcertificaterequests", "", "ns", "", ""}, yes},
+		{ask{"get", certificates, "podcertificaterequests", "", "ns", "pc", ""}, yes},
+		{ask{"get", certificates, "podcertificaterequests", "", "ns", "other", ""}, unrelated},
+		{ask{"get", certificates, "podcertificaterequests", "", "ns", "", ""}, noName},
+		{ask{"list", certificates, "podcertificaterequests", "", "", "", "spec.nodeName=n1"}, yes},
+		{ask{"list", certificates, "podcertificaterequests", "", "", "", "spec.nodeName=n2"}, "can only list/watch podcertificaterequests with nodeName field selector"},
+		{ask{"watch", certificates, "podcertificaterequests", "", "ns", "", ""}, "can only list/watch podcertificaterequests with nodeName field selector"},
+		{ask{"delete", certificates, "podcertificaterequests", "", "ns", "pc", ""}, "nodes may not delete podcertificaterequests"},
+		{ask{"update", certificates, "podcertificaterequests", "status", "ns", "pc", ""}, "nodes may not access the status subresource of PodCertificateRequests"},
 		{ask{"get", "", "secrets", "", "ns", "s", ""}, yes},
 		{ask{"list", "", "secrets", "", "ns", "s", ""}, yes},
 		{ask{"watch", "", "secrets", "", "ns", "s", ""}, yes},

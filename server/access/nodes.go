@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -18,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// FollowNodes keeps the graph of what pods refer to as a cache has it.
-func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
+// followNodes keeps the graph of what pods refer to as a cache has it; withCertificates, of requests for certificates of pods, too.
+func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.Follower {
 	pods := follow.Kind{Storage: "pods", Set: func(item *cache.Item) {
 		by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}
 		var pod corev1.Pod
@@ -58,7 +59,21 @@ func FollowNodes(g *node.Graph, c *cache.Cache) *follow.Follower {
 		}
 		g.Hold(by, strings.Clone(s.Spec.NodeName), nil)
 	}, Delete: func(_, name string) { g.Release(node.Ref{Kind: node.Slice, Name: name}) }}
-	return follow.New(c, g.Reset, pods, volumes, attachments, slices)
+	all := []follow.Kind{pods, volumes, attachments, slices}
+	if withCertificates {
+		all = append(all, follow.Kind{Storage: "podcertificaterequests.certificates.k8s.io", Set: func(item *cache.Item) {
+			by := node.Ref{Kind: node.PodCertificate, Namespace: item.Namespace, Name: item.Name}
+			var r certificatesv1beta1.PodCertificateRequest
+			if !read(c.JSON(), item, &r) {
+				g.Release(by)
+				return
+			}
+			g.Hold(by, strings.Clone(string(r.Spec.NodeName)), nil)
+		}, Delete: func(namespace, name string) {
+			g.Release(node.Ref{Kind: node.PodCertificate, Namespace: namespace, Name: name})
+		}})
+	}
+	return follow.New(c, g.Reset, all...)
 }
 
 // read decodes an object, whose strings keep all of it in memory.
@@ -79,7 +94,7 @@ type Nodes struct {
 // NewNodes maintains the graph of a node authorizer from a cache.
 func NewNodes(z node.Authorizer, c *cache.Cache) Nodes {
 	z.Graph = &node.Graph{}
-	return Nodes{Follower: FollowNodes(z.Graph, c), Authorizer: &z}
+	return Nodes{Follower: followNodes(z.Graph, c, z.Certificates), Authorizer: &z}
 }
 
 // Authorize implements authx.Authorizer.

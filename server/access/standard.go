@@ -22,6 +22,8 @@ type Standard struct {
 	roles    *rbac.Rules
 	follower *follow.Follower
 
+	certificates bool // nodes ask for certificates of their pods
+
 	accounts   bool   // nodes get the service accounts of their pods
 	noAccounts string // why they do not
 }
@@ -36,7 +38,8 @@ func NewStandard(c *cache.Cache, v release.Version, on kinds.Feature) (*Standard
 	roles := rbac.New()
 	s := &Standard{Policy: policy, cache: c, roles: roles, follower: FollowRules(roles, c)}
 	if on != nil {
-		s.accounts = on("KubeletServiceAccountTokenForCredentialProviders") || on("PodCertificateRequest")
+		s.certificates = on("PodCertificateRequest")
+		s.accounts = on("KubeletServiceAccountTokenForCredentialProviders") || s.certificates
 	}
 	if v.Has(release.NodesReadAccounts) {
 		s.noAccounts = "not allowed to get service accounts"
@@ -58,7 +61,9 @@ func (s *Standard) RBAC(denials *slog.Logger) interface {
 // Nodes authorizes the requests of node agents. selectors says whether it takes their selectors into
 // account.
 func (s *Standard) Nodes(selectors bool) Nodes {
-	return NewNodes(node.Authorizer{Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors, Accounts: s.accounts, NoAccounts: s.noAccounts}, s.cache)
+	return NewNodes(node.Authorizer{
+		Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors, Accounts: s.accounts, NoAccounts: s.noAccounts, Certificates: s.certificates,
+	}, s.cache)
 }
 
 // Guard is the admission plugin that keeps people from granting what they do not hold.

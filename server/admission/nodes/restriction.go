@@ -70,6 +70,8 @@ func (p Restriction) Admit(ctx context.Context, a *admission.Attributes) error {
 		err = slice(name, a)
 	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}:
 		err = p.certificate(name, a)
+	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}:
+		err = p.podCertificate(ctx, name, a)
 	}
 	if err == nil || apierrors.IsNotFound(err) {
 		return err
