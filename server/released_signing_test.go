@@ -39,3 +39,24 @@ func TestSigningRights(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesReadPodCertificates: a node agent reads the requests for certificates of its own pods.
+func TestNodesReadPodCertificates(t *testing.T) {
+	t.Parallel()
+	const requests = "/apis/certificates.k8s.io/v1beta1/namespaces/default/podcertificaterequests"
+	s := servertest.Start(t, servertest.Complete(t, "--emulated-version=1.36",
+		"--feature-gates=PodCertificateRequest=true", "--runtime-config=certificates.k8s.io/v1beta1/podcertificaterequests=true"))
+	s.Must("POST", requests, `{"metadata":{"name":"a"},"spec":{"signerName":"example.com/s","podName":"p","podUID":"u","serviceAccountName":"a","serviceAccountUID":"b","nodeName":"n","nodeUID":"m",
+		"stubPKCS10Request":"MH8wMwIBADAAMCowBQYDK2VwAyEAnGh5Lc/oOAVq1uKBQYtKlywJ6y17NKam4nHCAbxuyDCgADAFBgMrZXADQQBM/AjtjT3f5g7kwXVZ7i6l4DNmtJXfPT5F3rsixT8PYgnBRWlCUXJXi7igjtcS3Kqqt580GhvLvAMm9IFFrQQP"}}`)
+	for _, c := range []struct {
+		node, path string
+		code       int
+	}{
+		{"n", "/a", http.StatusOK}, {"other", "/a", http.StatusForbidden},
+		{"n", "?fieldSelector=spec.nodeName%3Dn", http.StatusOK}, {"n", "", http.StatusForbidden}, {"other", "?fieldSelector=spec.nodeName%3Dn", http.StatusForbidden},
+	} {
+		if w := s.Do("GET", requests+c.path, "", "Impersonate-User", "system:node:"+c.node, "Impersonate-Group", "system:nodes"); w.Code != c.code {
+			t.Errorf("%s reads %q: %d %s, want %d", c.node, c.path, w.Code, w.Body, c.code)
+		}
+	}
+}

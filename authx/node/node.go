@@ -121,9 +121,7 @@ func (z *Authorizer) special(a *authx.Attributes) func(string, *authx.Attributes
 	case "resource.k8s.io/resourceslices":
 		return z.slice
 	case "certificates.k8s.io/podcertificaterequests":
-		if z.Certificates && z.Selectors {
-			return z.podCertificate
-		}
+		return z.podCertificate
 	case "/nodes":
 		if z.Selectors {
 			return nodeObject
@@ -247,6 +245,8 @@ func (z *Authorizer) slice(node string, a *authx.Attributes) answer {
 // podCertificate is the rule of requests for certificates of pods. Whose pod a new one is of, admission sees.
 func (z *Authorizer) podCertificate(node string, a *authx.Attributes) answer {
 	switch {
+	case !z.Certificates || !z.Selectors:
+		return answer{}
 	case a.Subresource != "":
 		return no("nodes may not access the status subresource of PodCertificateRequests")
 	case a.Verb == "create":

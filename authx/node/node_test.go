@@ -203,6 +203,10 @@ func TestWithoutSelectors(t *testing.T) {
 			t.Errorf("%+v: %q", q, reason)
 		}
 	}
+	certificate := ask{"get", "certificates.k8s.io", "podcertificaterequests", "", "ns", "pc", ""}
+	if d, _, _ := z.Authorize(t.Context(), certificate.attributes(t, agent("n1"))); d == authx.Allow {
+		t.Errorf("%+v: allowed", certificate)
+	}
 }
 
 func TestGraph(t *testing.T) {

@@ -137,6 +137,9 @@ func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
 	for _, c := range s.ResourceClaims {
 		l.add(node.ResourceClaim, claimOf(pod, &c))
 	}
+	if claim := pod.Status.ExtendedResourceClaimStatus; claim != nil {
+		l.add(node.ResourceClaim, claim.ResourceClaimName)
+	}
 	return l.refs
 }
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -250,6 +251,8 @@ func podStatus(name string, a *admission.Attributes) error {
 		return fmt.Errorf("node %q cannot update labels through pod status", name)
 	case !sameClaims(old.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses):
 		return fmt.Errorf("node %q cannot update resource claim statues", name)
+	case !equality.Semantic.DeepEqual(old.Status.ExtendedResourceClaimStatus, pod.Status.ExtendedResourceClaimStatus):
+		return fmt.Errorf("node %q cannot update extended resource claim status", name)
 	}
 	return nil
 }

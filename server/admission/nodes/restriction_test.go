@@ -211,6 +211,9 @@ func TestRestriction(t *testing.T) {
 		"status of its pod":       {op: "UPDATE", resource: "pods", sub: "status", namespace: "ns", name: "here", object: pod("here", "n1"), old: pod("here", "n1")},
 		"status of another's pod": {"UPDATE", "pods", "status", "ns", "there", pod("there", "n1"), pod("there", "n2"), "can only update pod status for pods with spec.nodeName set to itself"},
 		"labels by status":        {"UPDATE", "pods", "status", "ns", "here", pod("here", "n1", func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }), pod("here", "n1"), "cannot update labels through pod status"},
+		"claim of extended resources": {"UPDATE", "pods", "status", "ns", "here", pod("here", "n1", func(p *corev1.Pod) {
+			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "x"}
+		}), pod("here", "n1"), "cannot update extended resource claim status"},
 		"resource claims":         {"UPDATE", "pods", "status", "ns", "here", pod("here", "n1", func(p *corev1.Pod) { p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "x"}} }), pod("here", "n1"), "cannot update resource claim statues"},
 		"eviction":                {op: "CREATE", resource: "pods", sub: "eviction", namespace: "ns", name: "here", object: &policyv1.Eviction{}},
 		"eviction by its name":    {op: "CREATE", resource: "pods", sub: "eviction", namespace: "ns", object: &policyv1.Eviction{ObjectMeta: meta("here")}},
