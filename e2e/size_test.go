@@ -14,8 +14,9 @@ import (
 
 // mostBytes is what the stripped binary may take on amd64, as tests build it: without the profile,
 // which adds 0.4 MB. A change that needs more says so here, and in docs/performance.md what it buys.
-// The libraries of Kubernetes 0.36 took 1.9 MB: newer API types, more of cel-go.
-const mostBytes = 64_700_000
+// The libraries of Kubernetes 0.36 took 1.9 MB: newer API types, more of cel-go. The kinds of releases 1.33 to 1.36 took
+// 2.7 MB, most of it generated methods that read and write Protobuf: 4 MB of those are linked in all.
+const mostBytes = 67_500_000
 
 // TestBinarySize holds the binary to its size, and to what makes the difference of a ninth: the linker
 // keeps exported methods without callers as soon as anything that is linked looks methods up by name.

@@ -2,7 +2,6 @@ package scheduling
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -249,7 +248,6 @@ func (g groups) group(s *group, p *field.Path) field.ErrorList {
 	}
 	if n := s.Priority; n != nil {
 		errs = rules.InvalidIf(errs, *n > highestUser, p.Child("priority"), *n, fmt.Sprintf("must be less than or equal to %d", highestUser))
-		errs = rules.InvalidIf(errs, *n < math.MinInt32, p.Child("priority"), *n, fmt.Sprintf("must be greater than or equal to %d", math.MinInt32))
 	}
 	return errs
 }
