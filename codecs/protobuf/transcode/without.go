@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/rowlock/rowlock/codecs/view"
 )
@@ -15,7 +16,7 @@ func Without(v *view.View, message []byte, t reflect.Type) []byte {
 		return message
 	}
 	var out []byte
-	changed := false
+	fields, changed := numbering(v, t), false
 	for rest := message; len(rest) > 0; {
 		tag, n := binary.Uvarint(rest)
 		head, content, next := rest[:max(n, 0)], []byte(nil), []byte(nil)
@@ -30,15 +31,15 @@ func Without(v *view.View, message []byte, t reflect.Type) []byte {
 			content, next = rest[n+m:n+m+int(size)], rest[n+m+int(size):]
 		}
 		rest = next
-		of, lacked := fieldNumbered(v, t, tag>>3)
-		if lacked {
+		f := fields[tag>>3]
+		if f.lacked {
 			changed = true
 			continue
 		}
 		out = append(out, head...)
 		if tag&7 == 2 {
-			if of != nil {
-				kept := inside(v, content, of)
+			if f.of != nil {
+				kept := inside(v, content, f.of)
 				changed = changed || len(kept) != len(content)
 				content = kept
 			}
@@ -69,15 +70,34 @@ func inside(v *view.View, content []byte, t reflect.Type) []byte {
 	return content
 }
 
-// fieldNumbered is the type of a field of a message, nil for one that is not known, and whether the view lacks it.
-func fieldNumbered(v *view.View, t reflect.Type, number uint64) (of reflect.Type, lacked bool) {
+// numberings are the fields of messages by number, kept like plans.
+var numberings sync.Map // *view.View -> *sync.Map of reflect.Type -> map[uint64]numberedField
+
+type numberedField struct {
+	of     reflect.Type
+	lacked bool // by the view
+}
+
+// numbering is the fields of a message by number.
+func numbering(v *view.View, t reflect.Type) map[uint64]numberedField {
+	of, ok := numberings.Load(v)
+	if !ok {
+		of, _ = numberings.LoadOrStore(v, new(sync.Map))
+	}
+	known := of.(*sync.Map)
+	if n, ok := known.Load(t); ok {
+		return n.(map[uint64]numberedField)
+	}
+	made := make(map[uint64]numberedField, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if n, tag := tagOf(f); tag == nil || n != number {
+		number, tag := tagOf(f)
+		if tag == nil {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		return f.Type, name != "" && v.Lacks(t, name)
+		made[number] = numberedField{f.Type, name != "" && v.Lacks(t, name)}
 	}
-	return nil, false
+	known.Store(t, made)
+	return made
 }
