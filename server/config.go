@@ -201,7 +201,7 @@ func (c *Config) complete() error {
 	if c.Feature == nil {
 		c.Feature = gates.New(c.Release).Enabled
 	}
-	if err := c.Admission.Validate(); err != nil {
+	if err := c.Admission.Validate(c.Release); err != nil {
 		return err
 	}
 	if c.RequestTimeout <= 0 {

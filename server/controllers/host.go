@@ -11,6 +11,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/aggregator"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/controllers/claims"
 	"github.com/rowlock/rowlock/server/controllers/elections"
 	"github.com/rowlock/rowlock/server/controllers/migrations"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
@@ -45,6 +46,16 @@ func (h *Host) base(queue string) reconcile.Base {
 		b.Meter = h.Metrics.Of(queue)
 	}
 	return b
+}
+
+// serves is the first group and version at which the server serves a kind; "": it does not.
+func (h *Host) serves(storage string) string {
+	for _, r := range h.Catalogue.All() {
+		if r.Storage != nil && r.Storage.Key == storage {
+			return r.Group + "/" + r.Version
+		}
+	}
+	return ""
 }
 
 // settling is base for a controller, or a part of its work, that leaves alone for a while what it sees unless its switch
@@ -119,6 +130,7 @@ const settleFor = time.Second
 var settleLonger = map[string]time.Duration{
 	"namespace":      5 * time.Second,
 	"pvc-protection": 3 * time.Second, "pv-protection": 3 * time.Second,
+	claims.ClassesSwitch: 3 * time.Second, claims.GroupsSwitch: 3 * time.Second,
 	"serviceaccount-token": 10 * time.Second, "clusterrole-aggregation": 10 * time.Second, "root-ca-cert-publisher": 10 * time.Second,
 }
 

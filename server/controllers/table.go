@@ -23,6 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/controllers/storageversions"
 	"github.com/rowlock/rowlock/server/controllers/workloads"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // controller is an entry of the table.
@@ -139,6 +140,20 @@ var all = []controller{
 	}},
 	{name: "pvcprotection", switches: []string{"pvc-protection"}, build: func(h *Host, c *Config) run {
 		return (&claims.Claims{Base: h.settling(c, "pvc-protection", "pvcprotection")}).Run
+	}},
+	{name: "vacprotection", switches: []string{claims.ClassesSwitch}, build: func(h *Host, c *Config) run {
+		served := h.serves(claims.ClassesStorage)
+		if served == "" || !h.Release.Has(release.KindRules133) {
+			return nil
+		}
+		return claims.Classes(h.settling(c, claims.ClassesSwitch, "vacprotection"), served).Run
+	}},
+	{name: "podgroupprotection", switches: []string{claims.GroupsSwitch}, build: func(h *Host, c *Config) run {
+		served := h.serves(claims.GroupsStorage)
+		if served == "" {
+			return nil
+		}
+		return claims.Groups(h.settling(c, claims.GroupsSwitch, "podgroup-protection"), served).Run
 	}},
 	{name: "storageversiongc", switches: []string{storageversions.CollectorSwitch}, build: func(h *Host, c *Config) run {
 		if c.Host == "" || !c.StorageVersions {

@@ -17,7 +17,7 @@ func Plain(names []string, more ...admission.Plugin) func(*server.Config) {
 		Idle(c)
 		c.Authenticator = Everybody{User: Admin}
 		c.Authorizer = authx.AlwaysAllow{}
-		all, _ := plugins.Names()
+		all, _ := plugins.Names(c.Release)
 		c.Admission.Enable = names
 		c.Admission.Disable = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(names, name) })
 		c.Plugins = more

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowlock/rowlock/server/admission/pods"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // Config says which admission plugins run, and how.
@@ -21,10 +22,13 @@ type Config struct {
 	DirectServices bool
 }
 
-// Names are the names that a Config knows, sorted; on holds those that
+// Names are the names that a Config of a server of a release knows, sorted; on holds those that
 // run without being named, in the order in which they run.
-func Names() (known, on []string) {
+func Names(v release.Version) (known, on []string) {
 	for _, p := range all {
+		if !p.of(v) {
+			continue
+		}
 		known = append(known, p.name)
 		if p.on && p.build != nil {
 			on = append(on, p.name)
@@ -34,13 +38,16 @@ func Names() (known, on []string) {
 	return known, on
 }
 
-// Validate refuses names that no plugin has, plugins that are switched both ways,
+// of says whether stock servers of a release have a plugin of the name.
+func (p entry) of(v release.Version) bool { return !p.later || v.Has(release.KindRules133) }
+
+// Validate refuses names that no plugin of the release has, plugins that are switched both ways,
 // and a wish for one that this server does not have: whoever asks for a rule must
 // not run without it.
-func (a *Config) Validate() error {
+func (a *Config) Validate(v release.Version) error {
 	known := func(flag string, names []string) error {
 		for _, name := range names {
-			if !slices.ContainsFunc(all, func(p entry) bool { return p.name == name }) {
+			if !slices.ContainsFunc(all, func(p entry) bool { return p.name == name && p.of(v) }) {
 				return fmt.Errorf("%s plugin %q is unknown", flag, name)
 			}
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/podsecurity"
 	"github.com/rowlock/rowlock/server/admission/policy"
 	"github.com/rowlock/rowlock/server/admission/quota"
+	"github.com/rowlock/rowlock/server/admission/scheduling"
 	"github.com/rowlock/rowlock/server/admission/services"
 	"github.com/rowlock/rowlock/server/admission/storage"
 	"github.com/rowlock/rowlock/server/admission/webhook"
@@ -87,6 +88,8 @@ type entry struct {
 	name string
 	on   bool   // without being named
 	gate string // the plugin runs only where this feature gate is on; "" is always
+	// later says that release 1.32 has no plugin of the name.
+	later bool
 	// build makes it, with what the admission configuration file has for it (nil:
 	// nothing). It is nil for plugins that this server does not have.
 	build func(s *shared, config []byte) (admission.Plugin, error)
@@ -136,7 +139,9 @@ var all = []entry{
 		p.Objects = s.reader
 		return p, err
 	}},
-	{name: "Priority", on: true, build: plain(func(s *shared) admission.Plugin { return pods.Priority{Objects: s.reader} })},
+	{name: "Priority", on: true, build: plain(func(s *shared) admission.Plugin {
+		return pods.Priority{Objects: s.reader, Groups: s.Feature("WorkloadAwarePreemption")}
+	})},
 	{name: "DefaultTolerationSeconds", on: true, build: plain(func(s *shared) admission.Plugin {
 		if t := s.tolerations; t != nil {
 			return *t
@@ -157,7 +162,10 @@ var all = []entry{
 	}},
 	{name: "ExtendedResourceToleration", build: plain(func(*shared) admission.Plugin { return pods.ExtendedResources{} })},
 	{name: "DefaultStorageClass", on: true, build: plain(func(s *shared) admission.Plugin { return storage.DefaultClass{Objects: s.reader} })},
-	{name: "StorageObjectInUseProtection", on: true, build: plain(func(*shared) admission.Plugin { return storage.Protection{} })},
+	{name: "StorageObjectInUseProtection", on: true, build: plain(func(s *shared) admission.Plugin {
+		return storage.Protection{Classes: s.Catalogue.Release().Has(release.KindRules133) && s.Feature("VolumeAttributesClass")}
+	})},
+	{name: "PodGroupProtection", on: true, later: true, gate: "GenericWorkload", build: plain(func(*shared) admission.Plugin { return scheduling.Protection{} })},
 	{name: "OwnerReferencesPermissionEnforcement", build: plain(func(s *shared) admission.Plugin {
 		return owners.Permissions{Authorizer: s.Authorizer, Catalogue: s.Catalogue, Elsewhere: s.Elsewhere}
 	})},
@@ -175,13 +183,22 @@ var all = []entry{
 	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*shared) admission.Plugin { return certificates.SubjectRestriction{} })},
 	{name: "DefaultIngressClass", on: true, build: plain(func(s *shared) admission.Plugin { return ingress.DefaultClass{Objects: s.reader} })},
 	{name: "DenyServiceExternalIPs", build: plain(func(*shared) admission.Plugin { return services.DenyExternalIPs{} })},
-	{name: "PodTopologyLabels", on: true, gate: "PodTopologyLabelsAdmission", build: plain(func(s *shared) admission.Plugin {
+	{name: "PodTopologyLabels", on: true, later: true, gate: "PodTopologyLabelsAdmission", build: plain(func(s *shared) admission.Plugin {
 		return pods.TopologyLabels{Objects: s.reader}
 	})},
-	{name: "NodeDeclaredFeatureValidator", on: true, gate: "NodeDeclaredFeatures", build: plain(func(s *shared) admission.Plugin {
+	{name: "PodGroupWorkloadExists", on: true, later: true, gate: "GenericWorkload", build: plain(func(s *shared) admission.Plugin {
+		return scheduling.WorkloadExists{Objects: s.reader}
+	})},
+	{name: "NodeDeclaredFeatureValidator", on: true, later: true, gate: "NodeDeclaredFeatures", build: plain(func(s *shared) admission.Plugin {
 		return pods.DeclaredFeatures{Objects: s.reader}
 	})},
-	{name: "PodResizeValidator", on: true, gate: "InPlacePodVerticalScaling", build: plain(func(s *shared) admission.Plugin {
+	{name: "JobValidation", on: true, later: true, gate: "GenericWorkload", build: plain(func(s *shared) admission.Plugin {
+		if s.Catalogue.ByStorage("podgroups.scheduling.k8s.io") == nil {
+			return scheduling.Jobs{}
+		}
+		return scheduling.Jobs{Objects: s.reader}
+	})},
+	{name: "PodResizeValidator", on: true, later: true, gate: "InPlacePodVerticalScaling", build: plain(func(s *shared) admission.Plugin {
 		return pods.Resizes{Objects: s.reader, Off: !s.Catalogue.Release().Has(release.PodRules133)}
 	})},
 	{name: policy.MutatingName, on: true, gate: "MutatingAdmissionPolicy", build: plain(func(s *shared) admission.Plugin {

@@ -10,6 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
 	"github.com/rowlock/rowlock/server/objects"
+	"github.com/rowlock/rowlock/server/release"
 	hooks "github.com/rowlock/rowlock/server/webhook"
 )
 
@@ -25,9 +26,10 @@ func TestAdmissionNames(t *testing.T) {
 		{"no such plugin", []string{"Nope"}, nil, `enable-admission-plugins plugin "Nope" is unknown`},
 		{"no such plugin to switch off", nil, []string{"nope"}, `disable-admission-plugins plugin "nope" is unknown`},
 		{"both", []string{"Priority", "LimitRanger"}, []string{"LimitRanger", "Priority"}, "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped"},
+		{"of a later release", nil, []string{"PodGroupProtection"}, `disable-admission-plugins plugin "PodGroupProtection" is unknown`},
 		{"not here", []string{"ImagePolicyWebhook"}, nil, `plugin "ImagePolicyWebhook" is not part of this server`},
 	} {
-		err := (&Config{Enable: c.enable, Disable: c.disable}).Validate()
+		err := (&Config{Enable: c.enable, Disable: c.disable}).Validate(release.V132)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -36,6 +38,20 @@ func TestAdmissionNames(t *testing.T) {
 
 // TestPluginsAreNamedRightly builds every plugin that there is: the name in the
 // registry must be the plugin's own, as answers and metrics show the latter.
+func TestLaterNames(t *testing.T) {
+	later := []string{"PodGroupProtection", "PodTopologyLabels", "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator"}
+	_, old := Names(release.V132)
+	_, on := Names(release.V133)
+	for _, name := range later {
+		if slices.Contains(old, name) || !slices.Contains(on, name) {
+			t.Errorf("%s runs in 1.32: %v; in 1.33: %v", name, slices.Contains(old, name), slices.Contains(on, name))
+		}
+	}
+	if err := (&Config{Enable: later[:1], Disable: later[1:]}).Validate(release.V133); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPluginsAreNamedRightly(t *testing.T) {
 	h := Host{Catalogue: kinds.NewCatalogue(builtin.Resources()), Feature: func(string) bool { return true }, Clock: time.Now, Webhooks: &hooks.Client{}}
 	h.Cache = cache.New(h.Catalogue)
@@ -63,7 +79,7 @@ func TestPluginsAreNamedRightly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, on := Names()
+	_, on := Names(release.V136)
 	if len(built) != len(on) || built[1].Name() != "NamespaceLifecycle" || built[2].Name() == "LimitRanger" {
 		t.Errorf("%d plugins run of %d that are on", len(built)-1, len(on))
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 
 	"github.com/rowlock/rowlock/server/admission"
 )
@@ -17,8 +18,12 @@ const (
 	priorityStorage = "priorityclasses.scheduling.k8s.io"
 )
 
-// Priority resolves the priority class of a pod, and keeps the default class single.
-type Priority struct{ Objects admission.Objects }
+// Priority resolves the priority class of a pod or of a PodGroup, and keeps the default class single.
+type Priority struct {
+	Objects admission.Objects
+	// Groups resolves the priority classes of PodGroups, too.
+	Groups bool
+}
 
 var (
 	_ admission.Mutator   = Priority{}
@@ -35,6 +40,9 @@ func (Priority) Handles(op admission.Operation) bool {
 
 // Admit implements admission.Mutator.
 func (p Priority) Admit(ctx context.Context, a *admission.Attributes) error {
+	if g, ok := a.Object.(*schedulingv1alpha2.PodGroup); ok && p.Groups && a.Operation == admission.Create && a.Is(priorityGroup, "podgroups", "") {
+		return p.group(ctx, a, g)
+	}
 	pod, ok := a.Object.(*corev1.Pod)
 	if !ok || !a.Is("", "pods", "") {
 		return nil
@@ -47,7 +55,7 @@ func (p Priority) Admit(ctx context.Context, a *admission.Attributes) error {
 		}
 		return nil
 	}
-	value, policy, err := p.resolve(ctx, a, pod)
+	value, policy, err := p.resolve(ctx, a, &pod.Spec.PriorityClassName)
 	if err != nil {
 		return err
 	}
@@ -61,10 +69,22 @@ func (p Priority) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// resolve finds the value of the class that a pod names, or of the default class.
-func (p Priority) resolve(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) (int32, corev1.PreemptionPolicy, error) {
+func (p Priority) group(ctx context.Context, a *admission.Attributes, g *schedulingv1alpha2.PodGroup) error {
+	value, _, err := p.resolve(ctx, a, &g.Spec.PriorityClassName)
+	if err != nil {
+		return err
+	}
+	if have := g.Spec.Priority; have != nil && *have != value {
+		return a.Forbid(fmt.Errorf("priority set in the pod group (%d) must match the priority computed (%d) based on the priority class set in the spec", *have, value))
+	}
+	g.Spec.Priority = &value
+	return nil
+}
+
+// resolve finds the value of the class of a name, or of the default class, whose name it sets.
+func (p Priority) resolve(ctx context.Context, a *admission.Attributes, name *string) (int32, corev1.PreemptionPolicy, error) {
 	var class *schedulingv1.PriorityClass
-	if pod.Spec.PriorityClassName == "" {
+	if *name == "" {
 		var err error
 		if class, err = p.defaultClass(ctx); err != nil {
 			return 0, "", err
@@ -72,15 +92,15 @@ func (p Priority) resolve(ctx context.Context, a *admission.Attributes, pod *cor
 		if class == nil {
 			return 0, corev1.PreemptLowerPriority, nil
 		}
-		pod.Spec.PriorityClassName = class.Name
+		*name = class.Name
 	} else {
-		obj, err := p.Objects.Get(ctx, priorityStorage, "", pod.Spec.PriorityClassName)
+		obj, err := p.Objects.Get(ctx, priorityStorage, "", *name)
 		if err != nil {
 			return 0, "", err
 		}
 		var ok bool
 		if class, ok = obj.(*schedulingv1.PriorityClass); !ok {
-			return 0, "", a.Forbid(fmt.Errorf("no PriorityClass with name %s was found", pod.Spec.PriorityClassName))
+			return 0, "", a.Forbid(fmt.Errorf("no PriorityClass with name %s was found", *name))
 		}
 	}
 	policy := corev1.PreemptLowerPriority

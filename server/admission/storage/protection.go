@@ -10,7 +10,10 @@ import (
 
 // Protection gives new volumes and claims a finalizer each, so that none goes while
 // somebody uses it.
-type Protection struct{}
+type Protection struct {
+	// Classes protects VolumeAttributesClasses, too.
+	Classes bool
+}
 
 var _ admission.Mutator = Protection{}
 
@@ -21,13 +24,15 @@ func (Protection) Name() string { return "StorageObjectInUseProtection" }
 func (Protection) Handles(op admission.Operation) bool { return op == admission.Create }
 
 // Admit implements admission.Mutator.
-func (Protection) Admit(_ context.Context, a *admission.Attributes) error {
+func (p Protection) Admit(_ context.Context, a *admission.Attributes) error {
 	var finalizer string
 	switch {
 	case a.Is("", "persistentvolumes", ""):
 		finalizer = "kubernetes.io/pv-protection"
 	case a.Is("", "persistentvolumeclaims", ""):
 		finalizer = "kubernetes.io/pvc-protection"
+	case p.Classes && a.Is("storage.k8s.io", "volumeattributesclasses", ""):
+		finalizer = "kubernetes.io/vac-protection"
 	}
 	m := a.Meta()
 	if finalizer == "" || m == nil || slices.Contains(m.GetFinalizers(), finalizer) {

@@ -30,6 +30,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -49,7 +50,7 @@ type World struct {
 }
 
 func NewWorld(t *testing.T) *World {
-	catalogue := kinds.NewCatalogue(builtin.Resources())
+	catalogue := kinds.NewCatalogue(builtin.Config{Release: release.Newest}.Resources())
 	return &World{T: t, Catalogue: catalogue, Cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/plugins"
 	"github.com/rowlock/rowlock/server/admission/pods"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // admissionOptions are the flags of admission.
@@ -23,7 +24,7 @@ type admissionOptions struct {
 }
 
 func (o *admissionOptions) addTo(f *pflag.FlagSet) {
-	all, on := plugins.Names()
+	all, on := plugins.Names(release.Newest)
 	f.StringSliceVar(&o.enable, "enable-admission-plugins", nil, "admission plugins to run beside those that run by default ("+strings.Join(on, ", ")+"); known are "+strings.Join(all, ", ")+". Their order is fixed")
 	f.StringSliceVar(&o.disable, "disable-admission-plugins", nil, "admission plugins that are not to run, though they do by default")
 	f.StringSliceVar(&o.only, "admission-control", nil, "the only admission plugins to run")
@@ -34,7 +35,7 @@ func (o *admissionOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.tolerations.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
 }
 
-func (o *admissionOptions) build() (plugins.Config, error) {
+func (o *admissionOptions) build(v release.Version) (plugins.Config, error) {
 	a := plugins.Config{Enable: o.enable, Disable: o.disable, Tolerations: &o.tolerations, DirectServices: o.direct}
 	if o.only != nil {
 		if o.enable != nil || o.disable != nil {
@@ -43,7 +44,7 @@ func (o *admissionOptions) build() (plugins.Config, error) {
 		if len(o.only) == 0 {
 			return a, errors.New("--admission-control names no admission plugin, which would turn them all off")
 		}
-		all, _ := plugins.Names()
+		all, _ := plugins.Names(v)
 		for _, name := range o.only {
 			if !slices.Contains(all, name) {
 				return a, fmt.Errorf("admission-control plugin %q is unknown", name)
@@ -52,7 +53,7 @@ func (o *admissionOptions) build() (plugins.Config, error) {
 		a.Enable = o.only
 		a.Disable = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(o.only, name) })
 	}
-	if err := a.Validate(); err != nil {
+	if err := a.Validate(v); err != nil {
 		return a, err
 	}
 	if o.config == "" {

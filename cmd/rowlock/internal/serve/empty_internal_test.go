@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestEmptyLists: a flag without a value turns no check off. It means the default, as on a
@@ -22,7 +24,7 @@ func TestEmptyLists(t *testing.T) {
 		if err := cmd.ParseFlags(strings.Fields(flags)); err != nil {
 			t.Fatalf("%s: %v", flags, err)
 		}
-		_, err := o.admission.build()
+		_, err := o.admission.build(release.V132)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", flags, err, want)
 		}

@@ -85,7 +85,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	admitted, err := o.admission.build()
+	admitted, err := o.admission.build(chosen.Version)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/rowlock/rowlock/authx/authzconfig"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/usage"
 	"github.com/rowlock/rowlock/server/admission/plugins"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // validWords are the valid values of flags of serve that take certain words.
 func validWords() map[string][]string {
-	plugs, _ := plugins.Names()
+	plugs, _ := plugins.Names(release.Newest)
 	var suites []string
 	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 		suites = append(suites, s.Name)

@@ -1,0 +1,74 @@
+package claims
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/server/controllers/controllertest"
+	"github.com/rowlock/rowlock/server/controllers/reconcile"
+)
+
+// TestInUse: what is being deleted goes once nobody uses it, and classes of attributes have the finalizer.
+func TestInUse(t *testing.T) {
+	const going = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["kubernetes.io/vac-protection"]}}`
+	const goingGroup = `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["scheduling.k8s.io/podgroup-protection"]}}`
+	const member = `{"spec":{"schedulingGroup":{"podGroupName":"x"}},"status":{"phase":"Running"}}`
+	for name, c := range map[string]struct {
+		storage, text        string
+		user, namespace, use string // who uses it; "": nobody
+		gone                 bool
+		finalizer            string // which it has in the end
+	}{
+		"class":                      {storage: ClassesStorage, text: going, gone: true},
+		"class of a volume":          {storage: ClassesStorage, text: going, user: "persistentvolumes", use: `{"spec":{"volumeAttributesClassName":"x"}}`},
+		"class of a claim":           {storage: ClassesStorage, text: going, user: Storage, namespace: "a", use: `{"spec":{"volumeAttributesClassName":"x"}}`},
+		"class that a claim has":     {storage: ClassesStorage, text: going, user: Storage, namespace: "a", use: `{"spec":{"volumeAttributesClassName":"y"},"status":{"currentVolumeAttributesClassName":"x"}}`},
+		"class that a claim gets":    {storage: ClassesStorage, text: going, user: Storage, namespace: "a", use: `{"status":{"modifyVolumeStatus":{"targetVolumeAttributesClassName":"x"}}}`},
+		"another class":              {storage: ClassesStorage, text: going, user: Storage, namespace: "a", use: `{"spec":{"volumeAttributesClassName":"y"}}`, gone: true},
+		"class without":              {storage: ClassesStorage, text: `{"metadata":{}}`, finalizer: "kubernetes.io/vac-protection"},
+		"group":                      {storage: GroupsStorage, text: goingGroup, gone: true},
+		"group of a pod":             {storage: GroupsStorage, text: goingGroup, user: "pods", namespace: "a", use: member},
+		"group of a pod that ended":  {storage: GroupsStorage, text: goingGroup, user: "pods", namespace: "a", use: `{"spec":{"schedulingGroup":{"podGroupName":"x"}},"status":{"phase":"Failed"}}`, gone: true},
+		"group of another namespace": {storage: GroupsStorage, text: goingGroup, user: "pods", namespace: "b", use: member, gone: true},
+		"group without":              {storage: GroupsStorage, text: `{"metadata":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := ""
+			if c.storage == GroupsStorage {
+				namespace = "a"
+			}
+			controllertest.During(t, func(w *controllertest.World) {
+				if c.user != "" {
+					w.Set(c.user, c.namespace, "u", c.use)
+				}
+				w.Set(c.storage, namespace, "x", c.text)
+				controllertest.Pass(time.Minute)
+				item := w.Cache.Get(c.storage, namespace, "x")
+				if (item == nil) != c.gone {
+					t.Fatalf("it is gone: %v", item == nil)
+				}
+				if c.gone {
+					return
+				}
+				if !item.Meta().Deleting {
+					if f := reconcile.Finalizers(item); len(f) != 0 != (c.finalizer != "") || len(f) == 1 && f[0] != c.finalizer {
+						t.Errorf("its finalizers: %v, want %q", f, c.finalizer)
+					}
+					return
+				}
+				w.Set(c.user, c.namespace, "u", "")
+				controllertest.Pass(time.Minute)
+				if w.Cache.Get(c.storage, namespace, "x") != nil {
+					t.Error("nobody uses it, and it stays")
+				}
+			}, func(w *controllertest.World) func(context.Context) error {
+				b := reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}
+				if c.storage == GroupsStorage {
+					return Groups(b, "scheduling.k8s.io/v1alpha2").Run
+				}
+				return Classes(b, "storage.k8s.io/v1beta1").Run
+			})
+		})
+	}
+}
