@@ -28,7 +28,10 @@ var since = []string{
 	"k8s.io/api/certificates/v1beta1",
 	"k8s.io/api/coordination/v1beta1",
 	"k8s.io/api/resource/v1",
+	"k8s.io/api/resource/v1alpha3",
 	"k8s.io/api/resource/v1beta2",
+	"k8s.io/api/scheduling/v1alpha2",
+	"k8s.io/api/storagemigration/v1beta1",
 }
 
 // packages hold the types of all served kinds and what they refer to.
