@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // Restriction keeps what a node agent writes to its own node and to what runs
@@ -32,6 +33,8 @@ type Restriction struct {
 	// Audiences keeps agents to tokens for audiences that volumes of the pod name, or that Authorizer allows.
 	Audiences  bool
 	Authorizer authx.Authorizer
+	// Certificates lets agents request certificates for the pods of their node.
+	Certificates bool
 	// Release is that whose rules hold.
 	Release release.Version
 }
@@ -74,8 +77,12 @@ func (p Restriction) Admit(ctx context.Context, a *admission.Attributes) error {
 	case schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}:
 		err = p.podCertificate(ctx, name, a)
 	}
-	if err == nil || apierrors.IsNotFound(err) {
+	var stale *staleError
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
 		return err
+	case errors.As(err, &stale):
+		return status.Plain(stale.text)
 	}
 	return a.Forbid(err)
 }
@@ -200,6 +207,8 @@ func usedOfAPI(s *corev1.PodSpec, used podspec.References) string {
 					return "serviceaccounts (via projected volumes)"
 				case source.ClusterTrustBundle != nil:
 					return "clustertrustbundles"
+				case source.PodCertificate != nil:
+					return "podcertificates"
 				}
 			}
 		}

@@ -9,12 +9,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
@@ -255,65 +252,4 @@ func (p Restriction) certificate(name string, a *admission.Attributes) error {
 		return fmt.Errorf("can only create a node CSR with CN=%s%s", authx.NodePrefix, name)
 	}
 	return nil
-}
-
-// podCertificate lets an agent ask for certificates of the pods that run on its node.
-func (p Restriction) podCertificate(ctx context.Context, name string, a *admission.Attributes) error {
-	switch {
-	case a.Operation != admission.Create:
-		return fmt.Errorf("unexpected operation %v", a.Operation)
-	case a.Subresource != "":
-		return fmt.Errorf("unexpected subresource %v", a.Subresource)
-	}
-	r, ok := a.Object.(*certificatesv1beta1.PodCertificateRequest)
-	if !ok {
-		return unexpected(a.Object)
-	}
-	s, of := &r.Spec, a.Namespace+"/"+r.Spec.PodName
-	if string(s.NodeName) != name {
-		return fmt.Errorf("PodCertificateRequest.Spec.NodeName=%q, which is not the requesting node %q", s.NodeName, name)
-	}
-	node, err := p.stored(ctx, "nodes", "", name)
-	switch {
-	case err != nil:
-		return fmt.Errorf("while retrieving node %q named in the PodCertificateRequest: %w", s.NodeName, err)
-	case node.GetUID() != s.NodeUID:
-		return fmt.Errorf("PodCertificateRequest for pod %q names node UID %q, inconsistent with the running node (%q)", of, s.NodeUID, node.GetUID())
-	}
-	pod, err := p.storedPod(ctx, a.Namespace, s.PodName)
-	if err != nil {
-		return fmt.Errorf("while retrieving pod %q named in the PodCertificateRequest: %w", of, err)
-	}
-	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	switch {
-	case s.PodUID != pod.UID:
-		return fmt.Errorf("PodCertificateRequest for pod %q contains pod UID (%q) which differs from running pod %q", of, s.PodUID, pod.UID)
-	case pod.Spec.NodeName != name:
-		return fmt.Errorf("pod %q is not running on node %q named in the PodCertificateRequest", of, s.NodeName)
-	case mirror:
-		return fmt.Errorf("pod %q is a mirror pod", of)
-	case s.ServiceAccountName != pod.Spec.ServiceAccountName:
-		return fmt.Errorf("PodCertificateRequest for pod %q contains serviceAccountName (%q) that differs from running pod (%q)", of, s.ServiceAccountName, pod.Spec.ServiceAccountName)
-	}
-	account, err := p.stored(ctx, "serviceaccounts", a.Namespace, s.ServiceAccountName)
-	switch {
-	case err != nil:
-		return fmt.Errorf("while retrieving service account %q named in the PodCertificateRequest: %w", a.Namespace+"/"+s.ServiceAccountName, err)
-	case account.GetUID() != s.ServiceAccountUID:
-		return fmt.Errorf("PodCertificateRequest for pod %q names service account UID %q, which differs from the running service account (%q)", of, s.ServiceAccountUID, account.GetUID())
-	}
-	return nil
-}
-
-// stored is an object that must exist.
-func (p Restriction) stored(ctx context.Context, resource, namespace, name string) (metav1.Object, error) {
-	obj, err := p.Objects.Get(ctx, resource, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	found, ok := obj.(metav1.Object)
-	if !ok {
-		return nil, apierrors.NewNotFound(corev1.Resource(resource), name)
-	}
-	return found, nil
 }

@@ -14,7 +14,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -147,53 +146,30 @@ func TestRestriction(t *testing.T) {
 	owned := func(f func(*metav1.OwnerReference)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { f(&p.OwnerReferences[0]) }
 	}
-	const slices, podCerts = "resourceslices.resource.k8s.io", "podcertificaterequests.certificates.k8s.io"
-	podCert := func(pod string, change func(*certificatesv1beta1.PodCertificateRequestSpec)) *certificatesv1beta1.PodCertificateRequest {
-		r := &certificatesv1beta1.PodCertificateRequest{ObjectMeta: meta("r"), Spec: certificatesv1beta1.PodCertificateRequestSpec{
-			PodName: pod, PodUID: "uid-" + types.UID(pod), NodeName: "n1", NodeUID: "uid-n1", ServiceAccountName: "app", ServiceAccountUID: "uid-app",
-		}}
-		if change != nil {
-			change(&r.Spec)
-		}
-		return r
-	}
-	asApp := func(p *corev1.Pod) { p.Spec.ServiceAccountName = "app" }
-	p.Objects.(stored)["pods/app"], p.Objects.(stored)["pods/away"] = pod("app", "n1", asApp), pod("away", "n2", asApp)
-	p.Objects.(stored)["pods/mirror"] = mirror(asApp, func(p *corev1.Pod) { p.ObjectMeta.UID = "uid-mirror" })
-	p.Objects.(stored)["serviceaccounts/app"] = &corev1.ServiceAccount{ObjectMeta: meta("app")}
+	const slices = "resourceslices.resource.k8s.io"
 	devices := func(name string) *resourcev1beta1.ResourceSlice {
 		return &resourcev1beta1.ResourceSlice{ObjectMeta: meta("s"), Spec: resourcev1beta1.ResourceSliceSpec{NodeName: name}}
 	}
 	for name, w := range map[string]write{
-		"pod certificate":              {op: "CREATE", resource: podCerts, namespace: "ns", name: "r", object: podCert("app", nil)},
-		"pod certificate elsewhere":    {"CREATE", podCerts, "", "ns", "r", podCert("away", nil), nil, `pod "ns/away" is not running on node "n1"`},
-		"pod certificate by another":   {"CREATE", podCerts, "", "ns", "r", podCert("app", func(s *certificatesv1beta1.PodCertificateRequestSpec) { s.NodeName = "n2" }), nil, `which is not the requesting node "n1"`},
-		"pod certificate, other node":  {"CREATE", podCerts, "", "ns", "r", podCert("app", func(s *certificatesv1beta1.PodCertificateRequestSpec) { s.NodeUID = "x" }), nil, `names node UID "x"`},
-		"pod certificate, other pod":   {"CREATE", podCerts, "", "ns", "r", podCert("app", func(s *certificatesv1beta1.PodCertificateRequestSpec) { s.PodUID = "x" }), nil, `contains pod UID ("x")`},
-		"pod certificate, no pod":      {"CREATE", podCerts, "", "ns", "r", podCert("gone", nil), nil, `while retrieving pod "ns/gone"`},
-		"pod certificate, mirror":      {"CREATE", podCerts, "", "ns", "r", podCert("mirror", nil), nil, `is a mirror pod`},
-		"pod certificate, account":     {"CREATE", podCerts, "", "ns", "r", podCert("app", func(s *certificatesv1beta1.PodCertificateRequestSpec) { s.ServiceAccountName = "root" }), nil, `that differs from running pod ("app")`},
-		"pod certificate, old account": {"CREATE", podCerts, "", "ns", "r", podCert("app", func(s *certificatesv1beta1.PodCertificateRequestSpec) { s.ServiceAccountUID = "x" }), nil, `names service account UID "x"`},
-		"answer to a pod":              {"UPDATE", podCerts, "status", "ns", "r", podCert("app", nil), podCert("app", nil), "unexpected operation"},
-		"devices":                      {op: "CREATE", resource: slices, name: "s", object: devices("n1")},
-		"devices of another":           {"CREATE", slices, "", "", "s", devices("n2"), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
-		"devices of no node":           {"CREATE", slices, "", "", "s", devices(""), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
-		"change of devices":            {op: "UPDATE", resource: slices, name: "s", object: devices("n1"), old: devices("n1")},
-		"delete of devices":            {op: "DELETE", resource: slices, name: "s", old: devices("n1")},
-		"delete of another's devices":  {"DELETE", slices, "", "", "s", nil, devices("n2"), "can only delete ResourceSlice with the same NodeName as the requesting node"},
-		"mirror pod":                   {op: "CREATE", resource: "pods", namespace: "ns", name: "static", object: mirror()},
-		"pod that is no mirror":        {"CREATE", "pods", "", "ns", "a", pod("a", "n1"), nil, `pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods`},
-		"mirror elsewhere":             {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
-		"mirror without owner":         {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil, "with an owner reference set to itself"},
-		"mirror with two owners":       {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }), nil, "with a single owner reference set to itself"},
-		"mirror of another":            {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Name = "n2" })), nil, "with an owner reference set to itself"},
-		"mirror of a deployment":       {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Kind = "Deployment" })), nil, "with an owner reference set to itself"},
-		"mirror not controlled":        {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Controller = &no })), nil, "with a controller owner reference set to itself"},
-		"mirror that blocks":           {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &yes })), nil, "must not set blockOwnerDeletion on an owner reference"},
-		"mirror of a former node":      {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.UID = "old" })), nil, "node n1 UID mismatch: expected old got uid-n1"},
-		"mirror with account":          {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "x" }), nil, "can not create pods that reference a service account"},
-		"mirror with secret":           {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})), nil, "can not create pods that reference secrets"},
-		"mirror with pull secret":      {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }), nil, "can not create pods that reference secrets"},
+		"devices":                     {op: "CREATE", resource: slices, name: "s", object: devices("n1")},
+		"devices of another":          {"CREATE", slices, "", "", "s", devices("n2"), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"devices of no node":          {"CREATE", slices, "", "", "s", devices(""), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"change of devices":           {op: "UPDATE", resource: slices, name: "s", object: devices("n1"), old: devices("n1")},
+		"delete of devices":           {op: "DELETE", resource: slices, name: "s", old: devices("n1")},
+		"delete of another's devices": {"DELETE", slices, "", "", "s", nil, devices("n2"), "can only delete ResourceSlice with the same NodeName as the requesting node"},
+		"mirror pod":                  {op: "CREATE", resource: "pods", namespace: "ns", name: "static", object: mirror()},
+		"pod that is no mirror":       {"CREATE", "pods", "", "ns", "a", pod("a", "n1"), nil, `pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods`},
+		"mirror elsewhere":            {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
+		"mirror without owner":        {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil, "with an owner reference set to itself"},
+		"mirror with two owners":      {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }), nil, "with a single owner reference set to itself"},
+		"mirror of another":           {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Name = "n2" })), nil, "with an owner reference set to itself"},
+		"mirror of a deployment":      {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Kind = "Deployment" })), nil, "with an owner reference set to itself"},
+		"mirror not controlled":       {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.Controller = &no })), nil, "with a controller owner reference set to itself"},
+		"mirror that blocks":          {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &yes })), nil, "must not set blockOwnerDeletion on an owner reference"},
+		"mirror of a former node":     {"CREATE", "pods", "", "ns", "a", mirror(owned(func(o *metav1.OwnerReference) { o.UID = "old" })), nil, "node n1 UID mismatch: expected old got uid-n1"},
+		"mirror with account":         {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "x" }), nil, "can not create pods that reference a service account"},
+		"mirror with secret":          {"CREATE", "pods", "", "ns", "a", mirror(volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})), nil, "can not create pods that reference secrets"},
+		"mirror with pull secret":     {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }), nil, "can not create pods that reference secrets"},
 		"mirror with config map": {"CREATE", "pods", "", "ns", "a", mirror(func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}}}}
 		}), nil, "can not create pods that reference configmaps"},
@@ -211,9 +187,6 @@ func TestRestriction(t *testing.T) {
 		"status of its pod":       {op: "UPDATE", resource: "pods", sub: "status", namespace: "ns", name: "here", object: pod("here", "n1"), old: pod("here", "n1")},
 		"status of another's pod": {"UPDATE", "pods", "status", "ns", "there", pod("there", "n1"), pod("there", "n2"), "can only update pod status for pods with spec.nodeName set to itself"},
 		"labels by status":        {"UPDATE", "pods", "status", "ns", "here", pod("here", "n1", func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }), pod("here", "n1"), "cannot update labels through pod status"},
-		"claim of extended resources": {"UPDATE", "pods", "status", "ns", "here", pod("here", "n1", func(p *corev1.Pod) {
-			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "x"}
-		}), pod("here", "n1"), "cannot update extended resource claim status"},
 		"resource claims":         {"UPDATE", "pods", "status", "ns", "here", pod("here", "n1", func(p *corev1.Pod) { p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "x"}} }), pod("here", "n1"), "cannot update resource claim statues"},
 		"eviction":                {op: "CREATE", resource: "pods", sub: "eviction", namespace: "ns", name: "here", object: &policyv1.Eviction{}},
 		"eviction by its name":    {op: "CREATE", resource: "pods", sub: "eviction", namespace: "ns", object: &policyv1.Eviction{ObjectMeta: meta("here")}},

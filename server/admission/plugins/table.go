@@ -122,6 +122,7 @@ var all = []entry{
 			Objects: s.reader, ExpansionRecovery: s.Feature("RecoverVolumeExpansionFailure"),
 			AnySubject: s.Feature("AllowInsecureKubeletCertificateSigningRequests"),
 			Audiences:  s.Feature("ServiceAccountNodeAudienceRestriction"), Authorizer: s.Authorizer, Release: s.Catalogue.Release(),
+			Certificates: s.Feature("PodCertificateRequest"),
 		}
 	})},
 	{name: "TaintNodesByCondition", on: true, build: plain(func(*shared) admission.Plugin { return nodes.Taints{} })},
