@@ -66,7 +66,9 @@ func (w *twice) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	case bytes.Contains(realText, []byte("resourceVersion should not be set on objects to be created")), // the store says so, and a dry run does not ask it
 		bytes.Contains(dryText, []byte("cannot be set together with .dryRun")),
-		bytes.Contains(realText, []byte("FieldManagerConflict")): // in no order
+		bytes.Contains(realText, []byte("provided IP is already allocated")),                                                                                      // nor the addresses that are taken
+		bytes.Contains(realText, []byte("the provided network does not match the current range")) && bytes.Contains(dryText, []byte("is not in the valid range")), // with ServiceCIDRs, a dry run asks one range
+		bytes.Contains(realText, []byte("FieldManagerConflict")):                                                                                                  // in no order
 		return real, nil
 	}
 	if real.StatusCode < http.StatusMultipleChoices {
