@@ -3,12 +3,16 @@ package resource
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -25,7 +29,7 @@ var poolRequest = kinds.Typed[*resourcev1alpha3.ResourcePoolStatusRequest]{
 	},
 	Validate: func(r *resourcev1alpha3.ResourcePoolStatusRequest) field.ErrorList {
 		errs := driverOfPools(r.Spec.Driver, specPath.Child("driver"))
-		errs = append(errs, rules.Optional(r.Spec.PoolName, specPath.Child("poolName"), poolName)...)
+		errs = append(errs, rules.Optional(r.Spec.PoolName, specPath.Child("poolName"), segments)...)
 		return append(errs, within(r.Spec.Limit, 1, 1000, specPath.Child("limit"))...)
 	},
 	ValidateUpdate: func(r, old *resourcev1alpha3.ResourcePoolStatusRequest) field.ErrorList {
@@ -69,7 +73,11 @@ func validatePools(s *resourcev1alpha3.ResourcePoolStatusRequestStatus) field.Er
 
 func validatePool(s *resourcev1alpha3.PoolStatus, p *field.Path) field.ErrorList {
 	errs := driverOfPools(s.Driver, p.Child("driver"))
-	errs = append(errs, poolName(s.PoolName, p.Child("poolName"))...)
+	if pool := p.Child("poolName"); s.PoolName == "" {
+		errs = append(errs, field.Required(pool, ""))
+	} else {
+		errs = append(errs, segments(s.PoolName, pool)...)
+	}
 	errs = append(errs, within(&s.Generation, 0, -1, p.Child("generation"))...)
 	errs = append(errs, within(s.ResourceSliceCount, 1, -1, p.Child("resourceSliceCount"))...)
 	for _, count := range []struct {
@@ -89,7 +97,25 @@ func driverOfPools(name string, p *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(p, "")}
 	}
-	return rules.DriverName(name, p)
+	return rules.Messages(p, name, content.IsDNS1123SubdomainCaseless(name))
+}
+
+// segments checks the parts of the name of a pool.
+func segments(name string, p *field.Path) field.ErrorList {
+	if len(name) > resourceapi.PoolNameMaxLength { // each error about a segment would show the whole name
+		return field.ErrorList{field.TooLong(p, "", resourceapi.PoolNameMaxLength)}
+	}
+	var errs field.ErrorList
+	for i, part := range strings.Split(name, "/") {
+		if part == "" {
+			errs = append(errs, field.Invalid(p, name, fmt.Sprintf("segment %d: must not be empty", i)))
+			continue
+		}
+		for _, message := range validation.IsDNS1123Subdomain(part) {
+			errs = append(errs, field.Invalid(p, part, fmt.Sprintf("segment %d: %s", i, message)))
+		}
+	}
+	return errs
 }
 
 // within checks a number that may be absent; a negative most is no bound.
