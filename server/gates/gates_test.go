@@ -61,6 +61,13 @@ func TestRemarks(t *testing.T) {
 	if !slices.Equal(g.Remarks(), want) {
 		t.Errorf("remarks are %q, want %q", g.Remarks(), want)
 	}
+	g = gates.New(release.V136)
+	if err := g.Set(map[string]bool{"DRAConsumableCapacity": false, "GenericWorkload": true, "GangScheduling": true, "WorkloadAwarePreemption": true, "TopologyAwareWorkloadScheduling": true}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Feature gate GangScheduling=true has no effect on this server."}; !slices.Equal(g.Remarks(), want) {
+		t.Errorf("remarks of release 1.36 are %q, want %q", g.Remarks(), want)
+	}
 }
 
 func TestHelp(t *testing.T) {
