@@ -10,3 +10,8 @@ import (
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "groups-deploy-*", "groups-daemonset-*", "groups-replicaset-*", "groups-statefulset-*", "groups-controllerrevision", "groups-scale-*")
 }
+
+// TestReleased replays what stock servers of later releases answered about these kinds, beside others.
+func TestReleased(t *testing.T) {
+	servertest.Released(t, "kinds/*")
+}

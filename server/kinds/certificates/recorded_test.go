@@ -10,3 +10,8 @@ import (
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "groups-csr*", "beta-ctb*")
 }
+
+// TestReleased replays what stock servers of later releases answered about PodCertificateRequests.
+func TestReleased(t *testing.T) {
+	servertest.Released(t, "later-podcertificaterequests")
+}

@@ -64,3 +64,41 @@ func TestNetworkPolicyGeneration(t *testing.T) {
 
 // off says that no gate is on, in release 1.32.
 func off(string) bool { return false }
+
+// TestRelaxedBackends: what an Ingress says of a Service or a Secret may stay as it is under the rules of another release.
+func TestRelaxedBackends(t *testing.T) {
+	named := func(service, secret string) *networkingv1.Ingress {
+		i := ingress("a.com", "/", networkingv1.PathTypePrefix)
+		i.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name = service
+		i.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"a.com"}, SecretName: secret}}
+		return i
+	}
+	byDefault := named("web", "tls")
+	byDefault.Spec.Rules, byDefault.Spec.DefaultBackend = nil, &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "1web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	of := func(relaxed bool) func(any) bool {
+		return func(what any) bool { return what != "RelaxedServiceNameValidation" || relaxed }
+	}
+	for _, c := range []struct {
+		relaxed  bool
+		old, obj *networkingv1.Ingress
+		fault    string
+	}{
+		{true, nil, named("1web", "tls"), ""},
+		{false, nil, named("1web", "tls"), "start with an alphabetic character"},
+		{false, named("web", "tls"), named("1web", "tls"), "start with an alphabetic character"},
+		{false, named("1web", "tls"), named("1web", "tls"), ""},
+		{false, byDefault, named("1web", "tls"), ""},
+		{true, nil, named("web", "A_b"), "spec.tls[0].secretName"},
+		{true, named("web", "tls"), named("web", "A_b"), "spec.tls[0].secretName"},
+		{true, named("web", "A_b"), named("web", "A_b"), ""},
+	} {
+		s := networking.Ingress(func(gate string) bool { return of(c.relaxed)(gate) })
+		errs := s.Validate(context.Background(), c.obj)
+		if c.old != nil {
+			errs = s.ValidateUpdate(context.Background(), c.obj, c.old)
+		}
+		if got := errs.ToAggregate(); c.fault == "" && got != nil || c.fault != "" && (got == nil || !strings.Contains(got.Error(), c.fault)) {
+			t.Errorf("relaxed %v: %v, want %q", c.relaxed, got, c.fault)
+		}
+	}
+}

@@ -10,3 +10,8 @@ import (
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "groups-priorityclass")
 }
+
+// TestReleased replays what stock servers of later releases answered about Workloads and PodGroups.
+func TestReleased(t *testing.T) {
+	servertest.Released(t, "later-workloads")
+}

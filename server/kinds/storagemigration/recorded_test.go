@@ -10,3 +10,8 @@ import (
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "beta-storagemigration-*")
 }
+
+// TestReleased replays what stock servers of later releases answered about StorageVersionMigrations.
+func TestReleased(t *testing.T) {
+	servertest.Released(t, "later-storageversionmigrations")
+}
