@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/version"
-
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/authx/serviceaccount"
 	"github.com/rowlock/rowlock/codecs/json"
@@ -74,7 +72,7 @@ func Complete(t testing.TB, flags ...string) func(*server.Config) {
 		if features.Enabled("CoordinatedLeaderElection") {
 			c.Controllers.Elections = &elections.Config{Times: reconcile.StandardLeaseTimes(), Identity: c.Address}
 		}
-		c.Version = version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.13"}
+		c.Version = release.Chosen{Version: v, MinCompatibility: v.MinCompatibility()}.Info("test")
 		c.Bootstrap = server.Bootstrap{ServiceIP: net.IPv4(10, 96, 0, 1), AdvertiseIP: net.IPv4(192, 0, 2, 1), AdvertisePort: 6443}
 		c.Reviews = &reviews.Config{Authorizer: c.Authorizer, Rules: roles}
 		c.Tokens = &tokenverbs.Config{Issue: signer.Issue, Audiences: []string{issuer}}

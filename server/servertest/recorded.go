@@ -81,6 +81,7 @@ func replay(t *testing.T, folder string, option func(*server.Config), patterns .
 		}
 		list = releases.Of(release, list)
 	}
+	tolerated := differences(t)
 	shared := map[string]recorded.Server{}
 	results := make([][]recorded.Result, len(list))
 	var group sync.WaitGroup
@@ -111,7 +112,7 @@ func replay(t *testing.T, folder string, option func(*server.Config), patterns .
 				switch {
 				case r.Equal():
 					equal++
-				case release != "":
+				case tolerated[fmt.Sprint(release, " ", scenario.Name, " ", r.Index)]:
 					t.Logf("step %d %s\n    %s", r.Index, r.Do, strings.Join(r.Diff, "\n    "))
 				default:
 					t.Errorf("step %d %s\n    %s", r.Index, r.Do, strings.Join(r.Diff, "\n    "))
@@ -122,6 +123,22 @@ func replay(t *testing.T, folder string, option func(*server.Config), patterns .
 	if release != "" {
 		t.Logf("%d of %d answers of release %s come back the same", equal, all, release)
 	}
+}
+
+// differences are the steps of recordings of later releases whose answers are known to differ, as "1.36 SCENARIO STEP".
+func differences(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "e2e/testdata/releases/differences.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if step, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
+			known[step] = true
+		}
+	}
+	return known
 }
 
 // answering starts a server that is asked what a stock server was.
