@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestEmulatedReleases: a server that is told a release says so, serves the kinds of it to kubectl, and
+// TestEmulatedReleases: a server with --emulated-version reports that release, serves its kinds to kubectl, and
 // neither keeps nor explains fields that came after it.
 func TestEmulatedReleases(t *testing.T) {
 	t.Parallel()

@@ -27,8 +27,8 @@ type Identity struct {
 // Canonical reports whether data is an object of the type that obj points to as Encode
 // writes it: without white space, every known field at most once and in its order, each
 // of its type, all text valid. With a view, it has the empty fields that the view wants to be written as null, and no
-// other null in the place of an empty field. What is not may still decode; nothing is, where the standard way is
-// to be gone. For a nil obj, and one that is unstructured, names rise and the metadata is that of
+// other null in the place of an empty field. Data that is not canonical may still decode; no data is canonical where the
+// configuration selects the standard decoder. For a nil obj, and one that is unstructured, names rise and the metadata is that of
 // any object. The identity's strings are parts of data.
 func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool) {
 	if !c.goesOwn() {

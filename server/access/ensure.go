@@ -22,10 +22,10 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// Ensure brings back what is missing of the policy: objects, rules, subjects,
-// selectors, labels. What others have added stays, and an object whose autoupdate
-// annotation is "false", or that cannot be read, is left alone. Several servers may do
-// so at once. An internal error of one object does not keep it from the others.
+// Ensure restores the missing parts of the policy: objects, rules, subjects,
+// selectors, labels. It keeps additions by other clients, and leaves alone an object whose autoupdate
+// annotation is "false" or that it cannot read. Several servers may do so at once. An internal error
+// of one object does not keep it from the others.
 func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 	var mu sync.Mutex
 	var kept error

@@ -20,7 +20,7 @@ const (
 //	synced      it is in a bucket of its resource, and events are queued for it as they come
 //	catchingUp  nothing is queued for it. Take reads what it missed: from the event log, which all watchers share, or, where
 //	            that no longer reaches back far enough, from the store's log (history)
-//	ended       nothing more is queued. Take returns what is queued, and then the reason
+//	ended       the cache queues no more events. Take returns those still queued, and then the reason
 //
 // A watcher begins synced (WatchNow) or catching up (Watch). From synced it goes to catchingUp when its queue is full
 // (push), and back when it has read all of the event log (catchUp). EndSlow, a reload and End end it; a watcher that End
@@ -230,9 +230,9 @@ func (h hookFuncs) Wake() { h.wake() }
 // HookFuncs makes Hooks of two functions.
 func HookFuncs(notify, wake func()) Hooks { return hookFuncs{notify, wake} }
 
-// SetHooks sets what is called when Take may return something new.
+// SetHooks sets the callbacks that run when Take may have new events.
 func (w *Watcher) SetHooks(h Hooks) { w.hooks.Store(&h) }
 
-// InMemory says that Take only returns what is queued, and reads neither the event log nor the store's log. It is for the
+// InMemory reports whether Take only returns queued events, and reads neither the event log nor the store's log. It is for the
 // goroutine that calls Take.
 func (w *Watcher) InMemory() bool { return !w.is(catchingUp) }

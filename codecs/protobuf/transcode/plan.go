@@ -20,7 +20,7 @@ import (
 )
 
 // plans are kept by view, in maps of their own: a key of two values would be allocated for each look-up.
-var plans sync.Map // *view.View -> *sync.Map of reflect.Type -> *plan; nil for what is given up
+var plans sync.Map // *view.View -> *sync.Map of reflect.Type -> *plan; nil for a type without a plan
 
 // planOf is how messages of a type are made, or nil.
 func planOf(v *view.View, t reflect.Type) *plan {
@@ -43,7 +43,7 @@ type planner struct {
 	in   []reflect.Type
 }
 
-// within is the planner for what is in a type.
+// within returns the planner for the fields of a type.
 func (b planner) within(t reflect.Type) planner { return planner{b.view, append(b.in, t)} }
 
 // marshaller is what generated types can do.

@@ -37,28 +37,26 @@ func (e *emptied) null(merged *unstructured.Unstructured) error {
 	return nil
 }
 
-// holdsEmpty says whether there is an empty object or list in a value.
+// holdsEmpty says whether there is an empty object or list in a value. It visits all of the value, so that its cost does
+// not depend on the order of a map.
 func holdsEmpty(v any) bool {
+	found := false
 	switch v := v.(type) {
 	case map[string]any:
+		found = len(v) == 0
 		for _, value := range v {
-			if holdsEmpty(value) {
-				return true
-			}
+			found = holdsEmpty(value) || found
 		}
-		return len(v) == 0
 	case []any:
+		found = len(v) == 0
 		for _, value := range v {
-			if holdsEmpty(value) {
-				return true
-			}
+			found = holdsEmpty(value) || found
 		}
-		return len(v) == 0
 	}
-	return false
+	return found
 }
 
-// nullEmptied goes through what is merged field by field.
+// nullEmptied makes null of the fields of a merged object that an apply has emptied.
 func nullEmptied(s merging.Schema, live, merged map[string]any) {
 	if s.WholeMap() {
 		return
@@ -67,7 +65,7 @@ func nullEmptied(s merging.Schema, live, merged map[string]any) {
 		switch value := value.(type) {
 		case map[string]any:
 			was, _ := live[name].(map[string]any)
-			if len(was) == 0 || !holdsEmpty(value) {
+			if len(was) == 0 {
 				continue
 			}
 			if field, _ := s.Field(name); len(value) > 0 {
@@ -77,7 +75,7 @@ func nullEmptied(s merging.Schema, live, merged map[string]any) {
 			}
 		case []any:
 			was, _ := live[name].([]any)
-			if len(was) == 0 || !holdsEmpty(value) {
+			if len(was) == 0 {
 				continue
 			}
 			if field, _ := s.Field(name); len(value) > 0 {
@@ -89,7 +87,7 @@ func nullEmptied(s merging.Schema, live, merged map[string]any) {
 	}
 }
 
-// nullInItems goes through the items of a list that are told apart by their fields.
+// nullInItems does so in the items of a list whose keys identify them.
 func nullInItems(s merging.Schema, live, merged []any) {
 	item, keys, _ := s.Items()
 	if len(keys) == 0 {

@@ -38,7 +38,7 @@ type InUse struct {
 	add                       bool // give the finalizer to objects that lack it
 	users                     []user
 
-	held map[reconcile.Key]bool // what is used, and being deleted
+	held map[reconcile.Key]bool // objects that are in use and terminating
 }
 
 // Classes protects VolumeAttributesClasses that claims or volumes use. served is the group and version that the server
