@@ -56,7 +56,8 @@ const (
 	// recheck is the delay before another count of a namespace whose count was lower than its recorded usage, or that had a
 	// limit unknown to admission: objects that were admitted may not have been stored at the count.
 	recheck = 5 * time.Second
-	// contended is the delay before a retry for a quota that another client has written meanwhile.
+	// contended is the least delay before a retry for a quota that another client has written meanwhile; as after each
+	// write of a client, it is at least Base.Settle.
 	contended = 100 * time.Millisecond
 	// restShare is how many times as long as its count took a namespace waits for the next one.
 	restShare = 5
@@ -174,7 +175,7 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		path := "/api/v1/namespaces/" + namespace + "/resourcequotas/" + url.PathEscape(one.Name) + "/status"
 		switch e := q.API.Call(ctx, agent, http.MethodPut, path, reconcile.JSON, one, nil); {
 		case apierrors.IsConflict(e):
-			next = contended
+			next = max(contended, q.Settle)
 		case e == nil:
 			q.dirty.written(namespace, one.Name)
 		case e != nil && !apierrors.IsNotFound(e):
