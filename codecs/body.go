@@ -24,7 +24,7 @@ type Expected struct {
 	// AnyKind takes a body of any kind of the expected version, but one must be
 	// stated: custom resources, whose kind is a matter of validation.
 	AnyKind bool
-	// Weighed is told how much memory the values of the body may take, once they are
+	// Weighed is called with how much memory the values of the body may take, once they are
 	// found to fit, and before they are decoded; nil: nobody minds.
 	Weighed func(weight int64) error
 }
@@ -212,7 +212,7 @@ func otherVersion(gvk schema.GroupVersionKind, problems []string, want Expected,
 }
 
 // DecodeError is the answer to a body that cannot be decoded. found is the kind
-// the body states, or zero if that could not be told.
+// the body states, or zero if it states none.
 func DecodeError(err error, found schema.GroupVersionKind, wantKind string, body []byte) error {
 	if apierrors.IsRequestEntityTooLargeError(err) {
 		return err // it says all

@@ -27,12 +27,12 @@ type CacheFile struct {
 	Path  string // "": there is none
 	Least int    // of so many objects on one is written; default 50,000
 
-	// Expect is told about how many bytes of memory will be taken by what is about to be read from the file.
+	// Expect is called with about how many bytes of memory will be taken by what is about to be read from the file.
 	// The read waits for it. nil: nobody wants to know.
 	Expect func(bytes int64)
 }
 
-// When cache files are written, beside what a start costs without them.
+// When cache files are written, relative to what a start costs without them.
 const (
 	fileLeast   = 50_000
 	fileEvery   = 30 * time.Minute // at most, while the server serves

@@ -83,7 +83,7 @@ func chain(steps []step, last http.Handler) http.Handler {
 	return h
 }
 
-// inside are the steps that a request of the server to itself takes: who asks is
+// inside are the steps that a request of the server to itself takes: the client is
 // known, and nothing limits how long or how many.
 func inside(steps []step) []step {
 	var list []step

@@ -102,7 +102,7 @@ type Config struct {
 	Metrics metrics.Selection
 	// Audit records requests; nil records none.
 	Audit *audit.Auditor
-	// Tracer tells a collector how long requests and their parts took; nil: nobody is told.
+	// Tracer sends spans of requests and their parts to a collector; nil: there is none.
 	Tracer *tracing.Tracer
 	// Checks are more health checks, ReadyChecks those that do not count for /livez: a
 	// restart would not help.

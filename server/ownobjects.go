@@ -36,7 +36,7 @@ type ownObjects struct {
 	own     map[sqlstore.Key]bool // the objects that every cluster has
 	failing []string              // those that could not be written in the pass under way
 	missing []string              // those that could not be written in the last pass
-	told    map[string]bool       // those of which the log has told since all were there
+	told    map[string]bool       // those that were logged since all were there
 	remind  reminder
 }
 

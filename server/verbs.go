@@ -51,7 +51,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 	return nil
 }
 
-// changed are who is told of an update before its client is, by storage.
+// changed are the callbacks that an update calls before its client gets an answer, by storage.
 func (s *Server) changed() map[string]func(context.Context, *cache.Item) {
 	services := &apiservices.Controller{Base: reconcile.Base{API: s, Cache: s.Cache, Log: s.cfg.Log, Clock: s.cfg.Clock}, Aggregator: s.aggregated}
 	return map[string]func(context.Context, *cache.Item){aggregator.Storage: services.Restore}

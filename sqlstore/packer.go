@@ -123,7 +123,7 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 		if held == 0 {
 			held = took
 		}
-		// Who worked beside the writers leaves them as much of the processor as it had.
+		// A packer that worked at the same time as writers leaves them as much of the processor as it had.
 		if !sleep(ctx, min(max(time.Duration(rest)*held, restBeside*took), longestRest)) {
 			return ctx.Err()
 		}

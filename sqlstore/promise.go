@@ -30,7 +30,7 @@ type keeper struct {
 	text     string // of the note as it was read or written last
 	promised promise
 	at       time.Duration // when that was, by Elapsed
-	told     string        // the lower retention that the log knows of
+	told     string        // the lower retention that was logged
 }
 
 // retention is what to keep now. Errors: those of the driver, and CorruptError of the note.

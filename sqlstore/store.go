@@ -23,7 +23,7 @@ type Config struct {
 	RetryFor     time.Duration        // how long a busy or unreachable database is tried again before writes fail; default 5s
 	CompactEvery time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
 	ExpireEvery  time.Duration        // how often expired rows are looked for; default 5s
-	Observer     Observer             // told what happens, for metrics; may be nil
+	Observer     Observer             // called with what happens, for metrics; may be nil
 	Sealer       Sealer               // encrypts values; nil: they are stored as they are, and no row is looked at
 	Clock        func() time.Time     // default: the driver's
 	Elapsed      func() time.Duration // time that has passed since some moment, whatever clocks are set to
@@ -134,7 +134,7 @@ type Store struct {
 	head    atomic.Int64 // newest revision known here
 	floor   atomic.Int64
 	floors  atomic.Pointer[Floors] // as known here; nil: not yet
-	asking  chan struct{}          // the place of who asks the driver for the floors
+	asking  chan struct{}          // held while a caller asks the driver for the floors
 	// exclusive is the driver's Exclusive under which head was read last: while it
 	// holds, head moves with own writes alone.
 	exclusive atomic.Uint64

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// timed is a driver whose calls an Observer and the refusals are told of, but for commits: of those
+// timed is a driver that reports its calls to an Observer and the refusals, but for commits: of those
 // the committer tells, when it tries them no more.
 type timed struct {
 	Driver

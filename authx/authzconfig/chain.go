@@ -37,7 +37,7 @@ type Chain struct {
 	Metrics   *Metrics           // nil: none
 	Log       *slog.Logger
 	Dial      remote.Dial // how webhooks are reached; nil: directly
-	// Reloaded, if set, is told that the file is followed from now on, and of each
+	// Reloaded, if set, is called when the file is followed from now on, and at each
 	// attempt to take over a changed one.
 	Reloaded func(ok bool, at time.Time)
 	// Using, if set, is called for each later configuration that takes effect.

@@ -100,7 +100,7 @@ func Client(cfg *rest.Config, dial Dial) (*http.Client, error) {
 }
 
 // parameters are those of the URL in the current context. Package clientcmd takes them
-// away where there is a path, and nobody would be told that they do not count.
+// away where there is a path, and nobody would learn that they do not count.
 func parameters(file clientcmd.ClientConfig) string {
 	raw, err := file.RawConfig()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package budget bounds what one request may make the server do, beside what its body
+// Package budget bounds what one request may make the server do, in addition to what its body
 // may weigh.
 //
 // A Budget counts work as it is done, and ends when the request does: whoever walks

@@ -11,7 +11,7 @@ import (
 // text of all that is inside once more: what nests 4,000 levels deep there is read 4,000
 // times, by everybody who reads or writes the definition.
 
-// Reread is how many bytes those readers may go through for one body, beside the first
+// Reread is how many bytes those readers may go through for one body, after the first
 // time. A definition of 1.5 MB has them six levels deep on average then; one that is
 // nothing but nesting ends at about 1,000 levels.
 const Reread = 12 << 20

@@ -100,7 +100,7 @@ func (Codec) AppendItemHead(dst []byte, _ bool, _ int) []byte { return dst }
 // ItemSize implements codecs.Streamer.
 func (Codec) ItemSize(size int) int { return size }
 
-// AppendListTail implements codecs.Streamer: the head has told the number of items.
+// AppendListTail implements codecs.Streamer: the head has the number of items.
 func (Codec) AppendListTail(dst []byte, _ *codecs.List) []byte { return dst }
 
 // AppendEvent implements codecs.Streamer: one data item of a sequence.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// What apimachinery remembers of a Go type is written beside its readers when the type
+// What apimachinery remembers of a Go type is written while others read when the type
 // is first used, and types that hold one another can make two first uses wait for each
 // other (kubernetes issue 129169, mended in v0.33). So the first use of a type is alone.
 var (

@@ -1,5 +1,5 @@
 // Package forms is the one table of the wire forms that are served: what each is called, what it
-// can carry, and which codec reads and writes it. A new form is a package beside this one and a
+// can carry, and which codec reads and writes it. A new form is a package next to this one and a
 // line of the table.
 package forms
 

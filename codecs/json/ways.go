@@ -20,7 +20,7 @@ import (
 // Settings choose what a Codec does. The zero value goes the own way.
 type Settings struct {
 	Standard bool         // go the standard way only
-	Log      *slog.Logger // is told of internal errors, once for each type; nil: nobody
+	Log      *slog.Logger // receives internal errors, once for each type; may be nil
 	View     *view.View   // which fields types have; nil: all
 }
 

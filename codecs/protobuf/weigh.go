@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// entry is what a map takes for an entry beside its value.
+// entry is what a map takes for an entry in addition to its value.
 const entry = 64
 
 // outside is what a field of a message takes outside of the message, each time it comes.

@@ -1,4 +1,4 @@
-// Package table is the Table form: rows of cells, beside the objects or without them.
+// Package table is the Table form: rows of cells, with the objects or without them.
 //
 // It promises: the cells of an object are encoded once for each of its revisions;
 // a request only fills in the ages, which depend on the time it is made.
@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// Include says what a row holds beside its cells.
+// Include says what a row holds in addition to its cells.
 type Include uint8
 
 const (

@@ -61,7 +61,7 @@ func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	if i.Path == "/api" || strings.HasPrefix(i.Path, "/api/") {
 		return services.Remote(schema.GroupVersion{Version: "v1"})
 	}
-	// APIServices are not left to others: who takes them over could not be told to stop.
+	// APIServices are not left to others: whoever takes them over could not be stopped.
 	rest, ok := strings.CutPrefix(i.Path, "/apis/")
 	if !ok {
 		return nil

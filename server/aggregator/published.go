@@ -14,7 +14,7 @@ import (
 )
 
 // published are headers that aggregated servers believe when this one sends them, as all
-// servers of the cluster have published together: one may have been told of other names
+// servers of the cluster have published together: one may know other names
 // than this one.
 type published struct {
 	item     *cache.Item // what they were read from; nil: there was none

@@ -130,7 +130,7 @@ func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 	return a.list(q, v, p)
 }
 
-// Fail answers with an error. What is unknown is logged, and not told.
+// Fail answers with an error. An unknown error is logged, and the client does not see it.
 func (a *Answers) Fail(q *Request, err error) {
 	q.Done()
 	gr := schema.GroupResource{}

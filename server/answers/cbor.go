@@ -41,7 +41,7 @@ func (f cborForm) item(it *cache.Item) ([]byte, error) {
 	})
 }
 
-// typeMeta is what an item's map is given beside what it holds.
+// typeMeta is what an item's map gets in addition to its own fields.
 func (f cborForm) typeMeta() (apiVersion, kind string) {
 	if !f.r.HasGoType() && !f.metadataOnly() {
 		return "", ""

@@ -31,7 +31,7 @@ func (f jsonForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 // first byte, and of so many nobody gains by knowing the length.
 const weighed = 4096
 
-// Prepare implements Form. The size is told, as a length saves a frame of its own for
+// Prepare implements Form. It sets the length, as a length saves a frame of its own for
 // every piece, but not that of pretty JSON.
 func (f jsonForm) Prepare(p *objects.Page) (int, error) {
 	buf := getBuffer()

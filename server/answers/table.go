@@ -33,7 +33,7 @@ func columnsOf(r *kinds.Resource) []metav1.TableColumnDefinition {
 // tableForm is a Table as JSON: rows of cells, and of the objects as much as was asked for.
 type tableForm struct {
 	*View
-	now  time.Time                      // ages are told as of it
+	now  time.Time                      // ages are relative to it
 	make func(*cache.Item) (any, error) // makeRow
 	show func([]byte) ([]byte, error)   // appends what is shown of item; nil for nothing
 	item *cache.Item

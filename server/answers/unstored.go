@@ -69,7 +69,7 @@ func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) 
 	if !q.Resource.WorksAsServed() {
 		obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
 	}
-	// Metadata is told as it is of what is stored; see appendMetadata.
+	// Metadata is the same as that of stored objects; see appendMetadata.
 	var metadata *metav1.PartialObjectMetadata
 	if q.Resource.HasGoType() && (as.IsTable() || as.IsPartial()) {
 		metadata = meta.AsPartialObjectMetadata(obj).DeepCopy()

@@ -32,7 +32,7 @@ func (f *yamlForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	return f.codec().FromJSON(dst, trimLine(data))
 }
 
-// Prepare implements Form. The size of a list without items is told: it is made whole.
+// Prepare implements Form. It sets the length of a list without items: it is made whole.
 func (f *yamlForm) Prepare(p *objects.Page) (int, error) {
 	if _, err := f.of.Prepare(p); err != nil || len(p.Items) > 0 {
 		return -1, err

@@ -35,7 +35,7 @@ type Converter struct {
 	// Definitions finds how objects of a custom kind are converted; nil, or a nil answer:
 	// it is not known.
 	Definitions func(ctx context.Context, group, kind string) (*Definition, error)
-	// Warn is told of what a manifest says and its version does not know. May be nil.
+	// Warn is called for each field of a manifest that its version does not know. May be nil.
 	Warn func(text string)
 }
 

@@ -147,7 +147,7 @@ func (f *Follower) run(ctx context.Context) {
 		f.Follow()
 		f.live.Store(true)
 		// Setting a catalogue of thousands takes some milliseconds, so definitions that come one after the
-		// other are set together. Who asks for a custom resource follows them by itself. Watches that are to
+		// other are set together. A request for a custom resource follows them by itself. Watches that are to
 		// end wait for that, or for the end of this rest.
 		rest := time.NewTimer(min(restAs*time.Since(began), mostRest))
 		select {

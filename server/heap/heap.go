@@ -12,7 +12,7 @@
 // back to the system: the runtime would wait minutes, and thousands of idle watches keep the
 // stacks that they grew at their beginning. A minute after a load there is one more collection, for what
 // was kept until it had not been used for a while and was dropped since: no figure of the runtime shows that. What a start leaves behind goes back as soon as Run
-// begins, beside the first requests. GOGC in the environment switches all this off.
+// begins, while the first requests are served. GOGC in the environment switches all this off.
 //
 // All this is the process's: Run is for a program whose only purpose is one server, once in it,
 // from when that has read what it stores. A program that embeds servers has a garbage collector of its own.

@@ -35,8 +35,8 @@ var noise = map[string]bool{"managedFields": true, "resourceVersion": true, "gen
 // askEvery is after how many values the context is asked whether anybody waits still.
 const askEvery = 4096
 
-// mostDepth is how many elements of a path are kept: as many as characters of it are told. What
-// nests deeper is told of there, or a thousand paths would take far more than the object.
+// mostDepth is how many elements of a path are kept: as many as characters of it are shown. What
+// nests deeper is reported there, or a thousand paths would take far more than the object.
 const mostDepth = mostPath
 
 type comparison struct {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// mostPath is how many characters of a path are told.
+// mostPath is how many characters of a path are shown.
 const mostPath = 512
 
 // pathText words a path: spec.containers[name="web"].image, metadata.labels["a.b/c"],

@@ -22,7 +22,7 @@ import (
 var GroupVersion = schema.GroupVersion{Group: "history.rowlock.dev", Version: "v1"}
 
 // UserAnnotation says who wrote an object last, for whoever sees every write and notes it, such
-// as an admission policy. Its value is told as it is: who may write the object may write it,
+// as an admission policy. Its value is shown as it is: who may write the object may write it,
 // unless that is refused.
 const UserAnnotation = "history.rowlock.dev/user"
 
@@ -54,13 +54,13 @@ type Revision struct {
 	// ChangedFields are paths; MoreChangedFields says that there were too many.
 	ChangedFields     []string `json:"changedFields,omitempty"`
 	MoreChangedFields bool     `json:"moreChangedFields,omitempty"`
-	// Unreadable is why nothing is told of the object in a list.
+	// Unreadable is why a list shows nothing of the object.
 	Unreadable string `json:"unreadable,omitempty"`
 	// Content is the object as it was written, of a Deleted one its last state.
 	Content *runtime.RawExtension `json:"content,omitempty"`
 }
 
-// Reference names the object whose past is told. Resource and group are those in which it is
+// Reference names the object whose past is shown. Resource and group are those in which it is
 // stored, version and kind those of the content.
 type Reference struct {
 	Resource  string `json:"resource"`
@@ -109,7 +109,7 @@ const (
 )
 
 // Change is one field that differs. An empty path is the whole object, which one of the states
-// did not have; its content is told by its Revision.
+// did not have; its Revision gives its content.
 type Change struct {
 	Path string `json:"path"`
 	Op   string `json:"op"`

@@ -3,10 +3,10 @@
 //
 // It promises: what passes decodes as its kind without error and can be served as it
 // is; what would be served differently than it lies there is written anew; what cannot
-// be read is told with the reason, which is short and holds nothing of the value but
+// be read is reported with the reason, which is short and holds nothing of the value but
 // names, versions, numbers and times.
 //
-// Who may cause it: whoever writes to the database beside the servers, and other
+// Who may cause it: whoever writes to the database without the servers, and other
 // servers. It costs one walk over a value that this process did not write itself, once,
 // when it is loaded or comes with the feed: about as much as the test for valid JSON
 // that it takes the place of. See docs/design/kinds.md.
@@ -53,7 +53,7 @@ func Read(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, 
 	return value, err
 }
 
-// longest is what is told of a reason: it is kept and logged, and whoever wrote a value
+// longest is the most bytes of a reason: it is kept and logged, and whoever wrote a value
 // may have made a name or a time in it as long as the value.
 const longest = 512
 

@@ -254,7 +254,7 @@ type Allocator interface {
 }
 
 // Claim is one unique thing: Pool "serviceips", Name "10.96.0.10". Claims are
-// rows of the store beside the objects, invisible to the API, but for those of the storage
+// rows of the store next to the objects, invisible to the API, but for those of the storage
 // that Strategy.ClaimsIn names.
 type Claim struct {
 	Pool, Name string

@@ -11,7 +11,7 @@ import (
 
 // retired are kinds in versions that release 1.32 can still read, but never serves; the table of
 // releases says which are served no more, or not even read, by newer ones. A body
-// of such a version is told apart from one of a version that nobody knows. Versions that are
+// of such a version is distinguished from one of a version that nobody knows. Versions that are
 // served when they are asked for stand in the table of resources.
 var retired = map[string][]string{
 	"admissionregistration.k8s.io/v1alpha1": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},

@@ -40,14 +40,14 @@ func (r *Resource) AsMaps() bool { return r.custom() }
 // takes HEAD for GET.
 func (r *Resource) FixedRoutes() bool { return !r.custom() }
 
-// NamesVersions says that clients are told the versions of subresources' kinds even where
+// NamesVersions says that discovery shows clients the versions of subresources' kinds even where
 // they are those of the resource.
 func (r *Resource) NamesVersions() bool { return r.custom() }
 
 // OwnNamespace says that each object is a namespace, and in itself.
 func (r *Resource) OwnNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
 
-// NamespaceOf is the namespace that admission is told an object is in, given that of
+// NamespaceOf is the namespace that admission gets for an object, given that of
 // the request and the object's name.
 func (r *Resource) NamespaceOf(namespace, name string) string {
 	switch {

@@ -13,7 +13,7 @@ func newDelivery() *Delivery {
 
 func (d *Delivery) parts() []prometheus.Collector { return []prometheus.Collector{d.watches} }
 
-// Sent is told of each watch that begins.
+// Sent is called for each watch that begins.
 func (d *Delivery) Sent(http2, detached bool) {
 	protocol, way := "HTTP/1.1", "handler"
 	if http2 {

@@ -60,7 +60,7 @@ type Metrics struct {
 	lasts sync.Map // labels -> prometheus.Gauge
 }
 
-// labels are what requests are told apart by.
+// labels distinguish requests.
 type labels struct {
 	verb, dryRun, group, version, resource, subresource, scope, component string
 }

@@ -61,7 +61,7 @@ func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
 }
 
 // restrict replaces the values of labels that are not allowed, and adds up what can
-// no longer be told apart.
+// no longer be distinguished.
 func (s *Selection) restrict(f *dto.MetricFamily) {
 	sums := make(map[string]*dto.Metric)
 	f.Metric = slices.DeleteFunc(f.Metric, func(m *dto.Metric) bool {

@@ -123,7 +123,7 @@ func (s *Store) lagged() time.Duration {
 	return time.Duration(s.lag.Load())
 }
 
-// lagFor is for how long the lag of a change is told: longer than metrics are
+// lagFor is for how long the lag of a change is reported: longer than metrics are
 // usually asked for.
 const lagFor = time.Minute
 

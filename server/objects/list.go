@@ -37,7 +37,7 @@ type list struct {
 	exact     int64 // revision to read at; 0: the newest
 	token     bool  // goes on from a token
 	limit     int   // 0: none
-	tell      bool  // what remains may be told
+	tell      bool  // the list may say how many items remain
 }
 
 // List finds what the options ask for of a resource. Its errors are API statuses, or
@@ -232,7 +232,7 @@ func (l *list) cut(p *Page, rest int64) {
 }
 
 // takeRows takes the selected items at l.exact from the table. How much remains is not
-// told: it would cost as much as reading it.
+// counted: that would cost as much as reading it.
 func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 	p := &Page{Revision: l.exact, Remaining: -1, Shard: l.filter.ShardText()}
 	full := func() bool { return l.limit > 0 && len(p.Items) == l.limit }

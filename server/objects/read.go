@@ -18,7 +18,7 @@ func (s *Store) Get(p permits.Permit, at Place) (*cache.Item, error) {
 	return s.cache.Get(at.Resource.Storage.Key, at.Namespace, at.Name), nil
 }
 
-// Standing is what who makes an object is told of one that is there already.
+// Standing is what a client that creates an object learns about one that exists already.
 type Standing struct {
 	Exists   bool
 	Deleting bool

@@ -15,7 +15,7 @@ type Clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
 	moved chan struct{} // closed, and made anew, whenever it is moved
-	tell  func()        // called after each move; nil: nobody is told
+	tell  func()        // called after each move; may be nil
 }
 
 func newClock() *Clock { return &Clock{began: time.Now(), moved: make(chan struct{})} }

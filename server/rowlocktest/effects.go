@@ -169,7 +169,7 @@ func answer(w http.ResponseWriter, err *apierrors.StatusError) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(st.Code))
-	_, _ = w.Write(body) // a client that has gone is told of nothing
+	_, _ = w.Write(body) // a client that has gone gets nothing
 }
 
 // lost is an answer that nobody gets.

@@ -41,7 +41,7 @@ func Kinds(list ...embed.Kind) Option {
 
 // Controllers runs some of those of a lone server, by the names that --controllers has:
 // "garbagecollector", "namespace", or "*" for all that are on by default. Without this option
-// none runs, as beside a stock server in envtest.
+// none runs, as with a stock server in envtest.
 func Controllers(names ...string) Option {
 	return func(o *options) { o.embed.Controllers = append(o.embed.Controllers, names...) }
 }

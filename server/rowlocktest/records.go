@@ -239,7 +239,7 @@ func (s *Server) explain(q *Request, before int64, e *echo) {
 	if !ok || sub == "token" {
 		return
 	}
-	_ = s.changes(before, func(c *sqlstore.Change) error { // what cannot be read is not told
+	_ = s.changes(before, func(c *sqlstore.Change) error { // what cannot be read is left out
 		if q.Revision > 0 || c.Key.Resource != key || c.Key.Namespace != q.Namespace || q.Name != "" && c.Key.Name != q.Name || stale && !c.Deleted || named > before && c.Revision != named {
 			return nil
 		}

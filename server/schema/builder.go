@@ -24,7 +24,7 @@ type documentBuilder struct {
 	types     *wireTypes
 	custom    map[string]bool // names of definitions of custom kinds
 	own       map[string]bool // the same, with those of their lists
-	tags      bool            // schemas are told apart, not described
+	tags      bool            // schemas carry tags in place of descriptions
 	lacks     bool            // a definition was wanted that is not there
 }
 
@@ -35,7 +35,7 @@ type builtIn struct {
 	packages map[string]bool // of all of them
 }
 
-// builtIn gives the definitions of built-in types, and makes them for who asks first.
+// builtIn gives the definitions of built-in types, and the first caller makes them.
 func (d *Documents) builtIn() (*builtIn, error) {
 	d.first.Lock()
 	defer d.first.Unlock()

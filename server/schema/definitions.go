@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/removed"
 )
 
-// What is embedded is compressed: the texts beside these are for whoever reads the source.
+// What is embedded is compressed: the text files next to these are for readers of the source.
 //
 //go:embed data/definitions.txt.gz
 var packedDefinitions string
@@ -257,7 +257,7 @@ func (n *names) selectable(resources []*kinds.Resource) map[string][]selectableM
 }
 
 // swaggerOf rewrites a decoded OpenAPI 3 schema as OpenAPI 2: references and what
-// stands beside them on one level, no defaults, no alternatives.
+// stands with them on one level, no defaults, no alternatives.
 func swaggerOf(node any) any {
 	switch node := node.(type) {
 	case []any:

@@ -13,12 +13,12 @@ import (
 )
 
 // A document is made by the request that asks for it first, and no lock is held meanwhile: what
-// is at hand is served. Who asks for the same document waits for that one, as long as the own
+// is at hand is served. Requests for the same document wait for that one, as long as the own
 // request lasts. Makers of documents of version 3 take turns by user; of version 2 one document is
 // made at a time, for it may take seconds.
 //
 // All who wait for a document are in the line, each as the user that it is, and whose turn comes first
-// makes it: who asks first for hundreds of documents has nobody wait for more of them than one.
+// makes it: a client that asks for hundreds of documents makes others wait for at most one of them.
 
 // mostWaiters is how many requests wait at most for documents, those that make some among them.
 // Half of them may be of one user.
@@ -105,7 +105,7 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 		switch over := d.await(ctx, user, w, m); {
 		case !over || m.left && ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !m.left && (m.number > asked || m.describes(w, &now)): // or who asks for what changes all the time would wait for ever
+		case !m.left && (m.number > asked || m.describes(w, &now)): // or a client that asks for a document that always changes would wait for ever
 			return m.doc, m.err
 		}
 	}

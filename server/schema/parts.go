@@ -39,7 +39,7 @@ const (
 	behindPaths       = 2
 )
 
-// custom says that all resources of a version are custom ones whose schemas are told apart.
+// custom says that all resources of a version are custom ones whose schemas differ.
 func (d *Documents) customs(of []*kinds.Resource) bool {
 	return d.CustomDigest != nil && len(of) > 0 && !slices.ContainsFunc(of, func(r *kinds.Resource) bool { return d.CustomDigest(r) == "" })
 }

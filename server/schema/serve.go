@@ -170,7 +170,7 @@ func (doc *document) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // servePieces writes a document of pieces. No more than one of them is unpacked at a time, and
-// none twice: who asks for several ranges, each of which may lie in another piece than the one before,
+// none twice: a client that asks for several ranges, each of which may lie in another piece than the one before,
 // is given all of the document.
 func (doc *document) servePieces(w http.ResponseWriter, r *http.Request) {
 	body := doc.pieces.plain

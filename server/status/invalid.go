@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// mostWords is how many bytes of errors a client is told about one object. Some errors
+// mostWords is how many bytes of errors a client gets about one object. Some errors
 // repeat the value that they are about, and a long list can have one for every item.
 const mostWords = 256 << 10
 

@@ -83,7 +83,7 @@ func (w *Writer) encode(r *kinds.Resource, row sqlstore.Row) ([]byte, error) {
 }
 
 // asJSON says that a stock server keeps a built-in kind as JSON, whatever
-// --storage-media-type says: those of its two servers beside the main one.
+// --storage-media-type says: those of its two other servers.
 func asJSON(r *kinds.Resource) bool {
 	return r.Storage.Key == definitionStorage || r.Storage.Key == serviceStorage
 }

@@ -251,7 +251,7 @@ func (c *Client) connect(t Target) (*connector, error) {
 	}}, nil
 }
 
-// tlsOf trusts the bundle beside what the credentials trust.
+// tlsOf trusts the bundle in addition to what the credentials trust.
 func tlsOf(cfg *rest.Config, bundle string) (*tls.Config, error) {
 	own := rest.CopyConfig(cfg)
 	if bundle != "" {

@@ -15,7 +15,7 @@ import (
 type deletePlan struct {
 	mark     bool // obj has been changed and is stored first
 	wait     bool // it stays after that, for its grace period or its finalizers
-	saysGone bool // the client is told that it has gone, though it waits
+	saysGone bool // the answer says that it is gone, though it waits
 }
 
 // planDelete decides how obj goes and marks it accordingly. Options have been

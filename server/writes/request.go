@@ -46,7 +46,7 @@ type Outcome struct {
 	// resource in that of the request. It is nil for what was deleted unread.
 	Object  kinds.Object
 	Created bool // by a create, or by an update that found none
-	// Gone says that a client is told that the object is gone. Nothing kept it, or it is of
+	// Gone says that the answer tells a client that the object is gone. Nothing kept it, or it is of
 	// a kind that tells so though its grace period runs.
 	Gone bool
 }

@@ -55,8 +55,8 @@ type Writer struct {
 	Apart time.Duration
 	// NeverPast: a shorter grace period does not move the deletionTimestamp into the past.
 	NeverPast bool
-	// Changed is told what an update has stored, by the storage of the object, before the
-	// client is.
+	// Changed is called with what an update has stored, by the storage of the object, before the
+	// client gets its answer.
 	Changed map[string]func(ctx context.Context, item *cache.Item)
 
 	queues contention.Queues // of those whose write of an object lost to another's

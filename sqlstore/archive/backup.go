@@ -20,7 +20,7 @@ import (
 // Options of a backup.
 type Options struct {
 	// History includes the writes that are still kept, so that watches can go on
-	// after a restore. Beside a running server it reaches back half as far as
+	// after a restore. While a server runs it reaches back half as far as
 	// that keeps it: the rest may be compacted while it is read.
 	History  bool
 	Progress func(rows, total int64) // called now and then, with about how many there are; may be nil

@@ -122,7 +122,7 @@ func (e *exporter) page(rows []sqlstore.Row, skip map[string]bool) error {
 			continue
 		}
 		if row.Damaged != nil {
-			row.Value = nil // which is told as damaged
+			row.Value = nil // which is reported as damaged
 		} else if e.opt.Open != nil {
 			if err := e.opt.Open(&row); err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 )
 
 // MaxValue is how long a value of a foreign store may be, in bytes, before it is
-// refused unread. etcd takes requests of 1.5 MiB unless it is told otherwise, and
+// refused unread. etcd takes requests of 1.5 MiB by default, and
 // servers are run with ten times that; beyond it is no object, but damage.
 const MaxValue = 32 << 20
 

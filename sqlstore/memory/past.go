@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Rows are kept as they are: what shares memory with the rows beside it costs little. So
+// Rows are kept as they are: what shares memory with neighbouring rows costs little. So
 // Pack deletes what is not kept, and moves nothing.
 
 // kept is how far back the content can be read.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A text is told by what differs from the base, from its beginning to its end, as a list
+// A text is stored as what differs from the base, from its beginning to its end, as a list
 // in JSON: a number copies so many characters, below zero it leaves so many out; a
 // string stands in the place of as many characters as it has; a string in brackets is
 // put in between. What follows the last of them is copied. So a time that changes costs its
@@ -18,7 +18,7 @@ import (
 const same = 12
 
 // searched is how long a base may be that pieces are looked for in: no pack is begun with a
-// longer one that others are told by, and the table of its pieces takes a hundred bytes for each.
+// longer one that others refer to, and the table of its pieces takes a hundred bytes for each.
 const searched = 2 * MaxBytes
 
 // nearby is how far a change of one length is followed before it is looked for elsewhere.
@@ -27,7 +27,7 @@ const nearby = 64
 // character is a byte of a text that is ASCII, or a rune.
 type character interface{ byte | rune }
 
-// base is a text that others are told by. It finds where its pieces are.
+// base is a text that others refer to. It finds where its pieces are.
 type base[C character] struct {
 	text  []C
 	where map[uint64][]int32 // positions of pieces, made when they are needed

@@ -26,8 +26,8 @@ const (
 	MaxBytes = 64 << 10
 	// poor is the size of a list of edits that no new pack is begun for.
 	poor = 96
-	// mostUnfolded is what the rows of a pack can take beside three times its text: where
-	// more than two are told by one base, that is no longer than MaxBytes.
+	// mostUnfolded is what the rows of a pack can take in addition to three times its text: where
+	// more than two refer to one base, that is no longer than MaxBytes.
 	mostUnfolded = (MaxRows + 1) * 2 * MaxBytes
 )
 
@@ -51,7 +51,7 @@ type content struct {
 	Base string            `json:"base"`
 	Rows []json.RawMessage `json:"rows"`
 	Sum  uint32            `json:"sum"` // CRC-32 of all values, each with a zero byte behind it
-	All  *uint32           `json:"all"` // CRC-32 of what is told beside the text, and of the text before it; see sign
+	All  *uint32           `json:"all"` // CRC-32 of what is stored beside the text, and of the text before it; see sign
 }
 
 // whole is a value that is no JSON.

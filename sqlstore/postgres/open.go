@@ -84,7 +84,7 @@ func (c Config) withDefaults() Config {
 type Driver struct {
 	cfg      Config
 	pool     *pgxpool.Pool
-	single   *pgx.ConnConfig // of connections beside the pool
+	single   *pgx.ConnConfig // of connections outside the pool
 	hosts    *hosts
 	accepts  pgconn.ValidateConnectFunc // whether a server takes writes
 	nonce    string                     // names this process in markers and leads
@@ -245,7 +245,7 @@ func newNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// connect makes a connection beside the pool.
+// connect makes a connection outside the pool.
 func (d *Driver) connect(ctx context.Context) (*pgx.Conn, error) {
 	c := d.single.Copy()
 	if err := d.hosts.choose(ctx, c); err != nil {

@@ -166,7 +166,7 @@ func TestFailedSync(t *testing.T) {
 	d := f.Open(t).(*sqlite.Driver)
 	broken, failed, end := errors.New("the disk is broken"), make(chan struct{}), make(chan struct{})
 	d.RelaxWith([]string{leases}, func() error {
-		d.SyncFailed(broken) // told before its end: else who syncs may come again, and mend it, before the writer does
+		d.SyncFailed(broken) // reported before its end: else the syncer may come again, and mend it, before the writer does
 		close(failed)
 		<-end
 		return broken

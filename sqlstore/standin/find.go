@@ -115,7 +115,7 @@ func (p *Place) check(text string) error {
 	return nil
 }
 
-// readSeal reads what a process of a user wrote beside the database.
+// readSeal reads what a process of a user wrote next to the database.
 func readSeal(path string, user int) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

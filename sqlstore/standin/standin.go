@@ -52,7 +52,7 @@ type Place struct {
 	Database string `json:"database"` // the SQLite file
 	Keys     string `json:"keys"`     // a folder for certificates and keys of the cluster
 	Unsynced bool   `json:"unsynced"` // nothing needs to survive a crash of the machine
-	Seal     string `json:"seal"`     // what the file beside the database says as long as this process keeps it
+	Seal     string `json:"seal"`     // what the file next to the database says as long as this process keeps it
 }
 
 // Config says what a Server does.

@@ -18,7 +18,7 @@ type Rewrite struct {
 	// the row's own where nothing differs. An error leaves the row alone.
 	Form func(row *sqlstore.Row) ([]byte, error)
 	Rate int // most rows written in a second; 0: no limit
-	// Progress is told after each page; may be nil.
+	// Progress is called after each page; may be nil.
 	Progress func(Rewritten)
 }
 

@@ -43,7 +43,7 @@ const mostWindows = 5
 // Verify checks the promises of the table on live data: the log has no hole,
 // each change names rightly what it replaced, playing the log leads to the live
 // objects, and each value decodes. decode judges a value (nil: it must be a JSON
-// object); rows are given to it once more where a server beside compacts the revisions that
+// object); rows are given to it once more where a running server compacts the revisions that
 // are looked at, and Verify begins again with what is left. The error is one of reading; what is
 // wrong with the data is in the Report.
 func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
@@ -85,7 +85,7 @@ func verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) er
 
 type verifier struct {
 	Report
-	damaged map[int64]bool // revisions of rows that were told of
+	damaged map[int64]bool // revisions of rows that were reported
 	decode  func(sqlstore.Row) error
 	live    map[sqlstore.Key]known
 }

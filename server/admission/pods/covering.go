@@ -12,7 +12,7 @@ import (
 type covering struct {
 	same map[toleration]bool // all that were added
 	// wide has by what they tolerate the two that wait longest: in each place all that cover
-	// the same are told apart by their seconds alone.
+	// the same differ in their seconds alone.
 	wide map[place][2]*waiting
 }
 

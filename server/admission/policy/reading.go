@@ -109,7 +109,7 @@ func (p Reading) mayUseKind(ctx context.Context, user *authx.Identity, kind *adm
 
 // mayUseRef says why a user may not refer to parameters of a policy: by name one has
 // to be allowed to get them, by a selector to list them; without a namespace, in all
-// namespaces. Where it cannot be told what they are, the question is about everything.
+// namespaces. Where they are unknown, the question is about everything.
 func (p Reading) mayUseRef(ctx context.Context, user *authx.Identity, name string, policy func() (*admissionregistrationv1.ParamKind, bool), ref *admissionregistrationv1.ParamRef) string {
 	what, problem := everything(), ""
 	kind, found := policy()

@@ -91,8 +91,8 @@ func named(l, requests, limits corev1.ResourceList) {
 func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 
-// podDemand is what a pod needs at most at one time: its containers beside the init
-// containers that go on, or one of the other init containers beside those before it
+// podDemand is what a pod needs at most at one time: its containers together with the init
+// containers that go on, or one of the other init containers together with those before it
 // that go on. What the pod names as a whole counts instead. The overhead of its runtime is
 // added; to limits only where there are any.
 func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, whole corev1.ResourceList, always bool) corev1.ResourceList {

@@ -59,7 +59,7 @@ func seconds(t *metav1.Time) int64 {
 	return t.Unix()
 }
 
-// identity is what entries are told apart by.
+// identity distinguishes entries.
 type identity struct {
 	manager, version, subresource string
 	operation                     metav1.ManagedFieldsOperationType

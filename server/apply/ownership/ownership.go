@@ -55,7 +55,7 @@ type Config struct {
 	// Count is told of each write which way it took: Planned, Standard or Failed. It may
 	// be nil.
 	Count func(way string)
-	// Log is told of panics in the planned way. It may be nil.
+	// Log receives panics in the planned way. It may be nil.
 	Log *slog.Logger
 }
 

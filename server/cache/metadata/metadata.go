@@ -1,6 +1,6 @@
 // Package metadata reads an encoded object as far as the cache needs to know it, without decoding it: labels, selectable
 // fields, owners, and the place of its resourceVersion. Meta has two encoded forms: the object's JSON (Scan), and the few
-// bytes that the cache keeps beside a packed object (AppendPacked, Unpack).
+// bytes that the cache keeps with a packed object (AppendPacked, Unpack).
 package metadata
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// mostOwners is how many bytes the references of a packed object may take beside its value. An
+// mostOwners is how many bytes the references of a packed object may take in addition to its value. An
 // object with more keeps them in its value alone: otherwise its writer would make the cache keep them twice.
 const mostOwners = 1 << 10
 

@@ -104,7 +104,7 @@ func (c *state) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 func (c *state) resourceOf(r *cache.Owner) *kinds.Resource {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {
-		return nil // who asks for one is answered by another server, whatever is here
+		return nil // another server answers requests for one, whatever is here
 	}
 	found := c.Catalogue.LookupKind(gv.WithKind(r.Kind))
 	if found == nil || found.Off || found.Storage == nil {

@@ -35,7 +35,7 @@ func isList(s *apiext.JSONSchemaProps, kind string) bool {
 }
 
 // looseSetItem is the extension that is missing from items of a set, which must be
-// whole to be told apart; "" if nothing is.
+// whole to be distinguished; "" if nothing is.
 func looseSetItem(s *apiext.JSONSchemaProps) string {
 	if !isList(s, "set") || s.Items == nil || s.Items.Schema == nil {
 		return ""

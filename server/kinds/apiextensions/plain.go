@@ -196,7 +196,7 @@ func (w *plainWalk) plainPattern(pattern string) bool {
 }
 
 // rest checks what is left of a plain schema. It is false for one whose defaults do not hold,
-// which is told by the other checks.
+// which the other checks report.
 func (p *plainParts) rest(ctx context.Context, w *walk, s *apiext.JSONSchemaProps, at *field.Path) bool {
 	if p.defaulted != nil {
 		tree, err := structuralschema.NewStructural(p.defaulted)

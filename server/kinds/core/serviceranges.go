@@ -20,7 +20,7 @@ import (
 
 // With the gate MultiCIDRServiceAllocator the networks of service addresses are those that
 // ServiceCIDRs name, and each address is an IPAddress, which comes and goes in the very
-// commit of its Service. The rows that hold addresses without the gate are kept beside it:
+// commit of its Service. The rows that hold addresses without the gate are kept with it:
 // whoever turns the gate off again finds every address taken that is.
 
 // IPAddressStorage and ServiceCIDRStorage are where these objects are stored.

@@ -112,7 +112,7 @@ func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
 }
 
 // together adds up the amounts of containers that run at the same time: regular ones run
-// beside one another, and init containers one after the other, beside the sidecars before them.
+// at the same time, and init containers one after the other, together with the sidecars before them.
 func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, init := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.Containers {

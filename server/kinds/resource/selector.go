@@ -18,7 +18,7 @@ import (
 )
 
 // Expressions that select devices, as the module dynamic-resource-allocation of release 1.32 compiles
-// them. That module compiles beside the other modules of its own release alone, which a program that
+// them. That module compiles only with the other modules of its own release, which a program that
 // requires rowlock need not have.
 
 // selectors are the environment of these expressions, and the type of their variable.

@@ -7,14 +7,14 @@ import (
 )
 
 // atomic is the relationship of what one manager owns as a whole, and associative that of
-// lists whose items are told apart.
+// lists whose items have keys.
 const (
 	atomic      = "atomic"
 	associative = "associative"
 )
 
 // Schema is what a merge knows of a value: above all, which fields tell the items of a list
-// apart. The zero Schema knows nothing: items are told apart by their places.
+// apart. The zero Schema knows nothing: items are identified by their index.
 type Schema struct {
 	types, ref reflect.Value // the library's *schema.Schema and schema.TypeRef
 }

@@ -46,7 +46,7 @@ type Component struct {
 }
 
 // Local asks a component on this machine by HTTPS at a port. Its certificate is
-// its own affair: nothing is told to it, and nothing it says is trusted.
+// its own affair: nothing is sent to it, and nothing it says is trusted.
 func Local(name string, port int) Component {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above

@@ -6,7 +6,7 @@
 //	namespace.go what was in an earlier namespace of the same name
 //	states.go    finding a write by its revision or by a time
 //	pages.go     lists; continue.go their tokens
-//	tell.go      from a write to what is told of it
+//	tell.go      from a write to its description
 //	diff.go      what changed between two
 //
 // It promises: nothing of the past of an object is read for a client that an authorizer does

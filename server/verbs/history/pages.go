@@ -156,7 +156,7 @@ func (p *page) bounds(ctx context.Context, token string) (err error) {
 
 // fill reads writes and tells of each, until the page is full or there are no more.
 func (p *page) fill(ctx context.Context) error {
-	var next *objects.Write // read, and not told of yet: what came before it is not known
+	var next *objects.Write // read, and not shown yet: what came before it is not known
 	for n := readAtOnce; ; {
 		writes, err := p.past(ctx, p.before, n)
 		if err != nil {

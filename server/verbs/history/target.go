@@ -23,7 +23,7 @@ const (
 	annotateDecision = "history.rowlock.dev/decision"
 )
 
-// object is one object whose past may be seen, and who asks.
+// object is one object whose past may be seen, and the client.
 type object struct {
 	*teller
 	h      *verbs.Handler

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// mostFields is how many changed fields are told of one write.
+// mostFields is how many changed fields are shown for one write.
 const mostFields = 50
 
 // lightBytes is the size of objects whose trees are not worth a look at what they take.
@@ -24,7 +24,7 @@ const lightBytes = 32 << 10
 // makerAnnotations are those of others that say who made an object.
 var makerAnnotations = []string{"openshift.io/requester", "field.cattle.io/creatorId"}
 
-// tell is what is told of a write, given the one before it, with the object as it was or without.
+// tell describes a write, given the one before it, with the object as it was or without.
 func (o *object) tell(ctx context.Context, w, before *objects.Write, content bool) (*history.Revision, error) {
 	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
 	if err != nil {
@@ -42,7 +42,7 @@ func (o *object) tell(ctx context.Context, w, before *objects.Write, content boo
 	return r, o.examine(ctx, r, w, before)
 }
 
-// bare is what is told of a write without a look at what was written.
+// bare describes a write without a look at what was written.
 func (o *object) bare(w *objects.Write) *history.Revision {
 	at, res := &o.place, o.place.Resource
 	name := history.Name{Resource: res.GroupResource(), Name: at.Name, State: history.State{Revision: w.Item.Revision}}

@@ -74,7 +74,7 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	switch {
 	case c.Context().Err() != nil && err != nil:
 		return c.Context().Err()
-	case err != nil: // who may have tokens is told what their signer said, as by a stock server
+	case err != nil: // a client that may have tokens sees what their signer said, as by a stock server
 		return status.Plain(err.Error())
 	}
 	c.Scope.Annotate("authentication.kubernetes.io/issued-credential-id", "JTI="+id)

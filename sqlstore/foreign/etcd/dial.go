@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Config says where a live etcd is, and who asks.
+// Config has the address of a live etcd and the credentials.
 type Config struct {
 	Endpoints []string // "https://10.0.0.1:2379", "10.0.0.1:2379"; the first that answers is asked
 	CAFile    string   // --etcd-cafile: of who signed the servers' certificates; "": those of the system

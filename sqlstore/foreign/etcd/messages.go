@@ -18,7 +18,7 @@ const (
 	authenticate = "/etcdserverpb.Auth/Authenticate"
 )
 
-// What etcd says where a call fails, by which it is told apart.
+// What etcd says where a call fails; the text identifies the error.
 const (
 	saysCompacted       = "etcdserver: mvcc: required revision has been compacted"
 	saysNoLease         = "etcdserver: requested lease not found"

@@ -30,7 +30,7 @@ const (
 // describes them. Restoring fills the last three with the members of the new cluster.
 var emptyBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "members", "members_removed"}
 
-// SnapshotSink writes a snapshot file. Records are gathered in a database beside it, in
+// SnapshotSink writes a snapshot file. Records are gathered in a database next to it, in
 // whatever order their revisions come.
 type SnapshotSink struct {
 	path   string

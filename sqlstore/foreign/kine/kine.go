@@ -1,11 +1,11 @@
 // Package kine reads and fills databases that kine keeps for API servers of other makers: k3s, and
-// what else runs kine beside a kube-apiserver.
+// what else runs kine for a kube-apiserver.
 //
 //	kine.go     the rows of its table, whatever the database
 //	url.go      which of them a URL names
 //	write.go    the table filled anew, whatever the database; write_sqlite.go: as a file
 //	postgres.go, mysql.go  those databases
-//	sqlite.go   a SQLite file, also one that is in use or was left beside its -wal
+//	sqlite.go   a SQLite file, also one that is in use or was left with its -wal
 //	queries.go  the statements
 //
 // Its table `kine` has a row for each write: id is the revision, name the key; the newest

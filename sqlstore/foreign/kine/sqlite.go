@@ -49,9 +49,9 @@ func headOf(path string) []byte {
 }
 
 // OpenSQLite reads a SQLite file of kine; k3s keeps it as server/db/state.db. The file may
-// be in use: then what is read is its state now. It may have been left beside its
+// be in use: then what is read is its state now. It may have been left with its
 // write-ahead log: then both are copied to the folder for temporary files and read there,
-// so that nothing is written beside the original. With a rollback journal in place of that log, it
+// so that nothing is written next to the original. With a rollback journal in place of that log, it
 // is an error where a transaction was left that would have to be undone.
 // Errors name the file, and say what it is where it is no database of kine.
 func OpenSQLite(ctx context.Context, path string) (*Source, error) {
@@ -67,7 +67,7 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	switch log, index := size(path+"-wal"), size(path+"-shm"); {
 	case head[sqliteReaders] < readersOfLogs: // a rollback journal: locks say whether it is in use, and it may have to be undone first
 	case index >= 0: // somebody has it open, or had when the machine went down
-	case log > 0: // left behind: reading it in place would make an index beside it
+	case log > 0: // left behind: reading it in place would make an index next to it
 		var err error
 		if used, cleanup, err = copied(ctx, path); err != nil {
 			return nil, err

@@ -12,12 +12,12 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// besideSQLite is what SQLite keeps beside a file, by how the names end.
+// besideSQLite is what SQLite keeps next to a file, by how the names end.
 var besideSQLite = []string{"-wal", "-shm", "-journal"}
 
 // CreateSQLite begins a SQLite file of kine, which must not exist. It is for writers with a
 // write-ahead log, as kine itself makes it: a server that reads does not wait for one that
-// writes there, whatever kine is told. No log lies beside it.
+// writes there, whatever kine's flags say. There is no log next to it.
 func CreateSQLite(ctx context.Context, path string) (*Sink, error) {
 	// A log that another file left would be taken for that of this one.
 	for _, end := range append([]string{""}, besideSQLite...) {
@@ -74,7 +74,7 @@ func logged(ctx context.Context, db *sql.DB) error {
 	return errors.Join(err, db.Close())
 }
 
-// removeSQLite removes a file of SQLite, if there is one, and what lies beside it.
+// removeSQLite removes a file of SQLite, if there is one, and what SQLite keeps next to it.
 func removeSQLite(path string) error {
 	var errs []error
 	for _, end := range append([]string{""}, besideSQLite...) {

@@ -38,7 +38,7 @@ func newProxy(config Config) *proxy {
 			r.Out.Host = ""
 			r.Out.Header.Del("Cookie")
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // the client is told
+		ErrorLog: log.New(io.Discard, "", 0), // the client gets the error
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			refuse(w, http.StatusBadGateway, "", "asking the server: "+err.Error())
 		},

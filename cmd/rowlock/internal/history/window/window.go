@@ -125,7 +125,7 @@ func (w *Window) write(address, token string, authority []byte, namespace string
 		err = os.WriteFile(w.Kubeconfig, data, 0o600)
 	}
 	if err != nil {
-		_ = os.RemoveAll(folder) // the error is what is told
+		_ = os.RemoveAll(folder) // the caller gets the error
 		return fmt.Errorf("the kubeconfig of the view of the past: %w", err)
 	}
 	return nil
