@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -26,9 +25,6 @@ import (
 // most are the proxies that a request may have come through: an APIService can lead back
 // to where it came from.
 const mostHops = 16
-
-// mostEarly are the words that a server may say before its answer.
-const mostEarly = 16
 
 // Proxy answers requests with what aggregated servers answer. Requests have passed the
 // filters: their scope holds the user, and the permit of an authorizer.
@@ -115,7 +111,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		e.late = time.AfterFunc(p.Timeout, cancel)
 		defer e.late.Stop()
 	}
-	e.reverse().ServeHTTP(&final{w, maps.Clone(w.Header()), cancel, 0}, r.WithContext(ctx))
+	e.reverse().ServeHTTP(relay.NewFinal(w, cancel), r.WithContext(ctx))
 }
 
 // hops counts the proxies that a request says it came through.
@@ -184,14 +180,6 @@ func (e *exchange) RoundTrip(out *http.Request) (_ *http.Response, err error) {
 	return e.By.send(e.service, e.address, e.who, out)
 }
 
-// ours are headers of an answer that this server has set already, and those by which a
-// server would speak for all of this one's address: where else it is, and what clients are
-// to forget or to insist on there.
-var ours = []string{
-	"Audit-Id", "Cache-Control", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid",
-	"Alt-Svc", "Clear-Site-Data", "Refresh", "Strict-Transport-Security",
-}
-
 // Via is in the headers of answers that another server gave: clients that ask about the past must
 // not take that server's resource versions for those of this one.
 const Via = "1.1 rowlock-aggregator"
@@ -203,9 +191,9 @@ func (e *exchange) answered(resp *http.Response) error {
 	if e.late != nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		e.late.Stop()
 	}
-	for _, name := range ours {
-		delete(resp.Header, name)
-	}
+	relay.Disown(resp.Header)
+	delete(resp.Header, "Cache-Control") // this server's stays
+	delete(resp.Header, "Refresh")
 	resp.Header.Add("Via", Via)
 	location := resp.Header.Get("Location")
 	if location == "" || resp.StatusCode < 300 || resp.StatusCode > 399 {
@@ -240,31 +228,3 @@ func (e *exchange) failed(w http.ResponseWriter, _ *http.Request, err error) {
 		_, _ = io.WriteString(w, "error trying to reach service: "+err.Error()) // the client may be gone
 	}
 }
-
-// final keeps from a client what a server says before its answer: nobody here reckons with
-// an answer that begins more than once.
-type final struct {
-	http.ResponseWriter
-	own   http.Header // what this server has set: the headers are empty after an early word
-	end   func()      // ends the request of a server that does nothing but begin
-	early int
-}
-
-func (f *final) WriteHeader(code int) {
-	if code < 200 { // a requested switch of protocols is written to the connection itself
-		if f.early++; f.early > mostEarly {
-			f.end()
-		}
-		return
-	}
-	h := f.Header()
-	for name, values := range f.own {
-		if _, kept := h[name]; !kept {
-			h[name] = values
-		}
-	}
-	f.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap serves http.ResponseController.
-func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }

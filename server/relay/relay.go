@@ -2,7 +2,8 @@
 // agent, a pod, or an aggregated API server.
 //
 // It promises: what a client proved itself with to this server, and what only a trusted
-// proxy may say, goes no further.
+// proxy may say, goes no further. The other server can neither replace headers that this
+// server has set nor answer more than once.
 package relay
 
 import (
@@ -22,6 +23,19 @@ func Strip(h http.Header, trusted func(name string) bool) {
 		}
 	}
 	dropBearer(h)
+}
+
+// ours are headers of an answer that this server has set already, and those by which another server would speak
+// for all of this one's address: where else it is, and what clients are to forget or to insist on there.
+var ours = []string{
+	"Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
+}
+
+// Disown takes headers that only this server may set out of the answer of another server.
+func Disown(h http.Header) {
+	for _, name := range ours {
+		delete(h, name)
+	}
 }
 
 // Plain is the name of a header as those read it who tell the fewest apart: in lower case,

@@ -1,6 +1,7 @@
 package podverbs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,12 +33,15 @@ func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 			for _, name := range []string{"Credentials", "Headers", "Methods", "Origin"} {
 				r.Header.Del("Access-Control-Allow-" + name)
 			}
+			relay.Disown(r.Header)
 			return nil
 		},
 		FlushInterval: -1,
 		ErrorHandler:  func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	p.ServeHTTP(c.W, c.R)
+	ctx, cancel := context.WithCancel(c.R.Context())
+	defer cancel()
+	p.ServeHTTP(relay.NewFinal(c.W, cancel), c.R.WithContext(ctx))
 	var known *apierrors.StatusError
 	if failed == nil || errors.As(failed, &known) {
 		return failed

@@ -87,6 +87,43 @@ func TestServiceProxy(t *testing.T) {
 	}
 }
 
+// TestProxiedAnswersAreNotOurs: a pod neither replaces what this server says of its answers, nor speaks for this server's
+// address, nor answers more than once.
+func TestProxiedAnswersAreNotOurs(t *testing.T) {
+	s, _ := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		for r.URL.Path == "/endless" && r.Context().Err() == nil {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		w.WriteHeader(http.StatusEarlyHints)
+		for _, name := range []string{"Audit-Id", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security", "X-Kubernetes-Pf-Flowschema-Uid"} {
+			w.Header().Set(name, "the pod's")
+		}
+		fmt.Fprint(w, "answer")
+	})
+	s.pod("one", `, "nodeName": "n"`)
+	s.must("PATCH", pods+"/one/status", `{"status": {"podIP": "10.1.2.3"}}`)
+	for range 2 {
+		text := ""
+		code, header := s.send("GET", pods+"/one:80/proxy/", "", &text)
+		if code != 200 || text != "answer" {
+			t.Errorf("%d %s", code, text)
+		}
+		if len(header["Audit-Id"]) != 1 || len(header["Cache-Control"]) != 1 {
+			t.Errorf("what this server says is lost: %v", header)
+		}
+		for name, values := range header {
+			if strings.Contains(fmt.Sprint(values), "the pod's") {
+				t.Errorf("the pod says %s: %q", name, values)
+			}
+		}
+	}
+	var st metav1.Status
+	if code, _ := s.send("GET", pods+"/one:80/proxy/endless", "", &st); code != 500 && code != 503 {
+		t.Errorf("a pod that does nothing but begin: %d %+v", code, st)
+	}
+}
+
 func TestProxyToNobody(t *testing.T) {
 	s := newSite(t, podverbs.Kubelet{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, fmt.Errorf("no way") }})
 	s.pod("one", `, "nodeName": "n"`)
