@@ -64,7 +64,7 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 		pool.AppendCertsFromPEM([]byte(ca))
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	a.client = &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	a.client = &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: staysEncrypted}
 	if d := p.Issuer.discovery(); d != "" {
 		a.client.Transport = redirect{
 			next: transport, from: strings.TrimSuffix(p.Issuer.URL, "/") + "/.well-known/openid-configuration", to: d,
@@ -72,6 +72,21 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 	}
 	return a, nil
 }
+
+// staysEncrypted follows redirects, but to https alone: keys that arrive in plain text could be anybody's, and the
+// access token of a distributed claim would be sent in plain text too.
+func staysEncrypted(next *http.Request, before []*http.Request) error {
+	switch {
+	case next.URL.Scheme != "https":
+		return fmt.Errorf("it redirects to %s, which is no https URL", next.URL.Redacted())
+	case len(before) >= maxRedirects:
+		return fmt.Errorf("it redirects more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+// maxRedirects is as many as package net/http follows.
+const maxRedirects = 10
 
 // redirect fetches one document from elsewhere.
 type redirect struct {

@@ -20,6 +20,12 @@ import (
 // if their issuer signed them for us.
 func TestDistributedClaims(t *testing.T) {
 	s, other := newIssuer(t), newIssuer(t)
+	var inPlain atomic.Int32
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inPlain.Add(1)
+		s.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer plain.Close()
 	s.Config.Handler.(*http.ServeMux).HandleFunc("/groups/", func(w http.ResponseWriter, r *http.Request) {
 		claims := map[string]any{"iss": s.URL, "aud": "app", "exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"far"}}
 		signer := s
@@ -35,6 +41,12 @@ func TestDistributedClaims(t *testing.T) {
 			delete(claims, "groups")
 		case "expired":
 			claims["exp"] = 1
+		case "moved":
+			http.Redirect(w, r, s.URL+"/groups/good", http.StatusFound)
+			return
+		case "downgraded":
+			http.Redirect(w, r, plain.URL+"/groups/good", http.StatusFound)
+			return
 		case "other": // of another issuer, with the same authority
 			claims["iss"], signer = other.URL, other
 		case "forged":
@@ -73,12 +85,17 @@ func TestDistributedClaims(t *testing.T) {
 		{"without the claim", at("without"), nil, "did not contain claim: groups"},
 		{"expired", at("expired"), nil, "token is expired"},
 		{"forged", at("forged"), nil, "failed to verify"},
+		{"moved", at("moved"), []string{"far"}, ""},
+		{"moved to plain text", at("downgraded"), nil, "which is no https URL"},
 		{"in plain text", map[string]any{"_claim_names": map[string]string{"groups": "src"}, "_claim_sources": map[string]any{"src": map[string]string{"endpoint": "http://127.0.0.1:1/"}}}, nil, "is no https URL"},
 	} {
 		who, _, err := a.AuthenticateToken(t.Context(), s.token(t, tc.claims), nil)
 		if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) || err == nil && !slices.Equal(who.Identity.Groups, tc.groups) {
 			t.Errorf("%s: %+v %v", tc.name, who, err)
 		}
+	}
+	if n := inPlain.Load(); n != 0 {
+		t.Errorf("%d requests were sent in plain text", n)
 	}
 }
 

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +48,22 @@ func TestAskAll(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRedirects: whatever listens at the port of a component does not have this server send requests elsewhere.
+func TestRedirects(t *testing.T) {
+	var reached atomic.Bool
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reached.Store(true)
+		fmt.Fprint(w, "secret")
+	}))
+	defer inside.Close()
+	local := httptest.NewTLSServer(http.RedirectHandler(inside.URL, http.StatusFound))
+	defer local.Close()
+	message, err := Local("scheduler", local.Listener.Addr().(*net.TCPAddr).Port).Probe(t.Context())
+	if reached.Load() || err == nil || !strings.Contains(err.Error(), "unhealthy http status code: 302") {
+		t.Errorf("%q %v", message, err)
+	}
 }
 
 // A list of components is asked as other lists are.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +34,17 @@ type Kubelet struct {
 	// dials them directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// MayProxy refuses hosts of nodes that no request is to be passed on to; nil
-	// refuses those with addresses that only this server can reach.
+	// refuses those with addresses that only this server can reach, again when it connects.
 	MayProxy func(ctx context.Context, host string) error
+	// Resolver resolves the names of nodes; nil is that of the system.
+	Resolver *net.Resolver
 	// Streams lets clients ask for the log of one stream of a container alone, and tells
 	// agents which one is meant.
 	Streams bool
 }
+
+// maxHeaders bounds the headers of an answer, in bytes: those of many answers may arrive at once.
+const maxHeaders = 64 << 10
 
 // dialer connects to node agents and to pods.
 type dialer struct {
@@ -46,15 +52,20 @@ type dialer struct {
 	port         int
 	agents       *http.Transport
 	unchecked    *http.Transport // for clients that ask for it
-	pods         *http.Transport
+	nodes        *http.Transport // to agents, for proxied requests
+	pods         *http.Transport // to pods and other ports of nodes, for proxied requests
 	mayProxy     func(ctx context.Context, host string) error
 	streams      bool
 }
 
 func (k Kubelet) dialer() *dialer {
 	d := &dialer{addressTypes: k.AddressTypes, port: k.Port, mayProxy: k.MayProxy, streams: k.Streams}
+	resolver := k.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
 	if d.mayProxy == nil {
-		d.mayProxy = onlyPublic
+		d.mayProxy = func(ctx context.Context, host string) error { return onlyPublic(ctx, resolver, host) }
 	}
 	if len(d.addressTypes) == 0 {
 		d.addressTypes = []corev1.NodeAddressType{
@@ -78,19 +89,24 @@ func (k Kubelet) dialer() *dialer {
 	if conf.RootCAs == nil {
 		conf = unchecked
 	}
-	dial := k.Dial
+	dial, proxied := k.Dial, k.Dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+		direct := net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second, Resolver: k.Resolver}
+		checked := direct
+		if k.MayProxy == nil { // a name may have another address by now
+			checked.Control = func(_, address string, _ syscall.RawConn) error { return publicPort(address) }
+		}
+		dial, proxied = direct.DialContext, checked.DialContext
 	}
-	transport := func(c *tls.Config) *http.Transport {
+	transport := func(c *tls.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 		return &http.Transport{
 			DialContext: dial, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, DisableCompression: true,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders,
 		}
 	}
-	d.agents, d.unchecked = transport(conf), transport(unchecked)
+	d.agents, d.unchecked, d.nodes = transport(conf, dial), transport(unchecked, dial), transport(conf, proxied)
 	// What a pod serves is its own affair; so is its certificate.
-	d.pods = transport(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	d.pods = transport(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}, proxied)
 	return d
 }
 

@@ -2,6 +2,7 @@ package podverbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -73,7 +74,7 @@ func (d *dialer) nodeProxy(h *verbs.Handler, c *verbs.Call) error {
 	}
 	to.Path = below
 	if port == "" || port == to.Port() {
-		return passOn(c, to, d.agents)
+		return passOn(c, to, d.nodes)
 	}
 	to.Scheme, to.Host = scheme, net.JoinHostPort(to.Hostname(), port)
 	return passOn(c, to, d.pods)
@@ -216,9 +217,12 @@ func find(h *verbs.Handler, c *verbs.Call, plural, name string) (kinds.Object, e
 	return obj, err
 }
 
+// errAddress is the error of a stock server.
+var errAddress = errors.New("address not allowed")
+
 // onlyPublic refuses hosts with addresses that only this server can reach.
-func onlyPublic(ctx context.Context, host string) error {
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+func onlyPublic(ctx context.Context, resolver *net.Resolver, host string) error {
+	ips, err := resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return err
 	}
@@ -227,8 +231,17 @@ func onlyPublic(ctx context.Context, host string) error {
 	}
 	for _, ip := range ips {
 		if !ip.Unmap().IsGlobalUnicast() {
-			return fmt.Errorf("address not allowed")
+			return errAddress
 		}
 	}
 	return nil
+}
+
+// publicPort is onlyPublic of an address and its port.
+func publicPort(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err == nil && !to.Addr().Unmap().IsGlobalUnicast() {
+		return errAddress
+	}
+	return err
 }

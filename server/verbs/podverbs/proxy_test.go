@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -87,11 +88,73 @@ func TestServiceProxy(t *testing.T) {
 	}
 }
 
+// fickle is a resolver for which each name has a public address once, and is then this machine.
+func fickle(t *testing.T) *net.Resolver {
+	t.Helper()
+	var asked atomic.Int32
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	go func() { // ends with the server
+		for buf := make([]byte, 1500); ; {
+			n, from, err := server.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var q dnsmessage.Message
+			if q.Unpack(buf[:n]) != nil || len(q.Questions) != 1 {
+				continue
+			}
+			q.Response, q.Additionals = true, nil
+			if one := q.Questions[0]; one.Type == dnsmessage.TypeA {
+				to := [4]byte{127, 0, 0, 1}
+				if asked.Add(1) == 1 {
+					to = [4]byte{10, 1, 2, 3}
+				}
+				q.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: one.Name, Class: one.Class}, Body: &dnsmessage.AResource{A: to}}}
+			}
+			if data, err := q.Pack(); err == nil {
+				_, _ = server.WriteTo(data, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+// TestNodeNamesAreCheckedWhenDialled: a node whose name has another address as soon as it was checked does not lead the
+// proxy to this machine.
+func TestNodeNamesAreCheckedWhenDialled(t *testing.T) {
+	var reached atomic.Int32
+	inside := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	agent, web := httptest.NewTLSServer(inside), httptest.NewServer(inside)
+	defer agent.Close()
+	defer web.Close()
+	_, agentPort, _ := net.SplitHostPort(agent.Listener.Addr().String())
+	_, webPort, _ := net.SplitHostPort(web.Listener.Addr().String())
+	for _, name := range []string{"n", "n:" + webPort} {
+		s := newSite(t, podverbs.Kubelet{Resolver: fickle(t)})
+		s.must("POST", "/api/v1/nodes", `{"metadata": {"name": "n"}, "status": {"addresses": [{"type": "Hostname", "address": "node.example."}], "daemonEndpoints": {"kubeletEndpoint": {"Port": `+agentPort+`}}}}`)
+		text := ""
+		code, _ := s.send("GET", "/api/v1/nodes/"+name+"/proxy/secret", "", &text)
+		if n := reached.Load(); n != 0 || code < 400 || !strings.Contains(text, "address not allowed") {
+			t.Errorf("%s: %d %s; this machine was reached %d times", name, code, text, n)
+		}
+	}
+}
+
 // TestProxiedAnswersAreNotOurs: a pod neither replaces what this server says of its answers, nor speaks for this server's
 // address, nor answers more than once.
 func TestProxiedAnswersAreNotOurs(t *testing.T) {
 	s, _ := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
+		if r.URL.Path == "/long" {
+			w.Header().Set("A", strings.Repeat("a", 64<<10))
+		}
 		for r.URL.Path == "/endless" && r.Context().Err() == nil {
 			w.WriteHeader(http.StatusEarlyHints)
 		}
@@ -118,9 +181,11 @@ func TestProxiedAnswersAreNotOurs(t *testing.T) {
 			}
 		}
 	}
-	var st metav1.Status
-	if code, _ := s.send("GET", pods+"/one:80/proxy/endless", "", &st); code != 500 && code != 503 {
-		t.Errorf("a pod that does nothing but begin: %d %+v", code, st)
+	for path, want := range map[string]string{"endless": "context canceled", "long": "exceeded 65536 bytes"} {
+		var st metav1.Status
+		if code, _ := s.send("GET", pods+"/one:80/proxy/"+path, "", &st); code < 500 || !strings.Contains(st.Message, want) {
+			t.Errorf("%s: %d %+v", path, code, st)
+		}
 	}
 }
 
