@@ -8,7 +8,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission/scheduling"
 	"github.com/rowlock/rowlock/server/admission/storage"
 	"github.com/rowlock/rowlock/server/kinds"
+	schedulingv1alpha2 "github.com/rowlock/rowlock/server/removed/k8s.io/api/scheduling/v1alpha2"
 )
 
 // stored are objects by storage and name.

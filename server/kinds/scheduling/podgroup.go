@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	schedulingv1alpha2 "github.com/rowlock/rowlock/server/removed/k8s.io/api/scheduling/v1alpha2"
 )
 
 var (
