@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	removedv1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/core/v1"
 )
 
 // known says whether a stock server has a type for a kind, and makes an object of it if this server has one too. A body of such
@@ -92,7 +94,7 @@ func incidental(k schema.GroupVersionKind) runtime.Object {
 		case "PodProxyOptions":
 			return &corev1.PodProxyOptions{}
 		case "PodStatusResult":
-			return &corev1.PodStatusResult{}
+			return &removedv1.PodStatusResult{}
 		case "RangeAllocation":
 			return &corev1.RangeAllocation{}
 		case "SerializedReference":

@@ -1,9 +1,11 @@
 package pods
 
 import (
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -243,14 +245,26 @@ func allocatedClaims(pod *corev1.Pod, p *field.Path) field.ErrorList {
 		errs = rules.RequiredIf(errs, s.ResourceClaimName == "", at.Child("resourceClaimName"), "must not be empty")
 		errs = rules.InvalidIf(errs, !claims[s.ResourceClaimName], at.Child("resourceClaimName"), s.ResourceClaimName, "no mapping found in pod reference")
 		errs = rules.RequiredIf(errs, len(s.Containers) == 0, at.Child("containers"), "must not be empty")
-		errs = rules.RequiredIf(errs, len(s.Resources) == 0, at.Child("resources"), "must not be empty")
-		for name, q := range s.Resources {
+		resources, known := resourcesOfClaim(s)
+		errs = rules.RequiredIf(errs, known && len(resources) == 0, at.Child("resources"), "must not be empty")
+		for name, q := range resources {
 			key := at.Child("resources").Key(string(name))
 			errs = rules.InvalidIf(errs, !podspec.IsNativeResource(name), key, name, "must be a node allocatable resource name")
 			errs = rules.InvalidIf(errs, q.Sign() < 0, key, q.String(), "must be non-negative")
 		}
 	}
 	return errs
+}
+
+// resourcesOfClaim returns the field Resources by its name: v0.37 of the module k8s.io/api, which a program with this
+// server may select, does not have the field.
+func resourcesOfClaim(s *corev1.NodeAllocatableResourceClaimStatus) (resources map[corev1.ResourceName]resource.Quantity, known bool) {
+	f := reflect.ValueOf(s).Elem().FieldByName("Resources")
+	if !f.IsValid() {
+		return nil, false
+	}
+	resources, known = f.Interface().(map[corev1.ResourceName]resource.Quantity)
+	return resources, known
 }
 
 const longestImageRef = 256

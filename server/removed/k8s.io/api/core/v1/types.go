@@ -1,0 +1,48 @@
+// Package v1 has the types of the core group that k8s.io/api has up to v0.36: the same JSON, the same Protobuf messages.
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/removed/wire"
+)
+
+// PodStatusResult is the status of a Pod in an object of its own, as node agents once returned it.
+type PodStatusResult struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+	Status            corev1.PodStatus `json:"status,omitempty" protobuf:"bytes,2,opt,name=status"`
+}
+
+// DeepCopyObject is a copy of m.
+func (m *PodStatusResult) DeepCopyObject() runtime.Object {
+	if m == nil {
+		return nil
+	}
+	out := &PodStatusResult{TypeMeta: m.TypeMeta}
+	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	m.Status.DeepCopyInto(&out.Status)
+	return out
+}
+
+func (m *PodStatusResult) fields() []wire.Field {
+	return []wire.Field{wire.Part(1, &m.ObjectMeta), wire.Part(2, &m.Status)}
+}
+
+// Size is the length of m as Protobuf.
+func (m *PodStatusResult) Size() int { return wire.Size(m.fields()) }
+
+// Marshal is m as Protobuf.
+func (m *PodStatusResult) Marshal() ([]byte, error) { return wire.Whole(m) }
+
+// MarshalToSizedBuffer writes m to the end of data.
+func (m *PodStatusResult) MarshalToSizedBuffer(data []byte) (int, error) {
+	return wire.Marshal(data, m.fields())
+}
+
+// Unmarshal reads m from data.
+func (m *PodStatusResult) Unmarshal(data []byte) error {
+	return wire.Unmarshal(data, "PodStatusResult", m.fields())
+}
