@@ -53,11 +53,12 @@ func defaultDevice(d *resourceapi.Device) {
 	for i := range d.Taints {
 		defaultTaint(&d.Taints[i])
 	}
-	for name, mapping := range d.NodeAllocatableResourceMappings {
-		if mapping.AllocationMultiplier == nil {
+	mappings := mappingsOf(d)
+	for name, m := range mappings.all() {
+		if m.AllocationMultiplier == nil {
 			one := apiresource.MustParse("1")
-			mapping.AllocationMultiplier = &one
-			d.NodeAllocatableResourceMappings[name] = mapping
+			m.AllocationMultiplier = &one
+			mappings.set(name, m)
 		}
 	}
 }
@@ -109,7 +110,7 @@ func (b *rulebook) fieldsOfDevices() []fields[resourceapi.ResourceSliceSpec] {
 				d.Capacity[name] = c
 			}
 		}),
-		in(b.allocatable, func(d *resourceapi.Device) bool { return len(d.NodeAllocatableResourceMappings) > 0 }, func(d *resourceapi.Device) { d.NodeAllocatableResourceMappings = nil }),
+		in(b.allocatable, func(d *resourceapi.Device) bool { return !mappingsOf(d).empty() }, func(d *resourceapi.Device) { mappingsOf(d).drop() }),
 		in(b.lists, hasLists, func(d *resourceapi.Device) {
 			for name, a := range d.Attributes {
 				a.BoolValues, a.IntValues, a.StringValues, a.VersionValues = nil, nil, nil, nil
@@ -430,8 +431,9 @@ func validRange(capacity, usual apiresource.Quantity, r *resourceapi.CapacityReq
 // nodeResources checks which resources of its node a device takes.
 func nodeResources(d *resourceapi.Device, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(d.NodeAllocatableResourceMappings)) {
-		mapping, at := d.NodeAllocatableResourceMappings[name], p.Key(string(name))
+	mappings := mappingsOf(d).all()
+	for _, name := range slices.Sorted(maps.Keys(mappings)) {
+		mapping, at := mappings[name], p.Key(string(name))
 		errs = rules.InvalidIf(errs, !podspec.IsNativeResource(name), at, name, "must be a node allocatable resource name")
 		if q := mapping.AllocationMultiplier; q != nil {
 			errs = rules.InvalidIf(errs, q.Sign() <= 0, at.Child("allocationMultiplier"), q.String(), "must be positive")
