@@ -5,7 +5,7 @@
 # Kubernetes' modules.
 set -eu
 cd "$(dirname "$0")/controllerruntime"
-[ $# -gt 0 ] || set -- v0.24.1
+[ $# -gt 0 ] || set -- v0.24.1 v0.25.0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT

@@ -2,6 +2,7 @@ package controllerruntime_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"reflect"
@@ -199,42 +200,55 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestNewerFields: a field that 1.32 does not have is dropped, and refused in an apply, unless the types
-// at hand have it: then it is stored. Nothing else that a write does depends on it.
+// TestNewerFields: a field that the server's release does not have is dropped, and refused in an apply, whatever the
+// types at hand have. Nothing else that a write does depends on it.
 func TestNewerFields(t *testing.T) {
 	_, c := start(t)
-	_, has := reflect.TypeFor[corev1.PodSpec]().FieldByName("HostnameOverride") // since 1.34
-	pod := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "namespace": "default"},
-		"spec": map[string]any{"hostnameOverride": "other", "containers": []any{map[string]any{"name": "c", "image": "i"}}},
-	}}
-	if err := c.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	kept := func() bool {
-		_, kept, err := unstructured.NestedString(pod.Object, "spec", "hostnameOverride")
-		return kept && err == nil
-	}
-	if kept() != has {
-		t.Errorf("created: %v", pod.Object["spec"])
-	}
-	for n, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
-		seconds := int64(50 - n)
-		patch := fmt.Sprintf(`{"spec":{"hostnameOverride":"other","activeDeadlineSeconds":%d}}`, seconds)
-		if err := c.Patch(t.Context(), pod, client.RawPatch(kind, []byte(patch))); err != nil {
-			t.Errorf("%s: %v", kind, err)
+	release := os.Getenv("ROWLOCK_RELEASE")
+	for field, f := range map[string]struct {
+		value any
+		has   bool
+	}{
+		"hostnameOverride":   {"other", release == "1.34" || release == "1.35" || release == "1.36"},
+		"evictionResponders": {[]any{map[string]any{"name": "example.com/drain", "priority": int64(20000)}}, false}, // since 1.37
+	} {
+		name := strings.ToLower(field)
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if now, _, _ := unstructured.NestedInt64(pod.Object, "spec", "activeDeadlineSeconds"); now != seconds || kept() != has {
-			t.Errorf("%s: %v", kind, pod.Object["spec"])
+		pod := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name, "namespace": "default"},
+			"spec": map[string]any{field: f.value, "containers": []any{map[string]any{"name": "c", "image": "i"}}},
+		}}
+		if err := c.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
 		}
-	}
-	const applied = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"hostnameOverride":"other","containers":[{"name":"c","image":"j"}]}}`
-	err := c.Patch(t.Context(), pod, client.RawPatch(types.ApplyPatchType, []byte(applied)), client.FieldOwner("applier"), client.ForceOwnership)
-	if (err == nil) != has {
-		t.Errorf("apply: %v", err)
-	}
-	if err != nil && !strings.Contains(err.Error(), "field not declared in schema") {
-		t.Errorf("apply: %v", err)
+		stored := func() bool {
+			_, has, err := unstructured.NestedFieldNoCopy(pod.Object, "spec", field)
+			return has && err == nil
+		}
+		if stored() != f.has {
+			t.Errorf("created: %v", pod.Object["spec"])
+		}
+		for n, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType} {
+			seconds := int64(50 - n)
+			patch := fmt.Sprintf(`{"spec":{%q:%s,"activeDeadlineSeconds":%d}}`, field, value, seconds)
+			if err := c.Patch(t.Context(), pod, client.RawPatch(kind, []byte(patch))); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+			if now, _, _ := unstructured.NestedInt64(pod.Object, "spec", "activeDeadlineSeconds"); now != seconds || stored() != f.has {
+				t.Errorf("%s: %v", kind, pod.Object["spec"])
+			}
+		}
+		applied := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"default"},"spec":{%q:%s,"containers":[{"name":"c","image":"j"}]}}`, name, field, value)
+		err = c.Patch(t.Context(), pod, client.RawPatch(types.ApplyPatchType, []byte(applied)), client.FieldOwner("applier"), client.ForceOwnership)
+		if (err == nil) != f.has {
+			t.Errorf("apply of %s: %v", field, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "field not declared in schema") {
+			t.Errorf("apply of %s: %v", field, err)
+		}
 	}
 }
 

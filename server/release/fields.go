@@ -42,9 +42,6 @@ func TypeNamed(path, name string) Type {
 	return Type{&types[i]}
 }
 
-// Same says that the type, its fields and values are the same in all releases.
-func (t Type) Same() bool { return t.row == nil }
-
 // In says whether the type is there in a release.
 func (t Type) In(v Version) bool { return t.row == nil || t.row.in.has(v) }
 
@@ -74,44 +71,4 @@ func (t Type) Lacks(v Version) []string {
 		}
 	}
 	return names
-}
-
-// HasPath reports whether a release has the field that a path of JSON names leads to, from a Go type;
-// the path has no element for lists and maps. A path that leaves the structs, or a name that is no field,
-// ends the search with true: no release changed those.
-func HasPath(v Version, root reflect.Type, path ...string) bool {
-	for _, name := range path {
-		for root.Kind() == reflect.Pointer || root.Kind() == reflect.Slice || root.Kind() == reflect.Map {
-			root = root.Elem()
-		}
-		if root.Kind() != reflect.Struct {
-			return true
-		}
-		owner, field, ok := find(root, name)
-		if !ok {
-			return true
-		}
-		if !TypeOf(owner).Has(v, name) {
-			return false
-		}
-		root = field.Type
-	}
-	return true
-}
-
-// find looks for a field by its JSON name, in a struct and in those that are written inline.
-func find(t reflect.Type, name string) (owner reflect.Type, field reflect.StructField, ok bool) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		called, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case called == name && called != "":
-			return t, f, true
-		case f.Anonymous && called == "" && strings.Contains(rest, "inline") && f.Type.Kind() == reflect.Struct:
-			if owner, field, ok = find(f.Type, name); ok {
-				return owner, field, true
-			}
-		}
-	}
-	return nil, reflect.StructField{}, false
 }

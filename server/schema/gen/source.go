@@ -260,8 +260,9 @@ func (s *source) fields(t *structExpr) []fieldDecl {
 		}
 		raw, _ := strconv.Unquote(f.Tag.Value)
 		tag := reflect.StructTag(raw)
-		name, options, _ := strings.Cut(tag.Get("json"), ",")
-		if name == "-" || (name == "" && options == "") {
+		text, tagged := tag.Lookup("json")
+		name, options, _ := strings.Cut(text, ",")
+		if !tagged || name == "-" {
 			continue
 		}
 		if len(f.Names) > 0 && !f.Names[0].IsExported() {
