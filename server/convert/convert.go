@@ -145,9 +145,7 @@ func (c *Converter) read(obj Object, r *kinds.Resource) (kinds.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d := r.Storage.Strategy.Default; d != nil {
-		d(working)
-	}
+	r.SetDefaults(working)
 	return working, nil
 }
 

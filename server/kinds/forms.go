@@ -148,6 +148,16 @@ func (r *Resource) ToWorking(obj Object) (Object, error) {
 	return out, nil
 }
 
+// SetDefaults fills in what a working form that a client sent leaves out.
+func (r *Resource) SetDefaults(obj Object) {
+	if r.Storage.Default != nil {
+		r.Storage.Default(obj)
+	}
+	if r.Default != nil {
+		r.Default(obj)
+	}
+}
+
 // ToServed makes the served form of a working one, which it may change.
 func (r *Resource) ToServed(obj Object) (Object, error) {
 	if !r.Converts() {

@@ -81,6 +81,9 @@ type Resource struct {
 	ToStorage   func(Object) (Object, error)
 	FromStorage func(Object) (Object, error)
 
+	// Default fills in what this version alone has a default for, in an object of the stored version. Nil for most.
+	Default func(Object)
+
 	// FieldLabels are this version's field selector labels, and what Storage.Fields
 	// calls them. Nil where they are the same.
 	FieldLabels map[string]string

@@ -1,9 +1,12 @@
 package kinds
 
 import (
+	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate"
 	genericvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +23,7 @@ type MetaRules struct {
 	Updates      int  // how often the rules for updates check what changed
 	Wholes       int  // how often the rules for updates check everything
 	AnyFinalizer bool // finalizers need no qualified name
+	LongName     bool // the name is a subdomain, and the generateName that it may come from is not checked
 	Late         bool // a new object's metadata is looked at only where the rules of its kind find nothing else
 	Own          bool // a new object's metadata is checked by the rules of its kind alone
 }
@@ -28,6 +32,7 @@ type MetaRules struct {
 var (
 	UsualMeta = MetaRules{Updates: 1}
 	WholeMeta = MetaRules{Updates: 1, Wholes: 1}
+	AsNewMeta = MetaRules{Wholes: 1}
 )
 
 // WholeMeta132 is WholeMeta in release 1.32 and UsualMeta after it, as some kinds have it.
@@ -59,7 +64,7 @@ func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList
 	if rules.Own {
 		return nil
 	}
-	errs := genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
+	errs := r.wholeFaults(rules, obj)
 	if !rules.AnyFinalizer {
 		errs = append(errs, finalizerNames(obj)...)
 	}
@@ -91,13 +96,22 @@ func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorLi
 		names = finalizerNames(obj)
 	}
 	for range rules.Wholes {
-		errs = append(errs, genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)...)
-		errs = append(errs, names...)
+		errs = append(append(errs, r.wholeFaults(rules, obj)...), names...)
 	}
 	for range rules.Updates {
 		errs = append(append(errs, update...), names...)
 	}
 	return errs
+}
+
+// wholeFaults are what is found in all of the metadata of an object but finalizers.
+func (r *Resource) wholeFaults(rules MetaRules, obj Object) field.ErrorList {
+	if !rules.LongName {
+		return genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)
+	}
+	return genericvalidation.ValidateObjectMetaAccessorWithOpts(obj, r.Namespaced, func(p *field.Path, name string) field.ErrorList {
+		return validate.LongName(context.Background(), operation.Operation{}, p, &name, nil)
+	}, metadataPath)
 }
 
 func segmentName(name string, prefix bool) []string {

@@ -38,9 +38,7 @@ func Incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if r.Storage.Default != nil {
-		r.Storage.Default(obj)
-	}
+	r.SetDefaults(obj)
 	return obj, nil
 }
 
@@ -100,10 +98,8 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 			turn.Lost()
 		case !errors.As(err, &exists):
 			return nil, err
-		case !generated:
+		case !generated, try >= nameTries:
 			return nil, w.existsError(ctx, req, c, exists)
-		case try >= nameTries:
-			return nil, apierrors.NewGenerateNameConflict(req.Resource.GroupResource(), c.obj.GetName(), 1)
 		}
 		c.obj = objects.Copy(c.pristine)
 	}
@@ -235,6 +231,9 @@ func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value 
 // existsError tells the client whether the object in its way is on its way out.
 func (w *Writer) existsError(ctx context.Context, req *Request, c *creation, exists *sqlstore.ExistsError) error {
 	err := apierrors.NewAlreadyExists(req.Resource.GroupResource(), c.obj.GetName())
+	if c.obj.GetGenerateName() != "" { // whoever chose the name
+		err = apierrors.NewGenerateNameConflict(req.Resource.GroupResource(), c.obj.GetName(), 1)
+	}
 	if werr := w.Objects.Overtaken(ctx, exists); werr != nil {
 		return err
 	}

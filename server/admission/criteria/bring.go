@@ -35,8 +35,8 @@ func (t Target) Bring(a *admission.Attributes, obj runtime.Object) error {
 		if _, err := a.Resource.Coerce(back); err != nil {
 			return err
 		}
-		if st := a.Resource.Storage; st != nil && st.Default != nil {
-			st.Default(back)
+		if a.Resource.Storage != nil {
+			a.Resource.SetDefaults(back)
 		}
 		obj = back
 	}

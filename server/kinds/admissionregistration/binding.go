@@ -14,10 +14,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// metaRules are those of all kinds of the group: an update is checked as a new object.
+var metaRules = kinds.MetaRules{Wholes: 1, AnyFinalizer: true}
+
 // ValidatingAdmissionPolicyBinding is how ValidatingAdmissionPolicyBindings are written.
 var ValidatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.ValidatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
-	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+	Meta:         &metaRules,
 	Default: func(obj *admissionv1.ValidatingAdmissionPolicyBinding) {
 		defaultMatch(obj.Spec.MatchResources)
 	},

@@ -22,6 +22,7 @@ import (
 func MutatingAdmissionPolicy(of release.Version) kinds.Strategy {
 	return kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicy]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &metaRules,
 		Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicy) {
 			rules.DefaultTo(&obj.Spec.FailurePolicy, admissionv1alpha1.Fail)
 			defaultAlphaMatch(obj.Spec.MatchConstraints)
@@ -50,10 +51,8 @@ var MutatingAdmissionPolicyColumns = columns.Of(
 // MutatingAdmissionPolicyBinding is how MutatingAdmissionPolicyBindings are written.
 var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
+	Meta:         &metaRules,
 	Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicyBinding) {
-		if r := obj.Spec.ParamRef; r != nil {
-			rules.DefaultTo(&r.ParameterNotFoundAction, admissionv1alpha1.DenyAction)
-		}
 		defaultAlphaMatch(obj.Spec.MatchResources)
 	},
 	Counted: func(b *admissionv1alpha1.MutatingAdmissionPolicyBinding) []any { return []any{b.Spec} },
@@ -64,6 +63,13 @@ var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmi
 		return validateMutatingBinding(&obj.Spec)
 	},
 }.Strategy()
+
+// DefaultAlphaBinding fills in what is optional in v1alpha1 alone: what happens where there is no parameter.
+func DefaultAlphaBinding(obj kinds.Object) {
+	if r := obj.(*admissionv1alpha1.MutatingAdmissionPolicyBinding).Spec.ParamRef; r != nil {
+		rules.DefaultTo(&r.ParameterNotFoundAction, admissionv1alpha1.DenyAction)
+	}
+}
 
 // MutatingAdmissionPolicyBindingColumns is their Table form.
 var MutatingAdmissionPolicyBindingColumns = columns.Of(

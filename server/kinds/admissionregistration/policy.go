@@ -32,7 +32,7 @@ const (
 func ValidatingAdmissionPolicy(of release.Version) kinds.Strategy {
 	return kinds.Typed[*admissionv1.ValidatingAdmissionPolicy]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
-		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Meta:         &metaRules,
 		Default: func(obj *admissionv1.ValidatingAdmissionPolicy) {
 			s := &obj.Spec
 			rules.DefaultTo(&s.FailurePolicy, admissionv1.Fail)

@@ -99,7 +99,7 @@ func webhookColumns() []columns.Column {
 func webhooks[T kinds.Object](of release.Version, list func(T) []hook, content func(T) any) kinds.Strategy {
 	return kinds.Typed[T]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
-		Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
+		Meta:         &metaRules,
 		Default: func(c T) {
 			for _, h := range list(c) {
 				defaultHook(&h)

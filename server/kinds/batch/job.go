@@ -45,7 +45,7 @@ func Job(on kinds.Feature) kinds.Strategy {
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
 		OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
-		Status:              &kinds.Status[*batchv1.Job]{Validate: r.validateStatus},
+		Status:              &kinds.Status[*batchv1.Job]{Validate: r.validateStatus, Canonicalize: labelJob},
 	}.Strategy()
 }
 

@@ -26,6 +26,7 @@ func admissionregistrationGroup(of release.Version) []*kinds.Resource {
 		again(alpha[0], "v1beta1", object[admissionregistrationv1beta1.MutatingAdmissionPolicy](), list[admissionregistrationv1beta1.MutatingAdmissionPolicyList]()),
 		again(alpha[1], "v1beta1", object[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](), list[admissionregistrationv1beta1.MutatingAdmissionPolicyBindingList]()),
 	)
+	alpha[1].Default = admissionregistration.DefaultAlphaBinding
 	return slices.Concat(byName(v1), byName(beta), alpha)
 }
 

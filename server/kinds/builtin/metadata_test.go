@@ -32,6 +32,15 @@ func TestMetaRules(t *testing.T) {
 		{"cronjobs.batch", "", 3, 1},
 		{"cronjobs.batch", "status", 2, 0},
 		{"certificatesigningrequests.certificates.k8s.io", "approval", 4, 2},
+		{"limitranges", "", 3, 1},
+		{"persistentvolumes", "", 4, 2},
+		{"endpointslices.discovery.k8s.io", "", 3, 1},
+		{"flowschemas.flowcontrol.apiserver.k8s.io", "", 3, 1},
+		{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "", 3, 1},
+		{"ipaddresses.networking.k8s.io", "", 4, 2},
+		{"mutatingadmissionpolicybindings.admissionregistration.k8s.io", "", 3, 0},
+		{"validatingwebhookconfigurations.admissionregistration.k8s.io", "", 3, 0},
+		{"pods", "ephemeralcontainers", 4, 2},
 	} {
 		r := catalogue.ByStorage(c.key)
 		obj, old := &corev1.ConfigMap{ObjectMeta: bad}, &corev1.ConfigMap{ObjectMeta: good}

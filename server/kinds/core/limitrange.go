@@ -20,6 +20,7 @@ import (
 // LimitRange is how LimitRanges are written.
 var LimitRange = kinds.Typed[*corev1.LimitRange]{
 	ValidateName:        apivalidation.NameIsDNSSubdomain,
+	Meta:                &kinds.AsNewMeta,
 	Default:             defaultLimitRange,
 	PrepareForCreate:    nameLimitRange,
 	Validate:            validateLimitRange,

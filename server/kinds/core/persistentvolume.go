@@ -33,7 +33,7 @@ func PersistentVolume(on kinds.Feature) kinds.Strategy {
 	r := volumeRules{on(attributesGate), on.Has(release.KindRules133), on("MutablePVNodeAffinity")}
 	return kinds.Typed[*corev1.PersistentVolume]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                &kinds.MetaRules{Updates: 1, Wholes: 2},
+		Meta:                &kinds.MetaRules{Wholes: 2},
 		Default:             defaultVolume,
 		PrepareForCreate:    r.prepareVolume,
 		PrepareForUpdate:    r.prepareVolumeUpdate,

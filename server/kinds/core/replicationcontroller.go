@@ -24,12 +24,20 @@ type controllerRules struct {
 	now  bool // the rules after release 1.32
 }
 
+// meta says how metadata is checked.
+func (r controllerRules) meta() *kinds.MetaRules {
+	if r.now {
+		return &kinds.MetaRules{Updates: 1, LongName: true}
+	}
+	return &kinds.WholeMeta
+}
+
 // ReplicationController is how ReplicationControllers are written.
 func ReplicationController(on kinds.Feature) kinds.Strategy {
 	r := controllerRules{podspec.For(on), on.Has(release.KindRules133)}
 	return kinds.Typed[*corev1.ReplicationController]{
 		ValidateName:        apivalidation.NameIsDNSSubdomain,
-		Meta:                kinds.WholeMeta132(on),
+		Meta:                r.meta(),
 		Default:             r.defaultController,
 		PrepareForCreate:    r.prepareController,
 		PrepareForUpdate:    r.prepareControllerUpdate,
@@ -39,7 +47,7 @@ func ReplicationController(on kinds.Feature) kinds.Strategy {
 		Warnings:            r.controllerWarnings,
 		UnconditionalUpdate: true,
 		OrphanByDefault:     true,
-		Status:              &kinds.Status[*corev1.ReplicationController]{Validate: validateControllerStatus},
+		Status:              &kinds.Status[*corev1.ReplicationController]{Validate: validateControllerStatus, Canonicalize: labelController},
 	}.Strategy()
 }
 
@@ -87,12 +95,17 @@ func (r controllerRules) defaultController(c *corev1.ReplicationController) {
 		if t.Labels != nil && len(c.Spec.Selector) == 0 {
 			c.Spec.Selector = maps.Clone(t.Labels)
 		}
-		if t.Labels != nil && len(c.Labels) == 0 {
-			c.Labels = maps.Clone(t.Labels)
-		}
+		labelController(c)
 		r.pods.DefaultTemplate(t)
 	}
 	rules.DefaultTo(&c.Spec.Replicas, 1)
+}
+
+// labelController gives a controller without labels those of its pods.
+func labelController(c *corev1.ReplicationController) {
+	if t := c.Spec.Template; t != nil && t.Labels != nil && len(c.Labels) == 0 {
+		c.Labels = maps.Clone(t.Labels)
+	}
 }
 
 func (r controllerRules) prepareController(c *corev1.ReplicationController) {

@@ -34,6 +34,7 @@ func EndpointSlice(on kinds.Feature) kinds.Strategy {
 	r := sliceRules{now: on.Has(release.KindRules133), nodes: on("PreferSameTrafficDistribution"), addresses: rules.Addresses{Strict: on("StrictIPCIDRValidation")}}
 	return kinds.Typed[*discoveryv1.EndpointSlice]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.AsNewMeta,
 		Default: func(s *discoveryv1.EndpointSlice) {
 			for i := range s.Ports {
 				rules.DefaultTo(&s.Ports[i].Name, "")

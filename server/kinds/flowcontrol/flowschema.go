@@ -30,6 +30,7 @@ func FlowSchema(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*flowcontrolv1.FlowSchema]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.AsNewMeta,
 		Default:      defaultFlowSchema,
 		Counted:      func(s *flowcontrolv1.FlowSchema) []any { return []any{s.Spec} },
 		Validate:     func(s *flowcontrolv1.FlowSchema) field.ErrorList { return validateFlowSchema(s, now) },

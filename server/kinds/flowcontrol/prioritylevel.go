@@ -26,6 +26,7 @@ func PriorityLevelConfiguration(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
 	return kinds.Typed[*flowcontrolv1.PriorityLevelConfiguration]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
+		Meta:         &kinds.AsNewMeta,
 		Default:      defaultLevel,
 		Counted:      func(l *flowcontrolv1.PriorityLevelConfiguration) []any { return []any{l.Spec} },
 		Validate:     func(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList { return validateLevel(l, now) },

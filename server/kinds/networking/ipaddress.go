@@ -25,6 +25,7 @@ func IPAddress(on kinds.Feature) kinds.Strategy {
 	}
 	return kinds.Typed[*networkingv1beta1.IPAddress]{
 		ValidateName: name,
+		Meta:         &kinds.WholeMeta,
 		NameIsBase:   true,
 		Validate:     validateIPAddress,
 		ValidateUpdate: func(a, old *networkingv1beta1.IPAddress) field.ErrorList {

@@ -7,6 +7,7 @@ import (
 
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -40,7 +41,12 @@ func ServiceCIDR(on kinds.Feature) kinds.Strategy {
 			return append(validateServiceCIDR(c), rules.Immutable(c.Spec.CIDRs, old.Spec.CIDRs, field.NewPath("spec", "cidrs"))...)
 		},
 		UnconditionalUpdate: true,
-		Status:              &kinds.Status[*networkingv1beta1.ServiceCIDR]{ByCreate: !wiped, ByUpdate: !wiped},
+		Status: &kinds.Status[*networkingv1beta1.ServiceCIDR]{
+			ByCreate: !wiped, ByUpdate: !wiped,
+			Prepare: func(c, old *networkingv1beta1.ServiceCIDR) {
+				metav1.ResetObjectMetaForStatus(&c.ObjectMeta, &old.ObjectMeta)
+			},
+		},
 	}.Strategy()
 	if now {
 		s.Status.ResetFields = []string{"metadata", "spec"}

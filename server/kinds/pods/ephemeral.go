@@ -19,7 +19,7 @@ func (r podRules) prepareEphemeral(pod, was *corev1.Pod) {
 	pod.Spec.EphemeralContainers = added
 	metav1.ResetObjectMetaForStatus(&pod.ObjectMeta, &was.ObjectMeta)
 	if !r.since133 {
-		pod.ManagedFields = was.ManagedFields
+		pod.ManagedFields, pod.GenerateName = was.ManagedFields, was.GenerateName
 	}
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }

@@ -114,7 +114,7 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 // partStrategy is that of a subresource that writes a part of a pod that is there.
 func (r podRules) partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
 	t := r.strategy()
-	t.Meta, t.Status, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil, nil
+	t.Status, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil
 	t.PrepareForUpdate, t.ValidateUpdate = prepare, validate
 	if !r.since133 { // where a client owns what it sends, whether it is taken or not
 		t.ResetFields = resetFields

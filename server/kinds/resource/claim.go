@@ -20,6 +20,10 @@ import (
 
 // resourceClaim is how ResourceClaims are written: once, as their spec may not change.
 func (b *rulebook) resourceClaim() kinds.Strategy {
+	var reset []string
+	if b.later {
+		reset = []string{"metadata"}
+	}
 	s := kinds.Typed[*resourceapi.ResourceClaim]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
@@ -52,8 +56,9 @@ func (b *rulebook) resourceClaim() kinds.Strategy {
 					dropDeallocated(&c.Status, old.Status.Allocation)
 				}
 			},
-			Validate: b.validateStatus,
-			Rights:   b.rights,
+			Validate:    b.validateStatus,
+			Rights:      b.rights,
+			ResetFields: reset,
 		},
 	}.Strategy()
 	if b.later {

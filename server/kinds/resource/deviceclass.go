@@ -32,7 +32,7 @@ var (
 func (b *rulebook) deviceClass() kinds.Strategy {
 	return kinds.Typed[*resourceapi.DeviceClass]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
-		Meta:         &kinds.WholeMeta,
+		Meta:         &kinds.MetaRules{Updates: 1, Wholes: 1, LongName: b.later},
 		Keep: func(c, old *resourceapi.DeviceClass) {
 			if !b.extended && old.Spec.ExtendedResourceName == nil {
 				c.Spec.ExtendedResourceName = nil
