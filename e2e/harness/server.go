@@ -32,6 +32,7 @@ type Options struct {
 	ServingCA []byte
 	Env       []string
 	Patience  time.Duration // how long it may take to start, and to end; default: that of a busy machine with little to load
+	Binary    string        // default: that of Binary
 }
 
 // AdminToken is the bearer token of user admin in group system:masters.
@@ -72,9 +73,12 @@ const patience = 2 * time.Minute
 
 // Start starts a server and waits until it is ready.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	bin, err := Binary()
-	if err != nil {
-		return nil, err
+	bin := o.Binary
+	if bin == "" {
+		var err error
+		if bin, err = Binary(); err != nil {
+			return nil, err
+		}
 	}
 	if o.DataDir == "" {
 		dir, err := os.MkdirTemp(o.Dir, "data-")
@@ -87,6 +91,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		}
 	}
 	if o.Port == 0 {
+		var err error
 		if o.Port, err = FreePort(); err != nil {
 			return nil, err
 		}
@@ -213,6 +218,9 @@ func (s *Server) Client() (*http.Client, error) {
 
 // Pid is the process id.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Signal sends a signal to the process.
+func (s *Server) Signal(sig os.Signal) error { return s.cmd.Process.Signal(sig) }
 
 // Log is what the server printed so far.
 func (s *Server) Log() string { return s.log.String() }

@@ -5,35 +5,44 @@ package pgtest
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Proxy stands between clients and a server and does what bad networks do.
 // Close ends its connections and waits for its goroutines.
 type Proxy struct {
 	Port     int
-	target   string
 	listener net.Listener
 	loops    sync.WaitGroup
 
-	mu    sync.Mutex
-	pairs map[*pair]bool
-	gate  chan struct{} // closed while traffic flows
-	back  chan struct{} // the same for what servers answer
-	stall chan struct{} // closed when traffic stops, with the next long request; nil: it flows on
-	hold  bool          // answers are held back from the next long request on
-	shut  bool
-	deaf  chan struct{} // closed when the proxy ends; nil while it accepts
+	mu     sync.Mutex
+	target string
+	delay  time.Duration // longest time that a chunk waits
+	pairs  map[*pair]bool
+	gate   chan struct{} // closed while traffic flows
+	back   chan struct{} // the same for what servers answer
+	stall  chan struct{} // closed when traffic stops, with the next long request; nil: it flows on
+	hold   bool          // answers are held back from the next long request on
+	shut   bool
+	deaf   chan struct{} // closed when the proxy ends; nil while it accepts
 
 	accepted atomic.Int64
 	commits  atomic.Int64 // how many answers to COMMIT are still to be lost
 	halves   atomic.Int64 // how many long requests are still to be cut in the middle
 }
 
-type pair struct{ client, server net.Conn }
+type pair struct {
+	client, server net.Conn
+	listens        atomic.Bool   // the client has sent LISTEN
+	mute           atomic.Bool   // what the server sends is dropped
+	dead           atomic.Bool   // the server's end is closed, and the client does not notice
+	abandoned      chan struct{} // closed when the client's end is closed
+}
 
 func (p *pair) close() {
 	p.client.Close()
@@ -75,6 +84,44 @@ func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate = make(chan struct{})
+}
+
+// Delay makes each chunk wait for a random time up to most, so that what is sent on one connection passes what was sent
+// before on another. 0 ends that.
+func (p *Proxy) Delay(most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = most
+}
+
+// HalfClose ends all connections to the server, and lets clients believe that theirs are open.
+func (p *Proxy) HalfClose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pair := range p.pairs {
+		pair.dead.Store(true)
+		pair.server.Close()
+	}
+}
+
+// Mute drops what the server sends on connections that listen for notifications, which stay open, and returns how many
+// these are.
+func (p *Proxy) Mute() (muted int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pair := range p.pairs {
+		if pair.listens.Load() && !pair.mute.Swap(true) {
+			muted++
+		}
+	}
+	return muted
+}
+
+// Retarget sends later connections to another port.
+func (p *Proxy) Retarget(port int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // StallBatch is Stall from the next long request on, as a batch is: a pool may ask first whether
@@ -165,12 +212,15 @@ func (p *Proxy) accept() {
 			c.Close()
 			return
 		}
-		s, err := net.Dial("tcp", p.target)
+		p.mu.Lock()
+		target := p.target
+		p.mu.Unlock()
+		s, err := net.Dial("tcp", target)
 		if err != nil {
 			c.Close()
 			continue
 		}
-		pr := &pair{c, s}
+		pr := &pair{client: c, server: s, abandoned: make(chan struct{})}
 		p.mu.Lock()
 		p.pairs[pr] = true
 		shut := p.shut
@@ -178,7 +228,10 @@ func (p *Proxy) accept() {
 		if shut {
 			pr.close()
 		}
-		p.loops.Go(func() { p.copy(pr, s, c, &p.gate, &p.halves, p.half) })
+		p.loops.Go(func() {
+			defer close(pr.abandoned)
+			p.copy(pr, s, c, &p.gate, &p.halves, p.half)
+		})
 		p.loops.Go(func() {
 			p.copy(pr, c, s, &p.back, &p.commits, p.noCommit)
 			p.mu.Lock()
@@ -220,7 +273,29 @@ func (p *Proxy) copy(pr *pair, to, from net.Conn, way *chan struct{}, left *atom
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
+		if pr.dead.Load() {
+			if from == pr.server {
+				<-pr.abandoned
+				return
+			}
+			if err != nil {
+				return
+			}
+			continue // the client's words reach nobody
+		}
 		if n > 0 {
+			if from == pr.client && bytes.Contains(bytes.ToUpper(buf[:min(n, 200)]), []byte("LISTEN ")) {
+				pr.listens.Store(true)
+			}
+			if from == pr.server && pr.mute.Load() {
+				continue
+			}
+			p.mu.Lock()
+			delay := p.delay
+			p.mu.Unlock()
+			if delay > 0 {
+				time.Sleep(rand.N(delay))
+			}
 			all, one := p.gates(way, from == pr.client && long(buf[:n]))
 			<-all
 			<-one

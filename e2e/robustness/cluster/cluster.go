@@ -1,0 +1,319 @@
+//go:build unix
+
+// Package cluster starts the servers of a run, their database, and the proxies between them and before them,
+// and breaks each of these.
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+// Options say what is started.
+type Options struct {
+	Store   string // sqlite or postgres
+	Servers int
+	Binary  string   // default: built from this module
+	Other   string   // a second build, that restarts use in turn; default: none
+	Dir     string   // for data; not removed
+	Args    []string // more flags of serve
+}
+
+// Cluster is servers that share a database. Clients reach each server through a proxy of its own; on PostgreSQL, each
+// server reaches the database through another one.
+type Cluster struct {
+	opts   Options
+	url    string // of the database, around the proxies
+	pool   *x509.CertPool
+	nodes  []*node
+	pgMu   sync.Mutex
+	pg     *pgtest.Server
+	spare  *pgtest.Server // a synchronous standby, while a failover is under way
+	dbName string
+}
+
+type node struct {
+	mu      sync.Mutex // held while the server starts or ends
+	server  *harness.Server
+	options harness.Options
+	up      bool
+	starts  int
+	front   *pgtest.Proxy
+	back    *pgtest.Proxy // nil on SQLite
+	logs    []string      // of earlier processes
+}
+
+// Start starts a cluster. The caller must call Close.
+func Start(ctx context.Context, o Options) (c *Cluster, err error) {
+	c = &Cluster{opts: o, dbName: "robust"}
+	defer func() {
+		if err != nil {
+			c.Close()
+			c = nil
+		}
+	}()
+	if c.opts.Binary == "" {
+		if c.opts.Binary, err = harness.Binary(); err != nil {
+			return c, err
+		}
+	}
+	switch o.Store {
+	case "sqlite":
+		c.url = "sqlite:" + filepath.Join(o.Dir, "db", "rowlock.db")
+		if err := os.MkdirAll(filepath.Join(o.Dir, "db"), 0o700); err != nil {
+			return c, err
+		}
+	case "postgres":
+		if c.pg, err = pgtest.Start(ctx, pgtest.Options{Segment: 1, Settings: map[string]string{"max_wal_size": "'256MB'"}}); err != nil {
+			return c, err
+		}
+		if c.url, err = c.pg.CreateDB(ctx, c.dbName); err != nil {
+			return c, err
+		}
+	default:
+		return c, fmt.Errorf("-store %q: want sqlite or postgres", o.Store)
+	}
+	for i := range o.Servers {
+		if err := c.add(ctx, i); err != nil {
+			return c, err
+		}
+	}
+	c.pool, err = c.nodes[0].server.CA()
+	return c, err
+}
+
+func (c *Cluster) add(ctx context.Context, i int) error {
+	port, err := harness.FreePort()
+	if err != nil {
+		return err
+	}
+	n := &node{options: harness.Options{Port: port, Store: c.url, Args: c.opts.Args, Binary: c.opts.Binary, DataDir: filepath.Join(c.opts.Dir, fmt.Sprintf("server%d", i), "data")}}
+	c.nodes = append(c.nodes, n)
+	if n.front, err = pgtest.NewProxy(port); err != nil {
+		return err
+	}
+	if c.pg != nil {
+		if n.back, err = pgtest.NewProxy(c.pg.Port); err != nil {
+			return err
+		}
+		n.options.Store = n.back.URL(c.dbName)
+	}
+	if err := os.MkdirAll(filepath.Dir(n.options.DataDir), 0o700); err != nil {
+		return err
+	}
+	if i > 0 {
+		init := exec.CommandContext(ctx, c.opts.Binary, "init", "--data-dir", n.options.DataDir, "--from", c.nodes[0].options.DataDir)
+		if out, err := init.CombinedOutput(); err != nil {
+			return fmt.Errorf("sharing keys: %w\n%s", err, out)
+		}
+	}
+	return c.StartServer(ctx, i)
+}
+
+// Close ends everything.
+func (c *Cluster) Close() {
+	for _, n := range c.nodes {
+		if n.server != nil {
+			_ = n.server.Signal(syscall.SIGCONT) // it may have ended
+			n.server.Kill()
+		}
+		for _, p := range []*pgtest.Proxy{n.front, n.back} {
+			if p != nil {
+				p.Close()
+			}
+		}
+	}
+	for _, pg := range []*pgtest.Server{c.pg, c.spare} {
+		if pg != nil {
+			pg.Thaw()
+			pg.Stop()
+		}
+	}
+}
+
+// Len is the number of servers.
+func (c *Cluster) Len() int { return len(c.nodes) }
+
+// Dir is the folder of the data.
+func (c *Cluster) Dir() string { return c.opts.Dir }
+
+// Binary is the build under test.
+func (c *Cluster) Binary() string { return c.opts.Binary }
+
+// StoreURL is the database, around the proxies.
+func (c *Cluster) StoreURL() string {
+	c.pgMu.Lock()
+	defer c.pgMu.Unlock()
+	return c.url
+}
+
+// URL is where clients find a server.
+func (c *Cluster) URL(i int) string {
+	return fmt.Sprintf("https://127.0.0.1:%d", c.nodes[i].front.Port)
+}
+
+// Direct is a server without the proxy before it.
+func (c *Cluster) Direct(i int) string {
+	return fmt.Sprintf("https://127.0.0.1:%d", c.nodes[i].options.Port)
+}
+
+// Protocol is that of a client.
+type Protocol string
+
+// The protocols.
+const (
+	HTTP1 Protocol = "HTTP/1.1"
+	HTTP2 Protocol = "HTTP/2"
+)
+
+// Client is an HTTP client with connections of its own. With a small window it takes little from a server before it
+// reads.
+func (c *Cluster) Client(p Protocol, smallWindow bool) *http.Client {
+	var protocols http.Protocols
+	protocols.SetHTTP1(p == HTTP1)
+	protocols.SetHTTP2(p == HTTP2)
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.pool}, Protocols: &protocols, DisableCompression: true, DialContext: dialer.DialContext, IdleConnTimeout: 20 * time.Second}
+	if p == HTTP2 { // a connection that died silently is noticed
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second}
+	}
+	if smallWindow {
+		if p == HTTP2 {
+			t.HTTP2.MaxReceiveBufferPerStream, t.HTTP2.MaxReceiveBufferPerConnection = 64<<10, 128<<10
+		}
+		dialer.Control = func(_, _ string, raw syscall.RawConn) error {
+			var err error
+			if e := raw.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) }); e != nil {
+				return e
+			}
+			return err
+		}
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// CA is what the servers' certificates are verified with.
+func (c *Cluster) CA() *x509.CertPool { return c.pool }
+
+// Front is the proxy between clients and a server.
+func (c *Cluster) Front(i int) *pgtest.Proxy { return c.nodes[i].front }
+
+// Back is the proxy between a server and PostgreSQL; nil on SQLite.
+func (c *Cluster) Back(i int) *pgtest.Proxy { return c.nodes[i].back }
+
+// Postgres is the primary; nil on SQLite.
+func (c *Cluster) Postgres() *pgtest.Server {
+	c.pgMu.Lock()
+	defer c.pgMu.Unlock()
+	return c.pg
+}
+
+// Signal sends a signal to a server that runs.
+func (c *Cluster) Signal(i int, s syscall.Signal) error {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.up {
+		return errors.New("the server is down")
+	}
+	return n.server.Signal(s)
+}
+
+// Pid is the process of a server.
+func (c *Cluster) Pid(i int) int {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.server.Pid()
+}
+
+// Kill ends a server at once.
+func (c *Cluster) Kill(i int) {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.up = false
+	n.server.Kill()
+}
+
+// Stop ends a server by SIGTERM.
+func (c *Cluster) Stop(i int) error {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.up = false
+	return n.server.Stop()
+}
+
+// StartServer starts a server that is down, and waits until it is ready. It tries again while its database is away.
+func (c *Cluster) StartServer(ctx context.Context, i int) error {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.up {
+		return nil
+	}
+	o := n.options
+	if c.opts.Other != "" && n.starts%2 == 1 {
+		o.Binary = c.opts.Other
+	}
+	n.starts++
+	if n.server != nil {
+		n.logs = append(n.logs, n.server.Log())
+	}
+	var err error
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		var s *harness.Server
+		if s, err = harness.Start(ctx, o); err == nil {
+			n.server, n.up = s, true
+			return nil
+		}
+		n.logs = append(n.logs, err.Error())
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return fmt.Errorf("starting server %d: %w", i, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// DataDir is the folder of a server.
+func (c *Cluster) DataDir(i int) string { return c.nodes[i].options.DataDir }
+
+// Log is what all processes of a server printed.
+func (c *Cluster) Log(i int) string {
+	n := c.nodes[i]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	logs := slices.Clone(n.logs)
+	if n.server != nil {
+		logs = append(logs, n.server.Log())
+	}
+	return strings.Join(logs, "\n--- next process\n")
+}
+
+// Store runs a command of "rowlock store" on the database.
+func (c *Cluster) Store(ctx context.Context, args ...string) (stdout string, err error) {
+	cmd := exec.CommandContext(ctx, c.opts.Binary, append([]string{"store"}, args...)...)
+	var out, errOut strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("rowlock store %s: %w\n%s%s", strings.Join(args, " "), err, out.String(), errOut.String())
+	}
+	return out.String(), nil
+}

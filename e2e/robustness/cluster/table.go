@@ -1,0 +1,202 @@
+//go:build unix
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "modernc.org/sqlite"             // the driver "sqlite"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// Table follows the table of revisions by SQL, without the servers: what it reads is what they have to agree with.
+type Table struct {
+	c        *Cluster
+	ours     func(history.Key) bool // whose values are read
+	mu       sync.Mutex
+	current  *history.Segment
+	last     uint64
+	segments []*history.Segment
+	wrong    []string
+	seen     map[history.Key]history.Row // live rows at last
+	Gaps     int                         // parts of the log that were deleted before they were read
+}
+
+// NewTable reads what is live now.
+func NewTable(ctx context.Context, c *Cluster, ours func(history.Key) bool) (*Table, error) {
+	t := &Table{c: c, ours: ours}
+	return t, t.Poll(ctx)
+}
+
+func (t *Table) open() (*sql.DB, error) {
+	url := t.c.StoreURL()
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		return sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
+	}
+	return sql.Open("pgx", url)
+}
+
+// Run polls until ctx ends.
+func (t *Table) Run(ctx context.Context, every time.Duration) {
+	for ctx.Err() == nil {
+		_ = t.Poll(ctx) // the database may be away; the next poll reads what this one did not
+		select {
+		case <-ctx.Done():
+		case <-time.After(every):
+		}
+	}
+}
+
+const columns = `revision, resource, namespace, name, created_revision, deleted, value`
+
+// Poll reads what was written since the last poll.
+func (t *Table) Poll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	db, err := t.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	// One snapshot for the floor, the head and the rows between them.
+	o := &sql.TxOptions{ReadOnly: true}
+	if t.c.pg != nil {
+		o.Isolation = sql.LevelRepeatableRead
+	}
+	tx, err := db.BeginTx(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var head, floor uint64
+	column := "value"
+	if t.c.pg != nil {
+		column = "number"
+	}
+	if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT %[1]s FROM kv_meta WHERE key = 'revision'), (SELECT %[1]s FROM kv_meta WHERE key = 'floor')`, column)).Scan(&head, &floor); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil || floor > t.last {
+		if t.current != nil {
+			t.Gaps++
+		}
+		live, err := t.rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted`)
+		if err != nil {
+			return err
+		}
+		t.current = &history.Segment{From: head, To: head, Initial: live}
+		t.segments = append(t.segments, t.current)
+		t.seen = map[history.Key]history.Row{}
+		for _, r := range live {
+			t.seen[r.Key] = r
+		}
+		t.last = head
+		return nil
+	}
+	if head < t.last {
+		t.wrong = append(t.wrong, fmt.Sprintf("the table's newest revision was %d and is %d", t.last, head))
+		return nil
+	}
+	rows, err := t.rows(ctx, tx, fmt.Sprintf(`SELECT `+columns+` FROM kv WHERE revision > %d ORDER BY revision`, t.last))
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Revision != t.last+1 {
+			t.wrong = append(t.wrong, fmt.Sprintf("revision %d follows %d in the table, whose floor is %d", r.Revision, t.last, floor))
+		}
+		t.last = r.Revision
+		if r.Deleted {
+			delete(t.seen, r.Key)
+		} else {
+			t.seen[r.Key] = r
+		}
+		t.current.Rows = append(t.current.Rows, r)
+	}
+	if t.last != head {
+		t.wrong = append(t.wrong, fmt.Sprintf("the table's newest revision is %d, and its newest row is %d", head, t.last))
+		t.last = head
+	}
+	t.current.To = t.last
+	return nil
+}
+
+func (t *Table) rows(ctx context.Context, tx *sql.Tx, query string) ([]history.Row, error) {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []history.Row
+	for rows.Next() {
+		var r history.Row
+		var value []byte
+		if err := rows.Scan(&r.Revision, &r.Key.Resource, &r.Key.Namespace, &r.Key.Name, &r.Created, &r.Deleted, &value); err != nil {
+			return nil, err
+		}
+		if t.ours(r.Key) {
+			item, err := history.ParseObject(value, r.Revision)
+			if err != nil {
+				return nil, fmt.Errorf("revision %d: %w", r.Revision, err)
+			}
+			r.State = &item.State
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// Head is the newest revision that was read.
+func (t *Table) Head() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// Cut ends a round: it returns what was read since the last cut, with the live rows read anew, and what was wrong.
+func (t *Table) Cut(ctx context.Context) (segments []*history.Segment, wrong []string, err error) {
+	if err := t.Poll(ctx); err != nil {
+		return nil, nil, err
+	}
+	db, err := t.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer db.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer tx.Rollback()
+	// As of the last poll: rows that were superseded since are those that were live.
+	live, err := t.rows(ctx, tx, fmt.Sprintf(`SELECT `+columns+` FROM kv WHERE revision <= %d AND (superseded_revision IS NULL OR superseded_revision > %d) AND NOT deleted`, t.last, t.last))
+	if err != nil {
+		return nil, nil, err
+	}
+	if live == nil {
+		live = []history.Row{}
+	}
+	t.current.Live = live
+	segments, wrong = t.segments, t.wrong
+	initial := make([]history.Row, 0, len(t.seen))
+	for _, r := range t.seen {
+		initial = append(initial, r)
+	}
+	slices.SortFunc(initial, func(a, b history.Row) int { return cmp.Compare(a.Revision, b.Revision) })
+	t.current = &history.Segment{From: t.last, To: t.last, Initial: initial}
+	t.segments, t.wrong = []*history.Segment{t.current}, nil
+	return segments, wrong, nil
+}

@@ -1,0 +1,404 @@
+// Package history holds what a run of e2e/robustness did and saw: requests with their answers, lists,
+// watch streams, rows of the table, rights, and faults, each with the time since the run began.
+// Its JSON-lines form can be read back and judged again.
+package history
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Key names an object. Resource is the plural with the group, as in the table ("leases.coordination.k8s.io").
+type Key struct {
+	Resource  string `json:"r"`
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"n"`
+}
+
+func (k Key) String() string { return k.Resource + "/" + k.Namespace + "/" + k.Name }
+
+// Scope is what a list or a watch covers: a resource in a namespace.
+type Scope struct {
+	Resource  string `json:"r"`
+	Namespace string `json:"ns"`
+}
+
+// Scope is the scope that the object is in.
+func (k Key) Scope() Scope { return Scope{k.Resource, k.Namespace} }
+
+// State is an object at a version.
+type State struct {
+	Version uint64            `json:"v"`
+	Fields  map[string]string `json:"f,omitempty"` // what writers set: each value is the ID of the operation that set it
+	On      bool              `json:"on,omitempty"`
+	Hash    string            `json:"h"` // of the whole object without its version
+}
+
+// Outcome says what a client knows of its request.
+type Outcome string
+
+// Outcomes. Refused means that the server answered that nothing was done.
+const (
+	OK       Outcome = "ok"
+	Conflict Outcome = "conflict"
+	NotFound Outcome = "not found"
+	Exists   Outcome = "exists"
+	Refused  Outcome = "refused"
+	Expired  Outcome = "expired"
+	Denied   Outcome = "denied"
+	Unknown  Outcome = "unknown"
+)
+
+// Kinds of operations.
+const (
+	Get              = "get"
+	Create           = "create"
+	Set              = "set"   // a merge patch without a version
+	Swap             = "swap"  // a PUT at a version
+	Apply            = "apply" // server-side apply by the owner of a field
+	Status           = "status"
+	Delete           = "delete"
+	DeleteCollection = "deletecollection"
+)
+
+// Op is a request about one object, or a deletecollection of a scope.
+type Op struct {
+	ID      string        `json:"id"`
+	Client  string        `json:"c"`
+	Server  int           `json:"s"`
+	Kind    string        `json:"k"`
+	Key     Key           `json:"key"`
+	Field   string        `json:"field,omitempty"`   // that the operation sets, to its ID
+	Expect  uint64        `json:"expect,omitempty"`  // the version that the object must have; 0: any
+	Creates bool          `json:"creates,omitempty"` // a PUT that creates what does not exist, whatever version it names
+	AtLeast uint64        `json:"min,omitempty"`     // a get at a version not older than this
+	Cached  bool          `json:"cached,omitempty"`  // a get at any version
+	Call    time.Duration `json:"call"`
+	Return  time.Duration `json:"ret"`
+	Outcome Outcome       `json:"out"`
+	Code    int           `json:"code,omitempty"`
+	Error   string        `json:"err,omitempty"`
+	Got     *State        `json:"got,omitempty"`
+}
+
+// Writes reports whether the operation changes something.
+func (o *Op) Writes() bool { return o.Kind != Get }
+
+// String describes the operation on one line.
+func (o *Op) String() string {
+	s := fmt.Sprintf("%s..%s %s at server %d: %s %s", stamp(o.Call), stamp(o.Return), o.Client, o.Server, o.Kind, o.Key)
+	if o.Field != "" {
+		s += " " + o.Field + "=" + o.ID
+	}
+	if o.Expect != 0 {
+		s += fmt.Sprintf(" expecting version %d", o.Expect)
+	}
+	if o.AtLeast != 0 {
+		s += fmt.Sprintf(" not older than %d", o.AtLeast)
+	}
+	s += " -> " + string(o.Outcome)
+	if o.Code != 0 {
+		s += " " + strconv.Itoa(o.Code)
+	}
+	if o.Got != nil {
+		s += fmt.Sprintf(" version %d %v", o.Got.Version, o.Got.Fields)
+	}
+	if o.Error != "" {
+		s += " (" + o.Error + ")"
+	}
+	return s
+}
+
+func stamp(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
+
+// Item is an object in a list or an event.
+type Item struct {
+	Name  string `json:"n"`
+	State State  `json:"st"`
+}
+
+// Page is one chunk of a list.
+type Page struct {
+	Version uint64 `json:"v"`
+	Items   []Item `json:"items,omitempty"`
+	More    bool   `json:"more,omitempty"`
+}
+
+// Match says which state a list asks for.
+type Match string
+
+// Matches. Latest is a list without a version.
+const (
+	Latest   Match = ""
+	Any      Match = "any" // version 0
+	NotOlder Match = "not older"
+	Exact    Match = "exact"
+)
+
+// List is a list in one or several pages.
+type List struct {
+	Client   string        `json:"c"`
+	Server   int           `json:"s"` // of the first page; the others may come from other servers
+	Scope    Scope         `json:"scope"`
+	Selector Selector      `json:"sel"`
+	Match    Match         `json:"match,omitempty"`
+	Asked    uint64        `json:"asked,omitempty"`
+	Call     time.Duration `json:"call"`
+	Return   time.Duration `json:"ret"` // of the first page
+	Outcome  Outcome       `json:"out"` // of the last page
+	Code     int           `json:"code,omitempty"`
+	Pages    []Page        `json:"pages,omitempty"`
+	Final    bool          `json:"final,omitempty"` // made when all was quiet
+}
+
+// String describes the list on one line.
+func (l *List) String() string {
+	s := fmt.Sprintf("%s..%s %s at server %d: list %s/%s %s %s %d -> %s", stamp(l.Call), stamp(l.Return), l.Client, l.Server, l.Scope.Resource, l.Scope.Namespace, l.Selector, l.Match, l.Asked, l.Outcome)
+	for _, p := range l.Pages {
+		s += fmt.Sprintf(" [version %d, %d items]", p.Version, len(p.Items))
+	}
+	return s
+}
+
+// Selector chooses objects of a scope: all, those with label on=yes, or one by its name.
+type Selector struct {
+	On   bool   `json:"on,omitempty"`
+	Name string `json:"n,omitempty"`
+}
+
+// Selects reports whether an object is chosen.
+func (s Selector) Selects(name string, st *State) bool {
+	return (!s.On || st.On) && (s.Name == "" || s.Name == name)
+}
+
+func (s Selector) String() string {
+	switch {
+	case s.On:
+		return "on=yes"
+	case s.Name != "":
+		return "metadata.name=" + s.Name
+	}
+	return "all"
+}
+
+// Event is an event of a watch.
+type Event struct {
+	At   time.Duration `json:"at"`
+	Type string        `json:"t"` // ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
+	Item Item          `json:"i"`
+	Ends bool          `json:"ends,omitempty"` // the bookmark behind initial events
+	Code int           `json:"code,omitempty"` // of an ERROR
+}
+
+func (e *Event) String() string {
+	return fmt.Sprintf("%s %s %s version %d on=%v %v", stamp(e.At), e.Type, e.Item.Name, e.Item.State.Version, e.Item.State.On, e.Item.State.Fields)
+}
+
+// Stream is one watch request. A client that resumes makes several, each from where the last one was.
+type Stream struct {
+	Client   string        `json:"c"`
+	Server   int           `json:"s"`
+	Protocol string        `json:"proto,omitempty"`
+	Scope    Scope         `json:"scope"`
+	Selector Selector      `json:"sel"`
+	From     uint64        `json:"from,omitempty"`
+	Initial  bool          `json:"initial,omitempty"` // a streaming list
+	Call     time.Duration `json:"call"`
+	Begun    time.Duration `json:"begun,omitempty"` // when the header of the answer came
+	End      time.Duration `json:"end"`
+	Code     int           `json:"code,omitempty"`
+	Events   []Event       `json:"ev,omitempty"`
+	Reason   string        `json:"why,omitempty"` // of the end
+}
+
+// String describes the stream on one line.
+func (s *Stream) String() string {
+	kind := "watch from " + strconv.FormatUint(s.From, 10)
+	if s.Initial {
+		kind = "streaming list"
+	}
+	return fmt.Sprintf("%s..%s %s at server %d by %s: %s of %s/%s %s -> %d, %d events, %s", stamp(s.Call), stamp(s.End), s.Client, s.Server, s.Protocol, kind, s.Scope.Resource, s.Scope.Namespace, s.Selector, s.Code, len(s.Events), s.Reason)
+}
+
+// Cache is what an informer of client-go holds when all is quiet.
+type Cache struct {
+	Client string  `json:"c"`
+	Scope  Scope   `json:"scope"`
+	Items  []Item  `json:"items"`
+	Errors []error `json:"-"`
+	Wrong  string  `json:"wrong,omitempty"` // the first event that took an object back in time
+}
+
+// Row is a row of the table.
+type Row struct {
+	Revision uint64 `json:"rev"`
+	Key      Key    `json:"key"`
+	Created  uint64 `json:"created"`
+	Deleted  bool   `json:"del,omitempty"`
+	State    *State `json:"st,omitempty"` // of our objects
+}
+
+// Segment is a part of the table's log that was read without a gap.
+type Segment struct {
+	From    uint64 `json:"from"` // the state is of this revision
+	To      uint64 `json:"to"`
+	Initial []Row  `json:"initial,omitempty"`
+	Rows    []Row  `json:"rows,omitempty"`
+	Live    []Row  `json:"live,omitempty"` // the live rows at To, read at the end; nil: not read
+}
+
+// Access is a request of somebody whose rights change.
+type Access struct {
+	Subject string        `json:"sub"`
+	Server  int           `json:"s"`
+	What    string        `json:"what"`
+	Call    time.Duration `json:"call"`
+	Return  time.Duration `json:"ret"`
+	Code    int           `json:"code"`
+}
+
+func (a *Access) String() string {
+	return fmt.Sprintf("%s..%s %s at server %d: %s -> %d", stamp(a.Call), stamp(a.Return), a.Subject, a.Server, a.What, a.Code)
+}
+
+// Right is a change of what a subject may do. From Call on the new right may hold; a revoked one must not hold
+// from some time after Return on.
+type Right struct {
+	Subject string        `json:"sub"`
+	Granted bool          `json:"granted"`
+	Call    time.Duration `json:"call"`
+	Return  time.Duration `json:"ret"`
+	Outcome Outcome       `json:"out"`
+}
+
+func (r *Right) String() string {
+	verb := "revoke"
+	if r.Granted {
+		verb = "grant"
+	}
+	return fmt.Sprintf("%s..%s %s %s -> %s", stamp(r.Call), stamp(r.Return), verb, r.Subject, r.Outcome)
+}
+
+// Fault is something that was broken, and mended.
+type Fault struct {
+	Name   string        `json:"name"`
+	What   string        `json:"what"`
+	Server int           `json:"s"` // -1: all, or the database
+	Begin  time.Duration `json:"begin"`
+	End    time.Duration `json:"end"`
+	Store  bool          `json:"store,omitempty"` // it cut servers off from their database
+	Wrong  string        `json:"wrong,omitempty"` // a promise that the fault itself found broken
+}
+
+func (f *Fault) String() string {
+	return fmt.Sprintf("%s..%s fault %s: %s", stamp(f.Begin), stamp(f.End), f.Name, f.What)
+}
+
+// Round is a part of a run that begins and ends when all is quiet.
+type Round struct {
+	Number   int           `json:"-"`
+	Began    time.Duration `json:"-"`
+	Ended    time.Duration `json:"-"`
+	Final    uint64        `json:"-"` // the newest revision when all was quiet
+	Segments []*Segment    `json:"-"`
+	Ops      []*Op         `json:"-"`
+	Lists    []*List       `json:"-"`
+	Streams  []*Stream     `json:"-"`
+	Caches   []*Cache      `json:"-"`
+	Accesses []*Access     `json:"-"`
+	Rights   []*Right      `json:"-"`
+	Faults   []*Fault      `json:"-"`
+	Stuck    []string      `json:"-"` // clients that did not reach the end
+	Table    []string      `json:"-"` // what was wrong with the table's revisions
+	Verify   []string      `json:"-"` // problems that store verify and restored backups found
+	Earlier  []*Op         `json:"-"` // of earlier rounds, without an answer: they may come to pass in this one
+}
+
+// Recorder collects a round. It is safe for concurrent use.
+type Recorder struct {
+	began time.Time
+	mu    sync.Mutex
+	round *Round
+	ids   int64
+}
+
+// NewRecorder begins a run.
+func NewRecorder() *Recorder {
+	r := &Recorder{began: time.Now()}
+	r.Begin(1)
+	return r
+}
+
+// Now is the time since the run began.
+func (r *Recorder) Now() time.Duration { return time.Since(r.began) }
+
+// Begin begins a round.
+func (r *Recorder) Begin(number int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.round = &Round{Number: number, Began: r.Now()}
+}
+
+// End ends the round and returns it.
+func (r *Recorder) End() *Round {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	round := r.round
+	round.Ended = r.Now()
+	r.round = &Round{Number: round.Number + 1, Began: r.Now()}
+	return round
+}
+
+// ID is a name for an operation that no other operation of the run has.
+func (r *Recorder) ID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids++
+	return "op" + strconv.FormatInt(r.ids, 36)
+}
+
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right or *Fault.
+func (r *Recorder) Add(record any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.round.add(record)
+}
+
+func (r *Round) add(record any) {
+	switch v := record.(type) {
+	case *Op:
+		r.Ops = append(r.Ops, v)
+	case *List:
+		r.Lists = append(r.Lists, v)
+	case *Stream:
+		r.Streams = append(r.Streams, v)
+	case *Cache:
+		r.Caches = append(r.Caches, v)
+	case *Access:
+		r.Accesses = append(r.Accesses, v)
+	case *Right:
+		r.Rights = append(r.Rights, v)
+	case *Fault:
+		r.Faults = append(r.Faults, v)
+	case *Segment:
+		r.Segments = append(r.Segments, v)
+	default:
+		panic(fmt.Sprintf("history: a record of type %T", record))
+	}
+}
+
+// Stuck notes a client that did not reach the end of the round.
+func (r *Recorder) Stuck(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.round.Stuck = append(r.round.Stuck, text)
+}
+
+// Problem notes what a check of the database found.
+func (r *Recorder) Problem(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.round.Verify = append(r.round.Verify, text)
+}

@@ -1,0 +1,72 @@
+package history
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// ParseObject reads an object as the API or the table has it. The table keeps no version; pass that of its row.
+func ParseObject(data []byte, version uint64) (Item, error) {
+	var tree map[string]any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return Item{}, fmt.Errorf("an object %.200q: %w", data, err)
+	}
+	return FromTree(tree, version)
+}
+
+// FromTree reads an object as a tree, which it changes.
+func FromTree(tree map[string]any, version uint64) (Item, error) {
+	metadata, _ := tree["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	if text, ok := metadata["resourceVersion"].(string); ok && version == 0 {
+		var err error
+		if version, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return Item{}, fmt.Errorf("the version of %s: %w", name, err)
+		}
+	}
+	delete(metadata, "resourceVersion")
+	delete(tree, "kind")
+	delete(tree, "apiVersion")
+	labels, _ := metadata["labels"].(map[string]any)
+	item := Item{Name: name, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return Item{}, fmt.Errorf("%s: %w", name, err)
+	}
+	sum := sha256.Sum256(text)
+	item.State.Hash = hex.EncodeToString(sum[:10])
+	return item, nil
+}
+
+// fields are what the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
+// custom resource, and messages of a Deployment's conditions.
+func fields(tree map[string]any) map[string]string {
+	found := map[string]string{}
+	texts := func(m any) {
+		all, _ := m.(map[string]any)
+		for k, v := range all {
+			if text, ok := v.(string); ok && k != "pad" {
+				found[k] = text
+			}
+		}
+	}
+	texts(tree["data"])
+	spec, _ := tree["spec"].(map[string]any)
+	texts(spec["values"])
+	if holder, ok := spec["holderIdentity"].(string); ok {
+		found["holder"] = holder
+	}
+	status, _ := tree["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		kind, _ := condition["type"].(string)
+		if message, ok := condition["message"].(string); ok {
+			found["status."+kind] = message
+		}
+	}
+	return found
+}

@@ -1,0 +1,191 @@
+// Package judge holds a history against what the server promises. Its functions are pure: the same history always has the
+// same violations. Each costs time in proportion to the history, up to sorting; the check of registers is bounded by the
+// number of operations on each object.
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// Properties are what is judged, with what each says.
+var Properties = []struct{ Name, Promise string }{
+	{"revisions", "Revisions are contiguous, none is given twice or taken back"},
+	{"compaction", "Compaction and recovery leave exactly the objects that the log says exist"},
+	{"writes", "An acknowledged write exists with exactly its content, a refused one does not, one without an answer is one or the other, once"},
+	{"order", "A write that begins after another was acknowledged, or seen, has a higher revision"},
+	{"reads", "A read shows a state that existed, not older than what anybody had seen before it, or than it asked for"},
+	{"register", "Creates, sets, swaps, deletes and reads of one object are linearizable over all servers (porcupine)"},
+	{"set", "Members of a set that were added stay, and reads of it by all servers follow one order"},
+	{"watch-ordered", "Events of a watch come in the order of revisions"},
+	{"watch-unique", "No event comes twice"},
+	{"watch-atomic", "The event of a revision is the whole write"},
+	{"watch-reliable", "No event is missing between two that came"},
+	{"watch-resumable", "A watch that begins at a revision has the next event first"},
+	{"watch-bookmarkable", "A bookmark comes after all events up to its revision"},
+	{"watch-previous", "A DELETED event has the last state"},
+	{"watch-filtered", "Events are those that the selector and the namespace choose, with the right type"},
+	{"watch-future", "No event and no bookmark comes before its write"},
+	{"watch-initial", "The initial events of a streaming list are a state that existed"},
+	{"list", "A list is a state that existed, and as new as it asked for"},
+	{"pages", "The pages of a list are of one revision"},
+	{"exact", "A read of an old revision shows what was then"},
+	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
+	{"rights", "A right or a token that was revoked stops working, and nobody reads what they never may"},
+	{"liveness", "Every client goes on after the faults, without a restart"},
+	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
+}
+
+// Violation is a promise that a history breaks.
+type Violation struct {
+	Property string   `json:"property"`
+	Round    int      `json:"round"`
+	What     string   `json:"what"`
+	History  []string `json:"history"` // the shortest that shows it
+}
+
+func (v *Violation) String() string {
+	s := fmt.Sprintf("%s: %s", v.Property, v.What)
+	for _, line := range v.History {
+		s += "\n    " + line
+	}
+	return s
+}
+
+// Verdict is what came of a history.
+type Verdict struct {
+	Violations []Violation
+	Judged     map[string]int // how many records each property was held against
+	Open       map[string]int // what could not be judged, by the reason
+}
+
+type judge struct {
+	*ledger
+	r       *history.Round
+	v       Verdict
+	creates map[history.Key][]*history.Op
+}
+
+// mostOfProperty bounds the violations of one property that are told.
+const mostOfProperty = 5
+
+func (j *judge) violate(property string, lines []string, format string, args ...any) {
+	n := 0
+	for _, v := range j.v.Violations {
+		if v.Property == property {
+			n++
+		}
+	}
+	if n < mostOfProperty {
+		j.v.Violations = append(j.v.Violations, Violation{property, j.r.Number, fmt.Sprintf(format, args...), lines})
+	}
+}
+
+func (j *judge) judged(property string) { j.v.Judged[property]++ }
+
+func (j *judge) open(why string) { j.v.Open[why]++ }
+
+// Round judges a round.
+func Round(r *history.Round) Verdict {
+	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}}
+	j.ledger = newLedger(r)
+	for _, check := range []func(){
+		j.table, j.writes, j.deletes, j.times, j.order, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.liveness,
+	} {
+		check()
+	}
+	return j.v
+}
+
+// table checks what was wrong with the table itself, and that its live rows are those of the log.
+func (j *judge) table() {
+	for _, text := range j.r.Table {
+		j.violate("revisions", nil, "%s", text)
+	}
+	for i, s := range j.r.Segments {
+		for range s.Rows {
+			j.judged("revisions")
+		}
+		if i > 0 && s.From < j.r.Segments[i-1].To {
+			j.violate("revisions", nil, "the table was at revision %d, and then at %d", j.r.Segments[i-1].To, s.From)
+		}
+		if s.Live == nil {
+			continue
+		}
+		live := map[history.Key]history.Row{}
+		for _, r := range s.Initial {
+			live[r.Key] = r
+		}
+		for _, r := range s.Rows {
+			if live[r.Key] = r; r.Deleted {
+				delete(live, r.Key)
+			}
+		}
+		for _, r := range s.Live {
+			j.judged("compaction")
+			want, there := live[r.Key]
+			if delete(live, r.Key); !there || want.Revision != r.Revision || hash(want.State) != hash(r.State) {
+				j.violate("compaction", rowLines(want, r), "the table has %s at revision %d, and its log left it at %d", r.Key, r.Revision, want.Revision)
+			}
+		}
+		for _, r := range live {
+			j.violate("compaction", rowLines(r), "the table lacks %s, which its log left at revision %d", r.Key, r.Revision)
+		}
+	}
+}
+
+func hash(s *history.State) string {
+	if s == nil {
+		return ""
+	}
+	return s.Hash
+}
+
+func rowLines(rows ...history.Row) (lines []string) {
+	for _, r := range rows {
+		if r.Revision != 0 {
+			lines = append(lines, rowLine(&r))
+		}
+	}
+	return lines
+}
+
+func rowLine(r *history.Row) string {
+	what := "written"
+	if r.Deleted {
+		what = "deleted"
+	}
+	s := fmt.Sprintf("row %d: %s %s", r.Revision, r.Key, what)
+	if r.State != nil {
+		s += fmt.Sprintf(" on=%v %v", r.State.On, r.State.Fields)
+	}
+	return s
+}
+
+// liveness tells of clients that did not come to the end.
+func (j *judge) liveness() {
+	j.v.Judged["liveness"] += len(j.r.Streams)
+	for _, text := range j.r.Stuck {
+		j.violate("liveness", nil, "%s", text)
+	}
+	j.judged("verify")
+	for _, text := range j.r.Verify {
+		j.violate("verify", nil, "%s", text)
+	}
+	for _, f := range j.r.Faults {
+		if f.Wrong != "" {
+			j.violate("liveness", []string{f.String()}, "%s", f.Wrong)
+		}
+	}
+}
+
+func opLines(ops ...*history.Op) (lines []string) {
+	ops = slices.DeleteFunc(slices.Clone(ops), func(o *history.Op) bool { return o == nil })
+	slices.SortStableFunc(ops, func(a, b *history.Op) int { return int(a.Call - b.Call) })
+	for _, o := range ops {
+		lines = append(lines, o.String())
+	}
+	return lines
+}

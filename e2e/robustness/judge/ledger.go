@@ -1,0 +1,197 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// version is a state of an object, or its absence, from a revision on.
+type version struct {
+	row      *history.Row
+	revision uint64
+	deleted  bool
+	state    *history.State
+	prev     *version // before it, in the same part of the log
+	next     *version
+	op       *history.Op // that wrote it; nil: not known
+}
+
+// until is the revision from which on the version is no more.
+func (v *version) until() uint64 {
+	if v.next == nil {
+		return ^uint64(0)
+	}
+	return v.next.revision
+}
+
+// part is a part of the log without a gap.
+type part struct {
+	from, to uint64
+	keys     map[history.Key][]*version // sorted by revision
+	scopes   map[history.Scope][]*version
+	initial  map[history.Scope][]*version
+	marks    map[history.Scope][]map[string]*version // states after each so many rows of scopes
+}
+
+// ledger is what the table says happened.
+type ledger struct {
+	parts []*part
+	ops   map[string]*history.Op
+	seen  []seen // sorted by time, with the highest revision so far
+	calls []seen // writes by the time of their calls, with the lowest revision from there on
+}
+
+type seen struct {
+	at       time.Duration
+	revision uint64
+}
+
+func newLedger(r *history.Round) *ledger {
+	l := &ledger{ops: map[string]*history.Op{}}
+	for _, ops := range [][]*history.Op{r.Earlier, r.Ops} {
+		for _, o := range ops {
+			l.ops[o.ID] = o
+		}
+	}
+	for _, s := range r.Segments {
+		l.parts = append(l.parts, newPart(s))
+	}
+	return l
+}
+
+func newPart(s *history.Segment) *part {
+	p := &part{from: s.From, to: s.To, keys: map[history.Key][]*version{}, scopes: map[history.Scope][]*version{}, initial: map[history.Scope][]*version{}, marks: map[history.Scope][]map[string]*version{}}
+	add := func(r *history.Row) *version {
+		v := &version{row: r, revision: r.Revision, deleted: r.Deleted, state: r.State}
+		all := p.keys[r.Key]
+		if len(all) > 0 {
+			v.prev = all[len(all)-1]
+			v.prev.next = v
+		}
+		p.keys[r.Key] = append(all, v)
+		return v
+	}
+	for i := range s.Initial {
+		if r := &s.Initial[i]; r.State != nil {
+			p.initial[r.Key.Scope()] = append(p.initial[r.Key.Scope()], add(r))
+		}
+	}
+	for i := range s.Rows {
+		if r := &s.Rows[i]; r.State != nil {
+			p.scopes[r.Key.Scope()] = append(p.scopes[r.Key.Scope()], add(r))
+		}
+	}
+	return p
+}
+
+// part is the one that has both revisions; nil: none.
+func (l *ledger) part(from, to uint64) *part {
+	for _, p := range l.parts {
+		if from >= p.from && to <= p.to {
+			return p
+		}
+	}
+	return nil
+}
+
+// at is the version of an object at a revision; nil: it never was there. Only for revisions of the part.
+func (p *part) at(k history.Key, revision uint64) *version {
+	all := p.keys[k]
+	i := sort.Search(len(all), func(i int) bool { return all[i].revision > revision })
+	if i == 0 {
+		return nil
+	}
+	return all[i-1]
+}
+
+// before is the live state before a version; nil: there was none.
+func (v *version) before() *history.State {
+	if v.prev == nil || v.prev.deleted {
+		return nil
+	}
+	return v.prev.state
+}
+
+// after are the versions of a scope after a revision, up to another one.
+func (p *part) after(s history.Scope, from, to uint64) []*version {
+	all := p.scopes[s]
+	i := sort.Search(len(all), func(i int) bool { return all[i].revision > from })
+	j := sort.Search(len(all), func(i int) bool { return all[i].revision > to })
+	return all[i:j]
+}
+
+// times collects who saw which revision when, and which writes had not begun at which time.
+func (j *judge) times() {
+	saw := func(at time.Duration, revision uint64) {
+		if revision != 0 {
+			j.seen = append(j.seen, seen{at, revision})
+		}
+	}
+	for _, o := range j.r.Ops {
+		if o.Outcome == history.OK && o.Got != nil {
+			saw(o.Return, o.Got.Version)
+		}
+	}
+	for _, l := range j.r.Lists {
+		if len(l.Pages) > 0 {
+			saw(l.Return, l.Pages[0].Version)
+		}
+	}
+	for _, s := range j.r.Streams {
+		for i := range s.Events {
+			saw(s.Events[i].At, s.Events[i].Item.State.Version)
+		}
+	}
+	slices.SortFunc(j.seen, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
+	for i := range j.seen {
+		if i > 0 {
+			j.seen[i].revision = max(j.seen[i].revision, j.seen[i-1].revision)
+		}
+	}
+	for _, p := range j.parts {
+		for _, all := range p.keys {
+			for _, v := range all {
+				if v.op != nil && !v.deleted {
+					j.calls = append(j.calls, seen{v.op.Call, v.revision})
+				}
+			}
+		}
+	}
+	slices.SortFunc(j.calls, func(a, b seen) int { return cmp.Compare(a.at, b.at) })
+	for i := len(j.calls) - 2; i >= 0; i-- {
+		j.calls[i].revision = min(j.calls[i].revision, j.calls[i+1].revision)
+	}
+}
+
+// seenBefore is the newest revision that any client had seen before a time.
+func (l *ledger) seenBefore(at time.Duration) uint64 {
+	i := sort.Search(len(l.seen), func(i int) bool { return l.seen[i].at >= at })
+	if i == 0 {
+		return 0
+	}
+	return l.seen[i-1].revision
+}
+
+// tooNew reports whether a revision cannot have been at a time: a write that began later has a lower one, or the same.
+func (l *ledger) tooNew(revision uint64, at time.Duration) bool {
+	i := sort.Search(len(l.calls), func(i int) bool { return l.calls[i].at > at })
+	return i < len(l.calls) && l.calls[i].revision <= revision
+}
+
+// writeAfter is a write that shows that a revision was too new.
+func (j *judge) writeAfter(revision uint64, at time.Duration) *history.Op {
+	for _, p := range j.parts {
+		for _, all := range p.keys {
+			for _, v := range all {
+				if v.op != nil && !v.deleted && v.op.Call > at && v.revision <= revision {
+					return v.op
+				}
+			}
+		}
+	}
+	return nil
+}

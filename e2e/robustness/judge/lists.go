@@ -1,0 +1,219 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// mark is the number of rows of a scope after which its whole state is kept, so that a state at any revision costs
+// no more than that and its objects.
+const mark = 128
+
+// state is what a selector chooses of a scope at a revision.
+func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map[string]*version {
+	if p.marks[s] == nil {
+		state := map[string]*version{}
+		for _, v := range p.initial[s] {
+			state[v.row.Key.Name] = v
+		}
+		p.marks[s] = []map[string]*version{maps.Clone(state)}
+		for i, v := range p.scopes[s] {
+			if state[v.row.Key.Name] = v; v.deleted {
+				delete(state, v.row.Key.Name)
+			}
+			if (i+1)%mark == 0 {
+				p.marks[s] = append(p.marks[s], maps.Clone(state))
+			}
+		}
+	}
+	rows := p.after(s, p.from, revision)
+	found := maps.Clone(p.marks[s][len(rows)/mark])
+	for _, v := range rows[len(rows)/mark*mark:] {
+		found[v.row.Key.Name] = v
+	}
+	for name, v := range found {
+		if v.deleted || !sel.Selects(name, v.state) {
+			delete(found, name)
+		}
+	}
+	return found
+}
+
+// same reports whether items are the state of a scope at a revision; of one that is not whole, the beginning of it.
+func (p *part) same(s history.Scope, sel history.Selector, revision uint64, items []history.Item, whole bool) (lines []string, ok bool) {
+	want := p.state(s, sel, revision)
+	last := ""
+	for i := range items {
+		it := &items[i]
+		v := want[it.Name]
+		delete(want, it.Name)
+		switch {
+		case v == nil:
+			lines = append(lines, fmt.Sprintf("it has %s at version %d, which is not there then", it.Name, it.State.Version))
+			if v := p.at(history.Key{Resource: s.Resource, Namespace: s.Namespace, Name: it.Name}, ^uint64(0)); v != nil {
+				lines = append(lines, rowLine(v.row))
+			}
+		case v.revision != it.State.Version || v.state.Hash != it.State.Hash:
+			lines = append(lines, fmt.Sprintf("it has %s at version %d %v", it.Name, it.State.Version, it.State.Fields), rowLine(v.row))
+		}
+		last = max(last, it.Name)
+	}
+	for name, v := range want {
+		if whole || name < last {
+			lines = append(lines, "it lacks "+rowLine(v.row))
+		}
+	}
+	if len(lines) > 6 {
+		lines = append(lines[:6], fmt.Sprintf("and %d more differences", len(lines)-6))
+	}
+	return lines, len(lines) == 0
+}
+
+// lists checks lists.
+func (j *judge) lists() {
+	for _, l := range j.r.Lists {
+		if len(l.Pages) == 0 {
+			continue
+		}
+		property := "list"
+		if l.Match == history.Exact {
+			property = "exact"
+		}
+		revision := l.Pages[0].Version
+		lines := []string{l.String()}
+		if len(l.Pages) > 1 {
+			j.judged("pages")
+			property = "pages"
+		}
+		var items []history.Item
+		for _, page := range l.Pages {
+			if page.Version != revision {
+				j.violate("pages", lines, "pages of one list are of versions %d and %d", revision, page.Version)
+				return
+			}
+			items = append(items, page.Items...)
+		}
+		for i := 1; i < len(items); i++ {
+			if items[i].Name <= items[i-1].Name {
+				j.violate("pages", lines, "%s comes after %s", items[i].Name, items[i-1].Name)
+			}
+		}
+		j.judged(property)
+		least := uint64(0)
+		switch l.Match {
+		case history.Latest:
+			least = j.seenBefore(l.Call)
+		case history.NotOlder:
+			least = l.Asked
+		case history.Exact:
+			if revision != l.Asked {
+				j.violate("exact", lines, "a list of exactly version %d is of version %d", l.Asked, revision)
+				continue
+			}
+		}
+		if revision < least {
+			j.violate("list", append(lines, j.whoSaw(least)), "a list is stale: it is of version %d, and %d had been seen or asked for", revision, least)
+		}
+		if j.tooNew(revision, l.Return) {
+			j.violate("list", append(lines, opLines(j.writeAfter(revision, l.Return))...), "a list is of version %d before a write with a lower revision began", revision)
+		}
+		p := j.part(revision, revision)
+		if p == nil {
+			j.open("lists of versions that were compacted before they were read")
+			continue
+		}
+		whole := l.Outcome == history.OK && !l.Pages[len(l.Pages)-1].More
+		if differences, ok := p.same(l.Scope, l.Selector, revision, items, whole); !ok {
+			j.violate(property, append(lines, differences...), "a list is not the state at version %d", revision)
+		}
+	}
+}
+
+// caches checks what informers hold in the end.
+func (j *judge) caches() {
+	for _, c := range j.r.Caches {
+		j.judged("cache")
+		if c.Wrong != "" {
+			j.violate("cache", nil, "%s: %s", c.Client, c.Wrong)
+		}
+		p := j.part(j.r.Final, j.r.Final)
+		if p == nil {
+			j.open("caches of informers at a version that was compacted before it was read")
+			continue
+		}
+		differences, ok := p.same(c.Scope, history.Selector{}, j.r.Final, c.Items, true)
+		if !ok { // a write without an answer may come to pass late
+			_, ok = p.same(c.Scope, history.Selector{}, p.to, c.Items, true)
+		}
+		if !ok {
+			j.violate("cache", differences, "the cache of %s of %s/%s is not the state at version %d", c.Client, c.Scope.Resource, c.Scope.Namespace, j.r.Final)
+		}
+	}
+}
+
+// RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
+// its database has heard of it. Times when faults keep servers from their database do not count.
+const RightsTime = 5 * time.Second
+
+// rights checks that nobody reads what they may not.
+func (j *judge) rights() {
+	type span struct {
+		from, to time.Duration // from the first grant to the end of the revocation
+	}
+	spans := map[string]*span{}
+	for _, r := range j.r.Rights {
+		s := spans[r.Subject]
+		if s == nil {
+			s = &span{from: r.Call, to: 1<<63 - 1}
+			spans[r.Subject] = s
+		}
+		if r.Granted {
+			s.from = min(s.from, r.Call)
+		} else if r.Outcome == history.OK {
+			s.to = j.calm(r.Return, RightsTime)
+		}
+	}
+	for _, a := range j.r.Accesses {
+		j.judged("rights")
+		if a.Code < 200 || a.Code >= 300 {
+			continue
+		}
+		lines := []string{}
+		for _, r := range j.r.Rights {
+			if r.Subject == a.Subject {
+				lines = append(lines, r.String())
+			}
+		}
+		lines = append(lines, a.String())
+		s := spans[a.Subject]
+		switch {
+		case a.What != "read":
+			j.violate("rights", lines, "%s read what they never may", a.Subject)
+		case s == nil || a.Return < s.from:
+			j.violate("rights", lines, "%s read what they may not yet", a.Subject)
+		case a.Call > s.to:
+			j.violate("rights", lines, "%s read what they may no longer, %s after the revocation was acknowledged", a.Subject, RightsTime)
+		}
+	}
+}
+
+// calm is the time when so much time without faults of the store has passed.
+func (j *judge) calm(at, want time.Duration) time.Duration {
+	end := at + want
+	for changed := true; changed; {
+		changed = false
+		busy := time.Duration(0)
+		for _, f := range j.r.Faults {
+			if f.Store && f.Begin < end && f.End > at {
+				busy += min(f.End, end) - max(f.Begin, at)
+			}
+		}
+		if next := at + want + busy; next > end && busy > 0 {
+			end, changed = next, true
+		}
+	}
+	return end
+}

@@ -1,0 +1,74 @@
+package judge
+
+import (
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// reads checks single reads.
+func (j *judge) reads() {
+	for _, o := range j.r.Ops {
+		if o.Kind != history.Get || o.Outcome != history.OK && o.Outcome != history.NotFound {
+			continue
+		}
+		least := o.AtLeast
+		if !o.Cached && o.AtLeast == 0 {
+			least = j.seenBefore(o.Call)
+		}
+		if o.Outcome == history.NotFound {
+			j.absent(o, least)
+			continue
+		}
+		p := j.part(o.Got.Version, o.Got.Version)
+		if p == nil {
+			j.open("reads of versions that were compacted before they were read")
+			continue
+		}
+		j.judged("reads")
+		v := p.at(o.Key, o.Got.Version)
+		switch {
+		case v == nil || v.deleted || v.revision != o.Got.Version:
+			lines := opLines(o)
+			if v != nil {
+				lines = append(lines, rowLine(v.row))
+			}
+			j.violate("reads", lines, "a read shows version %d of %s, which never was", o.Got.Version, o.Key)
+		case v.state.Hash != o.Got.Hash:
+			j.violate("reads", append(opLines(v.op, o), rowLine(v.row)), "a read shows another content than version %d has", v.revision)
+		case v.until() <= least:
+			j.violate("reads", append(append(opLines(v.op, o), rowLine(v.next.row)), j.whoSaw(least)), "a read is stale: it shows version %d, which ended at %d, and %d had been seen or asked for", v.revision, v.until(), least)
+		case j.tooNew(v.revision, o.Return):
+			j.violate("reads", opLines(o, j.writeAfter(v.revision, o.Return)), "a read shows version %d before a write with a lower revision began", v.revision)
+		}
+	}
+}
+
+// absent checks a read that found nothing.
+func (j *judge) absent(o *history.Op, least uint64) {
+	if len(j.parts) == 0 {
+		return
+	}
+	p := j.parts[len(j.parts)-1]
+	if least < p.from {
+		j.open("reads that found nothing, of a time that was compacted before it was read")
+		return
+	}
+	j.judged("reads")
+	v := p.at(o.Key, least)
+	if v == nil || v.deleted || o.Cached {
+		return
+	}
+	// It was there at the revision that had been seen: it must have been deleted since.
+	for n := v.next; n != nil; n = n.next {
+		if n.deleted {
+			if j.tooNew(n.revision, o.Return) {
+				break
+			}
+			return
+		}
+	}
+	lines := append(opLines(v.op, o), rowLine(v.row))
+	if v.next != nil {
+		lines = append(lines, rowLine(v.next.row))
+	}
+	j.violate("reads", append(lines, j.whoSaw(least)), "a read finds nothing, and %s was there at revision %d, which had been seen or asked for", o.Key, least)
+}

@@ -1,0 +1,257 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// writes finds the write of each row, and the row of each write.
+func (j *judge) writes() {
+	rows := map[*history.Op]*version{}
+	for _, p := range j.parts {
+		for _, scope := range p.scopes {
+			for _, v := range scope {
+				if !v.deleted {
+					j.explain(rows, v)
+				}
+			}
+		}
+	}
+	for _, o := range j.r.Ops {
+		if !o.Writes() || o.Outcome != history.OK || o.Got == nil {
+			continue
+		}
+		p := j.part(o.Got.Version, o.Got.Version)
+		if p == nil || o.Got.Version == p.from { // the state at the beginning is not a list of writes
+			j.open("writes whose revision was compacted before it was read")
+			continue
+		}
+		j.judged("writes")
+		switch v := rows[o]; {
+		case v == nil:
+			lines := opLines(o)
+			if at := p.at(o.Key, o.Got.Version); at != nil {
+				lines = append(lines, rowLine(at.row))
+			}
+			j.violate("writes", lines, "an acknowledged write is not in the table")
+		case v.revision != o.Got.Version:
+			j.violate("writes", append(opLines(o), rowLine(v.row)), "a write was acknowledged at revision %d, and is at %d", o.Got.Version, v.revision)
+		case v.state.Hash != o.Got.Hash:
+			j.violate("writes", append(opLines(o), rowLine(v.row)), "a write is stored with another content than its answer had")
+		}
+	}
+}
+
+// explain finds the write of a row: the one whose ID is new in it.
+func (j *judge) explain(rows map[*history.Op]*version, v *version) {
+	before := v.before()
+	var op *history.Op
+	changed := 0
+	for field, id := range v.state.Fields {
+		if before != nil && before.Fields[field] == id {
+			continue
+		}
+		changed++
+		if op = j.ops[id]; op != nil && op.Field != field {
+			op = nil
+		}
+	}
+	if changed == 0 && before == nil { // a Deployment
+		op = j.created(v)
+	}
+	lines := []string{rowLine(v.row)}
+	if before != nil {
+		lines = []string{rowLine(v.prev.row), rowLine(v.row)}
+	}
+	switch {
+	case strings.HasPrefix(v.row.Key.Name, "secret-of-") || v.row.Key.Name == "kube-root-ca.crt":
+		return // written by the set-up and by a controller
+	case op == nil:
+		j.violate("writes", lines, "revision %d has %d changes, and no write that made them", v.revision, changed)
+		return
+	}
+	lines = append(lines, opLines(op)...)
+	v.op = op
+	if earlier := rows[op]; earlier != nil {
+		j.violate("writes", append(lines, rowLine(earlier.row)), "a write was done twice")
+		return
+	}
+	rows[op] = v
+	whole := op.Kind == history.Create || op.Kind == history.Swap
+	switch {
+	case op.Key != v.row.Key:
+		j.violate("writes", lines, "a write to %s is in %s", op.Key, v.row.Key)
+	case op.Outcome != history.OK && op.Outcome != history.Unknown:
+		j.violate("writes", lines, "a write was done that was answered with %q", op.Outcome)
+	case changed > 1:
+		j.violate("writes", lines, "revision %d has the changes of several writes", v.revision)
+	case op.Kind == history.Create && before != nil:
+		j.violate("writes", lines, "an object that exists was created")
+	case (op.Kind == history.Set || op.Kind == history.Status || op.Kind == history.Swap && !op.Creates) && before == nil:
+		j.violate("writes", lines, "an object that does not exist was changed")
+	case op.Kind == history.Swap && before != nil && v.prev.revision != op.Expect:
+		j.violate("writes", lines, "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
+	case !whole && before != nil && !keeps(before.Fields, v.state.Fields, op.Field):
+		j.violate("writes", lines, "a write of one field changed another one")
+	}
+}
+
+// created is the operation that created an object without fields.
+func (j *judge) created(v *version) *history.Op {
+	if j.creates == nil {
+		j.creates = map[history.Key][]*history.Op{}
+		for _, o := range j.ops {
+			if o.Kind == history.Create && o.Field == "" {
+				j.creates[o.Key] = append(j.creates[o.Key], o)
+			}
+		}
+	}
+	var open *history.Op
+	for _, o := range j.creates[v.row.Key] {
+		if o.Got != nil && o.Got.Version == v.revision {
+			return o
+		}
+		if o.Outcome == history.Unknown {
+			open = o
+		}
+	}
+	return open
+}
+
+// keeps reports whether all fields but one are as before.
+func keeps(before, after map[string]string, but string) bool {
+	for field, id := range before {
+		if field != but && after[field] != id {
+			return false
+		}
+	}
+	return true
+}
+
+// deletes counts deletions: as many as were acknowledged, and not more than were asked for.
+func (j *judge) deletes() {
+	type count struct {
+		acked, open int
+		ops         []*history.Op
+		rows        []*version
+	}
+	counts := map[history.Key]*count{}
+	of := func(k history.Key) *count {
+		if counts[k] == nil {
+			counts[k] = &count{}
+		}
+		return counts[k]
+	}
+	batches := map[string]*history.Op{}
+	for _, o := range j.ops {
+		switch {
+		case o.Kind == history.DeleteCollection && (o.Outcome == history.OK || o.Outcome == history.Unknown || o.Outcome == history.Refused):
+			if known := batches[o.Field]; known == nil || o.Outcome == history.OK {
+				batches[o.Field] = o // one that fails may have deleted some
+			}
+		case o.Kind == history.Delete && o.Outcome == history.OK:
+			of(o.Key).acked++
+			of(o.Key).ops = append(of(o.Key).ops, o)
+		case o.Kind == history.Delete && o.Outcome == history.Unknown:
+			of(o.Key).open++
+			of(o.Key).ops = append(of(o.Key).ops, o)
+		}
+	}
+	for _, p := range j.parts {
+		for _, scope := range p.scopes {
+			for _, v := range scope {
+				if v.deleted {
+					of(v.row.Key).rows = append(of(v.row.Key).rows, v)
+				}
+			}
+		}
+	}
+	whole := len(j.parts) == 1
+	for k, c := range counts {
+		j.judged("writes")
+		lines := opLines(c.ops...)
+		for _, v := range c.rows {
+			lines = append(lines, rowLine(v.row))
+		}
+		batch := ""
+		if text, ok := strings.CutPrefix(k.Name, "batch-"); ok {
+			batch, _, _ = strings.Cut(text, "-")
+		}
+		switch {
+		case batch != "" && batches[batch] != nil && len(c.rows) <= 1:
+		case whole && len(c.rows) < c.acked:
+			j.violate("writes", lines, "%s has %d deletions in the table, and %d were acknowledged", k, len(c.rows), c.acked)
+		case len(c.rows) > c.acked+c.open:
+			j.violate("writes", lines, "%s has %d deletions in the table, and only %d were asked for", k, len(c.rows), c.acked+c.open)
+		}
+	}
+	for _, p := range j.parts {
+		for k, all := range p.keys {
+			last := all[len(all)-1]
+			text, ok := strings.CutPrefix(k.Name, "batch-")
+			if !ok || last.deleted || p != j.parts[len(j.parts)-1] {
+				continue
+			}
+			batch, _, _ := strings.Cut(text, "-")
+			if o := batches[batch]; o != nil && o.Outcome == history.OK && last.op != nil && last.op.Outcome == history.OK && last.op.Return < o.Call {
+				j.violate("writes", append(opLines(last.op, o), rowLine(last.row)), "deletecollection was acknowledged, and left %s", k)
+			}
+		}
+	}
+}
+
+// order holds revisions against times, over all objects and servers.
+func (j *judge) order() {
+	var all []*version
+	for _, p := range j.parts {
+		for _, scope := range p.scopes {
+			for _, v := range scope {
+				if v.op != nil {
+					all = append(all, v)
+				}
+			}
+		}
+	}
+	for _, v := range all {
+		j.judged("order")
+		if v.op.Kind == history.Create && v.op.Field == "" && v.op.Outcome == history.Unknown {
+			continue // the operation is a guess
+		}
+		if newest := j.seenBefore(v.op.Call); newest >= v.revision {
+			j.violate("order", append([]string{j.whoSaw(newest)}, opLines(v.op)...), "a write got revision %d, and began after somebody had seen %d", v.revision, newest)
+		}
+	}
+}
+
+// whoSaw describes the first record that shows a revision.
+func (j *judge) whoSaw(revision uint64) string {
+	type record struct {
+		at   int64
+		line string
+	}
+	var found []record
+	for _, o := range j.r.Ops {
+		if o.Got != nil && o.Got.Version == revision {
+			found = append(found, record{int64(o.Return), o.String()})
+		}
+	}
+	for _, l := range j.r.Lists {
+		if len(l.Pages) > 0 && l.Pages[0].Version == revision {
+			found = append(found, record{int64(l.Return), l.String()})
+		}
+	}
+	for _, s := range j.r.Streams {
+		for i := range s.Events {
+			if e := &s.Events[i]; e.Item.State.Version == revision {
+				found = append(found, record{int64(e.At), s.Client + " saw " + e.String()})
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.MinFunc(found, func(a, b record) int { return cmp.Compare(a.at, b.at) }).line
+}

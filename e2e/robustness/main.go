@@ -1,0 +1,86 @@
+//go:build unix
+
+// Robustness starts servers, databases and proxies, makes traffic, breaks what it can on a schedule drawn from a seed,
+// and holds what clients saw against what is promised.
+//
+//	go run ./e2e/robustness -minutes 10 -store postgres -servers 3 -faults all -seed 1
+//
+// It exits with 0 if it found no violation, 1 if it found one, and 2 if it could not run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	harness.Cleanup()
+	os.Exit(code)
+}
+
+// settings are the flags.
+type settings struct {
+	minutes float64
+	store   string
+	servers int
+	faults  string
+	seed    uint64
+	binary  string
+	other   string
+	round   time.Duration
+	pace    time.Duration
+	pause   time.Duration
+	out     string
+	judge   string
+	keep    bool
+}
+
+// Main runs the program, and returns its exit code.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var s settings
+	f := flag.NewFlagSet("robustness", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Float64Var(&s.minutes, "minutes", 10, "how long to run, besides start and judgement")
+	f.StringVar(&s.store, "store", "sqlite", "sqlite or postgres")
+	f.IntVar(&s.servers, "servers", 0, "how many servers (default: 1 on sqlite, 3 on postgres)")
+	f.StringVar(&s.faults, "faults", "all", "all, none, names with commas, or help")
+	f.Uint64Var(&s.seed, "seed", 0, "of faults and traffic (default: a new one)")
+	f.StringVar(&s.binary, "binary", "", "the rowlock under test (default: built from this module)")
+	f.StringVar(&s.other, "other-binary", "", "another build, which restarts use in turn, as an upgrade does")
+	f.DurationVar(&s.round, "round", 40*time.Second, "after how long the traffic pauses to be judged")
+	f.DurationVar(&s.pace, "pace", 60*time.Millisecond, "how long each of 30 clients rests between requests, on average")
+	f.DurationVar(&s.pause, "pause", time.Second, "how long no fault is made between two, on average")
+	f.StringVar(&s.out, "out", "", "folder for the report, and for histories with violations (default: a temporary one)")
+	f.StringVar(&s.judge, "judge", "", "judge a history in a file again, and do nothing else")
+	f.BoolVar(&s.keep, "keep", false, "keep histories without violations, and data, in the folder of -out")
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	if f.NArg() > 0 {
+		fmt.Fprintf(stderr, "robustness: unexpected %q; -help lists the flags\n", f.Arg(0))
+		return 2
+	}
+	violations, err := s.run(ctx, stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "robustness:", err)
+		return 2
+	case violations > 0:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,232 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/faults"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
+	"github.com/rowlock/rowlock/e2e/robustness/traffic"
+)
+
+// patience is how long clients and servers may take to come to rest after the faults.
+const patience = 90 * time.Second
+
+// run does what the flags say, and returns how many violations it found.
+func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err error) {
+	if s.faults == "help" {
+		_, err := io.WriteString(out, faults.Help())
+		return 0, err
+	}
+	if s.judge != "" {
+		return s.again(out)
+	}
+	if s.servers == 0 {
+		if s.servers = 1; s.store == "postgres" {
+			s.servers = 3
+		}
+	}
+	if s.seed == 0 {
+		s.seed = rand.Uint64N(1_000_000_000)
+	}
+	chosen, err := faults.Choose(s.faults, s.store)
+	if err != nil {
+		return 0, err
+	}
+	if s.out == "" {
+		if s.out, err = os.MkdirTemp("", "robustness-"); err != nil {
+			return 0, err
+		}
+	} else if err := os.MkdirAll(s.out, 0o755); err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "robustness-data-")
+	if err != nil {
+		return 0, err
+	}
+	if !s.keep {
+		defer os.RemoveAll(dir)
+	}
+	fmt.Fprintf(out, "seed %d: %d servers on %s, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, s.faults, s.minutes)
+	c, err := cluster.Start(ctx, cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: serveArgs})
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), chosen: chosen}
+	if err := traffic.Setup(ctx, c, r.rec); err != nil {
+		return 0, err
+	}
+	if r.table, err = cluster.NewTable(ctx, c, traffic.Ours); err != nil {
+		return 0, err
+	}
+	defer r.writeLogs()
+	for left := time.Duration(s.minutes * float64(time.Minute)); left > 0 && ctx.Err() == nil; {
+		took := min(left, s.round)
+		if left-took < s.round/3 {
+			took = left
+		}
+		left -= took
+		if err := r.oneRound(ctx, took); err != nil {
+			return r.violations, err
+		}
+	}
+	return r.violations, nil
+}
+
+// serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
+// it is packed; the cache file is used for the few objects that there are.
+var serveArgs = []string{"--history-retention=20s", "--history-log-retention=8s", "--cache-file-from=1", "--cache-plain-bytes=20000"}
+
+type run struct {
+	*settings
+	out        io.Writer
+	c          *cluster.Cluster
+	rec        *history.Recorder
+	table      *cluster.Table
+	chosen     []faults.Fault
+	number     int
+	earlier    []*history.Op
+	violations int
+}
+
+// oneRound makes traffic and faults for some time, lets all come to rest, and judges.
+func (r *run) oneRound(ctx context.Context, long time.Duration) error {
+	r.number++
+	roundSeed := r.seed*1000 + uint64(r.number)
+	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace})
+	polling, stopPolling := context.WithCancel(context.Background())
+	stormy, calm := context.WithTimeout(ctx, long)
+	defer calm()
+	var wg, polls sync.WaitGroup
+	polls.Go(func() { r.table.Run(polling, 200*time.Millisecond) })
+	defer polls.Wait()
+	defer stopPolling()
+	wg.Go(func() { t.Run(stormy) })
+	counts, err := faults.Run(stormy, r.c, r.rec, r.chosen, roundSeed, r.pause)
+	calm()
+	wg.Wait()
+	final := uint64(0)
+	if err == nil {
+		final, err = t.Settle(patience)
+	}
+	if err != nil {
+		r.rec.Stuck(err.Error())
+	}
+	t.Finish(final, patience)
+	if err == nil {
+		if err := t.Finally(context.Background()); err != nil {
+			r.rec.Stuck("a list when all is quiet: " + err.Error())
+		}
+	}
+	stopPolling()
+	polls.Wait()
+	r.verify()
+	round := r.rec.End()
+	round.Final, round.Number = final, r.number
+	segments, wrong, err := r.table.Cut(context.Background())
+	if err != nil {
+		return fmt.Errorf("reading the table: %w", err)
+	}
+	round.Segments, round.Table, round.Earlier = segments, wrong, r.earlier
+	return r.judged(round, counts)
+}
+
+// verify runs "rowlock store verify".
+func (r *run) verify() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if _, err := r.c.Store(ctx, "verify", "--store", r.c.StoreURL()); err != nil {
+		r.rec.Problem(err.Error())
+	}
+}
+
+func (r *run) judged(round *history.Round, counts map[string]int) error {
+	began := time.Now()
+	verdict := judge.Round(round)
+	r.violations += len(verdict.Violations)
+	rows := 0
+	for _, s := range round.Segments {
+		rows += len(s.Rows)
+	}
+	fmt.Fprintf(r.out, "round %d: %d operations, %d lists, %d watches, %d revisions, %d faults, judged in %s, %d violations, not judged: %v\n",
+		r.number, len(round.Ops), len(round.Lists), len(round.Streams), rows, len(round.Faults), time.Since(began).Round(time.Millisecond), len(verdict.Violations), verdict.Open)
+	for _, v := range verdict.Violations {
+		fmt.Fprintf(r.out, "VIOLATION of %s\n", v.String())
+	}
+	if len(verdict.Violations) > 0 || r.keep {
+		path := filepath.Join(r.settings.out, fmt.Sprintf("round-%d.jsonl", r.number))
+		f, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := round.Write(f); err != nil {
+			return err
+		}
+		if len(verdict.Violations) > 0 {
+			fmt.Fprintf(r.out, "the history is in %s; judge it again with -judge %s; run it again with %s\n", path, path, r.command())
+		}
+	}
+	for _, o := range round.Ops { // two rounds are longer than any request
+		if o.Writes() && o.Outcome == history.Unknown {
+			r.earlier = append(r.earlier, o)
+		}
+	}
+	r.earlier = r.earlier[max(0, len(r.earlier)-5000):]
+	return nil
+}
+
+func (r *run) out2() string { return r.settings.out }
+
+// command runs the same again.
+func (s *settings) command() string {
+	args := []string{"go run ./e2e/robustness", fmt.Sprintf("-minutes %g -store %s -servers %d -faults %s -seed %d", s.minutes, s.store, s.servers, s.faults, s.seed)}
+	if s.binary != "" {
+		args = append(args, "-binary "+s.binary)
+	}
+	return strings.Join(args, " ")
+}
+
+// writeLogs keeps what servers printed where a violation was found.
+func (r *run) writeLogs() {
+	if r.violations == 0 && !r.keep {
+		return
+	}
+	for i := range r.c.Len() {
+		_ = os.WriteFile(filepath.Join(r.settings.out, fmt.Sprintf("server-%d.log", i)), []byte(r.c.Log(i)), 0o644) // a help, no result
+	}
+}
+
+// again judges a history in a file.
+func (s *settings) again(out io.Writer) (violations int, err error) {
+	f, err := os.Open(s.judge)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	rounds, err := history.Read(f)
+	if err != nil {
+		return 0, err
+	}
+	for _, round := range rounds {
+		verdict := judge.Round(round)
+		violations += len(verdict.Violations)
+		for _, v := range verdict.Violations {
+			fmt.Fprintf(out, "VIOLATION of %s\n", v.String())
+		}
+		fmt.Fprintf(out, "judged: %v, not judged: %v\n", verdict.Judged, verdict.Open)
+	}
+	return violations, nil
+}

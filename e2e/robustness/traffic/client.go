@@ -1,0 +1,152 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// requestTime is how long a client waits for an answer.
+const requestTime = 12 * time.Second
+
+// client is one of many, with connections of its own.
+type client struct {
+	*Traffic
+	name   string
+	http   *http.Client
+	proto  cluster.Protocol
+	rand   *rand.Rand
+	server int // for those that go to the servers in turn
+	token  string
+}
+
+func (t *Traffic) client(name string, p cluster.Protocol, small bool) *client {
+	h := uint64(1469598103934665603)
+	for _, b := range []byte(name) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	c := &client{Traffic: t, name: name, http: t.c.Client(p, small), proto: p, rand: rand.New(rand.NewPCG(t.seed+uint64(t.round), h)), token: harness.AdminToken}
+	c.server = c.rand.IntN(t.c.Len())
+	return c
+}
+
+func (c *client) next() int {
+	c.server = (c.server + 1) % c.c.Len()
+	return c.server
+}
+
+func (c *client) any() int { return c.rand.IntN(c.c.Len()) }
+
+// send sends a request and reads the answer.
+func (c *client) send(ctx context.Context, server int, method, path, contentType, body string) (code int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	resp, err := c.open(ctx, server, method, path, contentType, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+func (c *client) open(ctx context.Context, server int, method, path, contentType, body string) (*http.Response, error) {
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.c.URL(server)+path, r)
+	if err != nil {
+		return nil, err
+	}
+	req.GetBody = nil // a request whose answer was lost is not sent again
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	return c.http.Do(req)
+}
+
+// outcome is what a code and an answer say. An answer of 504 or 500 leaves it open; 503 and 429 say that nothing was done.
+func outcome(code int, answer []byte, err error) history.Outcome {
+	var dial *net.OpError
+	switch {
+	case err != nil && errors.As(err, &dial) && dial.Op == "dial":
+		return history.Refused
+	case err != nil:
+		return history.Unknown
+	case code >= 200 && code < 300:
+		return history.OK
+	case code == http.StatusConflict:
+		var s struct{ Reason string }
+		if json.Unmarshal(answer, &s) == nil && s.Reason == "AlreadyExists" {
+			return history.Exists
+		}
+		return history.Conflict
+	case code == http.StatusNotFound:
+		return history.NotFound
+	case code == http.StatusGone:
+		return history.Expired
+	case code == http.StatusForbidden || code == http.StatusUnauthorized:
+		return history.Denied
+	case code >= 400 && code < 500 || code == http.StatusServiceUnavailable:
+		return history.Refused
+	}
+	return history.Unknown
+}
+
+// do carries an operation out and records it. It returns the operation with what the answer said.
+func (c *client) do(op *history.Op, method, path, contentType, body string) *history.Op {
+	if op.ID == "" {
+		op.ID = c.rec.ID()
+	}
+	op.Client, op.Call = c.name, c.rec.Now()
+	code, answer, err := c.send(context.Background(), op.Server, method, path, contentType, body)
+	op.Return, op.Code, op.Outcome = c.rec.Now(), code, outcome(code, answer, err)
+	if err != nil {
+		op.Error = err.Error()
+	} else if op.Outcome != history.OK {
+		op.Error = message(answer)
+	}
+	if op.Outcome == history.OK && op.Kind != history.Delete && op.Kind != history.DeleteCollection {
+		item, err := history.ParseObject(answer, 0)
+		if err != nil {
+			op.Outcome, op.Error = history.Unknown, err.Error()
+		} else {
+			op.Got = &item.State
+			c.saw(item.State.Version)
+		}
+	}
+	c.rec.Add(op)
+	c.count(op)
+	return op
+}
+
+func message(answer []byte) string {
+	var s struct{ Message string }
+	if json.Unmarshal(answer, &s) != nil || s.Message == "" {
+		return fmt.Sprintf("%.200s", answer)
+	}
+	return fmt.Sprintf("%.300s", s.Message)
+}
+
+// rest waits until the client's next request.
+func (c *client) rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(c.rand.Float64() * 2 * float64(c.pace))):
+	}
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// kind is a kind of object that the traffic writes.
+type kind struct {
+	resource   string // as in the table
+	plural     string
+	apiVersion string
+	name       string
+	prefix     string // of its URLs
+	object     func(field, id string) map[string]any
+}
+
+var (
+	configMaps = kind{"configmaps", "configmaps", "v1", "ConfigMap", "/api/v1", func(field, id string) map[string]any {
+		return map[string]any{"data": map[string]any{field: id}}
+	}}
+	leases = kind{"leases.coordination.k8s.io", "leases", "coordination.k8s.io/v1", "Lease", "/apis/coordination.k8s.io/v1", func(_, id string) map[string]any {
+		return map[string]any{"spec": map[string]any{"holderIdentity": id, "leaseDurationSeconds": 15}}
+	}}
+	widgets = kind{"widgets.robust.rowlock.dev", "widgets", "robust.rowlock.dev/v1", "Widget", "/apis/robust.rowlock.dev/v1", func(field, id string) map[string]any {
+		return map[string]any{"spec": map[string]any{"values": map[string]any{field: id}}}
+	}}
+	deployments = kind{"deployments.apps", "deployments", "apps/v1", "Deployment", "/apis/apps/v1", func(field, id string) map[string]any {
+		return map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
+	}}
+	kinds = []kind{configMaps, leases, widgets, deployments}
+)
+
+// Namespaces are those of the traffic.
+var Namespaces = []string{"red", "blue"}
+
+// Ours reports whether the traffic writes an object.
+func Ours(k history.Key) bool {
+	for _, kind := range kinds {
+		for _, ns := range Namespaces {
+			if k.Resource == kind.resource && k.Namespace == ns {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func kindOf(resource string) kind {
+	for _, k := range kinds {
+		if k.resource == resource {
+			return k
+		}
+	}
+	panic("traffic: no kind has the resource " + resource)
+}
+
+func (k kind) path(ns, name string) string {
+	p := k.prefix + "/namespaces/" + ns + "/" + k.plural
+	if name != "" {
+		p += "/" + name
+	}
+	return p
+}
+
+// body is an object, or a patch, that sets a field to the ID of an operation.
+func (k kind) body(name string, version uint64, field, id string, on *bool, pad int) string {
+	o := k.object(field, id)
+	metadata := map[string]any{}
+	o["metadata"] = metadata
+	if name != "" {
+		o["apiVersion"], o["kind"], metadata["name"] = k.apiVersion, k.name, name
+	}
+	if version != 0 {
+		metadata["resourceVersion"] = fmt.Sprint(version)
+	}
+	if on != nil {
+		metadata["labels"] = map[string]any{"on": map[bool]string{true: "yes", false: "no"}[*on]}
+	}
+	if data, ok := o["data"].(map[string]any); ok && pad > 0 {
+		data["pad"] = strings.Repeat("x", pad)
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // maps of texts
+	}
+	return string(text)
+}
+
+const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.robust.rowlock.dev"},
+"spec":{"group":"robust.rowlock.dev","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]}}`
+
+func deploymentBody(name, id string, on bool) string {
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"on":%q}},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{}}`,
+		name, map[bool]string{true: "yes", false: "no"}[on])
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+type listAnswer struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+		Continue        string `json:"continue"`
+	} `json:"metadata"`
+	Items []map[string]any `json:"items"`
+}
+
+func scopeQuery(s history.Selector) url.Values {
+	q := url.Values{}
+	if s.On {
+		q.Set("labelSelector", "on=yes")
+	}
+	if s.Name != "" {
+		q.Set("fieldSelector", "metadata.name="+s.Name)
+	}
+	return q
+}
+
+// list lists a scope, in pages of a limit if there is one, each from the next server, and records it.
+func (c *client) list(ctx context.Context, l *history.List, limit int) *history.List {
+	q := scopeQuery(l.Selector)
+	switch l.Match {
+	case history.Any:
+		q.Set("resourceVersion", "0")
+	case history.NotOlder:
+		q.Set("resourceVersion", strconv.FormatUint(l.Asked, 10))
+		q.Set("resourceVersionMatch", "NotOlderThan")
+	case history.Exact:
+		q.Set("resourceVersion", strconv.FormatUint(l.Asked, 10))
+		q.Set("resourceVersionMatch", "Exact")
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	path := kindOf(l.Scope.Resource).path(l.Scope.Namespace, "")
+	l.Client, l.Server, l.Call = c.name, c.next(), c.rec.Now()
+	for server := l.Server; ; server = c.next() {
+		code, answer, err := c.send(ctx, server, http.MethodGet, path+"?"+q.Encode(), "", "")
+		if len(l.Pages) == 0 {
+			l.Return = c.rec.Now()
+		}
+		l.Code, l.Outcome = code, outcome(code, answer, err)
+		if l.Outcome != history.OK {
+			break
+		}
+		page, more, err := parsePage(answer)
+		if err != nil {
+			l.Outcome = history.Unknown
+			break
+		}
+		l.Pages = append(l.Pages, page)
+		if more == "" {
+			break
+		}
+		q = scopeQuery(l.Selector)
+		q.Set("limit", strconv.Itoa(limit))
+		q.Set("continue", more)
+		c.rest(ctx) // so that more is written meanwhile
+	}
+	if len(l.Pages) > 0 {
+		c.saw(l.Pages[0].Version)
+		c.rec.Add(l)
+	}
+	return l
+}
+
+func parsePage(answer []byte) (p history.Page, more string, err error) {
+	var a listAnswer
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return p, "", err
+	}
+	if p.Version, err = strconv.ParseUint(a.Metadata.ResourceVersion, 10, 64); err != nil {
+		return p, "", err
+	}
+	p.More = a.Metadata.Continue != ""
+	for _, tree := range a.Items {
+		item, err := history.FromTree(tree, 0)
+		if err != nil {
+			return p, "", err
+		}
+		p.Items = append(p.Items, item)
+	}
+	return p, a.Metadata.Continue, nil
+}
+
+func (c *client) someScope() history.Scope {
+	return history.Scope{Resource: kinds[c.rand.IntN(len(kinds))].resource, Namespace: Namespaces[c.rand.IntN(len(Namespaces))]}
+}
+
+func (c *client) someSelector() history.Selector { return history.Selector{On: c.rand.IntN(3) == 0} }
+
+// pages lists in small pages, of now and of the past.
+func (c *client) pages(ctx context.Context) {
+	for ctx.Err() == nil {
+		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
+		if v := c.someVersion(c); v != 0 && c.rand.IntN(3) == 0 {
+			l.Match, l.Asked = history.Exact, v
+		}
+		c.list(context.Background(), l, 1+c.rand.IntN(4))
+		c.rest(ctx)
+	}
+}
+
+// past reads exact old states.
+func (c *client) past(ctx context.Context) {
+	for ctx.Err() == nil {
+		if v := c.someVersion(c); v != 0 {
+			c.list(context.Background(), &history.List{Scope: c.someScope(), Selector: c.someSelector(), Match: history.Exact, Asked: v}, 0)
+		}
+		c.rest(ctx)
+	}
+}
+
+// lists reads states of now, from memory and not older than what was seen.
+func (c *client) lists(ctx context.Context) {
+	for ctx.Err() == nil {
+		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
+		switch c.rand.IntN(4) {
+		case 0:
+			l.Match = history.Any
+		case 1:
+			if v := c.newest.Load(); v != 0 {
+				l.Match, l.Asked = history.NotOlder, v
+			}
+		}
+		c.list(context.Background(), l, 0)
+		c.rest(ctx)
+	}
+}
+
+// Finally lists every scope at every server, when all is quiet. The lists are recorded as final ones.
+func (t *Traffic) Finally(ctx context.Context) error {
+	for i := range t.c.Len() {
+		c := t.client(fmt.Sprintf("final-%d", i), "HTTP/2", false)
+		for _, k := range kinds {
+			for _, ns := range Namespaces {
+				for _, match := range []history.Match{history.Latest, history.NotOlder} {
+					l := &history.List{Scope: history.Scope{Resource: k.resource, Namespace: ns}, Match: match, Final: true}
+					if match == history.NotOlder {
+						l.Asked = t.newest.Load()
+					}
+					c.server = i - 1 // the next one is i
+					if c.list(ctx, l, 0); l.Outcome != history.OK {
+						return fmt.Errorf("%s", l)
+					}
+				}
+			}
+		}
+		c.http.CloseIdleConnections()
+	}
+	return nil
+}

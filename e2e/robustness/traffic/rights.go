@@ -1,0 +1,117 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+const rolesPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/red/"
+
+// setupRights makes what subjects read, in a namespace to which only bindings admit them.
+func setupRights(ctx context.Context, admin *client) error {
+	for path, body := range map[string]string{
+		rolesPath + "roles":                  `{"metadata":{"name":"reader"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]}`,
+		"/api/v1/namespaces/red/configmaps":  `{"metadata":{"name":"secret-of-red"}}`,
+		"/api/v1/namespaces/blue/configmaps": `{"metadata":{"name":"secret-of-blue"}}`,
+	} {
+		code, answer, err := admin.send(ctx, 0, http.MethodPost, path, plainJSON, body)
+		if err != nil || code != http.StatusCreated && code != http.StatusConflict {
+			return fmt.Errorf("POST %s: %d %w %s", path, code, err, answer)
+		}
+	}
+	return nil
+}
+
+// must repeats a request of the administrator until it is answered with one of two codes.
+func (c *client) must(ctx context.Context, admin *client, method, path, body string, codes ...int) (code int, answer []byte, ok bool) {
+	for ctx.Err() == nil {
+		code, answer, err := admin.send(ctx, admin.any(), method, path, plainJSON, body)
+		if err == nil {
+			for _, want := range codes {
+				if code == want {
+					return code, answer, true
+				}
+			}
+		}
+		c.rest(ctx)
+	}
+	return 0, nil, false
+}
+
+// rights is a service account whose token and rights come and go, and who tries all the time, at every server.
+func (c *client) rights(ctx context.Context) {
+	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
+	defer admin.http.CloseIdleConnections()
+	for turn := 0; ctx.Err() == nil; turn++ {
+		account := fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn)
+		const accounts = "/api/v1/namespaces/red/serviceaccounts"
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, accounts, fmt.Sprintf(`{"metadata":{"name":%q}}`, account), http.StatusCreated, http.StatusConflict); !ok {
+			return
+		}
+		_, answer, ok := c.must(ctx, admin, http.MethodPost, accounts+"/"+account+"/token", `{"spec":{"expirationSeconds":600}}`, http.StatusCreated)
+		if !ok {
+			return
+		}
+		var request struct{ Status struct{ Token string } }
+		if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
+			c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
+			return
+		}
+		c.token = request.Status.Token
+		c.try(ctx, account, 2) // without a right
+		binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account)
+		if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
+			return
+		}
+		c.try(ctx, account, 5)
+		revoke := rolesPath + "rolebindings/" + account
+		if turn%2 == 1 {
+			revoke = accounts + "/" + account // the token dies with its account
+		}
+		if !c.change(ctx, admin, account, false, http.MethodDelete, revoke, "", http.StatusOK, http.StatusNotFound) {
+			return
+		}
+		c.try(ctx, account, 8)
+		for _, path := range []string{rolesPath + "rolebindings/" + account, accounts + "/" + account} {
+			c.must(ctx, admin, http.MethodDelete, path, "", http.StatusOK, http.StatusNotFound)
+		}
+	}
+}
+
+// change grants or revokes. Tries without an answer count from the first one on.
+func (c *client) change(ctx context.Context, admin *client, account string, grant bool, method, path, body string, codes ...int) bool {
+	r := &history.Right{Subject: account, Granted: grant, Call: c.rec.Now(), Outcome: history.OK}
+	_, _, ok := c.must(ctx, admin, method, path, body, codes...)
+	if r.Return = c.rec.Now(); !ok {
+		r.Outcome = history.Unknown
+	}
+	c.rec.Add(r)
+	return ok
+}
+
+// try reads what the subject may read, and what it never may.
+func (c *client) try(ctx context.Context, account string, times int) {
+	for i := 0; i < times*c.c.Len() && ctx.Err() == nil; i++ {
+		for what, path := range map[string]string{
+			"read":  []string{"/api/v1/namespaces/red/configmaps/secret-of-red", "/api/v1/namespaces/red/configmaps?resourceVersion=0"}[i%2],
+			"never": []string{"/api/v1/namespaces/blue/configmaps/secret-of-blue", "/api/v1/configmaps?resourceVersion=0", "/api/v1/namespaces/blue/configmaps?watch=1&timeoutSeconds=1"}[i%3],
+		} {
+			a := &history.Access{Subject: account, Server: c.next(), What: what, Call: c.rec.Now()}
+			code, _, err := c.send(ctx, a.Server, http.MethodGet, path, "", "")
+			if a.Return, a.Code = c.rec.Now(), code; err == nil {
+				c.rec.Add(a)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.pace):
+		}
+	}
+}

@@ -1,0 +1,189 @@
+//go:build unix
+
+// Package traffic is the clients of a run: writers, lists, watches, informers, and users whose rights change. What they
+// do is drawn from the seed, and what they do and see goes to a history.Recorder.
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// Options say how much traffic there is.
+type Options struct {
+	Seed uint64
+	Pace time.Duration // what a client rests between requests, on average
+}
+
+// Traffic is the clients of a round.
+type Traffic struct {
+	c     *cluster.Cluster
+	rec   *history.Recorder
+	seed  uint64
+	round int
+	pace  time.Duration
+
+	newest   atomic.Uint64 // that any client saw
+	recentMu sync.Mutex
+	recent   []uint64
+	final    atomic.Uint64   // that watchers have to reach; 0: the traffic goes on
+	ctx      context.Context // ends when the readers must end
+	stop     context.CancelFunc
+	readers  sync.WaitGroup
+	gens     generations
+
+	countsMu sync.Mutex
+	counts   map[string]int
+}
+
+// Setup creates the namespaces and the definition.
+func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error {
+	t := &Traffic{c: c, rec: rec, counts: map[string]int{}}
+	admin := t.client("setup", cluster.HTTP1, false)
+	create := func(path, body string) error {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			code, answer, err := admin.send(ctx, 0, http.MethodPost, path, "application/json", body)
+			if err == nil && (code == http.StatusCreated || code == http.StatusConflict) {
+				return nil
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("POST %s: %d %w %s", path, code, err, answer)
+			}
+		}
+	}
+	for _, ns := range Namespaces {
+		if err := create("/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)); err != nil {
+			return err
+		}
+	}
+	if err := create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition); err != nil {
+		return err
+	}
+	for i := range c.Len() {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			code, answer, err := admin.send(ctx, i, http.MethodGet, widgets.path(Namespaces[0], ""), "", "")
+			if err == nil && code == http.StatusOK {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("custom resources are not served: %d %w %s", code, err, answer)
+			}
+		}
+	}
+	return setupRights(ctx, admin)
+}
+
+// New makes the clients of a round.
+func New(c *cluster.Cluster, rec *history.Recorder, round int, o Options) *Traffic {
+	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, counts: map[string]int{}}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	return t
+}
+
+// Run runs all clients until ctx ends, and then until the writers have their answers. Watches and informers go on until
+// Finish.
+func (t *Traffic) Run(ctx context.Context) {
+	var writers sync.WaitGroup
+	protocols := []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
+	each := func(n int, name string, f func(*client, context.Context)) {
+		for i := range n {
+			c := t.client(fmt.Sprintf("%s-%d", name, i), protocols[i%2], false)
+			writers.Go(func() {
+				defer c.http.CloseIdleConnections()
+				f(c, ctx)
+			})
+		}
+	}
+	each(6, "register", (*client).registers)
+	each(3, "set", (*client).sets)
+	each(3, "owner", (*client).applies)
+	each(3, "status", (*client).statuses)
+	each(2, "batch", (*client).batches)
+	each(2, "pages", (*client).pages)
+	each(2, "past", (*client).past)
+	each(2, "lists", (*client).lists)
+	each(2, "user", (*client).rights)
+	t.startWatches()
+	t.startInformers()
+	writers.Wait()
+}
+
+// saw notes a version that a client has seen.
+func (t *Traffic) saw(version uint64) {
+	for old := t.newest.Load(); version > old && !t.newest.CompareAndSwap(old, version); old = t.newest.Load() {
+	}
+	t.recentMu.Lock()
+	defer t.recentMu.Unlock()
+	if t.recent = append(t.recent, version); len(t.recent) > 2000 {
+		t.recent = t.recent[1000:]
+	}
+}
+
+// someVersion is one that was seen of late, more often a late one; 0: none.
+func (t *Traffic) someVersion(c *client) uint64 {
+	t.recentMu.Lock()
+	defer t.recentMu.Unlock()
+	if len(t.recent) == 0 {
+		return 0
+	}
+	back := int(c.rand.ExpFloat64() * float64(len(t.recent)) / 4)
+	return t.recent[max(0, len(t.recent)-1-back)]
+}
+
+func (t *Traffic) count(op *history.Op) {
+	t.countsMu.Lock()
+	defer t.countsMu.Unlock()
+	t.counts[op.Kind+" "+string(op.Outcome)]++
+}
+
+// Counts says how many operations of each kind had which outcome.
+func (t *Traffic) Counts() map[string]int {
+	t.countsMu.Lock()
+	defer t.countsMu.Unlock()
+	return t.counts
+}
+
+// Finish waits until watches and informers have reached a version, and ends them. Those that do not reach it in time are
+// noted.
+func (t *Traffic) Finish(version uint64, patience time.Duration) {
+	t.final.Store(version)
+	timer := time.AfterFunc(patience, t.stop)
+	defer timer.Stop()
+	t.readers.Wait()
+	t.stop()
+}
+
+// over reports whether a reader that is at a version may end.
+func (t *Traffic) over(at uint64) bool {
+	final := t.final.Load()
+	return final != 0 && at >= final || t.ctx.Err() != nil
+}
+
+// Settle waits until every server takes a write, and returns the highest version of these.
+func (t *Traffic) Settle(patience time.Duration) (uint64, error) {
+	final := uint64(0)
+	for i := range t.c.Len() {
+		c := t.client(fmt.Sprintf("settle-%d", i), cluster.HTTP1, false)
+		for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+			op := &history.Op{ID: t.rec.ID(), Server: i, Kind: history.Create, Field: "v"}
+			op.Key = history.Key{Resource: configMaps.resource, Namespace: Namespaces[0], Name: "settled-" + op.ID}
+			on := true
+			if c.do(op, http.MethodPost, configMaps.path(Namespaces[0], ""), plainJSON, configMaps.body(op.Key.Name, 0, "v", op.ID, &on, 0)); op.Outcome == history.OK {
+				final = max(final, op.Got.Version)
+				break
+			}
+			if time.Now().After(deadline) {
+				return 0, fmt.Errorf("server %d takes no writes %s after the faults: %s", i, patience, op)
+			}
+		}
+		c.http.CloseIdleConnections()
+	}
+	return final, nil
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package traffic
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// watcher is a client that knows the state of a scope from a list or a streaming list, and follows it through all servers
+// in turn.
+type watcher struct {
+	*client
+	scope    history.Scope
+	selector history.Selector
+	streams  bool // begins with streaming lists
+	slow     bool
+	at       uint64
+	listed   bool
+}
+
+func (t *Traffic) startWatches() {
+	n := 0
+	for i, k := range kinds {
+		for j, ns := range Namespaces {
+			for _, on := range []bool{false, true} {
+				p := []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}[n/2%2]
+				w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: ns}, selector: history.Selector{On: on}, streams: (i+j+n)%2 == 0, slow: n%4 == 3}
+				w.client = t.client(fmt.Sprintf("watch-%d", n), p, w.slow)
+				n++
+				t.readers.Go(w.run)
+			}
+		}
+	}
+}
+
+// run follows the scope until the end of the round.
+func (w *watcher) run() {
+	defer w.http.CloseIdleConnections()
+	for !w.over(w.at) {
+		switch {
+		case !w.listed && w.streams:
+			w.watch(0, true)
+		case !w.listed:
+			l := w.list(w.ctx, &history.List{Scope: w.scope, Selector: w.selector, Match: []history.Match{history.Latest, history.Any}[w.rand.IntN(2)]}, 0)
+			if l.Outcome == history.OK {
+				w.listed, w.at = true, l.Pages[0].Version
+			} else {
+				w.rest(w.ctx)
+			}
+		default:
+			if v := w.someVersion(w.client); v != 0 && v < w.at && w.rand.IntN(6) == 0 {
+				w.watch(v, false) // from some way back, which says nothing about where the watcher is
+			}
+			w.watch(w.at, false)
+		}
+	}
+	if final := w.final.Load(); w.at < final {
+		w.rec.Stuck(fmt.Sprintf("%s of %s/%s %s is at version %d when all is quiet at %d", w.name, w.scope.Resource, w.scope.Namespace, w.selector, w.at, final))
+	}
+}
+
+// watch follows one stream to its end.
+func (w *watcher) watch(from uint64, initial bool) {
+	seconds := 3 + w.rand.IntN(6) // a bookmark comes two seconds before the end
+	q := scopeQuery(w.selector)
+	q.Set("watch", "1")
+	q.Set("allowWatchBookmarks", "true")
+	q.Set("timeoutSeconds", strconv.Itoa(seconds))
+	if initial {
+		q.Set("sendInitialEvents", "true")
+		q.Set("resourceVersionMatch", "NotOlderThan")
+	} else {
+		q.Set("resourceVersion", strconv.FormatUint(from, 10))
+	}
+	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Call: w.rec.Now()}
+	ctx, cancel := context.WithTimeout(w.ctx, time.Duration(seconds)*time.Second+requestTime)
+	defer cancel()
+	defer func() {
+		s.End = w.rec.Now()
+		w.rec.Add(s)
+	}()
+	resp, err := w.open(ctx, s.Server, http.MethodGet, kindOf(w.scope.Resource).path(w.scope.Namespace, "")+"?"+q.Encode(), "", "")
+	if err != nil {
+		s.Reason = err.Error()
+		w.rest(w.ctx)
+		return
+	}
+	defer resp.Body.Close()
+	s.Code, s.Begun = resp.StatusCode, w.rec.Now()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		if s.Reason = message(body); resp.StatusCode == http.StatusGone && from == w.at {
+			w.listed = false
+		}
+		w.rest(w.ctx)
+		return
+	}
+	w.take(ctx, s, resp.Body)
+}
+
+// take reads the events of a stream.
+func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
+	follows := s.Initial || s.From == w.at
+	ended := !s.Initial
+	at := s.From
+	lines := bufio.NewReaderSize(body, 4<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil { // a line that is not whole is no event
+			s.Reason = err.Error()
+			return
+		}
+		e, err := parseEvent(line)
+		if err != nil {
+			s.Reason = "not an event: " + err.Error()
+			e.Type = "INVALID"
+		}
+		e.At = w.rec.Now()
+		s.Events = append(s.Events, e)
+		switch e.Type {
+		case "INVALID":
+			return
+		case "ERROR":
+			if s.Reason = fmt.Sprintf("error %d", e.Code); e.Code == http.StatusGone && follows {
+				w.listed = false
+			}
+			return
+		case "BOOKMARK":
+			ended = ended || e.Ends
+		}
+		if v := e.Item.State.Version; ended && v > at {
+			at = v
+			if follows {
+				w.at, w.listed = at, true
+			}
+			if e.Type != "BOOKMARK" {
+				w.saw(v)
+			}
+		}
+		if w.over(at) && (follows || w.ctx.Err() != nil) {
+			s.Reason = "the round is over"
+			return
+		}
+		if w.slow && w.final.Load() == 0 && w.rand.IntN(25) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Duration(w.rand.IntN(2500)) * time.Millisecond):
+			}
+		}
+	}
+}
+
+func parseEvent(line []byte) (e history.Event, err error) {
+	var text struct {
+		Type   string         `json:"type"`
+		Object map[string]any `json:"object"`
+	}
+	if err := json.Unmarshal(line, &text); err != nil {
+		return e, err
+	}
+	e.Type = text.Type
+	if e.Type == "ERROR" {
+		code, _ := text.Object["code"].(float64)
+		e.Code = int(code)
+		return e, nil
+	}
+	if metadata, ok := text.Object["metadata"].(map[string]any); ok && e.Type == "BOOKMARK" {
+		annotations, _ := metadata["annotations"].(map[string]any)
+		e.Ends = annotations["k8s.io/initial-events-end"] == "true"
+	}
+	e.Item, err = history.FromTree(text.Object, 0)
+	if e.Item.State.Version == 0 && err == nil {
+		err = fmt.Errorf("%.200s has no version", line)
+	}
+	return e, err
+}

@@ -1,0 +1,203 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// generations bound the histories of objects: after some operations, or some without an answer, a name gets a successor.
+type generations struct {
+	mu  sync.Mutex
+	all map[string]*generation
+}
+
+type generation struct{ number, ops, open int }
+
+// Bounds of one object's history.
+const (
+	mostOps  = 120
+	mostOpen = 10
+)
+
+func (g *generations) name(base string, round int) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == nil {
+		g.all = map[string]*generation{}
+	}
+	now := g.all[base]
+	if now == nil || now.ops >= mostOps || now.open >= mostOpen {
+		next := &generation{}
+		if now != nil {
+			next.number = now.number + 1
+		}
+		now = next
+		g.all[base] = now
+	}
+	now.ops++
+	return fmt.Sprintf("%s-r%d-g%d", base, round, now.number)
+}
+
+func (g *generations) opened(base string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all[base].open++
+}
+
+const (
+	mergePatch     = "application/merge-patch+json"
+	strategicPatch = "application/strategic-merge-patch+json"
+	applyPatch     = "application/apply-patch+yaml"
+	plainJSON      = "application/json"
+)
+
+// registers reads, sets and swaps a few objects that all clients share: ConfigMaps, Leases and custom resources.
+func (c *client) registers(ctx context.Context) {
+	known := map[string]uint64{}
+	for ctx.Err() == nil {
+		i := c.rand.IntN(5)
+		k := []kind{configMaps, leases, widgets}[i%3]
+		ns := Namespaces[i%2]
+		field := map[string]string{configMaps.resource: "v", leases.resource: "holder", widgets.resource: "v"}[k.resource]
+		base := fmt.Sprintf("register%d", i)
+		name := c.gens.name(base, c.round)
+		key := history.Key{Resource: k.resource, Namespace: ns, Name: name}
+		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Key: key}
+		on := c.rand.IntN(2) == 0
+		pad := 0
+		if c.rand.IntN(8) == 0 {
+			pad = c.rand.IntN(20_000)
+		}
+		version := known[name]
+		switch n := c.rand.IntN(20); {
+		case n < 5:
+			op.Kind = history.Get
+			c.do(op, http.MethodGet, k.path(ns, name), "", "")
+		case n < 7:
+			op.Kind, op.Cached = history.Get, true
+			query := "?resourceVersion=0"
+			if version != 0 && n == 6 {
+				op.AtLeast, op.Cached = version, false
+				query = fmt.Sprintf("?resourceVersion=%d", version)
+			}
+			c.do(op, http.MethodGet, k.path(ns, name)+query, "", "")
+		case n < 12 && version != 0:
+			op.Kind, op.Field, op.Expect = history.Swap, field, version
+			op.Creates = k.resource == leases.resource // as stock servers do
+			c.do(op, http.MethodPut, k.path(ns, name), plainJSON, k.body(name, version, field, op.ID, &on, pad))
+		case n < 15 && version != 0:
+			op.Kind, op.Field = history.Set, field
+			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, field, op.ID, &on, pad))
+		case n < 17 && version != 0:
+			op.Kind = history.Delete
+			body := ""
+			if n == 16 {
+				op.Expect = version
+				body = fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"%d"}}`, version)
+			}
+			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, body)
+		default:
+			op.Kind, op.Field = history.Create, field
+			c.do(op, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, field, op.ID, &on, pad))
+		}
+		switch op.Outcome {
+		case history.OK:
+			if known[name] = 0; op.Got != nil {
+				known[name] = op.Got.Version
+			}
+		case history.NotFound, history.Conflict:
+			known[name] = 0
+		case history.Exists:
+			known[name] = 1 // a version that nothing has any more: a conflict, or a read, tells the right one
+		case history.Unknown:
+			if op.Writes() {
+				c.gens.opened(base)
+			}
+		}
+		c.rest(ctx)
+	}
+}
+
+// sets adds members to sets that only grow, and reads them.
+func (c *client) sets(ctx context.Context) {
+	for ctx.Err() == nil {
+		i := c.rand.IntN(2)
+		k := []kind{configMaps, widgets}[i]
+		ns := Namespaces[i]
+		base := fmt.Sprintf("set%d", i)
+		name := c.gens.name(base, c.round)
+		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
+		if c.rand.IntN(3) == 0 {
+			op.Kind = history.Get
+			c.do(op, http.MethodGet, k.path(ns, name), "", "")
+		} else {
+			op.Kind, op.Field = history.Set, op.ID
+			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, op.ID, op.ID, nil, 0))
+		}
+		if op.Outcome == history.NotFound {
+			id := c.rec.ID()
+			create := &history.Op{ID: id, Server: c.any(), Kind: history.Create, Key: op.Key, Field: id}
+			on := c.rand.IntN(2) == 0
+			c.do(create, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, id, id, &on, 0))
+		}
+		c.rest(ctx)
+	}
+}
+
+// applies is one of several owners of fields, who apply them to the same objects.
+func (c *client) applies(ctx context.Context) {
+	for ctx.Err() == nil {
+		i := c.rand.IntN(2)
+		k := []kind{configMaps, widgets}[i]
+		ns := Namespaces[i]
+		name := c.gens.name(fmt.Sprintf("applied%d", i), c.round)
+		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Apply, Field: c.name, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
+		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name, applyPatch, k.body(name, 0, c.name, op.ID, nil, 0))
+		c.rest(ctx)
+	}
+}
+
+// statuses is one of several controllers, each with a condition of its own in the status of the same Deployments.
+func (c *client) statuses(ctx context.Context) {
+	for ctx.Err() == nil {
+		ns := Namespaces[c.rand.IntN(2)]
+		name := c.gens.name("deployment-"+ns, c.round)
+		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Status, Field: "status." + c.name, Key: history.Key{Resource: deployments.resource, Namespace: ns, Name: name}}
+		c.do(op, http.MethodPatch, deployments.path(ns, name)+"/status", strategicPatch, deployments.body("", 0, op.Field, op.ID, nil, 0))
+		if op.Outcome == history.NotFound {
+			create := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Key: op.Key}
+			c.do(create, http.MethodPost, deployments.path(ns, ""), plainJSON, deploymentBody(name, create.ID, c.rand.IntN(2) == 0))
+		}
+		c.rest(ctx)
+	}
+}
+
+// batches creates some objects, and deletes them together.
+func (c *client) batches(ctx context.Context) {
+	for ctx.Err() == nil {
+		batch := c.rec.ID()
+		ns := Namespaces[c.rand.IntN(2)]
+		for i := range 2 + c.rand.IntN(6) {
+			name := fmt.Sprintf("batch-%s-%d", batch, i)
+			op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Field: "v", Key: history.Key{Resource: configMaps.resource, Namespace: ns, Name: name}}
+			body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"on":"yes","batch":%q}},"data":{"v":%q}}`, name, batch, op.ID)
+			c.do(op, http.MethodPost, configMaps.path(ns, ""), plainJSON, body)
+			c.rest(ctx)
+		}
+		for range 20 {
+			op := &history.Op{Server: c.any(), Kind: history.DeleteCollection, Field: batch, Key: history.Key{Resource: configMaps.resource, Namespace: ns}}
+			c.do(op, http.MethodDelete, configMaps.path(ns, "")+"?labelSelector=batch%3D"+batch, "", "")
+			if op.Outcome == history.OK {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
