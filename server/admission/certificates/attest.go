@@ -12,26 +12,19 @@ import (
 
 // Attest requires the right to attest for a signer for writes of its ClusterTrustBundles. Each write
 // costs two questions to the authorizer at most.
-type Attest struct{ Authorizer authx.Authorizer }
-
-var _ admission.Validator = Attest{}
-
-func (Attest) Name() string { return "ClusterTrustBundleAttest" }
-
-func (Attest) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
-
-func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
-	b, ok := a.Object.(*certificatesv1alpha1.ClusterTrustBundle)
-	if !ok || !a.Is(group, "clustertrustbundles", "") || b.Spec.SignerName == "" {
-		return nil // the signer of an object never changes, so the check may use the new one
+func Attest(z authx.Authorizer) admission.Validator {
+	return admission.Check[*certificatesv1alpha1.ClusterTrustBundle]{
+		Writes: admission.Writes{Plugin: "ClusterTrustBundleAttest", Operations: []admission.Operation{admission.Create, admission.Update}, Group: group, Plural: "clustertrustbundles"},
+		Refuse: func(ctx context.Context, a *admission.Attributes, b, _ *certificatesv1alpha1.ClusterTrustBundle) error {
+			switch {
+			case b.Spec.SignerName == "": // the signer of an object never changes, so the check may use the new one
+				return nil
+			case a.Operation == admission.Update && a.OnlyGarbage(): // the trusted certificates stay the same
+				return nil
+			case may(ctx, z, a.User, "attest", b.Spec.SignerName):
+				return nil
+			}
+			return a.Forbid(fmt.Errorf("user not permitted to attest for signerName %q", b.Spec.SignerName))
+		},
 	}
-	if a.Operation == admission.Update && a.OnlyGarbage() {
-		return nil // the trusted certificates stay the same
-	}
-	if may(ctx, p.Authorizer, a.User, "attest", b.Spec.SignerName) {
-		return nil
-	}
-	return a.Forbid(fmt.Errorf("user not permitted to attest for signerName %q", b.Spec.SignerName))
 }

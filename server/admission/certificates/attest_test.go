@@ -35,7 +35,7 @@ func TestAttest(t *testing.T) {
 	} {
 		b := &certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", DeletionTimestamp: c.deleted}}
 		b.Spec.SignerName = c.signer
-		err := certificates.Attest{Authorizer: c.grants}.Validate(context.Background(), &admission.Attributes{Operation: c.op, Resource: bundles, Name: "b", Object: b})
+		err := certificates.Attest(c.grants).Validate(context.Background(), &admission.Attributes{Operation: c.op, Resource: bundles, Name: "b", Object: b})
 		if got := text(err); got != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
@@ -66,7 +66,7 @@ func TestAttestLeavesGarbageAlone(t *testing.T) {
 	} {
 		b := old.DeepCopy()
 		test.change(b)
-		err := certificates.Attest{Authorizer: grants{}}.Validate(context.Background(), &admission.Attributes{Operation: admission.Update, Resource: bundles, Name: "b", Object: b, Old: old})
+		err := certificates.Attest(grants{}).Validate(context.Background(), &admission.Attributes{Operation: admission.Update, Resource: bundles, Name: "b", Object: b, Old: old})
 		if (err == nil) != test.passes {
 			t.Errorf("%s: %v", name, err)
 		}

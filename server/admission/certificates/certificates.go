@@ -28,27 +28,28 @@ const (
 
 // SubjectRestriction refuses requests that would make a cluster administrator of
 // whoever gets them signed.
-type SubjectRestriction struct{}
-
-var _ admission.Validator = SubjectRestriction{}
-
-func (SubjectRestriction) Name() string { return "CertificateSubjectRestriction" }
-
-func (SubjectRestriction) Handles(op admission.Operation) bool { return op == admission.Create }
-
-func (SubjectRestriction) Validate(_ context.Context, a *admission.Attributes) error {
-	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
-	if !ok || !a.Is(group, plural, "") || r.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+func SubjectRestriction() admission.Validator {
+	return check("CertificateSubjectRestriction", admission.Create, "", func(_ context.Context, a *admission.Attributes, r, _ *certificatesv1.CertificateSigningRequest) error {
+		if r.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+			return nil
+		}
+		request, err := Parse(r.Spec.Request)
+		if err != nil {
+			return a.Forbid(fmt.Errorf("unable to parse CSR: %w", err))
+		}
+		if slices.Contains(request.Subject.Organization, authx.GroupMasters) {
+			return a.Forbid(fmt.Errorf("use of %s signer with %s group is not allowed", r.Spec.SignerName, authx.GroupMasters))
+		}
 		return nil
+	})
+}
+
+// check is a plugin of CertificateSigningRequests.
+func check(plugin string, op admission.Operation, sub string, refuse func(ctx context.Context, a *admission.Attributes, r, old *certificatesv1.CertificateSigningRequest) error) admission.Validator {
+	return admission.Check[*certificatesv1.CertificateSigningRequest]{
+		Writes: admission.Writes{Plugin: plugin, Operations: []admission.Operation{op}, Group: group, Plural: plural, Subresource: sub},
+		Refuse: refuse,
 	}
-	request, err := Parse(r.Spec.Request)
-	if err != nil {
-		return a.Forbid(fmt.Errorf("unable to parse CSR: %w", err))
-	}
-	if slices.Contains(request.Subject.Organization, authx.GroupMasters) {
-		return a.Forbid(fmt.Errorf("use of %s signer with %s group is not allowed", r.Spec.SignerName, authx.GroupMasters))
-	}
-	return nil
 }
 
 // Parse reads the PEM text of a request for a certificate.
@@ -61,47 +62,26 @@ func Parse(text []byte) (*x509.CertificateRequest, error) {
 }
 
 // Approval requires the right to approve for the signer.
-type Approval struct{ Authorizer authx.Authorizer }
-
-var _ admission.Validator = Approval{}
-
-func (Approval) Name() string { return "CertificateApproval" }
-
-func (Approval) Handles(op admission.Operation) bool { return op == admission.Update }
-
-func (p Approval) Validate(ctx context.Context, a *admission.Attributes) error {
-	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
-	if !ok || !a.Is(group, plural, "approval") {
-		return nil
-	}
-	if may(ctx, p.Authorizer, a.User, "approve", r.Spec.SignerName) {
-		return nil
-	}
-	return a.Forbid(fmt.Errorf("user not permitted to approve requests with signerName %q", r.Spec.SignerName))
+func Approval(z authx.Authorizer) admission.Validator {
+	return check("CertificateApproval", admission.Update, "approval", func(ctx context.Context, a *admission.Attributes, r, _ *certificatesv1.CertificateSigningRequest) error {
+		if may(ctx, z, a.User, "approve", r.Spec.SignerName) {
+			return nil
+		}
+		return a.Forbid(fmt.Errorf("user not permitted to approve requests with signerName %q", r.Spec.SignerName))
+	})
 }
 
 // Signing requires the right to sign for the signer from users who set certificates and conditions.
-type Signing struct{ Authorizer authx.Authorizer }
-
-var _ admission.Validator = Signing{}
-
-func (Signing) Name() string { return "CertificateSigning" }
-
-func (Signing) Handles(op admission.Operation) bool { return op == admission.Update }
-
-func (p Signing) Validate(ctx context.Context, a *admission.Attributes) error {
-	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
-	old, had := a.Old.(*certificatesv1.CertificateSigningRequest)
-	if !ok || !had || !a.Is(group, plural, "status") {
-		return nil
-	}
-	if bytes.Equal(r.Status.Certificate, old.Status.Certificate) && equality.Semantic.DeepEqual(r.Status.Conditions, old.Status.Conditions) {
-		return nil
-	}
-	if may(ctx, p.Authorizer, a.User, "sign", old.Spec.SignerName) {
-		return nil
-	}
-	return a.Forbid(fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName))
+func Signing(z authx.Authorizer) admission.Validator {
+	return check("CertificateSigning", admission.Update, "status", func(ctx context.Context, a *admission.Attributes, r, old *certificatesv1.CertificateSigningRequest) error {
+		if old == nil || bytes.Equal(r.Status.Certificate, old.Status.Certificate) && equality.Semantic.DeepEqual(r.Status.Conditions, old.Status.Conditions) {
+			return nil
+		}
+		if may(ctx, z, a.User, "sign", old.Spec.SignerName) {
+			return nil
+		}
+		return a.Forbid(fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName))
+	})
 }
 
 // may checks the signer by name, then all signers of its domain. A

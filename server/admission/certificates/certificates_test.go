@@ -59,7 +59,7 @@ func TestSubjectRestriction(t *testing.T) {
 		{"example.org/web", "system:masters", ""},
 	} {
 		a := &admission.Attributes{Operation: admission.Create, Resource: resource, Object: csr(t, c.signer, "x", c.organization)}
-		err := certificates.SubjectRestriction{}.Validate(context.Background(), a)
+		err := certificates.SubjectRestriction().Validate(context.Background(), a)
 		if got := text(err); got != c.want {
 			t.Errorf("%s %s: %q", c.signer, c.organization, got)
 		}
@@ -101,7 +101,7 @@ func TestApprovalAndSigning(t *testing.T) {
 			c.change(obj)
 		}
 		a := &admission.Attributes{Operation: admission.Update, Resource: resource, Subresource: c.sub, Name: "a", Object: obj, Old: old, User: &authx.Identity{Name: "u"}}
-		err := admission.NewChain(certificates.Approval{Authorizer: c.grants}, certificates.Signing{Authorizer: c.grants}).Validate(context.Background(), a)
+		err := admission.NewChain(certificates.Approval(c.grants), certificates.Signing(c.grants)).Validate(context.Background(), a)
 		if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

@@ -162,42 +162,42 @@ var all = []entry{
 		return eventrate.New(limits, s.Clock), nil
 	}},
 	{name: "ExtendedResourceToleration", build: plain(func(*shared) admission.Plugin { return pods.ExtendedResources{} })},
-	{name: "DefaultStorageClass", on: true, build: plain(func(s *shared) admission.Plugin { return storage.DefaultClass{Objects: s.reader} })},
+	{name: "DefaultStorageClass", on: true, build: plain(func(s *shared) admission.Plugin { return storage.DefaultClass(s.reader) })},
 	{name: "StorageObjectInUseProtection", on: true, build: plain(func(s *shared) admission.Plugin {
-		return storage.Protection{Classes: s.Catalogue.Release().Has(release.KindRules133) && s.Feature("VolumeAttributesClass")}
+		return storage.Protection(s.Catalogue.Release().Has(release.KindRules133) && s.Feature("VolumeAttributesClass"))
 	})},
-	{name: "PodGroupProtection", on: true, later: true, gate: "GenericWorkload", build: plain(func(*shared) admission.Plugin { return scheduling.Protection{} })},
+	{name: "PodGroupProtection", on: true, later: true, gate: "GenericWorkload", build: plain(func(*shared) admission.Plugin { return scheduling.Protection() })},
 	{name: "OwnerReferencesPermissionEnforcement", build: plain(func(s *shared) admission.Plugin {
 		return owners.Permissions{Authorizer: s.Authorizer, Catalogue: s.Catalogue, Elsewhere: s.Elsewhere}
 	})},
-	{name: "PersistentVolumeClaimResize", on: true, build: plain(func(s *shared) admission.Plugin { return storage.Resize{Objects: s.reader} })},
+	{name: "PersistentVolumeClaimResize", on: true, build: plain(func(s *shared) admission.Plugin { return storage.Resize(s.reader) })},
 	{name: "RuntimeClass", on: true, build: plain(func(s *shared) admission.Plugin { return pods.RuntimeClass{Objects: s.reader} })},
 	{name: "CertificateApproval", on: true, build: plain(func(s *shared) admission.Plugin {
-		return certificates.Approval{Authorizer: s.Authorizer}
+		return certificates.Approval(s.Authorizer)
 	})},
 	{name: "CertificateSigning", on: true, build: plain(func(s *shared) admission.Plugin {
-		return certificates.Signing{Authorizer: s.Authorizer}
+		return certificates.Signing(s.Authorizer)
 	})},
 	{name: "ClusterTrustBundleAttest", on: true, gate: "ClusterTrustBundle", build: plain(func(s *shared) admission.Plugin {
-		return certificates.Attest{Authorizer: s.Authorizer}
+		return certificates.Attest(s.Authorizer)
 	})},
-	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*shared) admission.Plugin { return certificates.SubjectRestriction{} })},
-	{name: "DefaultIngressClass", on: true, build: plain(func(s *shared) admission.Plugin { return ingress.DefaultClass{Objects: s.reader} })},
+	{name: "CertificateSubjectRestriction", on: true, build: plain(func(*shared) admission.Plugin { return certificates.SubjectRestriction() })},
+	{name: "DefaultIngressClass", on: true, build: plain(func(s *shared) admission.Plugin { return ingress.DefaultClass(s.reader) })},
 	{name: "DenyServiceExternalIPs", build: plain(func(*shared) admission.Plugin { return services.DenyExternalIPs{} })},
 	{name: "PodTopologyLabels", on: true, later: true, gate: "PodTopologyLabelsAdmission", build: plain(func(s *shared) admission.Plugin {
 		return pods.TopologyLabels{Objects: s.reader}
 	})},
 	{name: "PodGroupWorkloadExists", on: true, later: true, gate: "GenericWorkload", build: plain(func(s *shared) admission.Plugin {
-		return scheduling.WorkloadExists{Objects: s.reader}
+		return scheduling.WorkloadExists(s.reader)
 	})},
 	{name: "NodeDeclaredFeatureValidator", on: true, later: true, gate: "NodeDeclaredFeatures", build: plain(func(s *shared) admission.Plugin {
 		return pods.DeclaredFeatures{Objects: s.reader}
 	})},
 	{name: "JobValidation", on: true, later: true, gate: "GenericWorkload", build: plain(func(s *shared) admission.Plugin {
 		if s.Catalogue.ByStorage("podgroups.scheduling.k8s.io") == nil {
-			return scheduling.Jobs{}
+			return scheduling.Jobs(nil)
 		}
-		return scheduling.Jobs{Objects: s.reader}
+		return scheduling.Jobs(s.reader)
 	})},
 	{name: "PodResizeValidator", on: true, later: true, gate: "InPlacePodVerticalScaling", build: plain(func(s *shared) admission.Plugin {
 		return pods.Resizes{Objects: s.reader, Off: !s.Catalogue.Release().Has(release.PodRules133)}

@@ -65,12 +65,12 @@ const forbidden = `podgroups.scheduling.k8s.io "g" is forbidden: `
 
 func TestWorkloadExists(t *testing.T) {
 	now := metav1.Now()
-	p := scheduling.WorkloadExists{Objects: stored{
+	p := scheduling.WorkloadExists(stored{
 		"workloads.scheduling.k8s.io/w": &schedulingv1alpha2.Workload{
 			ObjectMeta: metav1.ObjectMeta{Name: "w"}, Spec: schedulingv1alpha2.WorkloadSpec{PodGroupTemplates: []schedulingv1alpha2.PodGroupTemplate{{Name: "a"}, {Name: "b"}}},
 		},
 		"workloads.scheduling.k8s.io/going": &schedulingv1alpha2.Workload{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}},
-	}}
+	})
 	of := func(workload, template string) *schedulingv1alpha2.PodGroup {
 		return group(func(g *schedulingv1alpha2.PodGroup) {
 			g.Spec.PodGroupTemplateRef = &schedulingv1alpha2.PodGroupTemplateReference{Workload: &schedulingv1alpha2.WorkloadPodGroupTemplateReference{WorkloadName: workload, PodGroupTemplateName: template}}
@@ -122,10 +122,10 @@ func TestJobs(t *testing.T) {
 		"owned by another": {stored{groups + "h": gang("h", "x")}, job(&one, ""), job(&two, ""), ""},
 		"no groups":        {nil, job(&one, ""), job(&two, ""), ""},
 	} {
-		p := scheduling.Jobs{Objects: c.there}
+		p := scheduling.Jobs(c.there)
 		check(t, what, p.Validate(t.Context(), write(admission.Update, "batch", "jobs", c.now, c.old)), c.want)
 	}
-	check(t, "not served", scheduling.Jobs{}.Validate(t.Context(), write(admission.Update, "batch", "jobs", job(&two, "g"), job(&one, "g"))), "")
+	check(t, "not served", scheduling.Jobs(nil).Validate(t.Context(), write(admission.Update, "batch", "jobs", job(&two, "g"), job(&one, "g"))), "")
 }
 
 // TestProtection: new PodGroups and classes of attributes get their finalizer once.
@@ -137,10 +137,10 @@ func TestProtection(t *testing.T) {
 		obj           kinds.Object
 		want          []string
 	}{
-		{scheduling.Protection{}, "scheduling.k8s.io", "podgroups", group(), []string{"scheduling.k8s.io/podgroup-protection"}},
-		{scheduling.Protection{}, "scheduling.k8s.io", "workloads", &schedulingv1alpha2.Workload{}, nil},
-		{storage.Protection{Classes: true}, "storage.k8s.io", "volumeattributesclasses", class(), []string{"kubernetes.io/vac-protection"}},
-		{storage.Protection{}, "storage.k8s.io", "volumeattributesclasses", class(), nil},
+		{scheduling.Protection(), "scheduling.k8s.io", "podgroups", group(), []string{"scheduling.k8s.io/podgroup-protection"}},
+		{scheduling.Protection(), "scheduling.k8s.io", "workloads", &schedulingv1alpha2.Workload{}, nil},
+		{storage.Protection(true), "storage.k8s.io", "volumeattributesclasses", class(), []string{"kubernetes.io/vac-protection"}},
+		{storage.Protection(false), "storage.k8s.io", "volumeattributesclasses", class(), nil},
 	} {
 		for range 2 {
 			if err := c.plugin.Admit(t.Context(), write(admission.Create, c.group, c.plural, c.obj, nil)); err != nil || !slices.Equal(c.obj.GetFinalizers(), c.want) {

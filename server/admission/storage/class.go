@@ -10,54 +10,43 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-const classStorage = "storageclasses.storage.k8s.io"
+const (
+	claims       = "persistentvolumeclaims"
+	classStorage = "storageclasses.storage.k8s.io"
+)
 
 // DefaultClass names the default class in new claims that name none.
-type DefaultClass struct{ Objects admission.Objects }
-
-var _ admission.Mutator = DefaultClass{}
-
-// Name implements admission.Plugin.
-func (DefaultClass) Name() string { return "DefaultStorageClass" }
-
-// Handles implements admission.Plugin.
-func (DefaultClass) Handles(op admission.Operation) bool { return op == admission.Create }
-
-// Admit implements admission.Mutator.
-func (p DefaultClass) Admit(ctx context.Context, a *admission.Attributes) error {
-	claim, ok := a.Object.(*corev1.PersistentVolumeClaim)
-	if !ok || !a.Is("", "persistentvolumeclaims", "") || claim.Spec.StorageClassName != nil {
-		return nil
+func DefaultClass(objects admission.Objects) admission.Mutator {
+	return admission.Change[*corev1.PersistentVolumeClaim]{
+		Writes: admission.Writes{Plugin: "DefaultStorageClass", Operations: []admission.Operation{admission.Create}, Plural: claims},
+		Apply: func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+			if _, named := claim.Annotations[corev1.BetaStorageClassAnnotation]; named || claim.Spec.StorageClassName != nil {
+				return nil
+			}
+			class, err := admission.DefaultClass(ctx, objects, classStorage,
+				"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+			if err != nil || class == nil {
+				return err
+			}
+			name := class.GetName()
+			claim.Spec.StorageClassName = &name
+			return nil
+		},
 	}
-	if _, old := claim.Annotations[corev1.BetaStorageClassAnnotation]; old {
-		return nil
-	}
-	class, err := admission.DefaultClass(ctx, p.Objects, classStorage,
-		"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-	if err != nil || class == nil {
-		return err
-	}
-	name := class.GetName()
-	claim.Spec.StorageClassName = &name
-	return nil
 }
 
 // Resize lets claims grow only where their class says that it can make volumes grow.
-type Resize struct{ Objects admission.Objects }
+func Resize(objects admission.Objects) admission.Validator {
+	return admission.Check[*corev1.PersistentVolumeClaim]{
+		Writes: admission.Writes{Plugin: "PersistentVolumeClaimResize", Operations: []admission.Operation{admission.Update}, Plural: claims},
+		Refuse: func(ctx context.Context, a *admission.Attributes, claim, old *corev1.PersistentVolumeClaim) error {
+			return resize(ctx, objects, a, claim, old)
+		},
+	}
+}
 
-var _ admission.Validator = Resize{}
-
-// Name implements admission.Plugin.
-func (Resize) Name() string { return "PersistentVolumeClaimResize" }
-
-// Handles implements admission.Plugin.
-func (Resize) Handles(op admission.Operation) bool { return op == admission.Update }
-
-// Validate implements admission.Validator.
-func (p Resize) Validate(ctx context.Context, a *admission.Attributes) error {
-	claim, ok1 := a.Object.(*corev1.PersistentVolumeClaim)
-	old, ok2 := a.Old.(*corev1.PersistentVolumeClaim)
-	if !ok1 || !ok2 || !a.Is("", "persistentvolumeclaims", "") {
+func resize(ctx context.Context, objects admission.Objects, a *admission.Attributes, claim, old *corev1.PersistentVolumeClaim) error {
+	if old == nil {
 		return nil
 	}
 	size, before := claim.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -68,7 +57,7 @@ func (p Resize) Validate(ctx context.Context, a *admission.Attributes) error {
 		return a.Forbid(errors.New("Only bound persistent volume claims can be expanded")) //nolint:staticcheck // clients match on it
 	}
 	if name := className(claim); name != "" && name == className(old) {
-		obj, err := p.Objects.Get(ctx, classStorage, "", name)
+		obj, err := objects.Get(ctx, classStorage, "", name)
 		if err != nil {
 			return err
 		}

@@ -2,42 +2,20 @@
 package storage
 
 import (
-	"context"
-	"slices"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Protection gives new volumes and claims a finalizer each, so that none goes while
-// somebody uses it.
-type Protection struct {
-	// Classes protects VolumeAttributesClasses, too.
-	Classes bool
-}
-
-var _ admission.Mutator = Protection{}
-
-// Name implements admission.Plugin.
-func (Protection) Name() string { return "StorageObjectInUseProtection" }
-
-// Handles implements admission.Plugin.
-func (Protection) Handles(op admission.Operation) bool { return op == admission.Create }
-
-// Admit implements admission.Mutator.
-func (p Protection) Admit(_ context.Context, a *admission.Attributes) error {
-	var finalizer string
-	switch {
-	case a.Is("", "persistentvolumes", ""):
-		finalizer = "kubernetes.io/pv-protection"
-	case a.Is("", "persistentvolumeclaims", ""):
-		finalizer = "kubernetes.io/pvc-protection"
-	case p.Classes && a.Is("storage.k8s.io", "volumeattributesclasses", ""):
-		finalizer = "kubernetes.io/vac-protection"
+// Protection gives new volumes and claims a finalizer each, and VolumeAttributesClasses too where classes is set, so
+// that none is deleted while it is used.
+func Protection(classes bool) admission.Protection {
+	finalizers := map[schema.GroupResource]string{
+		{Resource: "persistentvolumes"}: "kubernetes.io/pv-protection",
+		{Resource: claims}:              "kubernetes.io/pvc-protection",
 	}
-	m := a.Meta()
-	if finalizer == "" || m == nil || slices.Contains(m.GetFinalizers(), finalizer) {
-		return nil
+	if classes {
+		finalizers[schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"}] = "kubernetes.io/vac-protection"
 	}
-	m.SetFinalizers(append(slices.Clone(m.GetFinalizers()), finalizer))
-	return nil
+	return admission.Protection{Plugin: "StorageObjectInUseProtection", Finalizers: finalizers}
 }
