@@ -130,9 +130,9 @@ func (j *judge) registers() {
 		}
 	}
 	whole := len(j.parts) == 1
-	register := RegisterModel(Register{})
-	model := register.ToModel()
 	for k, ops := range byKey {
+		register := RegisterModel(j.initialRegister(k))
+		model := register.ToModel()
 		operations := operationsOf(ops, done, whole)
 		j.v.Judged["register"] += len(operations)
 		switch porcupine.CheckOperationsTimeout(model, operations, registerTime) {
@@ -143,6 +143,20 @@ func (j *judge) registers() {
 		}
 	}
 }
+
+// initialRegister is an object at the beginning of the round.
+func (j *judge) initialRegister(k history.Key) Register {
+	if len(j.parts) == 0 {
+		return Register{}
+	}
+	v := j.parts[0].at(k, j.parts[0].from)
+	if v == nil {
+		return Register{}
+	}
+	return Register{Exists: true, Value: valueOf(v.state), Version: v.revision}
+}
+
+func valueOf(s *history.State) string { return s.Fields["v"] + s.Fields["holder"] }
 
 // operationsOf are what porcupine checks. What the table says of writes without an answer spares it guesses.
 func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) []porcupine.Operation {
@@ -158,8 +172,7 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 		}
 		out := RegisterOutput{Outcome: o.Outcome}
 		if o.Got != nil {
-			out.Version = o.Got.Version
-			out.Value = o.Got.Fields["v"] + o.Got.Fields["holder"]
+			out.Version, out.Value = o.Got.Version, valueOf(o.Got)
 		}
 		op := porcupine.Operation{ClientId: clients[o.Client], Input: in, Call: int64(o.Call), Output: out, Return: int64(o.Return)}
 		switch o.Outcome {
@@ -196,13 +209,11 @@ func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*ve
 	}
 	ops = slices.Clone(ops)
 	slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Return, b.Return) })
-	upTo := func(n int) []*history.Op { // operations without an answer by then are open
+	upTo := func(n int) []*history.Op { // with those that were under way then
 		cut := slices.Clone(ops[:n])
 		for _, o := range ops[n:] {
 			if n > 0 && o.Call < ops[n-1].Return && o.Writes() {
-				pending := *o
-				pending.Outcome, pending.Got = history.Unknown, o.Got
-				cut = append(cut, o)
+				cut = append(cut, o) // with its answer, which is later than the contradiction
 			}
 		}
 		return cut

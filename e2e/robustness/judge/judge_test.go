@@ -1,0 +1,247 @@
+package judge_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
+)
+
+const ms = time.Millisecond
+
+var red = history.Scope{Resource: "configmaps", Namespace: "red"}
+
+func key(name string) history.Key {
+	return history.Key{Resource: "configmaps", Namespace: "red", Name: name}
+}
+
+func state(version uint64, on bool, fields ...string) history.State {
+	s := history.State{Version: version, On: on, Fields: map[string]string{}}
+	for i := 0; i < len(fields); i += 2 {
+		s.Fields[fields[i]] = fields[i+1]
+	}
+	s.Hash = fmt.Sprint(on, fields)
+	return s
+}
+
+func item(name string, s history.State) history.Item { return history.Item{Name: name, State: s} }
+
+func row(name string, created uint64, s history.State) history.Row {
+	return history.Row{Revision: s.Version, Key: key(name), Created: created, State: &s}
+}
+
+// story is a round without a violation. Object a is there at revision 10; then b is created at 11, a changed at 12 and
+// leaves the selection, b deleted at 13, a swapped at 14, and set1 begins at 15 and grows at 16.
+func story() *history.Round {
+	a10, b11 := state(10, true, "v", "op0"), state(11, true, "v", "op1")
+	a12, a14 := state(12, false, "v", "op2"), state(14, true, "v", "op4")
+	s15, s16 := state(15, false, "op5", "op5"), state(16, false, "op5", "op5", "op6", "op6")
+	gone := row("register-b", 11, b11)
+	gone.Revision, gone.Deleted = 13, true
+	segment := &history.Segment{From: 10, To: 16, Initial: []history.Row{row("register-a", 10, a10)},
+		Rows: []history.Row{row("register-b", 11, b11), row("register-a", 10, a12), gone, row("register-a", 10, a14), row("set1", 15, s15), row("set1", 15, s16)},
+		Live: []history.Row{row("register-a", 10, a14), row("set1", 15, s16)}}
+	op := func(id, kind, name string, call time.Duration, got *history.State, outcome history.Outcome) *history.Op {
+		o := &history.Op{ID: id, Client: "writer", Kind: kind, Key: key(name), Call: call * ms, Return: (call + 5) * ms, Outcome: outcome, Got: got}
+		if kind == history.Create || kind == history.Set || kind == history.Swap {
+			o.Field = "v"
+		}
+		return o
+	}
+	swap := op("op4", history.Swap, "register-a", 40, &a14, history.OK)
+	swap.Expect = 12
+	first := op("op5", history.Create, "set1", 50, &s15, history.OK)
+	first.Field = "op5"
+	second := op("op6", history.Set, "set1", 60, &s16, history.OK)
+	second.Field = "op6"
+	event := func(at time.Duration, kind, name string, s history.State) history.Event {
+		return history.Event{At: at * ms, Type: kind, Item: item(name, s)}
+	}
+	at := func(s history.State, version uint64) history.State { s.Version = version; return s }
+	mark := func(t time.Duration, version uint64) history.Event {
+		return history.Event{At: t * ms, Type: "BOOKMARK", Item: item("", history.State{Version: version})}
+	}
+	return &history.Round{Number: 1, Final: 16, Segments: []*history.Segment{segment},
+		Ops: []*history.Op{
+			op("op1", history.Create, "register-b", 10, &b11, history.OK),
+			op("op2", history.Set, "register-a", 20, &a12, history.OK),
+			op("op3", history.Delete, "register-b", 30, nil, history.OK),
+			swap, first, second,
+			op("g1", history.Get, "register-a", 26, &a12, history.OK),
+			op("g2", history.Get, "register-b", 36, nil, history.NotFound),
+			op("g3", history.Get, "set1", 70, &s16, history.OK),
+			op("op7", history.Set, "register-b", 80, nil, history.NotFound),
+			op("op8", history.Create, "register-c", 90, nil, history.Unknown),
+			op("op9", history.Create, "register-d", 91, nil, history.Refused),
+		},
+		Streams: []*history.Stream{
+			{Client: "all", Scope: red, From: 10, Code: 200, Call: 1 * ms, Events: []history.Event{
+				event(14, "ADDED", "register-b", b11), event(24, "MODIFIED", "register-a", a12), event(34, "DELETED", "register-b", at(b11, 13)),
+				mark(38, 13), event(44, "MODIFIED", "register-a", a14), event(54, "ADDED", "set1", s15), event(64, "MODIFIED", "set1", s16), mark(66, 16)}},
+			{Client: "some", Scope: red, Selector: history.Selector{On: true}, From: 10, Code: 200, Call: 1 * ms, Events: []history.Event{
+				event(14, "ADDED", "register-b", b11), event(24, "DELETED", "register-a", at(a10, 12)), event(34, "DELETED", "register-b", at(b11, 13)), event(44, "ADDED", "register-a", a14)}},
+			{Client: "streamed", Scope: red, Initial: true, Code: 200, Call: 39 * ms, Events: []history.Event{
+				event(39, "ADDED", "register-a", a12), {At: 39 * ms, Type: "BOOKMARK", Ends: true, Item: item("", history.State{Version: 13})}, event(44, "MODIFIED", "register-a", a14)}},
+		},
+		Lists: []*history.List{
+			{Client: "lister", Scope: red, Call: 30 * ms, Return: 36 * ms, Outcome: history.OK, Pages: []history.Page{{Version: 13, Items: []history.Item{item("register-a", a12)}}}},
+			{Client: "pager", Scope: red, Call: 66 * ms, Return: 67 * ms, Outcome: history.OK, Pages: []history.Page{
+				{Version: 16, More: true, Items: []history.Item{item("register-a", a14)}}, {Version: 16, Items: []history.Item{item("set1", s16)}}}},
+			{Client: "past", Scope: red, Match: history.Exact, Asked: 11, Call: 80 * ms, Return: 81 * ms, Outcome: history.OK, Pages: []history.Page{
+				{Version: 11, Items: []history.Item{item("register-a", a10), item("register-b", b11)}}}},
+		},
+		Caches: []*history.Cache{{Client: "informer", Scope: red, Items: []history.Item{item("register-a", a14), item("set1", s16)}}},
+		Rights: []*history.Right{
+			{Subject: "reader", Granted: true, Call: 10 * ms, Return: 12 * ms, Outcome: history.OK},
+			{Subject: "reader", Call: 20 * ms, Return: 22 * ms, Outcome: history.OK},
+		},
+		Accesses: []*history.Access{
+			{Subject: "reader", What: "read", Call: 5 * ms, Return: 6 * ms, Code: 403},
+			{Subject: "reader", What: "read", Call: 15 * ms, Return: 16 * ms, Code: 200},
+			{Subject: "reader", What: "never", Call: 15 * ms, Return: 16 * ms, Code: 403},
+		},
+	}
+}
+
+// TestProperties changes one thing in a history without a violation.
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	all, some, streamed := 0, 1, 2
+	events := func(r *history.Round, stream int) *[]history.Event { return &r.Streams[stream].Events }
+	without := func(r *history.Round, stream, i int) {
+		e := events(r, stream)
+		*e = slices.Delete(*e, i, i+1)
+	}
+	for name, c := range map[string]struct {
+		change func(*history.Round)
+		want   string // "": no violation
+	}{
+		"nothing": {func(*history.Round) {}, ""},
+		"an open write that came to pass": {func(r *history.Round) {
+			r.Ops[0].Outcome, r.Ops[0].Got = history.Unknown, nil
+		}, ""},
+		"an open write of an earlier round": {func(r *history.Round) {
+			o := r.Ops[5]
+			r.Ops, r.Earlier = slices.Delete(r.Ops, 5, 6), []*history.Op{o}
+			o.Outcome, o.Got = history.Unknown, nil
+		}, ""},
+		"a watch that was cut": {func(r *history.Round) { *events(r, all) = (*events(r, all))[:2] }, ""},
+		"a list whose second page is gone": {func(r *history.Round) {
+			r.Lists[1].Pages, r.Lists[1].Outcome = r.Lists[1].Pages[:1], history.Expired
+		}, ""},
+		"a gap in the table":     {func(r *history.Round) { r.Table = []string{"revision 13 follows 11"} }, "revisions"},
+		"a table that went back": {func(r *history.Round) { r.Segments = append(r.Segments, &history.Segment{From: 12, To: 12}) }, "revisions"},
+		"a deleted object back":  {func(r *history.Round) { r.Segments[0].Live = append(r.Segments[0].Live, r.Segments[0].Rows[0]) }, "compaction"},
+		"a live object lost":     {func(r *history.Round) { r.Segments[0].Live = r.Segments[0].Live[:1] }, "compaction"},
+		"a write lost":           {func(r *history.Round) { lost := *r.Ops[5]; lost.ID = "op66"; r.Ops = append(r.Ops, &lost) }, "writes"},
+		"another content":        {func(r *history.Round) { g := *r.Ops[1].Got; g.Hash = "other"; r.Ops[1].Got = &g }, "writes"},
+		"a refused write done":   {func(r *history.Round) { r.Ops[1].Outcome, r.Ops[1].Got = history.Refused, nil }, "writes"},
+		"a write twice": {func(r *history.Round) {
+			s := state(17, true, "v", "op4")
+			r.Segments[0].Rows = append(r.Segments[0].Rows, row("register-b", 17, s))
+			r.Segments[0].Live = append(r.Segments[0].Live, row("register-b", 17, s))
+			r.Segments[0].To = 17
+		}, "writes"},
+		"a write by nobody":              {func(r *history.Round) { r.Ops = slices.Delete(r.Ops, 4, 5) }, "writes"},
+		"a swap of another version":      {func(r *history.Round) { r.Ops[3].Expect = 10 }, "writes"},
+		"a lost update":                  {func(r *history.Round) { delete(r.Segments[0].Rows[5].State.Fields, "op5") }, "writes"},
+		"a deletion undone":              {func(r *history.Round) { again := *r.Ops[2]; again.ID = "op33"; r.Ops = append(r.Ops, &again) }, "writes"},
+		"a deletion by nobody":           {func(r *history.Round) { r.Ops[2].Outcome = history.Refused }, "writes"},
+		"revisions against time":         {func(r *history.Round) { r.Ops[1].Call, r.Ops[1].Return = 47*ms, 48*ms }, "order"},
+		"a stale read":                   {func(r *history.Round) { r.Ops[6].Call, r.Ops[6].Return = 50*ms, 51*ms }, "reads"},
+		"a stale read without an object": {func(r *history.Round) { r.Ops[7].Call, r.Ops[7].Return = 17*ms, 18*ms }, "reads"},
+		"a read of the future":           {func(r *history.Round) { r.Ops[6].Call, r.Ops[6].Return = 8*ms, 9*ms }, "reads"},
+		"a read of what never was":       {func(r *history.Round) { g := state(13, true); r.Ops[6].Got = &g }, "reads"},
+		"registers that are not linearizable": {func(r *history.Round) {
+			r.Ops[7].Key = key("register-a")
+			r.Ops[7].Call, r.Ops[7].Return = 36*ms, 37*ms
+		}, "register"},
+		"a member lost":                 {func(r *history.Round) { g := state(15, false, "op5", "op5"); r.Ops[8].Got = &g }, "set"},
+		"events out of order":           {func(r *history.Round) { e := *events(r, all); e[0], e[1] = e[1], e[0] }, "watch-ordered"},
+		"an event twice":                {func(r *history.Round) { e := events(r, some); *e = slices.Insert(*e, 1, (*e)[0]) }, "watch-unique"},
+		"an event with another content": {func(r *history.Round) { (*events(r, all))[1].Item.State.Hash = "other" }, "watch-atomic"},
+		"two events of a revision": {func(r *history.Round) {
+			e := events(r, all)
+			two := (*e)[0]
+			two.Item.Name = "z"
+			*e = slices.Insert(*e, 1, two)
+		}, "watch-atomic"},
+		"an event missed":                  {func(r *history.Round) { without(r, some, 1) }, "watch-reliable"},
+		"the first event missed":           {func(r *history.Round) { without(r, some, 0) }, "watch-resumable"},
+		"a bookmark that overtakes":        {func(r *history.Round) { e := *events(r, all); e[2], e[3] = e[3], e[2] }, "watch-bookmarkable"},
+		"a bookmark over a missing event":  {func(r *history.Round) { without(r, all, 6) }, "watch-bookmarkable"},
+		"a DELETED without the last state": {func(r *history.Round) { (*events(r, some))[1].Item.State = state(12, false, "v", "op2") }, "watch-previous"},
+		"the wrong type":                   {func(r *history.Round) { (*events(r, some))[3].Type = "MODIFIED" }, "watch-filtered"},
+		"an event that is not selected":    {func(r *history.Round) { e := events(r, some); *e = append(*e, (*events(r, all))[5]) }, "watch-filtered"},
+		"an event from the future":         {func(r *history.Round) { (*events(r, all))[0].At = 8 * ms }, "watch-future"},
+		"a bookmark from the future": {func(r *history.Round) {
+			(*events(r, all))[3].At = 28 * ms
+			(*events(r, all))[3].Item.State.Version = 14
+		}, "watch-future"},
+		"a streaming list of no state": {func(r *history.Round) { without(r, streamed, 0) }, "watch-initial"},
+		"a stale streaming list":       {func(r *history.Round) { r.Streams[streamed].Call = 46 * ms }, "watch-initial"},
+		"a list of no state":           {func(r *history.Round) { r.Lists[0].Pages[0].Version = 14 }, "list"},
+		"a stale list":                 {func(r *history.Round) { r.Lists[0].Call = 50 * ms; r.Lists[0].Return = 51 * ms }, "list"},
+		"pages of two revisions":       {func(r *history.Round) { r.Lists[1].Pages[1].Version = 17 }, "pages"},
+		"a page with newer objects": {func(r *history.Round) {
+			r.Lists[1].Pages[0].Version, r.Lists[1].Pages[1].Version = 15, 15
+			r.Lists[1].Match = history.Any
+		}, "pages"},
+		"an old state that was not":            {func(r *history.Round) { r.Lists[2].Pages[0].Items = r.Lists[2].Pages[0].Items[:1] }, "exact"},
+		"a cache that is not the store":        {func(r *history.Round) { r.Caches[0].Items = r.Caches[0].Items[:1] }, "cache"},
+		"a cache that went back":               {func(r *history.Round) { r.Caches[0].Wrong = "update a at version 3 after 4" }, "cache"},
+		"a right before its grant":             {func(r *history.Round) { r.Accesses[0].Code = 200 }, "rights"},
+		"a right that outlives its revocation": {func(r *history.Round) { r.Accesses[1].Call, r.Accesses[1].Return = 6*time.Second, 6*time.Second }, "rights"},
+		"a right while a server was cut off": {func(r *history.Round) {
+			r.Accesses[1].Call, r.Accesses[1].Return = 6*time.Second, 6*time.Second
+			r.Faults = []*history.Fault{{Name: "stall", Store: true, Begin: 1 * time.Second, End: 4 * time.Second}}
+		}, ""},
+		"a right that never was": {func(r *history.Round) { r.Accesses[2].Code = 200 }, "rights"},
+		"a client that is stuck": {func(r *history.Round) { r.Stuck = []string{"a watch"} }, "liveness"},
+		"a damaged database":     {func(r *history.Round) { r.Verify = []string{"1 problem"} }, "verify"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := story()
+			c.change(r)
+			v := judge.Round(r)
+			var found []string
+			for _, v := range v.Violations {
+				found = append(found, v.Property)
+			}
+			if c.want == "" && found != nil || c.want != "" && !slices.Contains(found, c.want) {
+				t.Errorf("the violations are %v, want %q", v.Violations, c.want)
+			}
+			if c.want == "" && v.Judged["watch-filtered"] < 5 {
+				t.Errorf("little was judged: %v", v.Judged)
+			}
+		})
+	}
+}
+
+// TestLines judges a history that was written and read back as the one that it is.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	r := story()
+	r.Table, r.Stuck = []string{"wrong"}, []string{"stuck"}
+	var text bytes.Buffer
+	if err := r.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	read, err := history.Read(&text)
+	if err != nil || len(read) != 1 {
+		t.Fatal(read, err)
+	}
+	if diff := cmp.Diff(judge.Round(r), judge.Round(read[0])); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(r, read[0]); diff != "" {
+		t.Error(diff)
+	}
+}
