@@ -31,6 +31,12 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 	defer f.again.Stop()
 	var err error
 	for err == nil {
+		select { // writers wait for these, and for no look at the database
+		case batch := <-f.own:
+			err = f.take(ctx, batch)
+			continue
+		default:
+		}
 		select {
 		case batch := <-f.own:
 			err = f.take(ctx, batch)
