@@ -162,11 +162,11 @@ func (s *Store) learnFloors(ctx context.Context) {
 }
 
 // PastFloor is the oldest revision at which snapshots of a resource ("deployments.apps"), or
-// of all for "", can be read, as known here; 0 while that is not known, just after the start.
+// of all for "", can be read, as known here.
 func (s *Store) PastFloor(resource string) int64 {
 	f := s.floors.Load()
-	if f == nil { // the floor of the log may be known already, and above that of snapshots
-		return 0
+	if f == nil || f.Past == nil {
+		return s.floor.Load()
 	}
 	return f.Of(resource)
 }

@@ -73,21 +73,3 @@ func TestFloorsDoNotFallBack(t *testing.T) {
 		}
 	})
 }
-
-// TestFloorsOfSnapshotsAreNotGuessed: that the log was compacted says nothing of snapshots, which may reach back further:
-// until the floors are known, and after another server has raised that of the log, the table decides.
-func TestFloorsOfSnapshotsAreNotGuessed(t *testing.T) {
-	d := &slowToTell{now: Floors{Log: 3}, told: make(chan struct{})}
-	close(d.told)
-	s := New(d, Config{Clock: time.Now})
-	s.saw(Bounds{Floor: 20, Head: 30})
-	if at := s.PastFloor("pods"); at != 0 {
-		t.Errorf("before the floors are known, snapshots reach back to %d", at)
-	}
-	if _, err := s.know(t.Context(), d.Floors); err != nil {
-		t.Fatal(err)
-	}
-	if at, log := s.PastFloor("pods"), s.Floor(); at != 3 || log != 20 {
-		t.Errorf("snapshots reach back to %d and the log to %d; want 3 and 20", at, log)
-	}
-}

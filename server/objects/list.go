@@ -129,15 +129,16 @@ func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 	if err := s.Reach(ctx, l.exact); err != nil {
 		return nil, err
 	}
-	if floor := s.store.PastFloor(l.resource.Storage.Key); l.exact < floor {
-		return nil, l.expired()
-	}
-	c, err := s.CollectionAt(l.permit, l.place(), l.exact)
-	if err != nil {
-		return nil, err
-	}
-	if c != nil {
-		return s.take(ctx, l, c)
+	// Below the floor that is known here the table decides: just after the start, and after another server has compacted, only
+	// the floor of the log is known, and snapshots may reach back further.
+	if l.exact >= s.store.PastFloor(l.resource.Storage.Key) {
+		c, err := s.CollectionAt(l.permit, l.place(), l.exact)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			return s.take(ctx, l, c)
+		}
 	}
 	p, err := s.takeRows(ctx, l)
 	var gone *sqlstore.CompactedError
