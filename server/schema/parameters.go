@@ -18,21 +18,28 @@ type parameter struct {
 	of                   reflect.Type // the options that it is a field of
 }
 
-// documented are types that tell what their fields are for.
-type documented interface{ SwaggerDoc() map[string]string }
-
 // options are the parameters of requests, by the types that they are read into. Their
-// words are those of the types.
+// words are those of the types. SwaggerDoc is called of each type by itself: by an interface, the linker would keep
+// that of all types (docs/design/size.md).
 var options = sync.OnceValue(func() map[string][]parameter {
 	out := map[string][]parameter{}
-	for _, o := range []documented{
-		metav1.ListOptions{}, metav1.GetOptions{}, metav1.CreateOptions{}, metav1.UpdateOptions{}, metav1.PatchOptions{}, metav1.DeleteOptions{},
-		corev1.PodLogOptions{}, corev1.PodExecOptions{}, corev1.PodAttachOptions{}, corev1.PodPortForwardOptions{},
-		corev1.PodProxyOptions{}, corev1.ServiceProxyOptions{}, corev1.NodeProxyOptions{},
-	} {
+	add := func(o any, texts map[string]string) {
 		t := reflect.TypeOf(o)
-		out[t.Name()] = queryOf(t, o.SwaggerDoc())
+		out[t.Name()] = queryOf(t, texts)
 	}
+	add(metav1.ListOptions{}, metav1.ListOptions{}.SwaggerDoc())
+	add(metav1.GetOptions{}, metav1.GetOptions{}.SwaggerDoc())
+	add(metav1.CreateOptions{}, metav1.CreateOptions{}.SwaggerDoc())
+	add(metav1.UpdateOptions{}, metav1.UpdateOptions{}.SwaggerDoc())
+	add(metav1.PatchOptions{}, metav1.PatchOptions{}.SwaggerDoc())
+	add(metav1.DeleteOptions{}, metav1.DeleteOptions{}.SwaggerDoc())
+	add(corev1.PodLogOptions{}, corev1.PodLogOptions{}.SwaggerDoc())
+	add(corev1.PodExecOptions{}, corev1.PodExecOptions{}.SwaggerDoc())
+	add(corev1.PodAttachOptions{}, corev1.PodAttachOptions{}.SwaggerDoc())
+	add(corev1.PodPortForwardOptions{}, corev1.PodPortForwardOptions{}.SwaggerDoc())
+	add(corev1.PodProxyOptions{}, corev1.PodProxyOptions{}.SwaggerDoc())
+	add(corev1.ServiceProxyOptions{}, corev1.ServiceProxyOptions{}.SwaggerDoc())
+	add(corev1.NodeProxyOptions{}, corev1.NodeProxyOptions{}.SwaggerDoc())
 	return out
 })
 

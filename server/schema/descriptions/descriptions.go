@@ -1,10 +1,9 @@
 // Package descriptions finds the sentences that describe the API types, their fields
 // and the values of their enumerations.
 //
-// The sentences belong to the projects that declare the types, so they are read from
-// the linked packages while the server runs: from the OpenAPI definitions that some of
-// them publish, and from the types' own SwaggerDoc. The few that are in neither are in
-// our own words.
+// The sentences belong to the projects that declare the types: to the OpenAPI definitions that some of them
+// publish, and to the types' own SwaggerDoc. data/descriptions.txt has them, which go generate takes from the packages
+// in go.mod; the server embeds it compressed. The few that are in neither are in our own words.
 //
 // Reading them all costs some tens of milliseconds and a few megabytes, so it happens
 // when the first client asks for an OpenAPI document. The caller drops the Library when
@@ -25,7 +24,8 @@ import (
 // Library holds the descriptions by Go type.
 type Library struct {
 	types     map[string]reflect.Type      // by name, see Name
-	published map[string]described         // by name
+	said      map[string]described         // what types say of themselves, by name
+	published map[string]described         // what OpenAPI definitions say of them, by name
 	words     words.Words                  // of the release, where the types say something else
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
 	stale     bool                         // what is published of core/v1 is older than the release
@@ -47,13 +47,17 @@ func Read(v release.Version) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLibrary(types, publishedDefinitions(), said)
+	own, published, err := embedded()
+	if err != nil {
+		return nil, fmt.Errorf("reading the descriptions of API types: %w", err)
+	}
+	l := newLibrary(types, own, published, said)
 	l.stale = v.Emulated()
 	return l, nil
 }
 
-func newLibrary(types map[string]reflect.Type, published map[string]described, said words.Words) *Library {
-	l := &Library{types: types, published: published, words: said, values: map[string]map[string]string{}}
+func newLibrary(types map[string]reflect.Type, said, published map[string]described, words words.Words) *Library {
+	l := &Library{types: types, said: said, published: published, words: words, values: map[string]map[string]string{}}
 	for name, values := range ownValues {
 		l.values[name] = maps.Clone(values)
 	}
@@ -83,23 +87,27 @@ func describing(t reflect.Type) string { return removed.Describing(t.PkgPath()) 
 
 // Type describes a type, or returns "".
 func (l *Library) Type(name string) string {
-	if text := l.published[name].text; text != "" {
-		return text
-	}
-	if t := l.types[name]; t != nil {
-		if text := swaggerDoc(t)[""]; text != "" {
-			return l.words.Said(describing(t), "", text)
+	text := l.published[name].text
+	if t := l.types[name]; t != nil && (text == "" || l.outdated(name)) {
+		if said := l.said[name].text; said != "" && !shortened(said, text) {
+			text = l.words.Said(describing(t), "", said)
 		}
 	}
-	return ownTypes[name]
+	if text == "" {
+		text = ownTypes[name]
+	}
+	return text
 }
+
+// outdated says whether what is published of a type is older than the release.
+func (l *Library) outdated(name string) bool { return l.stale && strings.HasPrefix(name, corePackage) }
 
 // Field describes a field of a type by its JSON name, or returns "". The values are
 // those of the enumeration that the field holds, if it holds one.
 func (l *Library) Field(name, field string, values []string) string {
 	text, _ := splitValues(l.published[name].fields[field])
 	t := l.types[name]
-	if t != nil && (text == "" || l.stale && strings.HasPrefix(name, corePackage)) {
+	if t != nil && (text == "" || l.outdated(name)) {
 		if said := l.fieldDoc(t, field); said != "" && !shortened(said, text) {
 			text = said
 		}

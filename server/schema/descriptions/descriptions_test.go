@@ -2,16 +2,9 @@ package descriptions
 
 import (
 	"maps"
-	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
-	aggregator "k8s.io/kube-aggregator/pkg/generated/openapi"
-	"k8s.io/kube-openapi/pkg/common"
-	core "sigs.k8s.io/custom-metrics-apiserver/pkg/generated/openapi/core"
 
 	"github.com/rowlock/rowlock/server/release"
 )
@@ -23,89 +16,6 @@ func read(t *testing.T) *Library {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// whole are all definitions of all publications.
-func whole() map[string]described {
-	return publishedBy(func(yield func(string, common.OpenAPIDefinition) bool) {
-		for _, publication := range []common.GetOpenAPIDefinitions{aggregator.GetOpenAPIDefinitions, apiextensions.GetOpenAPIDefinitions, core.GetOpenAPIDefinitions} {
-			for name, definition := range publication(noReference) {
-				if !yield(goName(name), definition) {
-					return
-				}
-			}
-		}
-	})
-}
-
-// goName is the name of a type whose publication calls it as documents do.
-func goName(name string) string {
-	for documents, path := range map[string]string{"io.k8s.apiextensions-apiserver.": "k8s.io/apiextensions-apiserver.", "io.k8s.kube-aggregator.": "k8s.io/kube-aggregator.", "io.k8s.api.": "k8s.io/api.", "io.k8s.apimachinery.": "k8s.io/apimachinery."} {
-		if rest, ok := strings.CutPrefix(name, documents); ok {
-			name = path + rest
-			end := strings.LastIndexByte(name, '.')
-			return "k8s.io/" + strings.ReplaceAll(name[len("k8s.io/"):end], ".", "/") + name[end:]
-		}
-	}
-	return name
-}
-
-// ofNoKind are types in documents that no kind leads to.
-var ofNoKind = []string{"k8s.io/apimachinery/pkg/version.Info", "k8s.io/apimachinery/pkg/apis/meta/v1.Patch"}
-
-// TestPartsAreEnough: what the parts of publications say of the types that documents show is what the
-// whole publications say of them, and would not be without any of the parts.
-func TestPartsAreEnough(t *testing.T) {
-	l, all := read(t), whole()
-	shown, err := os.ReadFile("../data/definitions.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	says := func(l *Library) map[string]string {
-		out := map[string]string{}
-		for line := range strings.Lines(string(shown)) {
-			name, _, _ := strings.Cut(line, "\t")
-			typ := l.types[name]
-			if typ == nil && !slices.Contains(ofNoKind, name) {
-				continue
-			}
-			out[name] = l.Type(name)
-			for i := 0; typ != nil && i < typ.NumField(); i++ {
-				field, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-				out[name+" "+field] = l.Field(name, field, nil)
-			}
-			for field := range all[name].fields {
-				out[name+" "+field] = l.Field(name, field, nil)
-			}
-		}
-		for name, sentences := range l.values {
-			for value, sentence := range sentences {
-				out[name+" value "+value] = sentence
-			}
-		}
-		return out
-	}
-	want, got := says(newLibrary(l.types, all, l.words)), says(l)
-	for about := range want {
-		if got[about] != want[about] {
-			t.Errorf("%s: %q, the publications say %q", about, got[about], want[about])
-		}
-	}
-	for about := range got {
-		if _, ok := want[about]; !ok {
-			t.Errorf("%s: %q, of which the publications say nothing", about, got[about])
-		}
-	}
-	for _, p := range parts {
-		if !reflect.DeepEqual(l.published[p.name], all[p.name]) {
-			t.Errorf("%s is not what is published", p.name)
-		}
-		without := maps.Clone(l.published)
-		delete(without, p.name)
-		if maps.Equal(says(newLibrary(l.types, without, l.words)), got) {
-			t.Errorf("%s says nothing that nobody else says", p.name)
-		}
-	}
 }
 
 func TestSources(t *testing.T) {
@@ -185,7 +95,7 @@ func TestRemovedTypesSayWhatTheReleaseSaid(t *testing.T) {
 		if other == name || l.types[other] == nil {
 			continue
 		}
-		for field, text := range swaggerDoc(typ) {
+		for field, text := range l.said[name].fields {
 			if _, ok := fieldOf(l.types[other], field); !ok {
 				continue
 			}
@@ -209,7 +119,7 @@ func TestOwnWordsAreNeeded(t *testing.T) {
 	l := read(t)
 	l.published = whole()
 	for name := range ownTypes {
-		if l.published[name].text != "" || l.types[name] == nil || swaggerDoc(l.types[name])[""] != "" {
+		if l.published[name].text != "" || l.types[name] == nil || l.said[name].text != "" {
 			t.Errorf("%s", name)
 		}
 	}

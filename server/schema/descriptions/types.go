@@ -31,12 +31,15 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	newestv1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -56,17 +59,24 @@ var groups = runtime.NewSchemeBuilder(
 	apiserverinternalv1alpha1.AddToScheme, authenticationv1beta1.AddToScheme, certificatesv1alpha1.AddToScheme, coordinationv1alpha2.AddToScheme, networkingv1beta1.AddToScheme, storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme, storagemigrationv1alpha1.AddToScheme,
 	certificatesv1beta1.AddToScheme, coordinationv1beta1.AddToScheme,
 	resourcev1alpha3.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme, resourcev1.AddToScheme,
+	schedulingv1alpha2.AddToScheme, storagemigrationv1beta1.AddToScheme,
 )
+
+// partly register kinds of packages of which package removed has the others. A type that is in both is that of package
+// removed.
+var partly = runtime.NewSchemeBuilder(newestv1alpha3.AddToScheme)
 
 // linkedTypes are the structs that the kinds of all groups are made of, by name.
 func linkedTypes() (map[string]reflect.Type, error) {
-	scheme := runtime.NewScheme()
-	if err := groups.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
 	types := map[string]reflect.Type{}
-	for _, t := range scheme.AllKnownTypes() {
-		addTypes(types, t)
+	for _, from := range []runtime.SchemeBuilder{groups, partly} {
+		scheme := runtime.NewScheme()
+		if err := from.AddToScheme(scheme); err != nil {
+			return nil, err
+		}
+		for _, t := range scheme.AllKnownTypes() {
+			addTypes(types, t)
+		}
 	}
 	return types, nil
 }
@@ -83,17 +93,9 @@ func addTypes(types map[string]reflect.Type, t reflect.Type) {
 	}
 }
 
-// swaggerDoc is what a type says of itself, under "", and of its fields.
-func swaggerDoc(t reflect.Type) map[string]string {
-	if d, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
-		return d.SwaggerDoc()
-	}
-	return nil
-}
-
 // fieldDoc is what the struct that declares a field says of it.
 func (l *Library) fieldDoc(t reflect.Type, field string) string {
-	if text := swaggerDoc(t)[field]; text != "" {
+	if text := l.said[Name(t)].fields[field]; text != "" {
 		return l.words.Said(describing(t), field, text)
 	}
 	for f := range inlined(t) {

@@ -1,0 +1,67 @@
+package descriptions
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+//go:generate go test -run TestDataIsUpToDate -update
+
+// Lines of data/descriptions.txt have the name of a type, who describes it (says or published), the JSON name of a
+// field or nothing, and the quoted text, or the number of the earlier line that has the same text. Sources link what
+// they are taken from: see TestDataIsUpToDate.
+//
+//go:embed data/descriptions.txt.gz
+var packed string
+
+const says, publishes = "says", "published"
+
+// embedded reads what types say of themselves, and what is published of them, by name.
+func embedded() (said, published map[string]described, err error) {
+	zr, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := io.ReadAll(zr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parse(string(text))
+}
+
+func parse(data string) (said, published map[string]described, err error) {
+	said, published = map[string]described{}, map[string]described{}
+	by := map[string]map[string]described{says: said, publishes: published}
+	var texts []string
+	for line := range strings.Lines(data) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
+		if len(parts) < 4 || by[parts[1]] == nil {
+			return nil, nil, fmt.Errorf("line %d: %q", len(texts)+1, line)
+		}
+		text, err := strconv.Unquote(parts[3])
+		if err != nil {
+			number, err := strconv.Atoi(parts[3])
+			if err != nil || number < 1 || number > len(texts) {
+				return nil, nil, fmt.Errorf("line %d: %q", len(texts)+1, line)
+			}
+			text = texts[number-1]
+		}
+		texts = append(texts, text)
+		d, ok := by[parts[1]][parts[0]]
+		if !ok {
+			d.fields = map[string]string{}
+		}
+		if parts[2] == "" {
+			d.text = text
+		} else {
+			d.fields[parts[2]] = text
+		}
+		by[parts[1]][parts[0]] = d
+	}
+	return said, published, nil
+}
