@@ -155,7 +155,7 @@ func (d *door) enter(r *http.Request) (authx.Decision, error) {
 	return got, err
 }
 
-// ways are requests of jane and of the account, made ready again by again.
+// ways are requests of jane and of the account; again prepares them anew.
 func (d *door) ways() map[string]struct {
 	r     *http.Request
 	again func()

@@ -42,9 +42,9 @@ func lines(log string, texts ...string) int {
 	return n
 }
 
-// TestWhatAnOperatorIsTold: what is not as it should be, and does not stop the start, is
-// in the log once, with the flag and the file, and no secret is.
-func TestWhatAnOperatorIsTold(t *testing.T) {
+// TestLoggedForOperators: what is not as it should be, and does not stop the start, is
+// in the log once, with the flag and the file, and without secrets.
+func TestLoggedForOperators(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))

@@ -15,7 +15,7 @@ import (
 )
 
 // TestCacheFileOfALaterState has a database go back to an earlier state, and on from there with other writes under the
-// revisions that the file is of: a copy of the SQLite file, a backup, and one by revision, with the later file beside
+// revisions that the file is of: a copy of the SQLite file, a backup, and one by revision, with the later file next to
 // them; and the file of another database.
 func TestCacheFileOfALaterState(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestEveryCompileErrorIsTold writes expressions with several mistakes each.
-func TestEveryCompileErrorIsTold(t *testing.T) {
+// TestEveryCompileErrorIsReported writes expressions with several mistakes each.
+func TestEveryCompileErrorIsReported(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, harness.StartT(t, harness.Options{}))
 	crd := definition("rules.example.com", "knots", "Knot", "v1", "v2")

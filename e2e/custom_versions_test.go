@@ -37,7 +37,7 @@ func storedIn(t testing.TB, db *sql.DB, resource string) string {
 }
 
 // TestStorageVersions moves custom objects to another storage version, as operators do it: by
-// a command beside the server where versions differ by name alone, by a StorageVersionMigration
+// a command while the server runs where versions differ by name alone, by a StorageVersionMigration
 // where a webhook converts. The old version then leaves the definition.
 func TestStorageVersions(t *testing.T) {
 	t.Parallel()

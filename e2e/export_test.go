@@ -94,7 +94,7 @@ func rowsOf(t *testing.T, url, keys string) map[string]any {
 }
 
 // ofManyKinds are objects whose stored forms differ: Protobuf, JSON, custom, encrypted,
-// with a lease, with an address, with characters that SQL and JSON write in their own ways.
+// with a lease, with an address, with characters that SQL and JSON escape.
 const ofManyKinds = `
 {"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},

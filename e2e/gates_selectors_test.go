@@ -9,8 +9,8 @@ import (
 )
 
 // TestSelectorsInExpressions: where AuthorizeWithSelectors is off, expressions have no
-// selectors of authorizers either. The library of expressions is told once a process, so that
-// this takes a server of its own; what it does where the gate is on, package expr tests.
+// selectors of authorizers either. The library of expressions is set up once a process, so that
+// this takes a server of its own; package expr tests it with the gate on.
 func TestSelectorsInExpressions(t *testing.T) {
 	t.Parallel()
 	a := startAuthorization(t, "--feature-gates=AuthorizeWithSelectors=false,AuthorizeNodeWithSelectors=false")

@@ -23,7 +23,7 @@ var k3sLeft = map[string]int64{
 // k3sObjects is how many of them are objects of a cluster.
 const k3sObjects = 6
 
-// k3sOwn puts what there is in the store of every k3s: what it keeps beside the cluster, the
+// k3sOwn puts what there is in the store of every k3s: what it stores besides the cluster, the
 // marks of kine, what a server keeps of itself, and its custom resources.
 func k3sOwn(k *harness.Kine) {
 	put := func(key, value string) int64 { return k.Put(key, []byte(value)) }

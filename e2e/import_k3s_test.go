@@ -25,7 +25,7 @@ import (
 
 const oldIssuer = "https://kubernetes.default.svc.cluster.local"
 
-// k3s makes the folder of a k3s server, which was stopped: server/db/state.db beside its
+// k3s makes the folder of a k3s server, which was stopped: server/db/state.db and its
 // log, and server/tls. It returns a client's certificate and a pod's token of that cluster.
 func k3s(t *testing.T, dir string) (client *tls.Certificate, token string) {
 	t.Helper()

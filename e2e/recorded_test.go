@@ -143,8 +143,8 @@ func scenarios(t *testing.T, patterns ...string) []*recorded.Scenario {
 }
 
 // replayAll replays scenarios against fresh servers, in addition to flags of the caller: for each
-// set of flags that they name one for those that bear others beside them, and, on
-// stores of their own, some more for those that must be alone. Keys of the answer are
+// set of flags that they name one for those that can share a server, and, on
+// stores of their own, some more for those that cannot. Keys of the answer are
 // "file:step".
 func replayAll(t *testing.T, store string, list []*recorded.Scenario, flags ...string) map[string][]string {
 	t.Helper()

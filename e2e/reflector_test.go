@@ -68,7 +68,7 @@ func restConfig(t testing.TB, s *harness.Server, contentType string) *rest.Confi
 
 // allowCBOR makes dynamic clients use CBOR until the test ends, and has its decoder see
 // the Go types that come before several goroutines use it: what it remembers of a type
-// is written beside its readers at the first use (kubernetes issue 129169).
+// is written while others read it at the first use (kubernetes issue 129169).
 func allowCBOR(t *testing.T) {
 	t.Helper()
 	featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
@@ -284,8 +284,8 @@ func writeConfigMaps(ctx context.Context, t *testing.T, c *cluster, pace time.Du
 }
 
 // compareMirrors waits until every mirror shows exactly what a list says, and until
-// bookmarks have told those that nothing is selected for of what was written elsewhere
-// since. What is the server's to do is done within seconds, however long the test has
+// bookmarks have brought those whose selectors match nothing to the revision of the latest
+// write. What is the server's to do is done within seconds, however long the test has
 // run; the time in which a reflector pauses is its own.
 func compareMirrors(t *testing.T, c *cluster, mirrors []*mirror) {
 	k, err := corev1client.NewForConfig(restConfig(t, c.server(0), "application/json"))

@@ -31,7 +31,7 @@ func want(t testing.TB, a *api, code int, method, path, contentType, body string
 	return answer
 }
 
-// wantRead is want of a read as of now by a client that comes again where it is told to, as it is after
+// wantRead is want of a read as of now by a client that retries where the answer says so, as it does after
 // seconds without an answer by a database whose machine is busy.
 func wantRead(t testing.TB, a *api, code int, path string) []byte {
 	t.Helper()

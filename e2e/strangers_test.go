@@ -57,7 +57,7 @@ func discard(r *raw) <-chan error {
 	return done
 }
 
-// floodAfterEnd: the first request is refused, and the connection told to go away. A
+// floodAfterEnd: the first request is refused, and the connection gets GOAWAY. A
 // second that was begun before keeps it open; none of those that follow is served.
 func floodAfterEnd(t *testing.T, s *harness.Server) {
 	r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
@@ -136,7 +136,7 @@ func refusedOnce(t *testing.T, s *harness.Server) {
 }
 
 // closedWindows: answers that a client has no room for are given up, and the connection,
-// which was told to go away, with them.
+// which got GOAWAY, with them.
 func closedWindows(t *testing.T, s *harness.Server) {
 	var ended []<-chan error
 	for range 3 {

@@ -26,7 +26,7 @@ func (e *exhausted) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestAcceptingSaysThatItIsStuck: who has used up all file descriptors is told so, once, what to do, and that it is over.
+// TestAcceptingSaysThatItIsStuck: a server without free file descriptors logs that once, with what to do, and when it is over.
 func TestAcceptingSaysThatItIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -37,7 +37,7 @@ func dialRaw(t *testing.T, s *servertest.Server, text string) (*http.Response, s
 }
 
 // TestSmuggledIdentity: whatever form a client gives to headers that say who asks, and
-// wherever it puts them, the other server is told who was authenticated, and nothing else.
+// wherever it puts them, the other server learns the authenticated user, and nothing else.
 func TestSmuggledIdentity(t *testing.T) {
 	trailers := make(chan http.Header, 1)
 	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// told is what discovery says: group versions in order as the list of groups and as the
+// told is the content of discovery: group versions in order as the list of groups and as the
 // aggregated document have them, and of each what the latter says of it.
 type told struct {
 	groups, aggregated []string
@@ -83,8 +83,8 @@ func definition(group string, versions ...string) string {
 		"spec":{"group":%[1]q,"scope":"Cluster","names":{"plural":"bars","singular":"bar","kind":"Bar"},"versions":[%[2]s]}}`, group, strings.Join(list, ","))
 }
 
-// TestDiscoveryOfOneGroup: versions of one group may be another server's, of definitions, and
-// built in; each is told of by who serves it, and goes with it.
+// TestDiscoveryOfOneGroup: versions of one group may be an aggregated server's, of definitions, and
+// built in; each is listed as long as it is served.
 func TestDiscoveryOfOneGroup(t *testing.T) {
 	s := servertest.Start(t)
 	before := tellDiscovery(t, s)

@@ -96,7 +96,7 @@ func withPeople(c *server.Config) {
 	c.Authorizer = people{}
 }
 
-// TestAggregatedServer: what a server behind this one is told and asked, and what it is not.
+// TestAggregatedServer: what an aggregated server receives, and what it does not.
 func TestAggregatedServer(t *testing.T) {
 	last := make(chan struct{})
 	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {

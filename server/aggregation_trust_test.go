@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestHeadersOfAggregatedServer: an aggregated server is told by this one alone who asks,
-// and at which of its sites, whatever headers the cluster's servers believe.
+// TestHeadersOfAggregatedServer: an aggregated server learns the user, and the host of the request,
+// from this server alone, whatever headers the cluster's servers trust.
 func TestHeadersOfAggregatedServer(t *testing.T) {
 	b := startBehind(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Hint", "early")

@@ -39,7 +39,7 @@ func (acquaintance) Authenticate(*http.Request) (*authx.Authenticated, bool, err
 	return &authx.Authenticated{Identity: &authx.Identity{Name: "u"}}, true, nil
 }
 
-// told is what auditors, tracers and logs were told.
+// told is what auditors, tracers and logs received.
 type told struct {
 	mu     sync.Mutex
 	stages []string // of audit events

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/podverbs"
 )
 
-// ways notes who was to be reached by which way, and reaches nobody.
+// ways records which server was to be reached by which proxy, and connects to none.
 type ways struct {
 	mu   sync.Mutex
 	seen map[string]bool

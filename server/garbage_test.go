@@ -256,7 +256,7 @@ func (y *yard) events(namespace string) (list []string) {
 	return list
 }
 
-func TestOwnersInOtherNamespacesAreToldOf(t *testing.T) {
+func TestOwnersInOtherNamespacesAreReported(t *testing.T) {
 	y := newYard(t)
 	far := y.make("v1", "ConfigMap", "other", "far")
 	near := y.config("near")

@@ -26,7 +26,7 @@ func (d differing) CheckRows(_ context.Context, _ bool, page func([]sqlstore.Row
 	return errors.Join(page(d.rows), d.err)
 }
 
-// TestRowsAreChecked: what the table and its indexes have otherwise is told by readyz once the server serves, and also
+// TestRowsAreChecked: where the table and its indexes differ, readyz says so once the server serves, and also
 // that nobody could compare them.
 func TestRowsAreChecked(t *testing.T) {
 	lost := sqlstore.Row{Key: sqlstore.Key{Resource: "configmaps", Namespace: "default", Name: "lost"}, Revision: 1, Damaged: &sqlstore.DamageError{Reason: "an index has the row, but the table does not"}}

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// refusing is a driver that takes no writes while it is told so.
+// refusing is a driver that takes no writes while it is set to refuse them.
 type refusing struct {
 	sqlstore.Driver
 	why *atomic.Pointer[error]

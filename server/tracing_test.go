@@ -21,7 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/tracing/tracingtest"
 )
 
-// tracedHook allows everything, and remembers of which trace it was last told.
+// tracedHook allows everything, and remembers the last trace that a request named.
 type tracedHook struct {
 	*httptest.Server
 	told atomic.Value

@@ -44,8 +44,8 @@ func BenchmarkFeed(b *testing.B) {
 	}
 }
 
-// TestAttachLeavesFinishedWrites: the memory of a value may be somebody else's once its writer was told
-// the outcome. A write that lost owns no change of another's, though its value has become the same bytes.
+// TestAttachLeavesFinishedWrites: the memory of a value may be reused once its writer has
+// the outcome. A write that lost owns no change of another, though its value has become the same bytes.
 func TestAttachLeavesFinishedWrites(t *testing.T) {
 	key := Key{Resource: "configmaps", Namespace: "a", Name: "b"}
 	w := &write{txn: Txn{Ops: []Op{{Verb: Update, Key: key, Expect: 1, Value: []byte("this one"), Aux: "its"}}}, done: make(chan struct{})}

@@ -52,7 +52,7 @@ func TestHeadWhileRunEnds(t *testing.T) {
 	})
 }
 
-// TestHeadUnderWayAsRunEnds: who asks is told that the store is closed, and not of a context that is not theirs.
+// TestHeadUnderWayAsRunEnds: the caller gets the error of a closed store, and not that of a context of the store.
 func TestHeadUnderWayAsRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{})
@@ -67,8 +67,8 @@ func TestHeadUnderWayAsRunEnds(t *testing.T) {
 	})
 }
 
-// TestHeadOfASilentDatabase: who asks is told that the store is not available, and not that the time
-// is over, which is that of the question and not theirs.
+// TestHeadOfASilentDatabase: the caller gets the error of a store that is not available, and not that of a
+// deadline, which is the query's and not the caller's.
 func TestHeadOfASilentDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, end := answering(t, bounded{asked: make(chan struct{})})

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAttachSealed: a change found in the table that is an own write, whose outcome is not
-// told yet, is shown with the value that was written, which is not decrypted.
+// TestAttachSealed: a change found in the table that is an own write, whose outcome has not been
+// delivered yet, has the value that was written, which is not decrypted.
 func TestAttachSealed(t *testing.T) {
 	key, other := Key{Resource: "secrets", Name: "a"}, Key{Resource: "secrets", Name: "b"}
 	aux := &struct{ n int }{}

@@ -159,8 +159,8 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// TestMisspelt: fields that nobody reads are let pass, as on a stock server, and told of:
-// without them a policy allows more than it was to.
+// TestMisspelt: unknown fields are accepted, as on a stock server, and logged:
+// without them a policy allows more than it was meant to.
 func TestMisspelt(t *testing.T) {
 	z := read(t,
 		policy(`"user":"bob","namespace":"x","resource":"pods","readOnly":true`),

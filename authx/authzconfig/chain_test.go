@@ -204,7 +204,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestReload: a file that changes is followed; what is bad is counted, told and not used.
+// TestReload: a file that changes is followed; a bad one is counted, logged and not used.
 func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	write := func(text string) {

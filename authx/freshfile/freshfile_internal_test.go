@@ -77,7 +77,7 @@ func TestWriting(t *testing.T) {
 	w.after(settled, "three")
 }
 
-// TestFailures: the last good value stays, and each failure is told once.
+// TestFailures: the last good value stays, and each failure is reported once.
 func TestFailures(t *testing.T) {
 	w := watch(t)
 	for _, text := range []string{"bad", "bad", "bad too"} {

@@ -88,7 +88,7 @@ func (f *followed) after(d time.Duration, want ...string) {
 	}
 }
 
-// TestFollow: what is being written is waited for; what is gone is told.
+// TestFollow: a file that is being written is waited for; a missing one is reported.
 func TestFollow(t *testing.T) {
 	f := follow(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -58,8 +58,8 @@ func TestDeclarable(t *testing.T) {
 	}
 }
 
-// TestTold: what is said of an expression is not longer than anybody reads.
-func TestTold(t *testing.T) {
+// TestAbridge: an error shows a bounded part of an expression.
+func TestAbridge(t *testing.T) {
 	if got := meter.Abridge("short"); got != "short" {
 		t.Error(got)
 	}

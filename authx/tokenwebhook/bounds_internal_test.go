@@ -53,8 +53,8 @@ func crowd(t *testing.T) (*Authenticator, *slow, *atomic.Int64) {
 	return a, s, refused
 }
 
-// TestFlood: of many different tokens few become questions at once, one source takes
-// few of the places, and who finds none is told that, and not that the token is bad.
+// TestFlood: of many different tokens few are sent to the webhook at once, one source takes
+// few of the places, and a request without a place gets an error that says so, and not that the token is bad.
 func TestFlood(t *testing.T) {
 	a, s, refused := crowd(t)
 	var wg sync.WaitGroup

@@ -26,7 +26,7 @@ import (
 
 // notFiles are flags of serve whose names or descriptions sound like files, and which
 // name none that has to be read: a cache file that cannot be used is as good as none, and
-// server tests how that is told.
+// package server tests what is logged of it.
 var notFiles = []string{
 	"allow-metric-labels", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-compress", "log-format",
 	"cache-file", "cache-file-from",
@@ -185,8 +185,8 @@ func TestFileFlagsAreKnown(t *testing.T) {
 	}
 }
 
-// TestLooseFiles: files with secrets that others may read or write are told of, with
-// their flag and mode; a link counts as what it leads to.
+// TestLooseFiles: files with secrets that other users may read or write are logged, with
+// their flag and mode; a link counts as its target.
 func TestLooseFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

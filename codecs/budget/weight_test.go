@@ -136,7 +136,7 @@ func TestNestedSchemas(t *testing.T) {
 	}
 }
 
-// TestRepeatedKeys: of a million repeated keys the first are told, as of any form.
+// TestRepeatedKeys: of a million repeated keys the first are named, as in any form.
 func TestRepeatedKeys(t *testing.T) {
 	want := codecs.Expected{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 	body := "data:\n" + strings.Repeat(" k: a\n", 300000)

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 )
 
-// own and standard are the two ways.
+// own and standard are the two implementations.
 var (
 	own      = json.New(json.Settings{})
 	standard = json.New(json.Settings{Standard: true})

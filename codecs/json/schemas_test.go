@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/sample"
 )
 
-// TestSchemas holds the own ways of schemas to those that their types have themselves.
+// TestSchemas compares the encoders and decoders of schemas with those that their types have.
 func TestSchemas(t *testing.T) {
 	newDefinition := func() runtime.Object { return &apiextensionsv1.CustomResourceDefinition{} }
 	r := rand.New(rand.NewSource(3))

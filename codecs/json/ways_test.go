@@ -50,8 +50,8 @@ func sameBytes(t *testing.T, obj runtime.Object) {
 	}
 }
 
-// TestWaysAreEqual: both ways give the same for every built-in kind, whole and damaged.
-func TestWaysAreEqual(t *testing.T) {
+// TestImplementationsAreEqual: both implementations give the same for every built-in kind, whole and damaged.
+func TestImplementationsAreEqual(t *testing.T) {
 	scheme := sample.Scheme()
 	r := rand.New(rand.NewSource(11))
 	for range 2 {

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// ledger is an Observer that writes down what it is asked and told.
+// ledger is an Observer that records its calls.
 type ledger struct{ asked, told []string }
 
 type entry struct {
@@ -49,7 +49,7 @@ func (picky) Validate(_ context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// TestObserverIsAskedOnce: who takes a time is found once, and told each time.
+// TestObserverIsAskedOnce: the Timer of a combination is looked up once, and observes each time.
 func TestObserverIsAskedOnce(t *testing.T) {
 	l := &ledger{}
 	c := admission.NewChain(picky("a"), picky("b"))

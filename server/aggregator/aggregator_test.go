@@ -275,7 +275,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestUnreachable: what a server cannot be reached by, and how that is told.
+// TestUnreachable: why a server cannot be reached, and the condition that says so.
 func TestUnreachable(t *testing.T) {
 	var served atomic.Int32
 	e := newExtension(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })

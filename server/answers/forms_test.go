@@ -149,7 +149,7 @@ func each(t *testing.T, list bool, test func(t *testing.T, k *kind, as codecs.Fo
 	}
 }
 
-// TestItem: one object is what the libraries make of it, with its length told but for
+// TestItem: one object is what the libraries make of it, with a Content-Length but for
 // tables and pretty JSON.
 func TestItem(t *testing.T) {
 	each(t, false, func(t *testing.T, k *kind, as codecs.Form) {

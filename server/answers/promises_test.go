@@ -265,8 +265,8 @@ func TestKeysOfEvents(t *testing.T) {
 	}
 }
 
-// TestLongPage: of a list of very many items not all are looked at before the first is written,
-// and the length is not told, if it is known that nothing is wrong with them; else all are.
+// TestLongPage: a list of very many items is written without a Content-Length before all are read, if
+// nothing is known to be wrong with them; else all are read first.
 func TestLongPage(t *testing.T) {
 	for _, k := range allKinds(t) {
 		p := &objects.Page{Revision: 1234, Items: slices.Repeat(k.items[:1], 5000), Remaining: -1}

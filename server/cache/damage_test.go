@@ -33,7 +33,7 @@ func (s damagedSource) CheckRows(ctx context.Context, values bool, page func([]s
 	return s.ReadAll(ctx, 2, page)
 }
 
-// TestDamagedRows: an object whose row is damaged is a corrupt one, and one whose damage is found later is told of until
+// TestDamagedRows: an object whose row is damaged is a corrupt one, and one whose damage is found later is reported until
 // it is written anew.
 func TestDamagedRows(t *testing.T) {
 	damage := errors.New("damaged in the database: a test")

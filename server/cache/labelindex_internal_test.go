@@ -83,7 +83,7 @@ func (w *churn) awaitLabels(t *testing.T) {
 }
 
 // While labels are indexed writers go on, and readers find what there is.
-func TestLabelsAreIndexedBesideWrites(t *testing.T) {
+func TestLabelsAreIndexedDuringWrites(t *testing.T) {
 	w := newChurn(5000)
 	defer w.cache.Close()
 	var writer sync.WaitGroup
@@ -102,8 +102,8 @@ func TestLabelsAreIndexedBesideWrites(t *testing.T) {
 	}
 }
 
-// What comes while labels are indexed is entered: beside the lock while it is much, and under
-// it in the end.
+// Writes that arrive while labels are indexed are entered: without the lock while they are many, and with it in
+// the end.
 func TestLabelIndexCatchesUp(t *testing.T) {
 	w := newChurn(100)
 	defer w.cache.Close()

@@ -318,7 +318,7 @@ func TestLoadPacksWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestPackingBesideReadersAndWriters(t *testing.T) {
+func TestPackingDuringReadsAndWrites(t *testing.T) {
 	c, l := packedPods(t, 1000, 1<<20)
 	items := all(c)
 	want := make([]string, len(items))

@@ -23,7 +23,7 @@ func (p podState) json() string {
 	return pod(p.name, p.node, fmt.Sprintf(`"app":%q`, p.app))
 }
 
-// wish is a scope, told to the cache and to the model.
+// wish is a scope for the cache and for the model.
 type wish struct {
 	about string
 	scope cache.Scope

@@ -70,8 +70,8 @@ func clientCertificate(t *testing.T, d *Dir, now time.Time) *x509.Certificate {
 	return c
 }
 
-// TestYears: over thirty years, with a look every four weeks, nobody who was told of an authority or
-// given a certificate is ever turned away before that ends, and nothing is near its end.
+// TestYears: over thirty years, with a look every four weeks, no client that trusts an authority or
+// has a certificate is ever refused before that expires, and nothing is close to its expiry.
 func TestYears(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	d := open(t, t.TempDir(), start)
@@ -103,7 +103,7 @@ func TestYears(t *testing.T) {
 		}
 		clients = append(clients, told{now, list[0].NotAfter, poolOf(t, d.CACert)})
 		clients = slices.DeleteFunc(clients, func(c told) bool { return !now.Before(c.ends) })
-		// All of them are too many to ask each week: those that were told first and last,
+		// All of them are too many to ask each week: those that were issued first and last,
 		// and some between.
 		for i := 0; i < len(clients); i += 1 + len(clients)/8 {
 			if err := verify(serving, clients[i].roots, x509.ExtKeyUsageServerAuth, now); err != nil {

@@ -205,7 +205,7 @@ func TestETag(t *testing.T) {
 	}
 }
 
-// Documents follow the catalogue, and custom resources have ways of their own.
+// Documents follow the catalogue, and custom resources have documents of their own.
 func TestCatalogueChanges(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	h := newHandler(t, catalogue)

@@ -132,9 +132,9 @@ func TestManyResources(t *testing.T) {
 	}
 }
 
-// TestMadeBeside: while documents are made beside those who ask, these get the ones before, and
+// TestMadeInBackground: while documents are made in the background, clients get the previous ones, and
 // soon the new ones, compressed or not.
-func TestMadeBeside(t *testing.T) {
+func TestMadeInBackground(t *testing.T) {
 	all := builtin.Resources()
 	for i := range 1200 {
 		all = append(all, customResource(fmt.Sprintf("g%d.example.com", i/10), fmt.Sprintf("w%d", i)))

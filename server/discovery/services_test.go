@@ -116,7 +116,7 @@ func TestLocalServices(t *testing.T) {
 }
 
 // Versions and groups stand in the order of priorities; which one is at the same priority
-// first is told by the version's maturity and the group's name.
+// first, the version's maturity and the group's name decide.
 func TestPriorities(t *testing.T) {
 	c := kinds.NewCatalogue(builtin.Resources())
 	h, r := newRegistered(t, c)

@@ -127,7 +127,7 @@ func listen(t *testing.T, network, address string) net.Listener {
 	return l
 }
 
-// echo says what it is told.
+// echo sends back what it receives.
 func echo(t *testing.T) string {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	t.Cleanup(func() { l.Close() })

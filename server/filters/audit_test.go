@@ -129,7 +129,7 @@ func TestAuditShows(t *testing.T) {
 }
 
 // TestAuditConversion: what the values of an answer take while it is turned into JSON counts against what all answers
-// under way may take; one that is too long as JSON is left out of its event, and one that cannot be read is told in the log once.
+// under way may take; one that is too long as JSON is left out of its event, and one that cannot be read is logged once.
 func TestAuditConversion(t *testing.T) {
 	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse, omitStages: [RequestReceived]}"))
 	if err != nil {
@@ -222,8 +222,8 @@ func TestAuditRoom(t *testing.T) {
 	}
 }
 
-// TestAuditDeadline: what is recorded of a request that took too long is what its client was told, and
-// not what its handler came to later.
+// TestAuditDeadline: the event of a request that took too long has the answer that its client got, and
+// not the later one of its handler.
 func TestAuditDeadline(t *testing.T) {
 	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- {level: RequestResponse, omitStages: [RequestReceived]}"))
 	if err != nil {

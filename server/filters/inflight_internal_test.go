@@ -277,7 +277,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Strangers are told apart by their connections.
+// Anonymous clients are distinguished by their connections.
 func TestSharesOfStrangers(t *testing.T) {
 	user := func(address string, id *authx.Identity) string {
 		r := httptest.NewRequest("GET", "/version", nil)
@@ -381,7 +381,7 @@ func TestFailedWritesKeepNoSeats(t *testing.T) {
 	}
 }
 
-// TestShortAnswers: the line of long answers is told of those that did not wait in it.
+// TestShortAnswers: the queue of long answers counts those that did not wait in it.
 func TestShortAnswers(t *testing.T) {
 	f := newLimited(Limits{Read: 4})
 	f.Line = answers.NewLine(4)

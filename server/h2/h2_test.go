@@ -348,7 +348,7 @@ func TestDetached(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Error("the request has not ended")
 	}
-	// The client resets one, of which whoever has it is told.
+	// The client resets one, whose handler learns it.
 	c.ask(3, "GET", "/", true)
 	ctx, stream = <-contexts, <-streams
 	told := make(chan struct{})

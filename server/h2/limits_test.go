@@ -446,8 +446,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestDrain: a client is told to go, and asked whether it has heard; what it sends until then is
-// served, and the connection closes when that is done.
+// TestDrain: a client gets GOAWAY and a PING; requests that it sends before it acknowledges the PING are
+// served, and the connection closes when they are done.
 func TestDrain(t *testing.T) {
 	drains := func(name string, f func(s *h2.Server, p *piped, gate chan struct{})) {
 		t.Run(name, func(t *testing.T) {
@@ -491,8 +491,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestDrainsThoseThatCome: a client that connects while the server drains is greeted first, and told
-// to go then.
+// TestDrainsThoseThatCome: a client that connects while the server drains gets SETTINGS first, and then
+// GOAWAY.
 func TestDrainsThoseThatCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})

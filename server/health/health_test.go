@@ -101,8 +101,8 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestLog: whoever asks again and again does not fill the log, and each check that
-// fails is told of.
+// TestLog: repeated probes do not fill the log, and each check that
+// fails is logged.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
 	bad := func(context.Context) error { return errors.New("a reason") }

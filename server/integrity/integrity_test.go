@@ -126,7 +126,7 @@ func TestEmptyListsKept(t *testing.T) {
 	}
 }
 
-// TestShortReasons: what is told of a value does not grow with it.
+// TestShortReasons: the text about a value does not grow with it.
 func TestShortReasons(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, value := range []string{

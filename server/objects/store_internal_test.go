@@ -295,7 +295,7 @@ func TestReadsAllocateNothing(t *testing.T) {
 	}
 }
 
-// asPermitted forgets that there is an object, which only who may make one is told.
+// asPermitted hides that an object exists, which only a user who may create it learns.
 func asPermitted(err error) error {
 	var exists *sqlstore.ExistsError
 	if errors.As(err, &exists) {

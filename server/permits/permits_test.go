@@ -146,8 +146,8 @@ func (a answer) Authorize(context.Context, *authx.Attributes) (authx.Decision, s
 	return a.decision, "because", a.err
 }
 
-// TestNeed: who may not is told so as one who asked for that alone; where nobody can
-// decide, it is the server's fault.
+// TestNeed: the refusal is that of a request for that alone; an authorizer that fails is an
+// internal error.
 func TestNeed(t *testing.T) {
 	a := &authx.Attributes{User: &authx.Identity{Name: "u"}, ResourceRequest: true, Verb: "create", APIGroup: "g", Resource: "things", Namespace: "a", Name: "x"}
 	for _, c := range []struct {

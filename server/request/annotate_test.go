@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// noted is told of annotations that were to change.
+// noted records annotations that were to change.
 type noted []string
 
 func (n *noted) Kept(annotation string)      { *n = append(*n, annotation) }
@@ -23,7 +23,7 @@ func (*noted) RequestPatch([]byte)           {}
 func (*noted) ResponseStatus(*metav1.Status) {}
 func (*noted) Shows(*authx.Attributes)       {}
 
-// TestAnnotate: the first value of an audit annotation stays, and another one is told of.
+// TestAnnotate: the first value of an audit annotation stays, and another one is reported.
 func TestAnnotate(t *testing.T) {
 	s, told := request.NewScope(http.Header{}, time.Time{}), &noted{}
 	s.Annotate("a", "nowhere")

@@ -165,7 +165,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// told is a test that hears of errors and does not fail by them.
+// told is a test that records errors instead of failing.
 type told struct {
 	testing.TB
 	errors []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPage: the code on the page about testing is that of the tests beside this one.
+// TestPage: the code on the page about testing is that of the tests of this package.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/testing.md")
 	if err != nil {

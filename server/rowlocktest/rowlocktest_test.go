@@ -151,7 +151,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: a hundred servers work beside one another.
+// TestManyAtOnce: a hundred servers work at the same time.
 func TestManyAtOnce(t *testing.T) {
 	base := rowlocktest.Start(t)
 	create(t, base, configMap("base"))

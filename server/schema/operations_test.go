@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// method is an operation of a document, path the paths' own parameters beside it.
+// method is an operation of a document, path the parameters of its path.
 type method struct {
 	OperationID string `json:"operationId"`
 	Description string

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// TestInvalid: what fits is told as every server tells it.
+// TestInvalid: errors within the bound are those of the library.
 func TestInvalid(t *testing.T) {
 	path := field.NewPath("spec").Child("a")
 	list := field.ErrorList{
@@ -47,7 +47,7 @@ func TestInvalidIsBounded(t *testing.T) {
 	}
 }
 
-// TestTextsAreBounded: whoever made an error, and however long one of it is, what a client is told
+// TestTextsAreBounded: whatever made an error, and however long it is, what the client gets
 // has a bound. What fits stays as it is.
 func TestTextsAreBounded(t *testing.T) {
 	long := strings.Repeat("ü", 1<<20)

@@ -263,7 +263,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestClaims: what services hold comes as rows beside them.
+// TestClaims: what services allocate comes as rows of its own.
 func TestClaims(t *testing.T) {
 	s := &corev1.Service{ObjectMeta: meta("a", "x")}
 	s.Spec = corev1.ServiceSpec{
@@ -302,7 +302,7 @@ func TestSilentKMS(t *testing.T) {
 	}
 }
 
-// TestReport counts by name, and puts custom resources beside their definitions.
+// TestReport counts by name, and lists custom resources next to their definitions.
 func TestReport(t *testing.T) {
 	r := reader()
 	cm := encode(t, &corev1.ConfigMap{ObjectMeta: meta("a", "x")}, "v1", "ConfigMap")

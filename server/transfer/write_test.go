@@ -59,7 +59,7 @@ func TestEntryForms(t *testing.T) {
 	}
 }
 
-// TestEntryRefuses: what no key can name or no value can hold is told by its key.
+// TestEntryRefuses: the error about what no key can name or no value can hold has the key.
 func TestEntryRefuses(t *testing.T) {
 	w := transfer.NewWriter("")
 	for says, r := range map[string]sqlstore.Row{

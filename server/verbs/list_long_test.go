@@ -130,8 +130,8 @@ func (w *between) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// TestWritesBesideLongLists: what is written while a list is sent does not show in it.
-func TestWritesBesideLongLists(t *testing.T) {
+// TestWritesDuringLongLists: what is written while a list is sent does not show in it.
+func TestWritesDuringLongLists(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -184,7 +184,7 @@ func (s *site) keys(t *testing.T, query string) (keys []string, l *listed) {
 }
 
 // TestPagesOfLongLists: pages of any length, the rest behind a token without a limit among them, are
-// together what the list was when the first was read; how much remains is told where nothing is selected.
+// together what the list was when the first was read; how many remain is said where nothing is selected.
 func TestPagesOfLongLists(t *testing.T) {
 	s := longSite(t, 20_000)
 	for round, query := range longQueries[:5] {

@@ -318,9 +318,9 @@ func TestCorruptObjects(t *testing.T) {
 	}
 }
 
-// TestCorruptInEveryForm: an object that is valid JSON and not of its kind is told of
-// whatever form is asked for, from memory, from the table and by a watch; objects
-// beside it are not touched.
+// TestCorruptInEveryForm: an object that is valid JSON and not of its kind is reported
+// in every form, from memory, from the table and by a watch; objects
+// next to it are not touched.
 func TestCorruptInEveryForm(t *testing.T) {
 	s := newSite(t)
 	s.PutConfigMaps()

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// TestPrecedence holds requests with two faults against the one that is to be told.
+// TestPrecedence holds requests with two faults against the one that the answer has to name.
 func TestPrecedence(t *testing.T) {
 	f := newFixture(t)
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c"}}`)
@@ -94,7 +94,7 @@ func TestDryRunKeepsVersion(t *testing.T) {
 	f.want(201, "POST", configmaps, `{"metadata":{"name":"c","resourceVersion":"abc"}}`)
 }
 
-// TestBodyCutShort: a client that goes before it has sent all it promised is told so.
+// TestBodyCutShort: a client that stops before it has sent its Content-Length gets an error that says so.
 func TestBodyCutShort(t *testing.T) {
 	f := newFixture(t)
 	r := httptest.NewRequest("POST", configmaps, iotest.ErrReader(io.ErrUnexpectedEOF))

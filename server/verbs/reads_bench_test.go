@@ -142,7 +142,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// told tells of every write.
+// told reports every write.
 type told struct {
 	discard
 	got chan struct{}

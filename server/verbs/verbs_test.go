@@ -419,7 +419,7 @@ func TestLargeAnswersAreCompressed(t *testing.T) {
 	}
 }
 
-// TestRepeatedOwners: they are dropped, and the client is told when they were found.
+// TestRepeatedOwners: they are dropped, and the client gets a warning where they were found.
 func TestRepeatedOwners(t *testing.T) {
 	f := newFixture(t)
 	owner := func(uid, name string) string {

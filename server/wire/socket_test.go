@@ -46,7 +46,7 @@ func TestHeldBytesAreNotLost(t *testing.T) {
 		if late := time.Since(began); late != time.Millisecond {
 			t.Errorf("the held record came after %v", late)
 		}
-		// A delayed write that fails is told to the next.
+		// The next write reports a delayed one that failed.
 		if _, err := c.Write(bulk); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/writes"
 )
 
-// TestApart: a Pod without a grace period is there, marked, for as long as told, and goes
+// TestApart: a Pod without a grace period is there, marked, for as long as the request says, and goes
 // then.
 func TestApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

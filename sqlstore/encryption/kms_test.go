@@ -242,7 +242,7 @@ func TestChecks(t *testing.T) {
 	wait.Wait()
 }
 
-// TestReload: a file that rotates from one provider to another, beside who reads and writes.
+// TestReload: a file that rotates from one provider to another, during reads and writes.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	plugin := kmstest.New("one")

@@ -130,7 +130,7 @@ func TestWildcards(t *testing.T) {
 	}
 }
 
-// TestLeft: who goes away is told so, and not that a value is bad.
+// TestLeft: a cancelled read gets the error of its context, and not that a value is bad.
 func TestLeft(t *testing.T) {
 	s := set(t, top+rule("secrets", with("aesgcm", "a", locals["aesgcm"])))
 	stored := seal(t, s, row)

@@ -171,8 +171,8 @@ func TestExtending(t *testing.T) {
 	}
 }
 
-// TestDamage changes each byte, and each thing that is told beside the text: nobody is answered out of
-// what is not as it was written.
+// TestDamage changes each byte, and each part of a pack other than the text: no read is answered from
+// a pack that is not as it was written.
 func TestDamage(t *testing.T) {
 	in := rows(`{"time":"00001","rest":"somewhat longer"}`, `{"time":"00002","rest":"somewhat longer"}`)
 	in[1].ExpiresAt = start.Add(time.Hour)

@@ -47,7 +47,7 @@ func startWriter(t *testing.T, d sqlstore.Driver, name string) *writer {
 			}
 		}
 	})
-	// What loads the pool beside it.
+	// The pool is under load meanwhile.
 	for range 4 {
 		w.loops.Go(func() {
 			for ctx.Err() == nil {

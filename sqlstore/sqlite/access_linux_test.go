@@ -32,7 +32,7 @@ func asNobody(f func()) {
 	<-done
 }
 
-// TestDenied: whoever may not use a database is told which file it is, whose, with which mode, and what is lacking.
+// TestDenied: the error about a database that may not be used names the file, its owner, its mode, and the missing right.
 func TestDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		modes map[string]os.FileMode // by what is behind the path; "dir" is the folder

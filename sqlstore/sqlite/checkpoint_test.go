@@ -12,9 +12,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// TestLogIsCopiedBesideWriters writes more than a log should hold and sees that it
+// TestLogIsCopiedDuringWrites writes more than a log should hold and sees that it
 // is copied without a writer's doing, and begun anew.
-func TestLogIsCopiedBesideWriters(t *testing.T) {
+func TestLogIsCopiedDuringWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	d, err := sqlite.Open(t.Context(), path, sqlite.Config{})
 	if err != nil {

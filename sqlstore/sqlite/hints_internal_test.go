@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLooksAreRareAlone: who has the file alone wakes seldom, and as often as it is told
+// TestLooksAreRareAlone: a process that has the file alone wakes seldom, and at the configured interval
 // once it is not alone, or has pages to give back.
 func TestLooksAreRareAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")

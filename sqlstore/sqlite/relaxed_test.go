@@ -232,9 +232,9 @@ func TestKilledAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// TestOlderBinariesBesideRelaxed: a binary that does not look for lost revisions is let in where
-// none can be lost, and nowhere else; packs are minded besides.
-func TestOlderBinariesBesideRelaxed(t *testing.T) {
+// TestOlderBinariesAndRelaxed: a binary that does not look for lost revisions may open a file where
+// none can be lost, and no other; the same holds for packs.
+func TestOlderBinariesAndRelaxed(t *testing.T) {
 	want := func(f file, when string, n int64) {
 		t.Helper()
 		if got, err := f.compatible(); got != n || err != nil {

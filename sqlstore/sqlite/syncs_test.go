@@ -104,8 +104,8 @@ func TestLogIsSyncedThroughOneFile(t *testing.T) {
 }
 
 // TestKilledWithoutRelaxedCommits: a commit that a process had not synced when it was killed is shown by the
-// next one, which sees to it first that a power loss does not take it. Beside others it leaves
-// the log to them.
+// next one, which sees to it first that a power loss does not take it. Where other processes have the file
+// it leaves the log to them.
 func TestKilledWithoutRelaxedCommits(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{NoCheckpoint: true}}
 	d := f.Open(t)

@@ -28,7 +28,7 @@ func TestPeerIsLocal(t *testing.T) {
 	}
 }
 
-// TestByWhichName: a page whose name stands for this machine's address is told nothing.
+// TestByWhichName: a web page whose name resolves to this machine's address learns nothing.
 func TestByWhichName(t *testing.T) {
 	s := &Server{cfg: Config{Clients: []string{"https://Listens:1"}, Names: []string{"http://advertised:2"}}}
 	own, err := os.Hostname()

@@ -30,9 +30,9 @@ func (d *trimmed) Changes(ctx context.Context, after int64, limit int, previous 
 	return d.Driver.Changes(ctx, after, limit, previous)
 }
 
-// TestVerifyBesideCompaction: what is compacted while it is looked at is no error; Verify begins
+// TestVerifyDuringCompaction: what is compacted while it is looked at is no error; Verify begins
 // again with what is left, and gives up where that is gone again and again.
-func TestVerifyBesideCompaction(t *testing.T) {
+func TestVerifyDuringCompaction(t *testing.T) {
 	for _, c := range []struct {
 		times int
 		ends  bool

@@ -316,8 +316,8 @@ func TestAggregated(t *testing.T) {
 	w.untilSays("late.example/v1", "Current")
 }
 
-// A server that is away is stale, and nobody else is; when it comes back, and when its
-// APIService goes, so is told.
+// The group of a server that cannot be reached is stale, and no other; it is current when the server is back,
+// and gone with its APIService.
 func TestAway(t *testing.T) {
 	w := newWorld(t)
 	w.serve("good", modern(aggregated("good.example")))

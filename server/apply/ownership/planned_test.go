@@ -66,7 +66,7 @@ func leavesOut(r *kinds.Resource, complaint error) bool {
 	return slices.ContainsFunc(r.Storage.ResetFields, func(f string) bool { return strings.Contains(complaint.Error(), " ."+f+".") })
 }
 
-// bothWays runs one write both ways and returns the object with what the library makes of
+// bothWays runs one write with both implementations and returns the object with what the library makes of
 // it, and whether the planned way took it.
 func bothWays(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) (result kinds.Object, planned bool) {
 	t.Helper()
@@ -183,7 +183,7 @@ func configMap() *corev1.ConfigMap {
 	return cm
 }
 
-// ways are the two kinds of FieldManager, for benchmarks.
+// ways are the two implementations of FieldManager, for benchmarks.
 var ways = map[string]Config{Planned: {}, Standard: {StandardOnly: true}}
 
 func benchmarkWays(b *testing.B, run func(b *testing.B, m *FieldManager)) {

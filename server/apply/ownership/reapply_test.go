@@ -36,12 +36,12 @@ func marshal(t testing.TB, v any) string {
 	return string(text)
 }
 
-// applier is a FieldManager whose ways are asked one by one.
+// applier is a FieldManager whose implementations are called one by one.
 func applier() *FieldManager {
 	return New(Config{Schemas: schema.New(kinds.NewCatalogue(builtin.Resources())), JSON: jsoncodec.New(jsoncodec.Settings{})})
 }
 
-// applyBoth applies body both ways, if the planned one takes it, and returns what the library
+// applyBoth applies body with both implementations, if the planned one takes it, and returns what the library
 // makes of it; nil is what that refuses.
 func applyBoth(t *testing.T, m *FieldManager, r *kinds.Resource, sub string, live kinds.Object, body, manager string, now time.Time) (merged kinds.Object, quick bool) {
 	t.Helper()
@@ -334,8 +334,8 @@ func TestReapplyTakes(t *testing.T) {
 	}
 }
 
-// TestApplyWays: which way is counted.
-func TestApplyWays(t *testing.T) {
+// TestApplyImplementations: which way is counted.
+func TestApplyImplementations(t *testing.T) {
 	var counted []string
 	m := applier()
 	m.count = func(way string) { counted = append(counted, way) }

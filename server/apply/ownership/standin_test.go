@@ -38,7 +38,7 @@ var texts = []string{
 	`{"a":{"b":["c"]}`, ``, `  `, `"\`, `"\ud834\`, `{"":0}`, strings.Repeat("[", 9999) + strings.Repeat("]", 9999), strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
 }
 
-// compare reads a text both ways. What package json refuses for its invalid UTF-8 alone, or reads as
+// compare reads a text with both implementations. What package json refuses for its invalid UTF-8 alone, or reads as
 // replacement characters, is of no interest: the API reads it before.
 func compare(t *testing.T, text string) {
 	var want any

@@ -59,8 +59,8 @@ func TestPanicLeadsToTheLibrary(t *testing.T) {
 	}
 }
 
-// TestWays: which way frequent writes take.
-func TestWays(t *testing.T) {
+// TestImplementations: which implementation handles frequent writes.
+func TestImplementations(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		standard bool

@@ -295,9 +295,9 @@ func (l *meddler) Seal(ctx context.Context, key sqlstore.Key, plain []byte) ([]b
 	return l.Locksmith.Seal(ctx, key, plain)
 }
 
-// TestMigrationBesideWriters: who writes or deletes an object while it is about to be stored
+// TestMigrationDuringWrites: who writes or deletes an object while it is about to be stored
 // again has his way.
-func TestMigrationBesideWriters(t *testing.T) {
+func TestMigrationDuringWrites(t *testing.T) {
 	const path = "/api/v1/namespaces/default/secrets/"
 	keys := &meddler{storetest.NewLocksmith("one"), func(string) {}}
 	m := newMigrating(t, keys)

@@ -32,7 +32,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// What a walk of lists is told by the test that counts its steps.
+// What a walk of lists gets from the test that counts its steps.
 const (
 	listSize  = "ROWLOCK_LIST_SIZE"  // how many items each list has; set in the process that walks
 	listGates = "ROWLOCK_LIST_GATES" // "on": all feature gates and versions are, of the newest release
@@ -59,7 +59,7 @@ const countedToo = ",./server/...,./authx/...,slices,maps,k8s.io/apimachinery/pk
 // TestListsAreLinear makes requests with lists of a size and of twice that size, and compares how
 // often each statement was run: no more than three times as often. It walks the Go types of all
 // kinds, and has each list in a create, an update, a patch of each kind, an apply and a delete,
-// beside admission plugins that compare it with lists of other objects. How often a statement
+// together with admission plugins that compare it with lists of other objects. How often a statement
 // runs is what the compiler's coverage counters say, so the result depends on no clock.
 func TestListsAreLinear(t *testing.T) {
 	if size := os.Getenv(listSize); size != "" {
@@ -603,7 +603,7 @@ func (w *lists) do(method, path, body string, header ...string) {
 	}
 }
 
-// pairs has lists of one object beside lists of another.
+// pairs combines lists of one object with lists of another.
 func (w *lists) pairs() {
 	list := func(format string) string {
 		parts := make([]string, w.n)

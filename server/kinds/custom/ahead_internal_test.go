@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestSlowSchemas: writes that wait for a schema which takes several request limits to compile are told to come again before
-// their time is over, whoever came first; it is compiled once, and is there for those who come again.
+// TestSlowSchemas: writes that wait for a schema which takes several request limits to compile get "try again" before
+// their deadlines, in whatever order they came; the schema is compiled once, and is ready for the next attempts.
 func TestSlowSchemas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, s := NewKept(), &source{read: map[string]int{}, size: 1}

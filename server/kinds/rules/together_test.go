@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// TestTogether: errors are told in the words of the library, as long as somebody reads them.
+// TestTogether: errors have the words of the library, up to a readable length.
 func TestTogether(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")
 	for _, errs := range [][]error{{a}, {a, a}, {a, b}, {b, a, b, a}} {

@@ -48,7 +48,7 @@ func TestTopologies(t *testing.T) {
 	}
 }
 
-// TestManyTopologies: terms that all repeat one another are not told in full.
+// TestManyTopologies: errors of terms that all repeat one another are cut short.
 func TestManyTopologies(t *testing.T) {
 	const n = 30_000
 	if errs := storage.StorageClass(off).Validate(context.Background(), class(make([]corev1.TopologySelectorTerm, n)...)); len(errs) < 10_000 || len(errs) > 11_000 {

@@ -98,7 +98,7 @@ func TestWorkOfMessages(t *testing.T) {
 	}
 }
 
-// TestHugeExpressions: one that was stored before there was a bound is told of as one that
+// TestHugeExpressions: one that was stored before there was a bound is reported as one that
 // does not compile.
 func TestHugeExpressions(t *testing.T) {
 	s := ruled(t, "optional.of(1)"+strings.Repeat(".optMap(x, x)", 40)+".hasValue()", "self.size() == 1")

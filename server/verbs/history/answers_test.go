@@ -285,7 +285,7 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// TestAudited: the event names the revision, and beside it the object and the decision about it.
+// TestAudited: the event names the revision, the object and the decision about it.
 func TestAudited(t *testing.T) {
 	policy, err := audit.Parse([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- {level: Metadata, resources: [{group: '', resources: [secrets]}]}\n- {level: RequestResponse, resources: [{group: '', resources: [configmaps]}]}\n- {level: RequestResponse, resources: [{group: history.rowlock.dev}]}\n"))
 	if err != nil {

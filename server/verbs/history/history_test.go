@@ -135,7 +135,7 @@ func deployment(image string, replicas int) string {
 
 const deployments = "/apis/apps/v1/namespaces/shop/deployments"
 
-// TestRevisions: each write is told, the newest first, with what it did and what changed.
+// TestRevisions: each write is listed, the newest first, with what it did and what changed.
 func TestRevisions(t *testing.T) {
 	onStores(t, func(t *testing.T, s *servertest.Server) {
 		s.Must("POST", deployments+"?fieldManager=maker", deployment("web:1", 1))

@@ -96,7 +96,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// decider answers as told, and keeps what it was asked.
+// decider gives the answer it was made with, and records what it was asked.
 type decider struct {
 	d      authx.Decision
 	reason string

@@ -61,7 +61,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestOneWriter: a second follower of a folder is told so.
+// TestOneWriter: a second follower of a folder is refused.
 func TestOneWriter(t *testing.T) {
 	o := newOrigin(t)
 	dir := filepath.Join(t.TempDir(), "backup")

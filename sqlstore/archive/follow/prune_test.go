@@ -71,7 +71,7 @@ func TestPruneByClock(t *testing.T) {
 	o.same(dir, Target{}, o.head())
 }
 
-// TestListSays: what a folder holds is told, with what is wrong in it.
+// TestListSays: the list has what a folder holds, and what is wrong in it.
 func TestListSays(t *testing.T) {
 	o := newOrigin(t)
 	dir := o.filled(Config{}, 5)

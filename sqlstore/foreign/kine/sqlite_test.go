@@ -80,7 +80,7 @@ var filled = []string{
 }
 
 // TestEntries: the newest row of each name, deleted ones left out, in the order of the
-// names; of a file in use, of one left beside its log, and of a closed one.
+// names; of a file in use, of one left with its log, and of a closed one.
 func TestEntries(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.db")

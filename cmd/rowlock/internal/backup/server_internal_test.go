@@ -39,7 +39,7 @@ func TestBackupHealth(t *testing.T) {
 	}
 }
 
-// TestBackupMetrics follows a database, takes the folder away for a while, and reads what is told.
+// TestBackupMetrics follows a database, takes the folder away for a while, and reads the metrics.
 func TestBackupMetrics(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "backup")

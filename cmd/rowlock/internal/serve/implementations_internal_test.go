@@ -10,10 +10,10 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-func TestWays(t *testing.T) {
+func TestImplementations(t *testing.T) {
 	for _, tc := range []struct {
 		args            []string
-		ownership, json bool // the standard way
+		ownership, json bool // the standard implementation
 		err             string
 	}{
 		{nil, false, false, ""},

@@ -17,7 +17,7 @@ func secret(value string) map[string]any {
 	}
 }
 
-// TestSecretsAreHidden: what is hidden can be told apart, and cannot be told.
+// TestSecretsAreHidden: hidden values can be distinguished, and not read.
 func TestSecretsAreHidden(t *testing.T) {
 	var f shown.Form
 	original := secret("cXVpZXQ=")

@@ -31,8 +31,8 @@ func TestRecordedAnswersTheQuickWay(t *testing.T) {
 
 var wayLine = regexp.MustCompile(`(?m)^(rowlock_apply_[a-z_]+)\{way="([a-z]+)"\} (\d+)$`)
 
-// TestWaysAreCounted: metrics tell which way is taken, and the flag's setting reaches it.
-func TestWaysAreCounted(t *testing.T) {
+// TestImplementationsAreCounted: metrics say which implementation runs, and the flag chooses it.
+func TestImplementationsAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		option func(*server.Config)
 		want   []string // what one create and two patches add

@@ -241,7 +241,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestEnvironment: what the child is told of other clusters does not reach it.
+// TestEnvironment: variables that name other clusters do not reach the child.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	srv, at := past(t)
