@@ -114,7 +114,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	defer polls.Wait()
 	defer stopPolling()
 	wg.Go(func() { t.Run(stormy) })
-	counts, err := faults.Run(stormy, r.c, r.rec, r.chosen, roundSeed, r.pause)
+	counts, err := faults.Run(stormy, r.c, r.rec, traffic.Ours, r.chosen, roundSeed, r.pause)
 	calm()
 	wg.Wait()
 	final := uint64(0)

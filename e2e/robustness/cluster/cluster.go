@@ -292,8 +292,13 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 	}
 }
 
-// DataDir is the folder of a server.
-func (c *Cluster) DataDir(i int) string { return c.nodes[i].options.DataDir }
+// CacheFile is where a server keeps its cache file.
+func (c *Cluster) CacheFile(i int) string {
+	if c.Postgres() != nil {
+		return filepath.Join(c.nodes[i].options.DataDir, "postgres-cache")
+	}
+	return strings.TrimPrefix(c.url, "sqlite:") + "-cache"
+}
 
 // Log is what all processes of a server printed.
 func (c *Cluster) Log(i int) string {

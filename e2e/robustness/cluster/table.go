@@ -69,7 +69,7 @@ func (t *Table) Poll(ctx context.Context) error {
 	defer db.Close()
 	// One snapshot for the floor, the head and the rows between them.
 	o := &sql.TxOptions{ReadOnly: true}
-	if t.c.pg != nil {
+	if t.c.Postgres() != nil {
 		o.Isolation = sql.LevelRepeatableRead
 	}
 	tx, err := db.BeginTx(ctx, o)
@@ -79,7 +79,7 @@ func (t *Table) Poll(ctx context.Context) error {
 	defer tx.Rollback()
 	var head, floor uint64
 	column := "value"
-	if t.c.pg != nil {
+	if t.c.Postgres() != nil {
 		column = "number"
 	}
 	if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT %[1]s FROM kv_meta WHERE key = 'revision'), (SELECT %[1]s FROM kv_meta WHERE key = 'floor')`, column)).Scan(&head, &floor); err != nil {
@@ -130,6 +130,25 @@ func (t *Table) Poll(ctx context.Context) error {
 	}
 	t.current.To = t.last
 	return nil
+}
+
+// Content is what a SQLite file holds, and at which revision.
+func (c *Cluster) Content(ctx context.Context, path string, ours func(history.Key) bool) (revision uint64, live []history.Row, err error) {
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		return 0, nil, err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer tx.Rollback()
+	if err := tx.QueryRowContext(ctx, `SELECT value FROM kv_meta WHERE key = 'revision'`).Scan(&revision); err != nil {
+		return 0, nil, err
+	}
+	live, err = (&Table{ours: ours}).rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted ORDER BY resource, namespace, name`)
+	return revision, live, err
 }
 
 func (t *Table) rows(ctx context.Context, tx *sql.Tx, query string) ([]history.Row, error) {

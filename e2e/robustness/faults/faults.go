@@ -30,6 +30,7 @@ type env struct {
 	c    *cluster.Cluster
 	rand *rand.Rand
 	rec  *history.Recorder
+	ours func(history.Key) bool
 }
 
 type outcome struct {
@@ -85,7 +86,7 @@ func Help() string {
 
 // Run makes faults one after the other, with pauses, until ctx ends, and mends the last. It returns how often each was
 // made, and the error of the first that could not be made or mended.
-func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, chosen []Fault, seed uint64, pause time.Duration) (counts map[string]int, err error) {
+func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, chosen []Fault, seed uint64, pause time.Duration) (counts map[string]int, err error) {
 	counts = map[string]int{}
 	if len(chosen) == 0 {
 		<-ctx.Done()
@@ -106,7 +107,7 @@ func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, chosen 
 		}
 		f := draw[r.IntN(len(draw))]
 		record := &history.Fault{Name: f.Name, Begin: rec.Now(), Store: f.Cuts}
-		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec})
+		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec, ours})
 		record.End, record.What, record.Server, record.Wrong = rec.Now(), o.what, o.server, o.wrong
 		rec.Add(record)
 		counts[f.Name]++
@@ -209,7 +210,3 @@ func connections() []Fault {
 		}},
 	}
 }
-
-func databases() []Fault { return nil }
-
-func stores() []Fault { return nil }

@@ -114,7 +114,15 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 	ended := !s.Initial
 	at := s.From
 	lines := bufio.NewReaderSize(body, 4<<10)
+	most := 1 << 30
+	if w.rand.IntN(2) == 0 {
+		most = 1 + w.rand.IntN(40) // events, after which the client goes to the next server
+	}
 	for {
+		if ended && len(s.Events) >= most && w.final.Load() == 0 {
+			s.Reason = "the client goes on elsewhere"
+			return
+		}
 		line, err := lines.ReadBytes('\n')
 		if err != nil { // a line that is not whole is no event
 			s.Reason = err.Error()

@@ -1,0 +1,107 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
+)
+
+func databases() []Fault {
+	server := func(name, what string, often int, run func(context.Context, *env, *pgtest.Proxy) string) Fault {
+		return Fault{Name: name, What: what, Store: "postgres", Cuts: true, Often: often, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			done := run(ctx, e, e.c.Back(i))
+			return outcome{what: fmt.Sprintf("between server %d and PostgreSQL %s", i, done), server: i}
+		}}
+	}
+	primary := func(name, what string, often int, run func(context.Context, *env, *pgtest.Server) (string, error)) Fault {
+		return Fault{Name: name, What: what, Store: "postgres", Cuts: true, Often: often, run: func(ctx context.Context, e *env) outcome {
+			done, err := run(ctx, e, e.c.Postgres())
+			return outcome{what: done, server: -1, err: err}
+		}}
+	}
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	return []Fault{
+		primary("pg-kill", "all processes of PostgreSQL are killed by SIGKILL, and it is started again", 3, func(ctx context.Context, e *env, pg *pgtest.Server) (string, error) {
+			pg.Crash()
+			d := e.wait(ctx, 0, 2*time.Second)
+			return fmt.Sprintf("PostgreSQL is killed, and started after %s", ms(d)), pg.Run(context.Background())
+		}),
+		primary("pg-restart", "PostgreSQL is shut down, fast or at once, and started again", 2, func(ctx context.Context, e *env, pg *pgtest.Server) (string, error) {
+			how := "fast"
+			if e.rand.IntN(2) == 0 {
+				how = "immediate"
+				pg.Kill()
+			} else {
+				pg.Shutdown()
+			}
+			d := e.wait(ctx, 0, 2*time.Second)
+			return fmt.Sprintf("PostgreSQL is shut down (%s), and started after %s", how, ms(d)), pg.Run(context.Background())
+		}),
+		primary("pg-pause", "all processes of PostgreSQL are stopped by SIGSTOP for up to 7 seconds", 2, func(ctx context.Context, e *env, pg *pgtest.Server) (string, error) {
+			pg.Freeze()
+			d := e.wait(ctx, 200*time.Millisecond, 7*time.Second)
+			pg.Thaw()
+			return fmt.Sprintf("PostgreSQL sleeps for %s", ms(d)), nil
+		}),
+		primary("pg-failover", "PostgreSQL is killed, or hangs, and a synchronous standby is promoted", 2, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
+			hangs := e.rand.IntN(2) == 0
+			err := e.c.Failover(hangs, func() { e.wait(ctx, 0, 2*time.Second) }, func() { e.wait(ctx, 0, 3*time.Second) })
+			return fmt.Sprintf("a standby of PostgreSQL takes over (the primary hangs: %v)", hangs), err
+		}),
+		server("db-cut", "all connections of a server to PostgreSQL are closed", 2, func(_ context.Context, _ *env, p *pgtest.Proxy) string {
+			p.Cut()
+			return "connections are cut"
+		}),
+		server("db-stall", "nothing passes between a server and PostgreSQL for up to 6 seconds", 3, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			p.Stall()
+			d := e.wait(ctx, 200*time.Millisecond, 6*time.Second)
+			p.Go()
+			return fmt.Sprintf("nothing passes for %s", ms(d))
+		}),
+		server("db-hold", "a commit reaches PostgreSQL, and its answer comes seconds later", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			p.HoldAnswers()
+			d := e.wait(ctx, 200*time.Millisecond, 4*time.Second)
+			p.Go()
+			return fmt.Sprintf("answers are held back for %s", ms(d))
+		}),
+		server("db-half-open", "connections to PostgreSQL are closed at its end, and the server does not notice", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			p.HalfClose()
+			e.wait(ctx, time.Second, 4*time.Second)
+			p.Cut()
+			return "connections are half open"
+		}),
+		server("db-commits", "the answers to some commits are lost, with their connections", 4, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			n := 1 + e.rand.IntN(4)
+			p.LoseCommits(n)
+			e.wait(ctx, 500*time.Millisecond, 2*time.Second)
+			n -= p.Pending()
+			p.LoseCommits(0)
+			return fmt.Sprintf("%d answers to COMMIT are lost", n)
+		}),
+		server("db-requests", "connections break in the middle of a commit", 3, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			n := 1 + e.rand.IntN(4)
+			p.CutRequests(n)
+			e.wait(ctx, 500*time.Millisecond, 2*time.Second)
+			n -= p.Pending()
+			p.CutRequests(0)
+			return fmt.Sprintf("%d connections break in the middle of a request", n)
+		}),
+		server("db-deaf", "notifications of other servers' writes are lost, on a connection that stays open", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			n := p.Mute()
+			d := e.wait(ctx, time.Second, 6*time.Second)
+			p.Cut()
+			return fmt.Sprintf("%d connections hear no notification for %s", n, ms(d))
+		}),
+		server("db-reorder", "what is sent on different connections to PostgreSQL passes each other, by up to 50 ms", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
+			p.Delay(50 * time.Millisecond)
+			d := e.wait(ctx, time.Second, 4*time.Second)
+			p.Delay(0)
+			return fmt.Sprintf("chunks are reordered for %s", ms(d))
+		}),
+	}
+}

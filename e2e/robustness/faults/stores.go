@@ -1,0 +1,125 @@
+//go:build unix
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+func stores() []Fault {
+	return []Fault{
+		{Name: "compact", What: "an operator deletes all history but for the last seconds", Often: 2, run: func(ctx context.Context, e *env) outcome {
+			_, err := e.c.Store(context.WithoutCancel(ctx), "compact", "--keep", "2s", "--store", e.c.StoreURL())
+			return outcome{what: "store compact --keep 2s", server: -1, wrong: text(err)}
+		}},
+		{Name: "backup", What: "an operator makes a backup, and restores it into a new database", Often: 2, run: func(ctx context.Context, e *env) outcome {
+			return outcome{what: "store backup --history, and a restore", server: -1, wrong: text(e.backup(context.WithoutCancel(ctx)))}
+		}},
+		{Name: "descriptors", What: "a server may open no more files and connections for some seconds", Cuts: true, Often: 2, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", e.c.Pid(i)))
+			if err != nil || len(open) == 0 {
+				return outcome{what: fmt.Sprintf("server %d: its open files are not shown here", i), server: i}
+			}
+			d, err := e.limit(ctx, i, unix.RLIMIT_NOFILE, uint64(len(open)+2))
+			return outcome{what: fmt.Sprintf("server %d may open %d files for %s", i, len(open)+2, d.Round(time.Millisecond)), server: i, err: err}
+		}},
+		{Name: "file-size", What: "files of a SQLite server may not grow for some seconds", Store: "sqlite", Cuts: true, Often: 2, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			size := uint64(4096 * (1 + e.rand.IntN(200)))
+			d, err := e.limit(ctx, i, unix.RLIMIT_FSIZE, size)
+			return outcome{what: fmt.Sprintf("server %d writes nothing behind byte %d of a file for %s", i, size, d.Round(time.Millisecond)), server: i, err: err}
+		}},
+		{Name: "old-cache", What: "a server is killed, and started with the cache file of an earlier time", Cuts: true, Often: 2, run: func(_ context.Context, e *env) outcome {
+			i := e.server()
+			saved := filepath.Join(e.c.Dir(), fmt.Sprintf("cache-%d", i))
+			o := outcome{what: fmt.Sprintf("server %d is killed, and started with an old cache file", i), server: i}
+			e.c.Kill(i)
+			if data, err := os.ReadFile(saved); err == nil {
+				o.err = os.WriteFile(e.c.CacheFile(i), data, 0o600)
+			}
+			if err := e.again(i); o.err == nil {
+				o.err = err
+			}
+			// The next time gets the file of this one, which is written when a server ends.
+			if err := e.c.Stop(i); err != nil {
+				o.wrong = fmt.Sprintf("server %d did not end well after SIGTERM: %v", i, err)
+			}
+			if data, err := os.ReadFile(e.c.CacheFile(i)); err == nil {
+				_ = os.WriteFile(saved, data, 0o600)
+			}
+			if err := e.again(i); o.err == nil {
+				o.err = err
+			}
+			return o
+		}},
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// limit sets a limit of a server that runs, for up to three seconds.
+func (e *env) limit(ctx context.Context, i, resource int, value uint64) (time.Duration, error) {
+	pid := e.c.Pid(i)
+	var old unix.Rlimit
+	if err := unix.Prlimit(pid, resource, nil, &old); err != nil {
+		return 0, fmt.Errorf("reading a limit: %w", err)
+	}
+	if err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(value, old.Max), Max: old.Max}, nil); err != nil {
+		return 0, fmt.Errorf("setting a limit: %w", err)
+	}
+	d := e.wait(ctx, 200*time.Millisecond, 3*time.Second)
+	if err := unix.Prlimit(pid, resource, &old, nil); err != nil {
+		return d, fmt.Errorf("lifting a limit: %w", err)
+	}
+	return d, nil
+}
+
+// backup makes a backup, restores it, and records what is in it as lists.
+func (e *env) backup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp(e.c.Dir(), "backup-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file, restored := filepath.Join(dir, "a.bak"), filepath.Join(dir, "restored.db")
+	call := e.rec.Now()
+	if _, err := e.c.Store(ctx, "backup", file, "--history", "--store", e.c.StoreURL()); err != nil {
+		return err
+	}
+	done := e.rec.Now()
+	for _, args := range [][]string{{"restore", "--check", file}, {"restore", file, "--store", "sqlite:" + restored}, {"verify", "--store", "sqlite:" + restored}} {
+		if _, err := e.c.Store(ctx, args...); err != nil {
+			return err
+		}
+	}
+	version, rows, err := e.c.Content(ctx, restored, e.ours)
+	if err != nil {
+		return fmt.Errorf("reading a restored backup: %w", err)
+	}
+	scopes := map[history.Scope][]history.Item{}
+	for _, r := range rows {
+		if r.State != nil {
+			scopes[r.Key.Scope()] = append(scopes[r.Key.Scope()], history.Item{Name: r.Key.Name, State: *r.State})
+		}
+	}
+	for scope, items := range scopes {
+		e.rec.Add(&history.List{Client: "backup", Server: -1, Scope: scope, Match: history.Any, Call: call, Return: done, Outcome: history.OK, Pages: []history.Page{{Version: version, Items: items}}})
+	}
+	return nil
+}
