@@ -13,6 +13,24 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
+// asUser returns headers that impersonate a user without the rights of an administrator.
+func asUser(name string) []string {
+	return []string{"authorization", "Bearer " + harness.AdminToken, "impersonate-user", name, "impersonate-group", "system:authenticated"}
+}
+
+// allow gives users the rights of editors.
+func allow(t *testing.T, s *harness.Server, users ...string) {
+	t.Helper()
+	var subjects []string
+	for _, u := range users {
+		subjects = append(subjects, fmt.Sprintf(`{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}`, u))
+	}
+	body := `{"metadata":{"name":"limits"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"edit"},"subjects":[` + strings.Join(subjects, ",") + `]}`
+	if a := asAdmin(t, s, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body); a.code != 201 {
+		t.Fatal(a)
+	}
+}
+
 // TestWatchesThatNobodyReads: what waits for them does not grow with what is written, and
 // they do not keep writers waiting.
 func TestWatchesThatNobodyReads(t *testing.T) {
@@ -32,18 +50,18 @@ func TestWatchesThatNobodyReads(t *testing.T) {
 		configMaps + "?watch=1", configMaps + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
 		configMaps + "?watch=1&resourceVersion=1", "/api/v1/configmaps?watch=1&fieldSelector=metadata.name%3Dc1",
 	}
-	memory := resident(t, s)
+	memory := s.Resident(t)
 	const watches = 1000
 	for i := range watches / 100 {
 		window := uint32([]int{0, 4 << 20}[i%2])
-		r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
+		r := s.DialFrames(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
 		if window > 0 { // taken, until the socket is full
-			if err := r.f.WriteWindowUpdate(0, 1<<30); err != nil {
+			if err := r.WriteWindowUpdate(0, 1<<30); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for k := range 100 {
-			if err := r.request(true, "GET", paths[k%len(paths)], asUser("mallory")...); err != nil {
+			if err := r.Request(true, "GET", paths[k%len(paths)], asUser("mallory")...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -73,7 +91,7 @@ func TestWatchesThatNobodyReads(t *testing.T) {
 		}
 	}
 	slices.Sort(took)
-	grown := resident(t, s) - memory
+	grown := s.Resident(t) - memory
 	t.Logf("%d watches: %d MB more; writes: half within %v, 99 %% within %v, the slowest %v", watches, grown>>20, took[writes/2], took[writes*99/100], took[writes-1])
 	if grown > 300<<20 {
 		t.Errorf("%d watches that nobody reads took %d MB", watches, grown>>20)
@@ -86,7 +104,7 @@ func TestWatchesOfOneUser(t *testing.T) {
 	const watch = "/api/v1/namespaces/default/configmaps?watch=1"
 	s := harness.StartT(t, harness.Options{Args: []string{"--max-watches-per-user=5", "--max-watches=8"}})
 	allow(t, s, "ann", "bob", "cid")
-	client := clientOf(t, s, true)
+	client := s.ClientOf(t, true)
 	begin := func(user string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+watch, nil)

@@ -82,10 +82,10 @@ func TestLongSelectors(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes, %s", c.name, len(c.query), time.Since(began))
 	}
-	before := resident(t, s)
+	before := s.Resident(t)
 	t.Run("lists", func(t *testing.T) { longLists(t, s, configMaps) })
 	t.Run("watches", func(t *testing.T) { longWatches(t, s, configMaps) })
-	if grown := resident(t, s) - before; grown > 600<<20 {
+	if grown := s.Resident(t) - before; grown > 600<<20 {
 		t.Errorf("long selectors took %d MB", grown>>20)
 	}
 }
@@ -110,7 +110,7 @@ func longLists(t *testing.T, s *harness.Server, path string) {
 	var served, refused, late atomic.Int64
 	var senders sync.WaitGroup
 	for i := range 12 {
-		client := clientOf(t, s, i%2 == 0)
+		client := s.ClientOf(t, i%2 == 0)
 		senders.Go(func() {
 			for n := i; ctx.Err() == nil; n++ {
 				resp, err := as(ctx, client, s, "greedy", "GET", path+"?"+longSelectors[n%len(longSelectors)].query, "")
@@ -141,7 +141,7 @@ func longLists(t *testing.T, s *harness.Server, path string) {
 		})
 	}
 	// Somebody else lists, also with a selector that is long, and writes.
-	client := clientOf(t, s, true)
+	client := s.ClientOf(t, true)
 	var took []time.Duration
 	long := "?" + longSelectors[0].query[:50<<10] + ")"
 	for i := range 5 {
@@ -179,7 +179,7 @@ func longWatches(t *testing.T, s *harness.Server, path string) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	watch := func(user, query string) (*http.Response, error) {
-		return as(ctx, clientOf(t, s, true), s, user, "GET", path+"?watch=1&"+query, "")
+		return as(ctx, s.ClientOf(t, true), s, user, "GET", path+"?watch=1&"+query, "")
 	}
 	open, refused := 0, 0
 	for i := range 20 {
@@ -197,7 +197,7 @@ func longWatches(t *testing.T, s *harness.Server, path string) {
 			t.Errorf("%d", resp.StatusCode)
 		}
 	}
-	t.Logf("%d watches with long selectors are open, %d were refused, %d MB resident", open, refused, resident(t, s)>>20)
+	t.Logf("%d watches with long selectors are open, %d were refused, %d MB resident", open, refused, s.Resident(t)>>20)
 	if open == 0 || refused == 0 {
 		t.Errorf("%d watches are open, %d were refused", open, refused)
 	}
@@ -215,7 +215,7 @@ func longWatches(t *testing.T, s *harness.Server, path string) {
 	// What was taken comes back with the end of the watches.
 	stop()
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		resp, err := as(t.Context(), clientOf(t, s, true), s, "greedy", "GET", path+"?"+longSelectors[0].query, "")
+		resp, err := as(t.Context(), s.ClientOf(t, true), s, "greedy", "GET", path+"?"+longSelectors[0].query, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func watchConfigMaps(t *testing.T, s *harness.Server, two, slow bool) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+harness.AdminToken)
-	resp, err := clientOf(t, s, two).Do(r)
+	resp, err := s.ClientOf(t, two).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,11 @@ func Scope(now func() time.Time) Filter {
 				r.Body = rec.body
 			}
 			h := w.Header()
+			if len(r.TransferEncoding) > 0 {
+				// The request may also have had a Content-Length, which package net/http removes. A proxy that went by
+				// it takes what follows for a part of this request, so that must not be answered (RFC 9112, 6.3).
+				h["Connection"] = []string{"close"}
+			}
 			s := request.NewScope(h, now())
 			s.MayOutlive()
 			rec.scope = s

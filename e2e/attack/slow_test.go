@@ -1,4 +1,4 @@
-package e2e
+package attack
 
 import (
 	"bufio"
@@ -15,111 +15,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestSlowClients has clients that send or take nearly nothing, or send without end.
-// Each costs the server a connection for a bounded time; no other client waits for them.
-func TestSlowClients(t *testing.T) {
-	t.Parallel()
-	// The time for a request is what slow clients are given; a busy machine, for the others, needs less.
-	s := harness.StartT(t, harness.Options{Args: []string{"--request-timeout=15s", "--max-mutating-requests-inflight=20"}})
-	for i := range 24 {
-		body := fmt.Sprintf(`{"metadata":{"name":"large-%d"},"data":{"a":%q}}`, i, strings.Repeat("x", 500<<10))
-		if a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", body); a.code != 201 {
-			t.Fatal(a.code, a.body)
-		}
-	}
-	before, memory := goroutines(t, s), resident(t, s)
-	t.Run("together", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *harness.Server){
-			"body a byte at a time": slowBodies, "body without end": endlessBodies, "body of another length": wrongLengths,
-			"list that nobody reads": unreadLists, "nothing at all": idleConnections, "headers without end": endlessHeaders, "pings": pingFlood,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				test(t, s)
-			})
-		}
-	})
-	if grown := resident(t, s) - memory; grown > 400<<20 {
-		t.Errorf("slow clients took %d MB", grown>>20)
-	}
-	// What served them ends.
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		left := goroutines(t, s)
-		if left < before+50 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before:\n%.3000s", left, before, asAdmin(t, s, "GET", "/debug/pprof/goroutine?debug=1", "").body)
-		}
-	}
-	if a := asAdmin(t, s, "GET", "/readyz", ""); a.code != 200 {
-		t.Error(a)
-	}
+const configMaps = "/api/v1/namespaces/default/configmaps"
+
+// slowClients send or take nearly nothing, or send without end.
+var slowClients = []attack{
+	{"body a byte at a time", slowBodies}, {"body without end", endlessBodies}, {"body of another length", wrongLengths},
+	{"list that nobody reads", unreadLists}, {"nothing at all", idleConnections}, {"headers without end", endlessHeaders},
+	{"places of others", placesOfOthers},
 }
 
-// goroutines is how many a server has.
-func goroutines(t *testing.T, s *harness.Server) (n int) {
-	t.Helper()
-	a := asAdmin(t, s, "GET", "/debug/pprof/goroutine?debug=1", "")
-	if _, err := fmt.Sscanf(a.body, "goroutine profile: total %d", &n); err != nil {
-		t.Fatal(err, a)
-	}
-	return n
-}
-
-// dial opens a connection with a protocol.
-func dial(t *testing.T, s *harness.Server, protocol string) *tls.Conn {
-	t.Helper()
-	pool, err := s.CA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Little is kept for a client that does not read. Set later, this would make reading slow.
-	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 64<<10) })
-	}}
-	raw, err := small.Dial("tcp", strings.TrimPrefix(s.URL, "https://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := tls.Client(raw, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", NextProtos: []string{protocol}})
-	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// clientOf makes a client for HTTP/1.1 or HTTP/2.
-func clientOf(t *testing.T, s *harness.Server, two bool) *http.Client {
-	t.Helper()
-	pool, err := s.CA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: two}
-	if !two {
-		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-	}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
-// post sends a body of unknown length as it comes. The answer may come before its end.
-func post(t *testing.T, client *http.Client, s *harness.Server, body io.Reader) (*http.Response, error) {
+// stream sends a body of unknown length as it comes. The answer may come before its end.
+func stream(t *testing.T, client *http.Client, s *arena, body io.Reader) (*http.Response, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -147,7 +61,7 @@ func (d drip) Read(p []byte) (int, error) {
 
 // slowBodies: more requests than may run at once wait for their bodies. They are
 // ended at the request's deadline, and leave room for others.
-func slowBodies(t *testing.T, s *harness.Server) {
+func slowBodies(t *testing.T, s *arena) {
 	type outcome struct {
 		code int
 		err  error
@@ -156,9 +70,9 @@ func slowBodies(t *testing.T, s *harness.Server) {
 	got := make(chan outcome)
 	for _, two := range []bool{false, true} {
 		for range each {
-			client := clientOf(t, s, two)
+			client := s.ClientOf(t, two)
 			go func() {
-				resp, err := post(t, client, s, drip{t.Context().Done()})
+				resp, err := stream(t, client, s, drip{t.Context().Done()})
 				if err != nil {
 					got <- outcome{err: err}
 					return
@@ -175,15 +89,13 @@ func slowBodies(t *testing.T, s *harness.Server) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if a := asAdmin(t, s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"in-between"}}`); a.code != 201 {
-		t.Error(a)
-	}
+	s.admin(t, "POST", configMaps, `{"metadata":{"name":"in-between"}}`)
 }
 
 // endlessBodies are refused once they are too large.
-func endlessBodies(t *testing.T, s *harness.Server) {
+func endlessBodies(t *testing.T, s *arena) {
 	for _, two := range []bool{false, true} {
-		resp, err := post(t, clientOf(t, s, two), s, io.MultiReader(strings.NewReader(`{"data":{"a":"`), endless{}))
+		resp, err := stream(t, s.ClientOf(t, two), s, io.MultiReader(strings.NewReader(`{"data":{"a":"`), endless{}))
 		if err != nil { // the connection is closed on a client that goes on
 			if errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
@@ -207,7 +119,7 @@ func (endless) Read(p []byte) (int, error) {
 }
 
 // wrongLengths: bodies shorter and longer than was said.
-func wrongLengths(t *testing.T, s *harness.Server) {
+func wrongLengths(t *testing.T, s *arena) {
 	const head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + harness.AdminToken + "\r\nContent-Type: application/json\r\n"
 	cases := []struct {
 		name, text string
@@ -226,7 +138,7 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 	}
 	conns := make([]*tls.Conn, len(cases))
 	for i, c := range cases { // some wait for their deadline: all at once
-		conn := dial(t, s, "http/1.1")
+		conn := s.Dial(t, "http/1.1")
 		conns[i] = conn
 		if _, err := io.WriteString(conn, c.text); err != nil {
 			t.Fatal(err)
@@ -266,21 +178,11 @@ func wrongLengths(t *testing.T, s *harness.Server) {
 }
 
 // lengthOverHTTP2: a stream that ends before the length that was said.
-func lengthOverHTTP2(t *testing.T, s *harness.Server) {
+func lengthOverHTTP2(t *testing.T, s *arena) {
 	t.Helper()
-	conn := dial(t, s, "h2")
-	f := startHTTP2(t, conn)
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for _, h := range [][2]string{
-		{":method", "POST"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/api/v1/namespaces/default/configmaps"},
-		{"authorization", "Bearer " + harness.AdminToken}, {"content-type", "application/json"}, {"content-length", "500"},
-	} {
-		if err := encoder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true}), f.WriteData(1, true, []byte("{}"))); err != nil {
+	f := s.DialFrames(t)
+	if err := errors.Join(f.Request(false, "POST", configMaps, "authorization", "Bearer "+harness.AdminToken, "content-type", "application/json", "content-length", "500"),
+		f.WriteData(1, true, []byte("{}"))); err != nil {
 		t.Fatal(err)
 	}
 	var body []byte
@@ -306,21 +208,19 @@ func lengthOverHTTP2(t *testing.T, s *harness.Server) {
 }
 
 // unreadLists: the server gives up answers that the client does not read.
-func unreadLists(t *testing.T, s *harness.Server) {
+func unreadLists(t *testing.T, s *arena) {
 	const lists = 30
 	conns := make([]*tls.Conn, lists)
 	for i := range conns {
-		conns[i] = dial(t, s, "http/1.1")
+		conns[i] = s.Dial(t, "http/1.1")
 		if _, err := io.WriteString(conns[i], "GET /api/v1/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+harness.AdminToken+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Others are served meanwhile.
-	if a := asAdmin(t, s, "GET", "/api/v1/namespaces/default/configmaps?limit=1", ""); a.code != 200 {
-		t.Error(a.code)
-	}
+	s.Get(t, configMaps+"?limit=1")
 	// The deadline, and the time for last words, pass; what buffers hold is less than the list.
-	for end := time.Now().Add(patience); slices.ContainsFunc(conns, func(c *tls.Conn) bool { return open(t, s, c) }); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); slices.ContainsFunc(conns, func(c *tls.Conn) bool { return isOpen(t, s, c) }); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("lists that nobody takes go on")
 		}
@@ -333,9 +233,9 @@ func unreadLists(t *testing.T, s *harness.Server) {
 	}
 }
 
-// open reports whether the server's end of a connection is still open: the kernel knows,
+// isOpen reports whether the server's end of a connection is still open: the kernel knows,
 // and reading would make room for more of the answer.
-func open(t *testing.T, s *harness.Server, c *tls.Conn) bool {
+func isOpen(t *testing.T, s *arena, c *tls.Conn) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
@@ -354,7 +254,7 @@ func open(t *testing.T, s *harness.Server, c *tls.Conn) bool {
 }
 
 // idleConnections: many that never ask, and many that never finish their handshake.
-func idleConnections(t *testing.T, s *harness.Server) {
+func idleConnections(t *testing.T, s *arena) {
 	var hello bytes.Buffer
 	hello.Write([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}) // the start of a ClientHello
 	for i := range 200 {
@@ -370,7 +270,7 @@ func idleConnections(t *testing.T, s *harness.Server) {
 		}
 	}
 	for i := range 100 {
-		c := dial(t, s, []string{"http/1.1", "h2"}[i%2])
+		c := s.Dial(t, []string{"http/1.1", "h2"}[i%2])
 		defer c.Close()
 		if i%4 == 0 { // half of a request
 			if _, err := io.WriteString(c, "GET /api HTTP/1.1\r\nHost"); err != nil {
@@ -378,14 +278,12 @@ func idleConnections(t *testing.T, s *harness.Server) {
 			}
 		}
 	}
-	if a := asAdmin(t, s, "GET", "/api/v1/namespaces/default", ""); a.code != 200 {
-		t.Error(a)
-	}
+	s.Get(t, "/api/v1/namespaces/default")
 }
 
 // endlessHeaders: the server ends a connection that never comes to the request.
-func endlessHeaders(t *testing.T, s *harness.Server) {
-	one := dial(t, s, "http/1.1")
+func endlessHeaders(t *testing.T, s *arena) {
+	one := s.Dial(t, "http/1.1")
 	_, err := io.WriteString(one, "GET /api HTTP/1.1\r\nHost: x\r\n")
 	for i := 0; err == nil && i < 1<<20; i++ {
 		_, err = fmt.Fprintf(one, "X-%d: %s\r\n", i, strings.Repeat("a", 1000))
@@ -393,54 +291,70 @@ func endlessHeaders(t *testing.T, s *harness.Server) {
 	if err == nil {
 		t.Error("a gigabyte of headers was taken")
 	}
-	two := dial(t, s, "h2")
-	go func() { _, _ = io.Copy(io.Discard, two) }() // ends with the connection
-	f := startHTTP2(t, two)
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	write := func(name, value string) {
-		if err := encoder.WriteField(hpack.HeaderField{Name: name, Value: value}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/api"}} {
-		write(h[0], h[1])
-	}
-	err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true})
+	two := s.DialFrames(t)
+	go func() { _, _ = io.Copy(io.Discard, two.Conn) }() // ends with the connection
+	err = two.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: two.Block(":method", "GET", ":scheme", "https", ":authority", "x", ":path", "/api")})
 	for i := 0; err == nil && i < 100_000; i++ {
-		block.Reset()
-		write(fmt.Sprintf("x-%d", i), strings.Repeat("a", 10_000))
-		err = f.WriteContinuation(1, false, block.Bytes())
+		err = two.WriteContinuation(1, false, two.Block(fmt.Sprintf("x-%d", i), strings.Repeat("a", 10_000)))
 	}
 	if err == nil {
 		t.Error("a gigabyte of headers was taken over HTTP/2")
 	}
 }
 
-func startHTTP2(t *testing.T, c *tls.Conn) *http2.Framer {
-	t.Helper()
-	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
-		t.Fatal(err)
+// placesOfOthers: a user whose few connections have closed windows, or send
+// bodies a byte at a time, takes no places from other users.
+func placesOfOthers(t *testing.T, s *arena) {
+	const mine = "/api/v1/namespaces/mallory/configmaps"
+	for i := range 4 {
+		s.admin(t, "POST", mine, fmt.Sprintf(`{"metadata":{"name":"large-%d"},"data":{"a":%q}}`, i, strings.Repeat("x", 200<<10)))
 	}
-	f := http2.NewFramer(c, c)
-	if err := f.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// pingFlood: answers that the client does not read do not pile up.
-func pingFlood(t *testing.T, s *harness.Server) {
-	c := dial(t, s, "h2")
-	f := startHTTP2(t, c)
-	if err := c.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 500_000 {
-		if err := f.WritePing(false, [8]byte{byte(i)}); err != nil {
-			t.Logf("ended after %d pings: %v", i, err)
-			return
+	s.admin(t, "POST", "/api/v1/namespaces", `{"metadata":{"name":"bob"}}`)
+	bob := s.account(t, "bob", "bob")
+	s.grant(t, "bob", "bob", `[{"apiGroups":[""],"resources":["configmaps"],"verbs":["list","create"]}]`)
+	mallory := []string{"authorization", "Bearer " + s.mallory}
+	// Until one has been refused because so many wait.
+	for round := 0; slowRefusals(t, s) == 0; round++ {
+		if round == 100 {
+			t.Fatal("nothing waits")
+		}
+		c := s.DialFrames(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		for range 20 {
+			if err := c.Request(true, "GET", mine, mallory...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c = s.DialFrames(t)
+		for range 20 {
+			id := c.Next
+			if err := c.Request(false, "POST", mine, append(mallory, "content-type", "application/json", "content-length", "1000")...); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.WriteData(id, false, []byte("{")); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	t.Log("all pings were taken")
+	const his = "/api/v1/namespaces/bob/configmaps"
+	for i := range 50 {
+		if code, answer := s.send(t, call{method: "GET", path: his, token: bob}); code != 200 {
+			t.Errorf("bob's list %d: %d %s", i, code, answer)
+		}
+		if code, answer := s.send(t, call{method: "POST", path: his, token: bob, body: fmt.Sprintf(`{"metadata":{"name":"bob-%d"}}`, i)}); code != 201 {
+			t.Errorf("bob's ConfigMap %d: %d %s", i, code, answer)
+		}
+	}
+}
+
+// slowRefusals is how many requests were refused because their user had too many that wait.
+func slowRefusals(t *testing.T, s *arena) (n float64) {
+	t.Helper()
+	for line := range strings.Lines(s.Get(t, "/metrics")) {
+		if text, ok := strings.CutPrefix(line, `rowlock_requests_limited_total{limit="slow-requests-of-user"} `); ok {
+			if _, err := fmt.Sscan(text, &n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return n
 }

@@ -1,8 +1,7 @@
-package e2e
+package attack
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -15,43 +14,18 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestStrangers: what clients without credentials may cost is bounded for each
-// connection, and ends soon.
-func TestStrangers(t *testing.T) {
-	t.Parallel()
-	s := harness.StartT(t, harness.Options{})
-	before, memory := goroutines(t, s), resident(t, s)
-	t.Run("together", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *harness.Server){
-			"requests after the connection was ended": floodAfterEnd, "requests and nothing is read": floodUnread,
-			"a body that never comes": bodyNeverComes, "refused over HTTP/2": refusedOnce,
-			"closed windows": closedWindows, "resets": rapidResets,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				test(t, s)
-			})
-		}
-	})
-	if grown := resident(t, s) - memory; grown > 150<<20 {
-		t.Errorf("strangers took %d MB", grown>>20)
-	}
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		left := goroutines(t, s)
-		if left < before+20 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before:\n%.3000s", left, before, asAdmin(t, s, "GET", "/debug/pprof/goroutine?debug=1", "").body)
-		}
-	}
+// strangers are attacks without credentials: what they cost is bounded for each connection, and ends soon.
+var strangers = []attack{
+	{"requests after the connection was ended", floodAfterEnd}, {"requests and nothing is read", floodUnread},
+	{"a body that never comes", bodyNeverComes}, {"refused over HTTP/2", refusedOnce},
+	{"closed windows", closedWindows}, {"resets", rapidResets},
 }
 
 // discard reads everything, and signals the end of the connection.
-func discard(r *raw) <-chan error {
+func discard(r *harness.Frames) <-chan error {
 	done := make(chan error, 1)
 	go func() { // ends with the connection
-		_, err := io.Copy(io.Discard, r.conn)
+		_, err := io.Copy(io.Discard, r.Conn)
 		done <- err
 	}()
 	return done
@@ -59,11 +33,11 @@ func discard(r *raw) <-chan error {
 
 // floodAfterEnd: the first request is refused, and the connection gets GOAWAY. A
 // second that was begun before keeps it open; none of those that follow is served.
-func floodAfterEnd(t *testing.T, s *harness.Server) {
-	r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+func floodAfterEnd(t *testing.T, s *arena) {
+	r := s.DialFrames(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	done := discard(r)
 	for i := range 3_000_000 {
-		if err := r.request(true, "GET", "/api/v1/secrets"); err != nil {
+		if err := r.Request(true, "GET", "/api/v1/secrets"); err != nil {
 			t.Logf("ended after %d requests", i)
 			return
 		}
@@ -74,10 +48,10 @@ func floodAfterEnd(t *testing.T, s *harness.Server) {
 }
 
 // floodUnread: nothing can be said to this client, not even that it is to go away.
-func floodUnread(t *testing.T, s *harness.Server) {
-	r := openRaw(t, s)
+func floodUnread(t *testing.T, s *arena) {
+	r := s.DialFrames(t)
 	for i := range 3_000_000 {
-		if err := r.request(true, "GET", "/api/v1/secrets"); err != nil {
+		if err := r.Request(true, "GET", "/api/v1/secrets"); err != nil {
 			t.Logf("ended after %d requests", i)
 			return
 		}
@@ -86,9 +60,9 @@ func floodUnread(t *testing.T, s *harness.Server) {
 }
 
 // bodyNeverComes: a refusal does not wait for a body that nothing reads.
-func bodyNeverComes(t *testing.T, s *harness.Server) {
+func bodyNeverComes(t *testing.T, s *arena) {
 	for _, path := range []string{"/api/v1/namespaces/default/configmaps", "/version"} {
-		c := dial(t, s, "http/1.1")
+		c := s.Dial(t, "http/1.1")
 		if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -111,15 +85,15 @@ func bodyNeverComes(t *testing.T, s *harness.Server) {
 }
 
 // refusedOnce: a refused HTTP/2 client gets a GOAWAY.
-func refusedOnce(t *testing.T, s *harness.Server) {
+func refusedOnce(t *testing.T, s *arena) {
 	for _, headers := range [][]string{{"authorization", "Bearer wrong"}, nil} {
-		r := openRaw(t, s)
-		if err := r.request(true, "GET", "/api/v1/secrets", headers...); err != nil {
+		r := s.DialFrames(t)
+		if err := r.Request(true, "GET", "/api/v1/secrets", headers...); err != nil {
 			t.Fatal(err)
 		}
 		away := false
 		for {
-			frame, err := r.f.ReadFrame()
+			frame, err := r.ReadFrame()
 			if err != nil {
 				if errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Error("the connection stays")
@@ -137,15 +111,15 @@ func refusedOnce(t *testing.T, s *harness.Server) {
 
 // closedWindows: answers that a client has no room for are given up, and the connection,
 // which got GOAWAY, with them.
-func closedWindows(t *testing.T, s *harness.Server) {
+func closedWindows(t *testing.T, s *arena) {
 	var ended []<-chan error
 	for range 3 {
-		r := openRaw(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-		if err := r.conn.(*tls.Conn).SetDeadline(time.Now().Add(100 * time.Second)); err != nil {
+		r := s.DialFrames(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		if err := r.Conn.SetDeadline(time.Now().Add(100 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		for range 100 {
-			if err := r.request(true, "GET", "/version"); err != nil {
+			if err := r.Request(true, "GET", "/version"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,12 +133,12 @@ func closedWindows(t *testing.T, s *harness.Server) {
 }
 
 // rapidResets: requests that are given up as they are made.
-func rapidResets(t *testing.T, s *harness.Server) {
-	r := openRaw(t, s)
+func rapidResets(t *testing.T, s *arena) {
+	r := s.DialFrames(t)
 	done := discard(r)
 	for i := range 200_000 {
-		id := r.next
-		if err := errors.Join(r.request(true, "GET", "/api/v1/secrets"), r.f.WriteRSTStream(id, http2.ErrCodeCancel)); err != nil {
+		id := r.Next
+		if err := errors.Join(r.Request(true, "GET", "/api/v1/secrets"), r.WriteRSTStream(id, http2.ErrCodeCancel)); err != nil {
 			t.Logf("ended after %d requests", i)
 			return
 		}
