@@ -148,6 +148,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 type mouse struct {
 	arena *arena
 	token string
+	stop  func() // returns when it has ended
 
 	mu      sync.Mutex
 	took    []time.Duration // of each request
@@ -171,10 +172,11 @@ func (a *arena) releaseMouse(t *testing.T) *mouse {
 		defer close(done)
 		m.run(client, stop)
 	}()
-	t.Cleanup(func() {
+	m.stop = sync.OnceFunc(func() {
 		close(stop)
 		<-done
 	})
+	t.Cleanup(m.stop)
 	return m
 }
 

@@ -38,7 +38,9 @@ func (a *arena) exchange(t *testing.T, text string, most int) (codes []int, bodi
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.CloseWrite() // the server may have closed the connection
+	if most > 1 { // else the server could take the request for given up
+		_ = conn.CloseWrite() // the server may have closed the connection
+	}
 	for in := bufio.NewReader(conn); len(codes) < most; {
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {

@@ -119,6 +119,7 @@ func (s *Server) Get(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+AdminToken)
+	r.Header.Set("Accept", "*/*")
 	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
