@@ -78,3 +78,36 @@ func TestHeadOfASilentDatabase(t *testing.T) {
 		}
 	})
 }
+
+// alone is a driver that no other process shares. It has a commit that the sink does not have yet.
+type alone struct{ noDriver }
+
+func (alone) Exclusive() uint64 { return 1 }
+
+func (alone) Changes(context.Context, int64, int, bool) ([]Change, error) {
+	return []Change{{Row: Row{Key: Key{Resource: "pods", Name: "a"}, Revision: 8}}}, nil
+}
+
+func (alone) Past(context.Context, Key, int64, int) ([]Row, error) {
+	return []Row{{Key: Key{Resource: "pods", Name: "a"}, Revision: 9}}, nil
+}
+
+// TestHeadOfWhatWasShown: a client that was shown a revision out of the table, by a watch or a history, finds it in what it
+// lists next, also where Head needs no query.
+func TestHeadOfWhatWasShown(t *testing.T) {
+	s := New(alone{}, Config{Clock: time.Now})
+	s.running.Store(true)
+	s.exclusive.Store(1)
+	if _, err := s.Changes(t.Context(), 0, 10, false); err != nil {
+		t.Fatal(err)
+	}
+	if head, err := s.Head(t.Context()); head != 8 || err != nil {
+		t.Errorf("after revision 8 was shown, the head is %d, %v", head, err)
+	}
+	if _, err := s.Past(t.Context(), Key{}, 0, 10); err != nil {
+		t.Fatal(err)
+	}
+	if head, err := s.Head(t.Context()); head != 9 || err != nil {
+		t.Errorf("after revision 9 was shown, the head is %d, %v", head, err)
+	}
+}

@@ -268,6 +268,9 @@ func (s *Store) Read(ctx context.Context, key Key, revision int64) (Row, error) 
 // Past reads the rows of one key, newest first; see Driver.
 func (s *Store) Past(ctx context.Context, key Key, before int64, limit int) ([]Row, error) {
 	rows, err := s.driver.Past(ctx, key, before, limit)
+	if len(rows) > 0 {
+		s.showed(rows[0].Revision)
+	}
 	s.openRows(ctx, rows)
 	return rows, err
 }
@@ -284,6 +287,9 @@ func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool
 
 func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error) {
 	changes, err := s.driver.Changes(ctx, after, limit, previous)
+	if len(changes) > 0 {
+		s.showed(changes[len(changes)-1].Revision)
+	}
 	s.openChanges(ctx, changes, nil, s.calls)
 	return changes, err
 }
@@ -295,6 +301,10 @@ func (s *Store) Bounds(ctx context.Context) (Bounds, error) {
 	}
 	return b, err
 }
+
+// showed remembers a revision that a reader found in the table. It may be of a commit that is not in memory yet, and Head must
+// not fall behind it: a client that was shown an object must find it in the next list.
+func (s *Store) showed(revision int64) { raise(&s.head, revision) }
 
 // saw remembers the newest bounds.
 func (s *Store) saw(b Bounds) {
