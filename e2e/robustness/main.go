@@ -45,6 +45,9 @@ type settings struct {
 	out     string
 	judge   string
 	keep    bool
+
+	planted plantedFlag
+	ways    string
 }
 
 // Main runs the program, and returns its exit code.
@@ -65,6 +68,8 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&s.out, "out", "", "folder for the report, and for histories with violations (default: a temporary one)")
 	f.StringVar(&s.judge, "judge", "", "judge a history in a file again, and do nothing else")
 	f.BoolVar(&s.keep, "keep", false, "keep histories without violations, and data, in the folder of -out")
+	f.Var(&s.planted, "planted", "plant known faults in a copy of the module, and see whether they are found: all, or with -planted=NAME,... some; each for -minutes at most")
+	f.StringVar(&s.ways, "ways", "", "how to look for planted faults, in order (default: simulation,sqlite,postgres); with -keep in all ways, and otherwise until it is found")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -73,6 +78,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if f.NArg() > 0 {
 		fmt.Fprintf(stderr, "robustness: unexpected %q; -help lists the flags\n", f.Arg(0))
 		return 2
+	}
+	if s.planted.set {
+		return s.plant(ctx, stdout, stderr)
 	}
 	violations, err := s.run(ctx, stdout)
 	switch {
