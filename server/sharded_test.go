@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -134,6 +135,39 @@ func TestShards(t *testing.T) {
 	same("a watch of labels of the second shard", watched(since+"&labelSelector=set%3Dx&"+of(other)), []string{"DELETED " + want[1][0], "DELETED " + want[1][1]})
 	initial := watched("&timeoutSeconds=1&labelSelector=set%3Dx&" + of(first))
 	same("a watch from nothing", initial, prefixed("ADDED ", want[0][2:]))
+
+	// The first two watches left out a changed object of the other shard, as it was and as it is, and a deleted one; the
+	// third its initial objects.
+	metric := func(name string) (value string) {
+		t.Helper()
+		_, after, _ := bytes.Cut(s.Must("GET", "/metrics", ""), []byte("\n"+name+`{group="",resource="configmaps"} `))
+		line, _, _ := bytes.Cut(after, []byte("\n"))
+		return string(line)
+	}
+	if got, want := metric("apiserver_watch_filtered_events_total"), fmt.Sprint(2*3+len(want[1])-2); got != want {
+		t.Errorf("watches left out %s objects, want %s", got, want)
+	}
+	if got := metric("apiserver_watch_shards_total"); got != "0" {
+		t.Errorf("%s sharded watches are open after all have ended", got)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+maps+"?watch=1&"+of(first), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+servertest.Token)
+	open, err := s.Client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := metric("apiserver_watch_shards_total"); got != "1" {
+		t.Errorf("%s sharded watches are open, want 1", got)
+	}
+	_ = open.Body.Close()
+	for end := time.Now().Add(2 * time.Minute); metric("apiserver_watch_shards_total") != "0"; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a watch counts although its client has gone")
+		}
+	}
 
 	// A deletion of a collection takes one shard.
 	s.Must("DELETE", maps+"?labelSelector=set%3Dx&"+of(first), "")

@@ -17,6 +17,8 @@ type Filter struct {
 	Relabeled bool // an unsure item may be shown with other labels
 	// Shard selects items by a hash besides; nil: all.
 	Shard *shard.Selector
+	// OutOfShard is called for each item that Shard alone does not select, and for each version of it in an event; may be nil.
+	OutOfShard func()
 
 	labeled bool                 // there is a label selector
 	terms   []labels.Requirement // if many.labels: only those that fix a label to a value
@@ -64,6 +66,9 @@ func (f *Filter) Match(it *Item) bool {
 		return true
 	}
 	if !f.inShard(it) {
+		if f.OutOfShard != nil {
+			f.OutOfShard()
+		}
 		return false
 	}
 	if f.unsure(it) {

@@ -17,6 +17,8 @@ type watches struct {
 	sizes   *prometheus.HistogramVec
 	initial *prometheus.HistogramVec
 	ended   *prometheus.CounterVec
+	sharded *prometheus.GaugeVec
+	leftOut *prometheus.CounterVec
 	named   func(r *kinds.Resource) string // what the events are of
 	known   sync.Map                       // schema.GroupVersionKind -> func(int); resources of custom kinds come and go
 }
@@ -41,11 +43,17 @@ func newWatches(v release.Version) *watches {
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_terminated_watchers_total", Help: "Watches that were cut off because their clients were too slow.",
 		}, []string{"group", "resource"}),
+		sharded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_watch_shards_total", Help: "Open watches with a shard selector.",
+		}, []string{"group", "resource"}),
+		leftOut: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_watch_filtered_events_total", Help: "Objects that watches did not send because of their shard selectors: a changed object counts as it was and as it is.",
+		}, []string{"group", "resource"}),
 	}
 }
 
 func (w *watches) parts() []prometheus.Collector {
-	return []prometheus.Collector{w.events, w.sizes, w.initial, w.ended}
+	return []prometheus.Collector{w.events, w.sizes, w.initial, w.ended, w.sharded, w.leftOut}
 }
 
 // Watch implements watches.Measure.
@@ -66,6 +74,17 @@ func (m *Metrics) Watch(r *kinds.Resource) (sent func(bytes int)) {
 // InitialEvents implements watches.Measure.
 func (m *Metrics) InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration) {
 	m.watches.initial.WithLabelValues(r.Group, r.Version, r.Plural, scopeOf(info)).Observe(took.Seconds())
+}
+
+// Sharded implements watches.Measure.
+func (m *Metrics) Sharded(r *kinds.Resource) (leftOut func()) {
+	m.watches.sharded.WithLabelValues(r.Group, r.Plural).Inc()
+	return m.watches.leftOut.WithLabelValues(r.Group, r.Plural).Inc
+}
+
+// ShardedEnded implements watches.Measure.
+func (m *Metrics) ShardedEnded(r *kinds.Resource) {
+	m.watches.sharded.WithLabelValues(r.Group, r.Plural).Dec()
 }
 
 // Terminated implements watches.Measure.

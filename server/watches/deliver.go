@@ -330,7 +330,7 @@ func (w *stream) endAs(panicked any) {
 	}
 	w.finish(w.out)
 	w.server.clock.forget(w) // only now: until finish, push may have set it
-	w.watcher.Stop()
+	w.stop()
 	rest := w.request.Scope.Ended(panicked)
 	w.out.stream.Over()
 	if err, ok := rest.(error); rest != nil && !(ok && errors.Is(err, http.ErrAbortHandler)) {

@@ -51,6 +51,9 @@ type Answers interface {
 type Measure interface {
 	// Watch counts a watch; the function that it returns takes the size of each event that was sent.
 	Watch(r *kinds.Resource) (sent func(bytes int))
+	// Sharded counts a watch with a shard selector, until ShardedEnded; leftOut counts an object that is not in its shard.
+	Sharded(r *kinds.Resource) (leftOut func())
+	ShardedEnded(r *kinds.Resource)
 	// InitialEvents takes the time in which a watch sent its initial events.
 	InitialEvents(r *kinds.Resource, info *request.Info, took time.Duration)
 	// Terminated counts a watch that ended because its client was too slow.
@@ -138,7 +141,14 @@ func (s *Server) New(q *answers.Request, o *objects.ListOptions, as codecs.Form)
 	// Handles are compared faster than their keys, and need no memory.
 	w.first, w.later = unique.Make(w.view.Key(true)), unique.Make(w.view.Key(false))
 	w.make = w.frame
-	return Watch{w}, w.start(q.R.Context())
+	if w.sharded() {
+		w.filter.OutOfShard = s.Measure.Sharded(q.Resource)
+	}
+	err = w.start(q.R.Context())
+	if w.watcher == nil && w.sharded() {
+		s.Measure.ShardedEnded(q.Resource)
+	}
+	return Watch{w}, err
 }
 
 // start finds where the watch begins. A valid request for a revision that is gone, or does not come in time, begins a watch
@@ -178,6 +188,19 @@ func (w *stream) start(ctx context.Context) error {
 	return err
 }
 
+// stop stops the watcher.
+func (w *stream) stop() {
+	w.watcher.Stop()
+	if w.sharded() {
+		w.server.Measure.ShardedEnded(w.request.Resource)
+	}
+}
+
+// sharded says that the watch counts as one with a shard selector.
+func (w *stream) sharded() bool {
+	return w.server.Measure != nil && w.filter != nil && w.filter.Shard != nil
+}
+
 // Serve sends the events, or has them sent once the handler and the filters around it have returned. Serve is on the
 // stack of every watch whose handler stays, and so are the functions that it calls: each takes little stack, and that of New
 // is free by then.
@@ -198,7 +221,7 @@ func (v Watch) Serve() error {
 // returned stops the watcher, unless the watch goes on.
 func (w *stream) returned() {
 	if w.watcher != nil && !w.outlives {
-		w.watcher.Stop()
+		w.stop()
 	}
 }
 
