@@ -2,7 +2,7 @@
 # grpcnotrace: without the pages of golang.org/x/net/trace, whose templates keep every exported method linked.
 export GOFLAGS := -trimpath -tags=grpcnotrace
 
-.PHONY: all test check cover long fuzz bench pgo release image clean
+.PHONY: all test check cover long fuzz vulncheck bench pgo release reproducible image clean
 
 # The static binary, as ./bin/rowlock, and beside it the small etcd of test environments.
 all:
@@ -40,9 +40,17 @@ bench:
 pgo:
 	sh e2e/pgo.sh
 
+# Known vulnerabilities in what is called, where their database can be reached.
+vulncheck:
+	sh e2e/vulncheck.sh
+
 # What is published: binaries, bills of materials, manual pages, completions, checksums.
 release:
 	sh e2e/release.sh $(VERSION)
+
+# Two releases of the last commit, with caches, folders and users of their own, have the same bytes.
+reproducible:
+	sh e2e/reproducible.sh
 
 # The container image, built and run where no container engine is.
 image:

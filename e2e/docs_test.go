@@ -10,8 +10,9 @@ import (
 )
 
 var (
-	quoted = regexp.MustCompile("`([^`\n]+)`")
-	linked = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+	quoted   = regexp.MustCompile("`([^`\n]+)`")
+	testName = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	linked   = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 )
 
 // TestDocsNameWhatExists: every file and folder that the map of the project names is
@@ -59,7 +60,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 		}
 		pages = append(pages, more...)
 	}
-	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Error(err)
@@ -73,6 +74,45 @@ func TestDocsNameWhatExists(t *testing.T) {
 				t.Errorf("%s refers to %s, which does not exist", page, m[1])
 			}
 		}
+	}
+}
+
+// TestSecurityNamesTests: each test that SECURITY.md names is there, and each file.
+func TestSecurityNamesTests(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		for _, m := range testName.FindAllSubmatch(code, -1) {
+			have[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, m := range quoted.FindAllStringSubmatch(string(text), -1) {
+		switch name := m[1]; {
+		case strings.HasPrefix(name, "Test"), strings.HasPrefix(name, "Fuzz"):
+			if named++; !have[name] {
+				t.Errorf("SECURITY.md names %s, which is not there", name)
+			}
+		case strings.HasPrefix(name, "e2e/"), strings.HasPrefix(name, "authx/"):
+			if _, err := os.Stat(filepath.Join("..", name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if named < 60 {
+		t.Errorf("SECURITY.md names %d tests", named)
 	}
 }
 

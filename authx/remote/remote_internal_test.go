@@ -67,6 +67,7 @@ func TestAsk(t *testing.T) {
 		{name: "bad gateway", code: 502, headers: map[string]string{"Content-Type": "application/json"}, body: "{}", err: `an error on the server ("unknown") has prevented the request from succeeding`, asked: 5},
 		{name: "busy", code: 429, err: "too many requests", asked: 5},
 		{name: "later", code: 409, headers: map[string]string{"Retry-After": "1"}, err: "the server reported a conflict", asked: 5},
+		{name: "moved", code: 307, headers: map[string]string{"Location": "/ask?timeout=30s"}, body: good, err: "status code 307", asked: 1},
 		{name: "endless", code: 200, body: strings.Repeat("x", maxAnswer+1), err: "longer than", asked: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
