@@ -13,13 +13,13 @@ type Deprecation struct {
 }
 
 // Lifecycle is what a release says about the age of a built-in version; nil for
-// versions that are not deprecated in it.
+// versions that are not deprecated in it. A binary that emulates a release says what it knows of later ones.
 func Lifecycle(v release.Version, r *Resource) *Deprecation {
 	if r.New == nil {
 		return nil
 	}
-	life := v.Lifecycle(r.GVK())
-	if life.Deprecated == 0 || life.Deprecated > v.Minor() {
+	life := v.Binary().Lifecycle(r.GVK())
+	if life.Deprecated == 0 || life.Deprecated > v.Binary().Minor() {
 		return nil
 	}
 	d := &Deprecation{Warning: fmt.Sprintf("%s %s is deprecated in v%s+", r.APIVersion(), r.Kind, release.Of(life.Deprecated))}

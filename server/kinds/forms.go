@@ -150,11 +150,12 @@ func (r *Resource) ToWorking(obj Object) (Object, error) {
 
 // SetDefaults fills in what a working form that a client sent leaves out.
 func (r *Resource) SetDefaults(obj Object) {
-	if r.Storage.Default != nil {
-		r.Storage.Default(obj)
-	}
+	fill := r.Storage.Default
 	if r.Default != nil {
-		r.Default(obj)
+		fill = r.Default
+	}
+	if fill != nil {
+		fill(obj)
 	}
 }
 

@@ -81,7 +81,8 @@ type Resource struct {
 	ToStorage   func(Object) (Object, error)
 	FromStorage func(Object) (Object, error)
 
-	// Default fills in what this version alone has a default for, in an object of the stored version. Nil for most.
+	// Default fills in what this version has defaults for, in an object of the stored version. Nil where the
+	// defaults are those of Storage.
 	Default func(Object)
 
 	// FieldLabels are this version's field selector labels, and what Storage.Fields

@@ -50,6 +50,7 @@ func HorizontalPodAutoscaler(on kinds.Feature) kinds.Strategy {
 				dropTolerance(&obj.Spec)
 			}
 		},
+		Canonicalize:        defaultBehavior, // for objects of v1, see DefaultV1
 		UnconditionalUpdate: true,
 		Status: &kinds.Status[*autoscalingv2.HorizontalPodAutoscaler]{
 			Validate: func(obj, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
@@ -209,7 +210,15 @@ func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *au
 	return fmt.Sprintf("%s: %s/%s", name, current, wanted)
 }
 
+// DefaultV1 fills in what v1 has defaults for. The behavior, which it shows in an annotation, is checked as it is.
+func DefaultV1(obj kinds.Object) { defaultMetrics(obj.(*autoscalingv2.HorizontalPodAutoscaler)) }
+
 func defaultAutoscaler(obj *autoscalingv2.HorizontalPodAutoscaler) {
+	defaultMetrics(obj)
+	defaultBehavior(obj)
+}
+
+func defaultMetrics(obj *autoscalingv2.HorizontalPodAutoscaler) {
 	// What v1 says in annotations has fields in the stored version: there they mean
 	// nothing, whatever they hold.
 	if a := obj.GetAnnotations(); carriesOurs(a) {
@@ -227,7 +236,10 @@ func defaultAutoscaler(obj *autoscalingv2.HorizontalPodAutoscaler) {
 			},
 		}}
 	}
-	if b := s.Behavior; b != nil {
+}
+
+func defaultBehavior(obj *autoscalingv2.HorizontalPodAutoscaler) {
+	if b := obj.Spec.Behavior; b != nil {
 		b.ScaleUp = complete(b.ScaleUp, new(int32), []autoscalingv2.HPAScalingPolicy{
 			{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
 			{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15},

@@ -114,7 +114,7 @@ func statusToV2(in *autoscalingv1.HorizontalPodAutoscaler, out *autoscalingv2.Ho
 		}}
 	}
 	var statuses []autoscalingv1.MetricStatus
-	if read(in.Annotations, statusesAnnotation, &statuses) && len(statuses) > 0 {
+	if read(in.Annotations, statusesAnnotation, &statuses) {
 		out.Status.CurrentMetrics = nil
 		for i := range statuses {
 			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, statusMetricToV2(&statuses[i]))

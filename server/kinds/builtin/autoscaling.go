@@ -26,7 +26,7 @@ func (c Config) autoscalingV2V1() []*kinds.Resource {
 		Plural: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true,
 		ShortNames: []string{"hpa"}, Categories: []string{"all"},
 		New: object[autoscalingv1.HorizontalPodAutoscaler](), NewList: list[autoscalingv1.HorizontalPodAutoscalerList](),
-		Storage: storage, ToStorage: conversion.ToV2, FromStorage: conversion.ToV1,
+		Storage: storage, ToStorage: conversion.ToV2, FromStorage: conversion.ToV1, Default: autoscaling.DefaultV1,
 		Columns:      autoscaling.HorizontalPodAutoscalerColumns,
 		Subresources: statusOf(),
 	})

@@ -16,7 +16,7 @@ import (
 
 // resourceGroup serves each storage in several versions, of which v1beta1 is stored.
 func (c Config) resourceGroup() []*kinds.Resource {
-	by := resource.Of(c.Feature)
+	by := resource.Of(c.Release, c.Feature)
 	class := &kinds.Storage{Strategy: by.Class}
 	claim := &kinds.Storage{Strategy: by.Claim}
 	template := &kinds.Storage{Strategy: by.Template}
@@ -77,13 +77,13 @@ func (c Config) resourceGroup() []*kinds.Resource {
 		}
 	}
 	taintRules := rows("resource.k8s.io", "v1alpha3", &kinds.Resource{
-		Plural: "devicetaintrules", Kind: "DeviceTaintRule", Gate: "DRADeviceTaintRules",
+		Plural: "devicetaintrules", Kind: "DeviceTaintRule",
 		New: object[newv1alpha3.DeviceTaintRule](), NewList: list[newv1alpha3.DeviceTaintRuleList](),
 		Storage: &kinds.Storage{Strategy: by.TaintRule}, Columns: resource.DeviceTaintRuleColumns,
 		Subresources: []kinds.Subresource{status()},
 	})
 	requests := rows("resource.k8s.io", "v1alpha3", &kinds.Resource{
-		Plural: "resourcepoolstatusrequests", Kind: "ResourcePoolStatusRequest", Gate: "DRAResourcePoolStatus",
+		Plural: "resourcepoolstatusrequests", Kind: "ResourcePoolStatusRequest",
 		New: object[newv1alpha3.ResourcePoolStatusRequest](), NewList: list[newv1alpha3.ResourcePoolStatusRequestList](),
 		Storage: &kinds.Storage{Strategy: by.PoolRequest}, Columns: resource.PoolRequestColumns,
 		Subresources: []kinds.Subresource{status()},

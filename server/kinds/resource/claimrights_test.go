@@ -9,13 +9,14 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds/resource"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // TestClaimRights: a service account on the node of the allocation needs less, and no change needs more rights than an
 // allocation has devices, before and after it.
 func TestClaimRights(t *testing.T) {
 	on := func(gate string) bool { return gate != "DRAAdminAccess" }
-	rights := resource.Of(on).Claim.Status.Rights
+	rights := resource.Of(release.Oldest, on).Claim.Status.Rights
 	claim := func(drivers int, values ...string) *resourcev1beta1.ResourceClaim {
 		c := &resourcev1beta1.ResourceClaim{}
 		c.Status.Allocation = &resourcev1beta1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -47,7 +48,7 @@ func TestClaimRights(t *testing.T) {
 	if got := rights(claim(5, "n"), claim(5, "n"), "update", ""); len(got) != 0 {
 		t.Errorf("no change needs %+v", got)
 	}
-	if off := resource.Of(func(string) bool { return false }).Claim; off.Status.Rights != nil {
+	if off := resource.Of(release.Oldest, func(string) bool { return false }).Claim; off.Status.Rights != nil {
 		t.Error("without the gate, rights are asked for")
 	}
 }

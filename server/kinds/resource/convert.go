@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
@@ -21,6 +22,8 @@ var (
 	deviceType = reflect.TypeFor[resourcev1beta1.Device]()
 	requests   = []reflect.Type{reflect.TypeFor[resourcev1.DeviceRequest](), reflect.TypeFor[resourcev1beta2.DeviceRequest]()}
 	devices    = []reflect.Type{reflect.TypeFor[resourcev1.Device](), reflect.TypeFor[resourcev1beta2.Device]()}
+	sliceSpec  = reflect.TypeFor[resourcev1beta1.ResourceSliceSpec]()
+	sliceSpecs = []reflect.Type{reflect.TypeFor[resourcev1.ResourceSliceSpec](), reflect.TypeFor[resourcev1beta2.ResourceSliceSpec]()}
 )
 
 // Different converts what the versions have in different places (see kinds.Conversion): the capacity of a
@@ -37,6 +40,12 @@ func Different(to, from reflect.Value) bool {
 		unfold(to, from, "Exactly")
 	case from.Type() == request && slices.Contains(requests, to.Type()):
 		fold(to, from, "Exactly")
+	case to.Type() == sliceSpec && slices.Contains(sliceSpecs, from.Type()) && marksOf(from) != "":
+		convertFields(to, from)
+		to.FieldByName("NodeName").SetString(marksOf(from) + to.FieldByName("NodeName").String())
+	case from.Type() == sliceSpec && slices.Contains(sliceSpecs, to.Type()) && strings.HasPrefix(from.FieldByName("NodeName").String(), mark):
+		convertFields(to, from)
+		readMarks(to, from.FieldByName("NodeName").String())
 	case to.Type() == deviceType && slices.Contains(devices, from.Type()):
 		fold(to, from, "Basic")
 	case from.Type() == deviceType && slices.Contains(devices, to.Type()):
@@ -134,5 +143,47 @@ func fold(to, from reflect.Value, part string) {
 	}
 	if part == "Basic" || !inner.Elem().IsZero() {
 		to.FieldByName(part).Set(inner)
+	}
+}
+
+// A slice of a newer version may say that its node has an empty name, or that it is not for all nodes, which is
+// invalid. v1beta1 cannot say so: there the name of the node begins with marks that no valid name has.
+const (
+	mark        = "\x00"
+	emptyNode   = mark + "e"
+	notAllNodes = mark + "a"
+)
+
+// marksOf are the marks for the spec of a slice in a newer version.
+func marksOf(spec reflect.Value) string {
+	name, all, marks := spec.FieldByName("NodeName"), spec.FieldByName("AllNodes"), ""
+	if !name.IsNil() && name.Elem().String() == "" {
+		marks = emptyNode
+	}
+	if !all.IsNil() && !all.Elem().Bool() {
+		marks += notAllNodes
+	}
+	return marks
+}
+
+// readMarks sets in the spec of a newer version what a marked name says.
+func readMarks(spec reflect.Value, text string) {
+	text, empty := strings.CutPrefix(text, emptyNode)
+	text, notAll := strings.CutPrefix(text, notAllNodes)
+	spec.FieldByName("NodeName").SetZero()
+	if empty || text != "" {
+		spec.FieldByName("NodeName").Set(reflect.ValueOf(&text))
+	}
+	if notAll {
+		spec.FieldByName("AllNodes").Set(reflect.ValueOf(new(bool)))
+	}
+}
+
+// convertFields converts the fields of a struct that have the same names.
+func convertFields(to, from reflect.Value) {
+	for i := range to.NumField() {
+		if field := from.FieldByName(to.Type().Field(i).Name); field.IsValid() {
+			convert(Different, to.Field(i), field)
+		}
 	}
 }

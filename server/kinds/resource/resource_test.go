@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds/resource"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func only(gates ...string) func(string) bool {
@@ -45,13 +46,13 @@ func TestGatesOfClaims(t *testing.T) {
 	} {
 		on, got := only(c.gates...), claim()
 		if c.old == nil {
-			s := resource.Of(on).Claim
+			s := resource.Of(release.Oldest, on).Claim
 			s.PrepareForCreate(ctx, got)
 			if got.Status.Allocation != nil || len(got.Status.Devices) > 0 {
 				t.Errorf("%v: a new claim has a status: %+v", c.gates, got.Status)
 			}
 		} else {
-			whole := resource.Of(on).Claim
+			whole := resource.Of(release.Oldest, on).Claim
 			status := whole.Status
 			whole.PrepareForUpdate(ctx, got, c.old.DeepCopy())
 			written := claim()
@@ -71,7 +72,7 @@ func TestGatesOfClaims(t *testing.T) {
 
 // TestStateOfDevicesGoes: when a claim loses its devices, how they are is forgotten.
 func TestStateOfDevicesGoes(t *testing.T) {
-	s := resource.Of(only("DRAResourceClaimDeviceStatus")).Claim.Status
+	s := resource.Of(release.Oldest, only("DRAResourceClaimDeviceStatus")).Claim.Status
 	old, now := claim(), claim()
 	now.Status.Allocation = nil
 	s.PrepareForUpdate(context.Background(), now, old)
@@ -103,7 +104,7 @@ func TestSelectors(t *testing.T) {
 		`"` + strings.Repeat("a", resourcev1beta1.CELSelectorExpressionMaxLength) + `" == ""`:           "may not be more than 10240 bytes",
 		each + `.all(a, ` + each + `.all(b, ` + each + `.all(c, ` + each + `.all(d, a + b + c != d))))`: "too complex, exceeds cost limit",
 	} {
-		errs := resource.Of(only()).Class.Validate(context.Background(), class(expression))
+		errs := resource.Of(release.Oldest, only()).Class.Validate(context.Background(), class(expression))
 		switch {
 		case want == "" && len(errs) > 0:
 			t.Errorf("%.80s: %v", expression, errs)
@@ -121,7 +122,7 @@ func TestSelectorsEndWithTheRequest(t *testing.T) {
 	for i := range 32 {
 		expressions = append(expressions, fmt.Sprintf("device.driver == %q", fmt.Sprint(i)))
 	}
-	errs := resource.Of(only()).Class.Validate(ctx, class(expressions...))
+	errs := resource.Of(release.Oldest, only()).Class.Validate(ctx, class(expressions...))
 	if len(errs) != len(expressions) || !strings.Contains(errs[0].Error(), "the request ended") {
 		t.Errorf("%d errors, the first %v", len(errs), errs[0])
 	}
@@ -136,7 +137,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 		r.Selectors = class(fmt.Sprintf("%d == %d%s", i, i, long)).Spec.Selectors
 		c.Spec.Devices.Requests = append(c.Spec.Devices.Requests[:i], r)
 	}
-	s := resource.Of(only()).Claim
+	s := resource.Of(release.Oldest, only()).Claim
 	errs := s.Validate(context.Background(), c)
 	if len(errs) != 6 || !strings.Contains(errs[0].Error(), "too complex, the expressions of one object may have 262144 bytes together") {
 		t.Errorf("%d errors: %v", len(errs), errs)
@@ -154,17 +155,17 @@ func FuzzSelector(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
 		ctx := context.Background()
-		errs := resource.Of(only()).Class.Validate(ctx, class(expression, expression))
+		errs := resource.Of(release.Oldest, only()).Class.Validate(ctx, class(expression, expression))
 		if len(errs) != 0 && len(errs) != 2 {
 			t.Fatalf("%q twice: %v", expression, errs)
 		}
-		if again := resource.Of(only()).Class.Validate(ctx, class(expression, expression)); len(again) != len(errs) {
+		if again := resource.Of(release.Oldest, only()).Class.Validate(ctx, class(expression, expression)); len(again) != len(errs) {
 			t.Fatalf("%q: %v, and then %v", expression, errs, again)
 		}
 		if len(errs) > 0 {
 			return
 		}
-		if errs := resource.Of(only()).Class.ValidateUpdate(ctx, class(expression), class(expression)); len(errs) > 0 {
+		if errs := resource.Of(release.Oldest, only()).Class.ValidateUpdate(ctx, class(expression), class(expression)); len(errs) > 0 {
 			t.Fatalf("%q is stored: %v", expression, errs)
 		}
 	})

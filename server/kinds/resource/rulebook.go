@@ -19,12 +19,12 @@ type Strategies struct {
 	Class, Claim, Template, Slice, TaintRule, PoolRequest kinds.Strategy
 }
 
-// Of makes the strategies of a server with these gates.
-func Of(on kinds.Feature) Strategies {
+// Of makes the strategies of a server of a release with these gates.
+func Of(v release.Version, on kinds.Feature) Strategies {
 	later := on.Has(release.SharedDevices)
 	b := &rulebook{gates: gatesOf(on), later: later, rights: claimRights(on)}
 	b.partitions = b.partitions || !later // no object has the fields, but see bare
-	b.environment = sync.OnceValues(func() (*selectors, error) { return newSelectors(b.consumable) })
+	b.environment = sync.OnceValues(func() (*selectors, error) { return newSelectors(v, later, b.consumable, b.lists) })
 	return Strategies{
 		Class: stored[resourceapi.DeviceClass](b, b.deviceClass()), Claim: stored[resourceapi.ResourceClaim](b, b.resourceClaim()),
 		Template: stored[resourceapi.ResourceClaimTemplate](b, b.resourceClaimTemplate()), Slice: stored[resourceapi.ResourceSlice](b, b.resourceSlice()),

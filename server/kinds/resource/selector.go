@@ -15,10 +15,10 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/rowlock/rowlock/authx/meter"
+	"github.com/rowlock/rowlock/server/release"
 )
 
-// Expressions that select devices, as the module dynamic-resource-allocation of release 1.32 compiles
-// them. That module compiles only with the other modules of its own release, which a program that
+// Expressions that select devices, as the module dynamic-resource-allocation compiles them. That module compiles only with the other modules of its own release, which a program that
 // requires rowlock need not have.
 
 // selectors are the environment of these expressions, and the type of their variable.
@@ -26,11 +26,16 @@ type selectors struct {
 	environment *environment.EnvSet
 	device      *celtypes.DeclType
 	attribute   *celtypes.DeclType // of the value of an attribute, of whatever type that is
+	lists       bool               // attributes may be lists
 }
 
-// newSelectors makes the environment. shared says that expressions may ask whether a device can be shared.
-func newSelectors(shared bool) (*selectors, error) {
-	s := &selectors{attribute: sized(celtypes.AnyType, resourceapi.DeviceAttributeMaxValueLength)}
+// newSelectors makes the environment of a release. later says that it is newer than 1.32, shared says that expressions may ask whether a device can be
+// shared, and lists that attributes may be lists, with the function includes.
+func newSelectors(of release.Version, later, shared, lists bool) (*selectors, error) {
+	s := &selectors{attribute: sized(celtypes.AnyType, resourceapi.DeviceAttributeMaxValueLength), lists: lists}
+	if lists { // a value of any type cannot be iterated over
+		s.attribute = sized(celtypes.DynType, resourceapi.DeviceAttributeMaxValueLength)
+	}
 	domain := sized(celtypes.StringType, resourceapi.DeviceMaxDomainLength)
 	id := sized(celtypes.StringType, resourceapi.DeviceMaxIDLength)
 	byDomain := func(value *celtypes.DeclType) *celtypes.DeclType {
@@ -50,15 +55,19 @@ func newSelectors(shared bool) (*selectors, error) {
 		fields[name] = celtypes.NewDeclField(name, sized(celtypes.BoolType, 1), true, nil, nil)
 	}
 	s.device = celtypes.NewObjectType("kubernetes.DRADevice", fields)
+	options := []cel.EnvOption{cel.Variable("device", s.device.CelType()), ext.Bindings(ext.BindingsVersion(0))}
+	if !later { // it was not yet among the libraries of all expressions
+		options = append(options, library.SemverLib())
+	}
+	if lists {
+		options = append(options, cel.Function("includes", cel.MemberOverload(includesOverload, []*cel.Type{cel.DynType, cel.DynType}, cel.BoolType)))
+	}
+	compatible := of.MinCompatibility()
 	var err error
-	s.environment, err = meter.Environment(version.MajorMinor(1, 31)).Extend(environment.VersionedOptions{
+	s.environment, err = meter.Environment(version.MajorMinor(uint(compatible.Major()), uint(compatible.Minor()))).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 31),
-		EnvOptions: []cel.EnvOption{
-			cel.Variable("device", s.device.CelType()),
-			library.SemverLib(),
-			ext.Bindings(ext.BindingsVersion(0)),
-		},
-		DeclTypes: []*celtypes.DeclType{s.device},
+		EnvOptions:        options,
+		DeclTypes:         []*celtypes.DeclType{s.device},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the environment of selectors: %w", err)
@@ -86,7 +95,7 @@ func (s *selectors) compile(text string, kind environment.Type) (cost uint64, fa
 	if issues != nil {
 		return failed(celtypes.ErrorTypeInvalid, "compilation failed: %v", issues)
 	}
-	if t := ast.OutputType(); t != cel.BoolType && t != cel.AnyType {
+	if t := ast.OutputType(); t != cel.BoolType && t != cel.AnyType && !(s.lists && t == cel.DynType) {
 		return failed(celtypes.ErrorTypeInvalid, "must evaluate to %v or the unknown type, not %v", cel.BoolType, t)
 	}
 	_, err = env.Program(ast,
@@ -135,7 +144,14 @@ func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType 
 	return nil
 }
 
-// EstimateCallCost leaves calls to the library.
-func (s *selectors) EstimateCallCost(string, string, *celchecker.AstNode, []celchecker.AstNode) *celchecker.CallEstimate {
-	return nil
+// includesOverload names the function that tells whether an attribute has a value, or is a list with it.
+const includesOverload = "dra_includes_dyn_dyn"
+
+// EstimateCallCost is that of includes, which compares each value of a list. It leaves other calls to the library.
+func (s *selectors) EstimateCallCost(_, overload string, target *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
+	if overload != includesOverload || target == nil {
+		return nil
+	}
+	values := celchecker.SizeEstimate{Max: resourceapi.ResourceSliceMaxAttributeValuesPerDevice}
+	return &celchecker.CallEstimate{CostEstimate: values.MultiplyByCost(celchecker.CostEstimate{Min: 1, Max: 1})}
 }
