@@ -28,6 +28,10 @@ type driver struct {
 	dead   bool // its process was killed
 	leads  map[string]chan struct{}
 	cut    *commit // the last commit that ended with ErrUncertain
+
+	era     int // how many failovers it knows of
+	returns sqlstore.Returns
+	notice  chan struct{}
 }
 
 var _ sqlstore.Driver = (*driver)(nil)
@@ -175,9 +179,31 @@ func (w *world) waiting() []*call {
 func (w *world) execute(c *call) {
 	if !c.done {
 		c.done = true
+		if !c.own {
+			c.driver.look()
+		}
 		c.do()
 	}
 }
+
+// look notices that the database is another one than before, as a driver does before it gives any answer of it.
+func (d *driver) look() {
+	if d.era == len(d.world.breaks) {
+		return
+	}
+	last := d.world.breaks[len(d.world.breaks)-1]
+	d.era = len(d.world.breaks)
+	d.returns.Count++
+	d.returns.Last = sqlstore.Return{Reason: "a standby was promoted", Found: last.found, GoesOn: last.goesOn}
+	select {
+	case d.notice <- struct{}{}:
+	default:
+	}
+}
+
+func (d *driver) Returned() int64           { return d.returns.Count }
+func (d *driver) Returns() sqlstore.Returns { return d.returns }
+func (d *driver) Noticed() <-chan struct{}  { return d.notice }
 
 // release answers a call: nil gives its result.
 func (w *world) release(c *call, err error) {
@@ -257,6 +283,16 @@ func (m *commit) run(w *world, on *memory.Driver) error {
 	return nil
 }
 
+// lost says whether a commit is in a history that a failover has ended.
+func (m *commit) lost(w *world) bool {
+	for _, out := range m.out {
+		if len(out.Revisions) > 0 && w.truth.lost(out.Revisions[0], w.head()) {
+			return true
+		}
+	}
+	return false
+}
+
 func (d *driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	m := &commit{driver: d, batch: batch, now: now}
 	var result error
@@ -287,7 +323,7 @@ func (d *driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 		if d.cut == nil {
 			return resolved{}, errors.New("no commit was cut")
 		}
-		if !d.cut.done {
+		if !d.cut.done || d.cut.lost(d.world) {
 			d.cut.never = true
 			return resolved{}, nil
 		}
@@ -461,4 +497,12 @@ func (s sink) Apply(batch []sqlstore.Change) {
 	if s.driver.world.wait(context.Background(), c) == nil {
 		s.Cache.Apply(batch)
 	}
+}
+
+func (s sink) Reload(ctx context.Context, from *sqlstore.Store, afresh bool) (int64, error) {
+	revision, err := s.Cache.Reload(ctx, from, afresh)
+	if err == nil {
+		s.driver.server.reloads++
+	}
+	return revision, err
 }

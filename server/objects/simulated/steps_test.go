@@ -12,6 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
 // durations are how much time passes.
@@ -116,6 +117,10 @@ func (w *world) step(s step) {
 		if m, ok := any1(w.late, s.a); ok {
 			w.finishLate(m)
 		}
+	case failOver:
+		if !w.cfg.exclusive {
+			w.failOver(s.a)
+		}
 	case upkeep:
 		if server != nil && s.a%2 == 0 {
 			server.cache.EndSlow()
@@ -169,6 +174,69 @@ func (w *world) compact(a, b uint32) {
 	}
 	if err != nil {
 		w.failed("compaction: %v", err)
+	}
+}
+
+// failOver promotes a standby that may lack the last commits. All connections break.
+func (w *world) failOver(a uint32) {
+	head := w.head()
+	b := failover{found: head, goesOn: head + 5}
+	if n := len(w.ends) - 1 - int(a%4); n >= 0 && w.ends[n] >= w.logFloor() {
+		b.found = w.ends[n] // a standby has whole commits
+	}
+	var rows []sqlstore.Row
+	for key := range w.keys {
+		if e := w.state(key, b.found); e != nil {
+			rows = append(rows, sqlstore.Row{Key: e.key, Revision: e.revision, Created: e.created, Value: []byte(e.value), ExpiresAt: e.expires, WrittenAt: time.Now()})
+		}
+	}
+	w.db = memory.New(memory.Config{})
+	w.outside.Close()
+	w.outside = w.db.Open()
+	err := w.outside.Load(context.Background(), sqlstore.Content{Bounds: sqlstore.Bounds{Floor: b.goesOn, Head: b.goesOn}, Rows: func(yield func(sqlstore.Row, error) bool) {
+		for _, row := range rows {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}})
+	if err != nil {
+		w.failed("filling a standby: %v", err)
+		return
+	}
+	w.say("a standby is promoted that has everything up to %d of %d, and goes on behind %d", b.found, head, b.goesOn)
+	for r := b.found + 1; r <= head; r++ {
+		if k := w.writes[w.at(r).value]; k != nil {
+			delete(k.seen, w.at(r).value)
+		}
+	}
+	for w.head() < b.goesOn {
+		w.log = append(w.log, entry{revision: w.head() + 1})
+	}
+	w.breaks, w.ends = append(w.breaks, b), append(w.ends, b.goesOn)
+	w.shown = max(w.shown, b.goesOn) // what is read from here on is of the standby, or newer
+	for _, m := range w.late {
+		m.never = true
+	}
+	w.late = nil
+	for _, s := range w.servers {
+		s.driver.inner.Close()
+		s.driver.inner = w.db.Open()
+		s.driver.hinted = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.leaders)) {
+		w.unlead(w.leaders[name], name)
+	}
+	for _, c := range w.waiting() {
+		switch {
+		case c.own:
+		case c.commit != nil && c.done:
+			c.driver.cut = c.commit
+			w.release(c, fmt.Errorf("%w: the primary has gone", sqlstore.ErrUncertain))
+		default:
+			w.release(c, fmt.Errorf("%w: the primary has gone", sqlstore.ErrUnavailable))
+		}
+		w.settle()
 	}
 }
 

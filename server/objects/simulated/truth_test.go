@@ -22,12 +22,29 @@ type entry struct {
 	prev     int64 // the revision that it replaced; 0: none
 	created  int64
 	revision int64
+	expires  time.Time
 }
 
-// truth is the log of all commits, which no server can change.
+// truth is the log of all commits, which no server can change. Revisions that were left out have entries without a key.
 type truth struct {
-	log  []entry // of revision 1 on
-	keys map[sqlstore.Key][]int64
+	log    []entry // of revision 1 on
+	keys   map[sqlstore.Key][]int64
+	ends   []int64 // the newest revision after each commit
+	breaks []failover
+}
+
+// failover is a change to a standby that lacks the last commits. What came after found is lost, and revisions go on behind
+// goesOn.
+type failover struct{ found, goesOn int64 }
+
+// lost says whether a revision is not in the history of another one.
+func (t *truth) lost(revision, of int64) bool {
+	for _, b := range t.breaks {
+		if b.found < revision && revision <= b.goesOn && of >= b.goesOn {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *truth) head() int64 { return int64(len(t.log)) }
@@ -43,6 +60,9 @@ func (t *truth) at(revision int64) *entry {
 func (t *truth) state(key sqlstore.Key, revision int64) *entry {
 	all := t.keys[key]
 	i := sort.Search(len(all), func(i int) bool { return all[i] > revision })
+	for i > 0 && t.lost(all[i-1], revision) {
+		i--
+	}
 	if i == 0 || t.at(all[i-1]).deleted {
 		return nil
 	}
@@ -59,6 +79,11 @@ func (t *truth) sometime(key sqlstore.Key, from, to int64, holds func(*entry) bo
 			return true
 		}
 	}
+	for _, b := range t.breaks {
+		if b.goesOn > from && b.goesOn <= to && holds(t.state(key, b.goesOn)) {
+			return true
+		}
+	}
 	return false
 }
 
@@ -70,7 +95,7 @@ func (t *truth) add(m *commit) error {
 			continue
 		}
 		for j, op := range txn.Ops {
-			e := entry{key: op.Key, value: string(op.Value), deleted: op.Verb == sqlstore.Delete, revision: out.Revisions[j], created: out.Revisions[j]}
+			e := entry{key: op.Key, value: string(op.Value), deleted: op.Verb == sqlstore.Delete, revision: out.Revisions[j], created: out.Revisions[j], expires: op.ExpiresAt}
 			if e.revision != t.head()+1 {
 				return fmt.Errorf("the database gave revision %d after %d", e.revision, t.head())
 			}
@@ -81,6 +106,7 @@ func (t *truth) add(m *commit) error {
 			t.keys[op.Key] = append(t.keys[op.Key], e.revision)
 		}
 	}
+	t.ends = append(t.ends, t.head())
 	return nil
 }
 
@@ -162,6 +188,9 @@ type shown struct {
 func (t *truth) next(w wish, after, to int64) *shown {
 	for r := after + 1; r <= to; r++ {
 		e := t.at(r)
+		if e.key.Resource == "" {
+			continue
+		}
 		old := t.at(e.prev)
 		was, is := w.wants(old), !e.deleted && w.wants(e)
 		switch {

@@ -137,30 +137,14 @@ type server struct {
 
 func (s *server) String() string { return fmt.Sprintf("server %d.%d", s.number, s.life) }
 
-// counted observes a store.
-type counted struct {
-	sqlstore.Observer
-	server *server
-}
-
-func (counted) Committed(int, int, time.Duration, error)     {}
-func (counted) Fed(int64, int64, time.Duration)              {}
-func (c counted) Reloaded(int64, time.Duration)              { c.server.reloads++ }
-func (counted) Trimmed(int64, int)                           {}
-func (counted) Packed(int, int64, int64)                     {}
-func (counted) Expired(int)                                  {}
-func (counted) Keeping(sqlstore.Retention, time.Duration)    {}
-func (counted) Queried(string, time.Duration, error)         {}
-func (counted) Refused(operation string, kind sqlstore.Kind) {}
-
 // start starts a server on a machine.
 func (w *world) start(number, life int) *server {
 	s := &server{number: number, life: life, ended: make(chan struct{})}
-	s.driver = &driver{world: w, server: s, inner: w.db.Open(), hints: make(chan struct{}), leads: map[string]chan struct{}{}}
+	s.driver = &driver{world: w, server: s, inner: w.db.Open(), hints: make(chan struct{}), leads: map[string]chan struct{}{}, notice: make(chan struct{}, 1), era: len(w.breaks)}
 	w.openDrivers++
 	w.turns++
 	cfg := w.cfg.store
-	cfg.Sleep, cfg.Observer = s.driver.sleep, counted{server: s}
+	cfg.Sleep = s.driver.sleep
 	s.store = sqlstore.New(s.driver, cfg)
 	memory := w.cfg.cache
 	memory.JSON = json.New(json.Settings{View: catalogue.Release().View()})
