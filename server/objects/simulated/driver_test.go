@@ -31,6 +31,7 @@ type driver struct {
 
 	era     int // how many failovers it knows of
 	returns sqlstore.Returns
+	noticed bool // and the feed was not told yet
 	notice  chan struct{}
 }
 
@@ -195,10 +196,7 @@ func (d *driver) look() {
 	d.era = len(d.world.breaks)
 	d.returns.Count++
 	d.returns.Last = sqlstore.Return{Reason: "a standby was promoted", Found: last.found, GoesOn: last.goesOn}
-	select {
-	case d.notice <- struct{}{}:
-	default:
-	}
+	d.noticed = true
 }
 
 func (d *driver) Returned() int64           { return d.returns.Count }

@@ -140,7 +140,7 @@ func (s *server) String() string { return fmt.Sprintf("server %d.%d", s.number, 
 // start starts a server on a machine.
 func (w *world) start(number, life int) *server {
 	s := &server{number: number, life: life, ended: make(chan struct{})}
-	s.driver = &driver{world: w, server: s, inner: w.db.Open(), hints: make(chan struct{}), leads: map[string]chan struct{}{}, notice: make(chan struct{}, 1), era: len(w.breaks)}
+	s.driver = &driver{world: w, server: s, inner: w.db.Open(), hints: make(chan struct{}), leads: map[string]chan struct{}{}, notice: make(chan struct{}), era: len(w.breaks)}
 	w.openDrivers++
 	w.turns++
 	cfg := w.cfg.store
@@ -375,7 +375,7 @@ func (w *world) settle() {
 		finished := w.finished
 		w.finished = nil
 		w.mu.Unlock()
-		if len(finished) == 0 {
+		if len(finished) == 0 && !w.notify() {
 			break
 		}
 		slices.SortFunc(finished, func(a, b *request) int { return a.number - b.number })
@@ -406,6 +406,22 @@ func (w *world) settle() {
 	if jobs > 1 {
 		w.failed("%d servers have one lead", jobs)
 	}
+}
+
+// notify tells feeds that wait that their databases went back.
+func (w *world) notify() (told bool) {
+	for _, s := range w.servers {
+		if !s.driver.noticed {
+			continue
+		}
+		select {
+		case s.driver.notice <- struct{}{}:
+			s.driver.noticed, told = false, true
+			synctest.Wait()
+		default:
+		}
+	}
+	return told
 }
 
 // excused says whether an error is a fault of the database, or of the request's end, and promises nothing.
