@@ -92,7 +92,7 @@ func (q *queue) fail(err error) {
 
 // Write commits ops together. It returns when they are durable and the sink has
 // them; before Run it waits. The keys of ops must differ. Errors: ExistsError, ConflictError,
-// NotFoundError, ErrTooLarge, ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrBusy,
+// NotFoundError, ErrTooLarge, ErrLeadLost, ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrBusy,
 // ErrUncertain, ErrClosed. When ctx ends before the commit has begun, nothing is
 // written and its error is returned; when it ends later, the error is
 // ErrUncertain with ctx's, and the write may or may not be seen. A value that cannot be
@@ -101,7 +101,7 @@ func (q *queue) fail(err error) {
 // Values are not looked at any more when it has returned without an error: their memory may be
 // used again. With an error they may be on their way still.
 func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
-	w := &write{txn: Txn{Ops: ops}, done: make(chan struct{})}
+	w := &write{txn: Txn{Ops: ops, Lead: Leading(ctx)}, done: make(chan struct{})}
 	if err := s.admit(w); err != nil {
 		return Outcome{}, err
 	}

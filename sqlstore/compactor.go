@@ -125,7 +125,7 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 	writes := make([]*write, len(rows))
 	for i := range rows {
 		op := Op{Verb: Delete, Key: rows[i].Key, Expect: rows[i].Revision, Value: rows[i].Value, AsStored: true}
-		writes[i] = &write{txn: Txn{Ops: []Op{op}}, size: len(op.Value), done: make(chan struct{})}
+		writes[i] = &write{txn: Txn{Ops: []Op{op}, Lead: Leading(ctx)}, size: len(op.Value), done: make(chan struct{})}
 		s.seal(ctx, writes[i]) // which for a value as it is stored only opens it
 		s.queue.add(writes[i])
 	}

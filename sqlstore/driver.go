@@ -150,7 +150,9 @@ type Leases interface {
 
 	// Lead tries to become the one holder of name. It does not wait: ok is false
 	// while another process holds it. A holder that dies loses it within seconds;
-	// held is closed when it is lost; release gives it up.
+	// held is closed when it is lost; release gives it up. A driver whose leads may be lost while
+	// their holder works verifies them in each transaction on behalf of a lead: Txn.Lead in Apply, Leading(ctx)
+	// in all methods of History that write.
 	Lead(ctx context.Context, name string) (held <-chan struct{}, release func(), ok bool, err error)
 
 	// Note returns what SetNote stored last under a name, "" for nothing. Notes are small facts about the database

@@ -11,10 +11,11 @@ var (
 	ErrBusy        = errors.New("store busy")                       // lock or pool timeout: may be retried
 	ErrUncertain   = errors.New("outcome of the commit is unknown") // even after looking
 	ErrClosed      = errors.New("store closed")
-	ErrFull        = errors.New("store full")      // disk or quota: writes refused, reads go on
-	ErrReadOnly    = errors.New("store read-only") // a standby, or a read-only file
-	ErrGone        = errors.New("store gone")      // the database is not where it was opened, or a sync of it failed: writes refused, reads go on
-	ErrRefused     = errors.New("store refuses")   // the database answers, and does not do what it is asked: a missing right or table, a limit that an administrator has to lift
+	ErrFull        = errors.New("store full")           // disk or quota: writes refused, reads go on
+	ErrReadOnly    = errors.New("store read-only")      // a standby, or a read-only file
+	ErrGone        = errors.New("store gone")           // the database is not where it was opened, or a sync of it failed: writes refused, reads go on
+	ErrRefused     = errors.New("store refuses")        // the database answers, and does not do what it is asked: a missing right or table, a limit that an administrator has to lift
+	ErrLeadLost    = errors.New("another server leads") // a write on behalf of a lead: nothing was written
 	ErrTooLarge    = errors.New("value too large")
 )
 

@@ -8,11 +8,25 @@ import (
 // CompactorLead is the name under which one server compacts a store.
 const CompactorLead = "compactor"
 
-const leadEvery = 2 * time.Second // how soon a dead holder is followed
+const leadEvery = 500 * time.Millisecond // how often a server that does not lead tries to
+
+type leadKey struct{}
+
+// Leading returns the name of the lead on whose behalf ctx works, "" if none. Writes with such a context
+// fail with ErrLeadLost once another server has the lead, also if this one was stopped and does not know it yet.
+func Leading(ctx context.Context) string {
+	name, _ := ctx.Value(leadKey{}).(string)
+	return name
+}
+
+// WithLead returns a context that works on behalf of a lead: see Leading.
+func WithLead(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, leadKey{}, name)
+}
 
 // Lead runs fn on one server at a time under name: it waits to become the
 // holder, calls fn with a context that ends when the lead is lost, and tries
-// again until ctx ends. When fn returns by itself the lead is given up and sought again.
+// again until ctx ends. Writes with this context are written only while the server leads: see Leading. When fn returns by itself the lead is given up and sought again.
 func (s *Store) Lead(ctx context.Context, name string, fn func(context.Context)) error {
 	for ctx.Err() == nil {
 		held, release, ok, err := s.driver.Lead(ctx, name)
@@ -20,7 +34,7 @@ func (s *Store) Lead(ctx context.Context, name string, fn func(context.Context))
 			s.cfg.Log.Debug("cannot ask for the lead", "name", name, "error", err)
 		}
 		if ok {
-			s.hold(ctx, held, fn)
+			s.hold(WithLead(ctx, name), held, fn)
 			release()
 		}
 		sleep(ctx, leadEvery)

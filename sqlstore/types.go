@@ -70,7 +70,8 @@ type Op struct {
 // Txn is a list of Ops that commit together or not at all. A Txn that fails
 // consumes no revision and spares the other Txns of its batch.
 type Txn struct {
-	Ops []Op
+	Ops  []Op
+	Lead string // it fails with ErrLeadLost unless this process has the lead of that name when it commits; "": no lead is needed
 }
 
 // Outcome is the fate of one Txn: a revision for each of its Ops, in order, or Err.

@@ -93,6 +93,8 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		return unavailable("the store's database refuses what the server needs to do, as the server's log says in detail")
 	case errors.Is(err, sqlstore.ErrWentBack):
 		return unavailable("the database has gone back to an older state: all objects are loaded anew, please try again")
+	case errors.Is(err, sqlstore.ErrLeadLost):
+		return unavailable("another server runs the controller now")
 	case errors.Is(err, sqlstore.ErrUnavailable), errors.Is(err, sqlstore.ErrBusy), errors.Is(err, sqlstore.ErrClosed):
 		return unavailable("the store is not available, please try again")
 	}

@@ -18,8 +18,9 @@ type pendingBatch struct {
 	batch   []sqlstore.Txn
 	waves   []*wavePlan
 	now     time.Time
-	relaxed bool   // it need not wait for the disk
-	pid     uint32 // of the session that it was sent to
+	relaxed bool        // it need not wait for the disk
+	leads   [2][]string // names and holders of the leads on whose behalf it writes
+	pid     uint32      // of the session that it was sent to
 }
 
 // wavePlan is the part of a batch whose keys all differ, as arrays of one statement.
@@ -98,6 +99,16 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	}
 	ctx, cancel := d.limit(ctx, d.answerTime())
 	defer cancel()
+	for {
+		out, err := d.apply(ctx, batch, now)
+		if !errors.Is(err, errLeadLost) { // each time this process has one lead less
+			return out, err
+		}
+	}
+}
+
+// apply is Apply for a holder of mu.
+func (d *Driver) apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
 	if d.pending != nil {
 		// Whoever wrote that batch has given up asking: what it did comes with the feed.
 		if _, _, err := d.resolve(ctx); err != nil {
@@ -106,6 +117,11 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	}
 	if err := d.mark(ctx); err != nil {
 		return nil, fmt.Errorf("writing a batch: %w", d.translate(ctx, err))
+	}
+	batch, names, holders := d.leads.led(batch)
+	out := make([]sqlstore.Outcome, len(batch))
+	if refuse(batch, out) {
+		return out, nil
 	}
 	relaxed := d.relax(ctx, batch)
 	conn, err := d.pool.Acquire(ctx)
@@ -118,10 +134,14 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 		return nil, fmt.Errorf("writing a batch: the database is another one than before: %w", sqlstore.ErrBusy)
 	}
 	now = now.UTC().Truncate(time.Microsecond)
-	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, relaxed: relaxed, pid: conn.Conn().PgConn().PID()}
-	out := make([]sqlstore.Outcome, len(batch))
+	p := &pendingBatch{marker: strconv.FormatInt(d.seq+1, 10), batch: batch, waves: plan(batch), now: now, relaxed: relaxed, leads: [2][]string{names, holders}, pid: conn.Conn().PgConn().PID()}
 	if err := d.send(ctx, conn.Conn(), p, out); err != nil {
 		if fenced(err) {
+			if len(names) > 0 {
+				if lost, err := d.loseOthers(ctx, names, holders); lost && err == nil {
+					return nil, errLeadLost
+				}
+			}
 			d.marked = false // somebody cleaned the marker away, or the database crashed or went back: a new one is made
 			return nil, fmt.Errorf("writing a batch: its marker or kv_alive is gone, or the newest revision is lower than it was: %w", sqlstore.ErrBusy)
 		}
@@ -135,6 +155,7 @@ func (d *Driver) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 	}
 	d.seq++
 	d.saw(newest(out))
+	refuse(batch, out)
 	if relaxed {
 		d.relaxed.Committed(p.ops())
 	} else {
@@ -206,6 +227,9 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []s
 	b.Queue(qBegin)
 	d.queueSettings(b)
 	b.Queue(qLockAlive, d.head.Load(), d.line.number.Load())
+	if len(p.leads[0]) > 0 {
+		b.Queue(qLeadsStand, p.leads[0], p.leads[1])
+	}
 	if p.relaxed {
 		b.Queue(qRelax, int64(p.ops()))
 	}

@@ -29,6 +29,9 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 		default:
 		}
 	}
+	if !d.cfg.Poll {
+		d.leads.beginSession()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	d.loops.Add(1)
 	go func() {
@@ -113,11 +116,15 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	}
 	defer conn.Close(over)
 	begin, cancel := d.limit(ctx, d.boundsTime())
-	_, err = conn.Exec(begin, qListen)
+	if _, err = conn.Exec(begin, qListen); err == nil {
+		_, err = conn.Exec(begin, qSession, leadSession(d.nonce))
+	}
 	cancel()
 	if err != nil {
 		return err
 	}
+	d.leads.setSession(true)
+	defer d.leads.setSession(false)
 	// What was committed before LISTEN took hold, or while nobody listened, is found
 	// by this look.
 	hint()

@@ -4,154 +4,483 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// leads is what was seen of the leads that others hold. A lead is theirs until it has
-// not been renewed for longer than LeadFor, which each process measures by itself: no clock that
-// could be set has a part in it, the database's neither.
+// leads are the leads of this process, and what it knows of those of other processes.
+//
+// A lead is a row of kv_lead. One loop renews all rows of this process. Another process takes a row
+//   - as soon as its holder's session is known to be gone: the connection that listens for notifications has a shared
+//     advisory lock whose key is the holder's nonce, and the kernel closes it when the process is killed;
+//   - when the row was not renewed for longer than LeadFor, as each process measures by itself: the clock of the database
+//     has no part in it. This also works through poolers, and for a holder that hangs.
+//
+// A holder that was stopped and does not know yet that it lost the lead changes nothing: every transaction on behalf of
+// a lead verifies its row. See Driver.fence.
 type leads struct {
 	mu    sync.Mutex
-	taken int64 // how many holders this process has been
-	seen  map[string]term
+	taken int64            // how many terms this process has had
+	held  map[string]*term // its leads now, by name
+	loop  bool             // renews them
+	seen  map[string]row   // all rows, by name, as of looked
+	looks chan struct{}    // the place of the caller that reads the rows
+
+	looked  time.Time
+	session chan struct{} // closed once the first session has its lock; nil: none is being made
+	had     bool          // session is closed
+	ready   bool          // the session has its lock now
 }
 
-// term is a state of a lead's row.
+// term is a lead of this process.
 type term struct {
+	holder  string
+	renewed time.Time     // a time before the last renewal
+	lost    chan struct{} // closed when the lead is lost
+}
+
+// row is a row of kv_lead.
+type row struct {
 	holder string
 	until  time.Time
 	since  time.Time // when it was first seen, with a monotonic reading
+	gone   time.Time // when the session of its holder was first found to be gone; zero: it was not
 }
 
-// Lead implements sqlstore.Driver with a row that its holder renews: it needs no
-// session of its own, and poolers and distributed databases know it too. The
-// holder stops before the row has stood for LeadFor, as others take it after that.
+const (
+	// lookLeads is how old what is known of the rows may be.
+	lookLeads = 300 * time.Millisecond
+	// goneFor is how long a session has to be gone, while nobody renews the row, before another process takes the lead:
+	// longer than the pause between renewals. A holder whose connection breaks makes another one.
+	goneFor = 700 * time.Millisecond
+	// sessionWait is how long the first lead waits for the session.
+	sessionWait = time.Second
+)
+
+// renewEvery is the pause between renewals.
+func (d *Driver) renewEvery() time.Duration { return min(d.cfg.LeadFor/10, goneFor*5/7) }
+
+// leadSession is the key of the advisory lock of a process.
+func leadSession(nonce string) int64 {
+	n, _ := strconv.ParseUint(nonce, 16, 64) // of newNonce
+	return int64(n)
+}
+
+// sessionOf returns the key of the lock that a holder has; ok is false if it has none.
+func sessionOf(holder string) (key int64, ok bool) {
+	nonce, number, _ := strings.Cut(holder, "/")
+	if !strings.HasPrefix(number, "s") {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(nonce, 16, 64)
+	return int64(n), err == nil
+}
+
+// Lead implements sqlstore.Driver. It waits only for the session of this process, and not long.
 func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
 	if d.closed() {
 		return nil, nil, false, sqlstore.ErrClosed
 	}
-	holder := d.leads.holder(d.nonce)
-	began := time.Now()
-	ok, err := d.takeLead(ctx, name, holder)
-	if err == nil && !ok {
-		err = d.lookAtLead(ctx, name)
+	d.leads.awaitSession(ctx)
+	if err := d.lookAtLeads(ctx); err != nil {
+		return nil, nil, false, fmt.Errorf("leading %q: %w", name, err)
 	}
-	if err != nil || !ok {
+	holder, over, ok := d.leads.candidate(d.nonce, name, d.cfg.LeadFor*6/5)
+	if !ok {
+		return nil, nil, false, nil
+	}
+	began := time.Now()
+	if ok, err := d.takeLead(ctx, name, holder, over); err != nil || !ok {
 		return nil, nil, false, err
 	}
-	held, stop := make(chan struct{}), make(chan struct{})
-	done := make(chan struct{})
-	d.loops.Add(1)
-	go func() {
-		defer d.loops.Done()
-		defer close(done)
-		defer close(held)
-		d.keepLead(name, holder, began, stop)
-	}()
+	t := &term{holder: holder, renewed: began, lost: make(chan struct{})}
+	d.hold(name, t)
 	var once sync.Once
 	release := func() {
 		once.Do(func() {
-			close(stop)
-			<-done
+			d.leads.lose(name, t)
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
 			_, _ = d.pool.Exec(ctx, qUnlead, name, holder) // otherwise it ends by itself
 		})
 	}
-	return held, release, true, nil
+	return t.lost, release, true, nil
 }
 
-func (l *leads) holder(nonce string) string {
+// candidate returns a name for a new holder of a lead that may be taken, and the row that it replaces, if any.
+func (l *leads) candidate(nonce, name string, after time.Duration) (holder string, over row, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.held[name] != nil {
+		return "", row{}, false
+	}
+	over, there := l.seen[name]
+	own, _, _ := strings.Cut(over.holder, "/")
+	gone := !over.gone.IsZero() && time.Since(over.gone) >= goneFor
+	if there && own != nonce && !gone && time.Since(over.since) < after {
+		return "", row{}, false
+	}
 	l.taken++
-	return fmt.Sprintf("%s/%d", nonce, l.taken)
+	mark := ""
+	if l.ready {
+		mark = "s"
+	}
+	return fmt.Sprintf("%s/%s%d", nonce, mark, l.taken), over, true
 }
 
-// over returns the state of a lead that has stood for long enough, or one that no
-// row can have.
-func (l *leads) over(name string, after time.Duration) term {
+// takeLead inserts the row of a lead, or replaces one that is as it was. It takes the writers' lock: what a former holder
+// wrote is committed before, and no batch of that holder is committed afterwards.
+func (d *Driver) takeLead(ctx context.Context, name, holder string, over row) (taken bool, err error) {
+	ctx, done := d.call(ctx, d.cfg.LeadFor)
+	defer done(&err)
+	b := &pgx.Batch{}
+	b.Queue(qBegin)
+	d.queueSettings(b)
+	count := func(rows pgx.Rows) error {
+		for rows.Next() {
+			taken = true
+		}
+		return rows.Err()
+	}
+	b.Queue(qLock)
+	if over.holder == "" {
+		b.Queue(qLead, name, holder, d.cfg.LeadFor).Query(count)
+	} else {
+		key, _ := sessionOf(over.holder)
+		b.Queue(qTakeLead, name, holder, d.cfg.LeadFor, over.holder, over.until, !over.gone.IsZero() && time.Since(over.since) < d.cfg.LeadFor*6/5, key).Query(count)
+	}
+	b.Queue(qCommit)
+	if err := d.transact(ctx, b); err != nil {
+		return false, fmt.Errorf("leading %q: %w", name, err)
+	}
+	d.leads.forget() // the rows have changed
+	return taken, nil
+}
+
+// transact sends a whole transaction at once.
+func (d *Driver) transact(ctx context.Context, b *pgx.Batch) error {
+	return d.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+		err := c.SendBatch(ctx, b).Close()
+		if err != nil && c.Conn().PgConn().TxStatus() != 'I' && !c.Conn().IsClosed() {
+			if _, e := c.Exec(ctx, "ROLLBACK"); e != nil {
+				c.Conn().Close(over)
+			}
+		}
+		return err
+	})
+}
+
+// lookAtLeads reads all rows, and whether the sessions of their holders are there, unless that is known well enough.
+func (d *Driver) lookAtLeads(ctx context.Context) (err error) {
+	l := &d.leads
+	ctx, done := d.call(ctx, d.cfg.LeadFor)
+	defer done(&err)
+	select {
+	case l.looks <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.looks }()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t, ok := l.seen[name]; ok && time.Since(t.since) >= after {
-		return t
-	}
-	return term{}
-}
-
-// saw remembers a state of a lead; a state that was seen before keeps its time.
-func (l *leads) saw(name string, t term) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if old := l.seen[name]; old.holder == t.holder && old.until.Equal(t.until) {
-		return
-	}
-	if l.seen == nil {
-		l.seen = make(map[string]term)
-	}
-	l.seen[name] = t
-}
-
-func (d *Driver) takeLead(ctx context.Context, name, holder string) (bool, error) {
-	ctx, cancel := d.limit(ctx, d.cfg.LeadFor)
-	defer cancel()
-	over := d.leads.over(name, d.cfg.LeadFor*6/5)
-	tag, err := d.pool.Exec(ctx, qLead, name, holder, d.cfg.LeadFor, over.holder, over.until)
-	if err != nil {
-		return false, fmt.Errorf("leading %q: %w", name, d.translate(ctx, err))
-	}
-	return tag.RowsAffected() == 1, nil
-}
-
-// lookAtLead reads the holder of a lead.
-func (d *Driver) lookAtLead(ctx context.Context, name string) error {
-	ctx, cancel := d.limit(ctx, d.cfg.LeadFor)
-	defer cancel()
-	var t term
-	err := d.pool.QueryRow(ctx, qLeader, name).Scan(&t.holder, &t.until)
-	if errors.Is(err, pgx.ErrNoRows) { // released just now
+	fresh := time.Since(l.looked) < min(lookLeads, d.renewEvery())
+	l.mu.Unlock()
+	if fresh {
 		return nil
 	}
+	rows, err := d.pool.Query(ctx, qLeaders)
 	if err != nil {
-		return fmt.Errorf("leading %q: %w", name, d.translate(ctx, err))
+		return err
 	}
-	t.since = time.Now()
-	d.leads.saw(name, t)
+	found, own := make(map[string]row), leadSession(d.nonce)
+	var keys []int64
+	var name string
+	var r row
+	if _, err := pgx.ForEachRow(rows, []any{&name, &r.holder, &r.until}, func() error {
+		found[name] = r
+		if key, ok := sessionOf(r.holder); ok && key != own && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	gone := make(map[int64]bool)
+	if len(keys) > 0 {
+		if rows, err = d.pool.Query(ctx, qSessionsGone, keys); err != nil {
+			return err
+		}
+		var key int64
+		if _, err := pgx.ForEachRow(rows, []any{&key}, func() error { gone[key] = true; return nil }); err != nil {
+			return err
+		}
+	}
+	l.saw(found, gone)
 	return nil
 }
 
-// keepLead renews until stop is closed, the driver closes, or the lead is lost.
-// taken is a time before the last renewal.
-func (d *Driver) keepLead(name, holder string, taken time.Time, stop <-chan struct{}) {
-	tick := time.NewTicker(d.cfg.LeadFor / 5)
+// saw remembers the rows. A row that is as it was keeps the times at which it, and the end of its session, were first seen.
+func (l *leads) saw(found map[string]row, gone map[int64]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for name, r := range found {
+		r.since = now
+		if old := l.seen[name]; old.holder == r.holder && old.until.Equal(r.until) {
+			r.since, r.gone = old.since, old.gone
+		}
+		key, ok := sessionOf(r.holder)
+		switch {
+		case !ok || !gone[key]:
+			r.gone = time.Time{}
+		case r.gone.IsZero():
+			r.gone = now
+		}
+		found[name] = r
+	}
+	l.seen, l.looked = found, now
+}
+
+// forget has the next look read the rows.
+func (l *leads) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looked = time.Time{}
+}
+
+// hold remembers a lead that was taken, and has it renewed.
+func (d *Driver) hold(name string, t *term) {
+	l := &d.leads
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = make(map[string]*term)
+	}
+	l.held[name] = t
+	if !l.loop {
+		l.loop = true
+		d.loops.Go(d.keepLeads)
+	}
+}
+
+// lose ends a term, unless it has ended.
+func (l *leads) lose(name string, t *term) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[name] == t {
+		delete(l.held, name)
+		close(t.lost)
+	}
+}
+
+// terms returns the leads that this process has now. Without one, keepLeads ends.
+func (l *leads) terms() map[string]*term {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.loop = len(l.held) > 0
+	return maps.Clone(l.held)
+}
+
+// keepLeads renews the leads until there is none, or the driver closes.
+func (d *Driver) keepLeads() {
+	tick := time.NewTicker(d.renewEvery())
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-stop:
-			return
 		case <-d.closing:
+			for name, t := range d.leads.terms() {
+				d.leads.lose(name, t)
+			}
 			return
 		}
-		if time.Since(taken) > d.cfg.LeadFor*4/5 {
+		held := d.leads.terms()
+		if len(held) == 0 {
 			return
 		}
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(context.Background(), d.cfg.LeadFor/5)
-		ok, err := d.takeLead(ctx, name, holder)
-		cancel()
+		d.renewLeads(held)
+	}
+}
+
+// renewLeads renews all leads in one transaction, which waits for no disk and no standby: a renewal that is lost does no harm.
+// A holder ends before its row has stood for LeadFor, as other processes take it after that.
+func (d *Driver) renewLeads(held map[string]*term) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.LeadFor/5)
+	defer cancel()
+	names, holders := make([]string, 0, len(held)), make([]string, 0, len(held))
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		names, holders = append(names, name), append(holders, held[name].holder)
+	}
+	began, renewed := time.Now(), make(map[string]bool)
+	b := &pgx.Batch{}
+	b.Queue(qBegin)
+	d.queueSettings(b)
+	b.Queue(qAsynchronous)
+	b.Queue(qRenewLeads, names, holders, d.cfg.LeadFor).Query(func(rows pgx.Rows) error {
+		var name string
+		_, err := pgx.ForEachRow(rows, []any{&name}, func() error { renewed[name] = true; return nil })
+		return err
+	})
+	b.Queue(qCommit)
+	err := d.transact(ctx, b)
+	if err != nil {
+		d.cfg.Log.Debug("cannot renew the leads", "names", names, "error", err)
+	}
+	d.leads.renewed(held, func(name string) bool { return err == nil && renewed[name] }, err == nil, began, d.cfg.LeadFor*4/5)
+}
+
+// renewed records what was renewed. It ends the terms whose row is another process's, and those that were not renewed for
+// longer than most.
+func (l *leads) renewed(held map[string]*term, was func(name string) bool, answered bool, began time.Time, most time.Duration) {
+	for name, t := range held {
 		switch {
-		case ok:
-			taken = began
-		case err == nil:
-			return // somebody else has it
-		default:
-			d.cfg.Log.Debug("cannot renew the lead", "name", name, "error", err)
+		case was(name):
+			t.renewed = began
+		case answered, time.Since(t.renewed) > most:
+			l.lose(name, t)
 		}
+	}
+}
+
+// Fencing.
+
+// errLeadLost says that a batch was not written, because a lead on whose behalf it writes belongs to another process.
+var errLeadLost = errors.New("a lead is lost")
+
+// led returns the leads on whose behalf a batch writes, and their holders. Txns of leads that this process has lost are
+// without Ops in rest.
+func (l *leads) led(batch []sqlstore.Txn) (rest []sqlstore.Txn, names, holders []string) {
+	i := slices.IndexFunc(batch, func(t sqlstore.Txn) bool { return t.Lead != "" })
+	if i < 0 {
+		return batch, nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest = slices.Clone(batch)
+	for ; i < len(rest); i++ {
+		name := rest[i].Lead
+		if name == "" {
+			continue
+		}
+		t := l.held[name]
+		switch {
+		case t == nil:
+			rest[i].Ops = nil
+		case !slices.Contains(names, name):
+			names, holders = append(names, name), append(holders, t.holder)
+		}
+	}
+	return rest, names, holders
+}
+
+// refuse sets the outcomes of Txns that led has emptied, and reports whether none is left.
+func refuse(batch []sqlstore.Txn, out []sqlstore.Outcome) (all bool) {
+	all = true
+	for i := range batch {
+		if len(batch[i].Ops) > 0 {
+			all = false
+			continue
+		}
+		out[i] = sqlstore.Outcome{Err: fmt.Errorf("leading %q: %w", batch[i].Lead, sqlstore.ErrLeadLost)}
+	}
+	return all
+}
+
+// loseOthers ends the terms whose rows are another process's, and reports whether there was one.
+func (d *Driver) loseOthers(ctx context.Context, names, holders []string) (lost bool, err error) {
+	rows, err := d.pool.Query(ctx, qLeadsLost, names, holders)
+	if err != nil {
+		return false, err
+	}
+	var name, holder string
+	_, err = pgx.ForEachRow(rows, []any{&name, &holder}, func() error {
+		lost = true
+		if t := d.leads.terms()[name]; t != nil && t.holder == holder {
+			d.leads.lose(name, t)
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// change runs a transaction of a method of History. If ctx works on behalf of a lead, the transaction fails unless this
+// process has the lead, and the lead does not move before the transaction has ended.
+func (d *Driver) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if name := sqlstore.Leading(ctx); name != "" {
+			if err := d.fence(ctx, tx, name); err != nil {
+				return fmt.Errorf("leading %q: %w", name, err)
+			}
+		}
+		return fn(tx)
+	})
+}
+
+func (d *Driver) fence(ctx context.Context, tx pgx.Tx, name string) error {
+	t := d.leads.term(name)
+	if t == nil {
+		return sqlstore.ErrLeadLost
+	}
+	var holder string
+	if err := tx.QueryRow(ctx, qLeader, name).Scan(&holder); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if holder != t.holder {
+		d.leads.lose(name, t)
+		return sqlstore.ErrLeadLost
+	}
+	return nil
+}
+
+func (l *leads) term(name string) *term {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[name]
+}
+
+// The session whose end shows that this process has ended.
+
+// beginSession says that a session is being made.
+func (l *leads) beginSession() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == nil {
+		l.session = make(chan struct{})
+	}
+}
+
+// setSession says whether the session has its lock.
+func (l *leads) setSession(has bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ready = has
+	if has && !l.had {
+		l.had = true
+		close(l.session)
+	}
+}
+
+// awaitSession waits for the first session, if one is being made.
+func (l *leads) awaitSession(ctx context.Context) {
+	l.mu.Lock()
+	session := l.session
+	l.mu.Unlock()
+	if session == nil {
+		return
+	}
+	t := time.NewTimer(sessionWait)
+	defer t.Stop()
+	select {
+	case <-session:
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }

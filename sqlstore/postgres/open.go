@@ -4,7 +4,7 @@
 // Passwords come from the URL, PG* variables or the password file, and never appear in an error.
 //
 // Goroutines: the listener, the notifier and the watcher of other hosts of Hints, which end with its context; the
-// heartbeat of each lead, which ends with the lead; the one that flushes relaxed commits. Close waits for all.
+// heartbeat of the leads, which ends with the last one; the one that flushes relaxed commits. Close waits for all.
 package postgres
 
 import (
@@ -125,7 +125,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Driver, error) {
 	} else if pc.MaxConns < 8 {
 		pc.MaxConns = 8
 	}
-	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{})}
+	d := &Driver{cfg: cfg, far: farBack, parts: max(1, min(mostParts, int(pc.MaxConns)/2)), nonce: newNonce(), notify: make(chan struct{}, 1), closing: make(chan struct{}), leads: leads{looks: make(chan struct{}, 1)}}
 	d.relaxed = sqlstore.NewRelaxed(cfg.Relaxed, d.flush)
 	d.line.begin(d.head.Load, cfg.Log)
 	d.prepare(pc)

@@ -25,7 +25,7 @@ const forgottenAtOnce = 1000
 func (d *Driver) Retain(ctx context.Context, to sqlstore.Floors) (next sqlstore.Floors, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err = d.change(ctx, func(tx pgx.Tx) error {
 		b, f, err := floors(ctx, tx)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (pac
 		return u.gather(ctx, tx, b, f, from, limit, &packed)
 	})
 	if err == nil && len(u.gone) > 0 {
-		err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error { return u.write(ctx, tx) })
+		err = d.change(ctx, func(tx pgx.Tx) error { return u.write(ctx, tx) })
 	}
 	if err != nil {
 		return sqlstore.Packed{Next: from}, fmt.Errorf("packing: %w", err)
@@ -155,7 +155,7 @@ func (u *units) queuePacks(batch *pgx.Batch) {
 func (d *Driver) Forget(ctx context.Context, limit int) (deleted int, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err = d.change(ctx, func(tx pgx.Tx) error {
 		_, f, err := floors(ctx, tx)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ import (
 var indexes = map[string][]string{
 	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qCluster": nil, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
 	"qCacheFiles": nil, "qLockCacheFiles": nil, "qCacheFilesRow": nil, "qSetCacheFiles": nil, "qWholeRows": {"kv_pkey"},
-	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qLeader": nil, "qUnlead": nil,
+	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qTakeLead": nil, "qRenewLeads": nil, "qLeaders": nil, "qLeader": nil, "qUnlead": nil, "qLeadsStand": nil, "qLeadsLost": nil,
 	"qEnd": {"kv_pkey", "kv_live"}, "qInsert": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
 	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
 	"qEndedAll": {"kv_ended", "kv_pkey"}, "qEndedResource": {"kv_ended", "kv_pkey"}, "qEndedNamespace": {"kv_ended", "kv_pkey"},
@@ -39,7 +39,7 @@ var unplanned = map[string]bool{
 	"qBegin": true, "qBeginSnapshot": true, "qCommit": true, "qNotify": true, "qListen": true,
 	"qTerminate": true, "qOldMarkers": true, "qHandRights": true, "qSizes": true, "qCounts": true, "qPacks": true, "qSchema": true, "qTable": true, "qDataChecksums": true,
 	"qWhole": true, "qListRevisions": true, "qWholeSettings": true, // see wholePlan
-	"qSurroundings": true, "qNoTimeouts": true,
+	"qSurroundings": true, "qNoTimeouts": true, "qAsynchronous": true, "qSession": true, "qSessionsGone": true,
 }
 
 var (

@@ -265,13 +265,27 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	qTrim = `WITH gone AS (DELETE FROM kv WHERE revision IN (SELECT revision FROM kv WHERE superseded_revision >= $3 AND superseded_revision <= $1 ORDER BY superseded_revision LIMIT $2)
   RETURNING superseded_revision) SELECT count(*), coalesce(max(superseded_revision), 0) FROM gone`
 
-	// kv_lead by primary key. A lead is taken if nobody has it, or if it still is as it
-	// was when its holder was last seen to renew it; until is for people to read.
-	qLead = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3::interval)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE kv_lead.holder = excluded.holder OR kv_lead.holder = $4 AND kv_lead.until = $5`
-	qLeader = `SELECT holder, until FROM kv_lead WHERE name = $1`
-	qUnlead = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
+	// kv_lead by primary key. A lead is taken if nobody has it, or if its row is as it was when it was last seen; if that is
+	// because the holder's session is gone ($6), its lock must be free. until is for people to read.
+	qLead     = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3::interval) ON CONFLICT (name) DO NOTHING RETURNING 1`
+	qTakeLead = `UPDATE kv_lead SET holder = $2, until = clock_timestamp() + $3::interval
+WHERE name = $1 AND holder = $4 AND until = $5 AND (NOT $6::bool OR pg_try_advisory_xact_lock($7::int8)) RETURNING 1`
+	// The rows are locked in one order, as other transactions lock some of them too.
+	qRenewLeads = `UPDATE kv_lead SET until = clock_timestamp() + $3::interval
+FROM (SELECT k.name FROM kv_lead k JOIN unnest($1::text[], $2::text[]) n (name, holder) ON k.name = n.name AND k.holder = n.holder ORDER BY k.name FOR UPDATE OF k) own
+WHERE kv_lead.name = own.name RETURNING kv_lead.name`
+	qAsynchronous = `SET LOCAL synchronous_commit = off`
+	qLeaders      = `SELECT name, holder, until FROM kv_lead ORDER BY name`
+	qLeader       = `SELECT holder FROM kv_lead WHERE name = $1 FOR SHARE`
+	qUnlead       = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
+	// In a batch, behind the writers' lock, which each change of a holder takes: it ends the batch (division by zero) if one of
+	// the leads is another process's.
+	qLeadsStand = `SELECT 1 / (NOT EXISTS (` + leadsLost + `))::int`
+	qLeadsLost  = leadsLost
+	leadsLost   = `SELECT n.name, n.holder FROM unnest($1::text[], $2::text[]) n (name, holder) WHERE NOT EXISTS (SELECT FROM kv_lead k WHERE k.name = n.name AND k.holder = n.holder)`
+	// Advisory locks: that of the session of each process that leads, and which of these are free.
+	qSession      = `SELECT pg_advisory_lock_shared($1::int8)`
+	qSessionsGone = `SELECT n FROM unnest($1::int8[]) n WHERE pg_try_advisory_xact_lock(n)`
 
 	// A notification is worth no flush of its own. It names its sender, who need not hear it.
 	qNotify = `BEGIN; SET LOCAL synchronous_commit = off; NOTIFY rowlock, '%s'; COMMIT`

@@ -105,8 +105,9 @@ func (p *pendingBatch) recall(ctx context.Context, tx pgx.Tx, base int64, ends s
 // explain gives the Txns that did not go ahead an error. What they met then is
 // not known any more; what stands there now is newer, never wrong.
 func (p *pendingBatch) explain(ctx context.Context, tx pgx.Tx, out []sqlstore.Outcome) error {
+	refuse(p.batch, out)
 	for t := range p.batch {
-		if out[t].Revisions[0] != 0 {
+		if out[t].Err != nil || out[t].Revisions[0] != 0 {
 			continue
 		}
 		var failed error

@@ -38,7 +38,7 @@ func (d *Driver) Restate(ctx context.Context, rows []sqlstore.Row) (done int, er
 		revisions[i], values[i] = loose[i].Revision, loose[i].Value
 	}
 	done = len(rows) - len(loose)
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err = d.change(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(qRestate, revisions, values).Exec(func(tag pgconn.CommandTag) error {
 			done += int(tag.RowsAffected())

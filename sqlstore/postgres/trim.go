@@ -17,7 +17,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	var last int64
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	err = d.change(ctx, func(tx pgx.Tx) error {
 		b, f, err := floors(ctx, tx)
 		if err != nil {
 			return err

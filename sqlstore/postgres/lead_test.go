@@ -1,0 +1,163 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+)
+
+// listening has a driver listen for notifications, as a server does: its leads end with that session.
+func listening(t *testing.T, d sqlstore.Driver) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	hints := d.Hints(ctx)
+	t.Cleanup(func() {
+		cancel()
+		for range hints {
+		}
+	})
+}
+
+func wantLead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct{}) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		held, _, ok, err := d.Lead(t.Context(), name)
+		if ok {
+			return held
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nobody takes the lead over: %v", err)
+		}
+	}
+}
+
+// forever is longer than a test: nobody takes a lead because it was not renewed.
+const forever = time.Hour
+
+// TestLeadEndsWithTheSessionOfItsHolder: the sessions of a killed process end at once, and with them its leads.
+func TestLeadEndsWithTheSessionOfItsHolder(t *testing.T) {
+	t.Parallel()
+	proxy, direct, d := behindProxy(t, postgres.Config{LeadFor: forever})
+	listening(t, d)
+	wantLead(t, d, "work")
+	other := direct.Open(t)
+	if _, _, ok, err := other.Lead(t.Context(), "work"); ok || err != nil {
+		t.Fatalf("a second leader: %v, %v", ok, err)
+	}
+	proxy.Close()
+	wantLead(t, other, "work")
+}
+
+// TestLeadOutlivesASession: a holder whose session breaks makes another one, and goes on.
+func TestLeadOutlivesASession(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, postgres.Config{LeadFor: forever})
+	d, other := db.Open(t), db.Open(t)
+	listening(t, d)
+	held := wantLead(t, d, "work")
+	for range 10 {
+		db.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+		if _, _, ok, _ := other.Lead(t.Context(), "work"); ok {
+			t.Fatal("a second leader")
+		}
+		time.Sleep(150 * time.Millisecond) // as servers ask
+	}
+	select {
+	case <-held:
+		t.Error("the lead is lost")
+	default:
+	}
+}
+
+// TestAStoppedLeaderWritesNothing: another process has taken the lead over, and its former holder does not know it.
+func TestAStoppedLeaderWritesNothing(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, postgres.Config{LeadFor: forever})
+	d := db.Open(t)
+	must(t, d, createTxn("first", "x"))
+	for name, write := range map[string]func(ctx context.Context) error{
+		"Apply": func(ctx context.Context) error {
+			led := createTxn("led", "x")
+			led.Lead = sqlstore.Leading(ctx)
+			out, err := d.Apply(ctx, []sqlstore.Txn{led, createTxn("ordinary", "x")}, at)
+			if err != nil || out[1].Err != nil {
+				t.Fatalf("the other write of the batch: %v, %v", out, err)
+			}
+			return out[0].Err
+		},
+		"Trim": func(ctx context.Context) error {
+			_, err := d.Trim(ctx, 1, 1)
+			return err
+		},
+		"Retain": func(ctx context.Context) error {
+			_, err := d.Retain(ctx, sqlstore.Floors{Log: 1})
+			return err
+		},
+		"Forget": func(ctx context.Context) error {
+			_, err := d.Forget(ctx, 1)
+			return err
+		},
+	} {
+		held := wantLead(t, d, name)
+		if _, err := d.Floors(sqlstore.WithLead(t.Context(), name)); err != nil {
+			t.Fatal(err)
+		}
+		db.Exec(t, `UPDATE kv_lead SET holder = 'other' WHERE name = '`+name+`'`)
+		if err := write(sqlstore.WithLead(t.Context(), name)); !errors.Is(err, sqlstore.ErrLeadLost) {
+			t.Errorf("%s without the lead: %v", name, err)
+		}
+		select {
+		case <-held:
+		case <-time.After(2 * time.Minute):
+			t.Errorf("%s: the former holder does not know that it lost the lead", name)
+		}
+		if name == "Apply" {
+			continue
+		}
+		if err := write(t.Context()); err != nil {
+			t.Errorf("%s on nobody's behalf: %v", name, err)
+		}
+	}
+	if b, err := d.Bounds(t.Context()); err != nil || b.Head != 2 {
+		t.Errorf("the head is %+v, %v; want 2", b, err)
+	}
+	// A lead that this process had before nobody else can have meanwhile.
+	held := wantLead(t, d, "again")
+	var holder string
+	db.Query(t, `SELECT holder FROM kv_lead WHERE name = 'again'`, &holder)
+	db.Exec(t, `UPDATE kv_lead SET holder = 'other' WHERE name = 'again'`)
+	<-held
+	db.Exec(t, `UPDATE kv_lead SET holder = '`+holder+`' WHERE name = 'again'`)
+	wantLead(t, d, "again")
+}
+
+// TestOutcomeOfAStoppedLeader: the answer to a batch is lost, one of whose writes is on behalf of a lead that is lost.
+func TestOutcomeOfAStoppedLeader(t *testing.T) {
+	t.Parallel()
+	proxy, _, d := behindProxy(t, postgres.Config{})
+	must(t, d, createTxn("first", "x"))
+	led := createTxn("led", "x")
+	led.Lead = "nobody's"
+	proxy.LoseCommits(1)
+	_, err := d.Apply(t.Context(), []sqlstore.Txn{led, createTxn("ordinary", "x")}, at)
+	if !errors.Is(err, sqlstore.ErrUncertain) {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		out, committed, err := d.Resolve(t.Context())
+		if err != nil && time.Now().Before(deadline) {
+			continue
+		}
+		if err != nil || committed && (!errors.Is(out[0].Err, sqlstore.ErrLeadLost) || out[1].Err != nil) {
+			t.Errorf("%v, %v, %v", out, committed, err)
+		}
+		break
+	}
+	if out := must(t, d, led); !errors.Is(out[0].Err, sqlstore.ErrLeadLost) {
+		t.Errorf("a batch of such writes alone: %v", out)
+	}
+}
