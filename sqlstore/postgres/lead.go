@@ -58,7 +58,7 @@ type row struct {
 
 const (
 	// lookLeads is how old what is known of the rows may be.
-	lookLeads = 300 * time.Millisecond
+	lookLeads = 200 * time.Millisecond
 	// goneFor is how long a session has to be gone, while nobody renews the row, before another process takes the lead:
 	// longer than the pause between renewals. A holder whose connection breaks makes another one.
 	goneFor = 700 * time.Millisecond

@@ -18,12 +18,15 @@ import (
 
 // Standby starts a server that follows s. From then on s acknowledges no commit before
 // the standby has it.
-func (s *Server) Standby(ctx context.Context) (*Server, error) {
+func (s *Server) Standby(ctx context.Context) (*Server, error) { return s.StandbyAt(ctx, 0) }
+
+// StandbyAt is Standby with a port of the follower, such as that of a former primary.
+func (s *Server) StandbyAt(ctx context.Context, port int) (*Server, error) {
 	dir, err := os.MkdirTemp("", "rowlock-pg-")
 	if err != nil {
 		return nil, err
 	}
-	follower := &Server{dir: dir, bin: s.bin, opts: s.opts}
+	follower := &Server{dir: dir, bin: s.bin, opts: s.opts, Port: port}
 	if err := follower.follow(ctx, s); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -49,7 +52,7 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 	if _, err := conn.Exec(ctx, start); err != nil {
 		return fmt.Errorf("%s: %w", start, err)
 	}
-	if err := copyFolder(s.data(), primary.data(), "postmaster.pid", "postmaster.opts"); err != nil {
+	if err := copyFolder(s.data(), primary.data(), "postmaster.pid", "postmaster.opts", "postgresql.auto.conf"); err != nil {
 		return err
 	}
 	var label string
