@@ -36,6 +36,7 @@ func (s *Server) upkeep(from int64) []Loop {
 		{Name: "cache", Run: s.Cache.Run},
 		{Name: "definitions", Run: s.Custom.Run},
 	}
+	list = append(list, Loop{Name: "recent events", Run: s.recall})
 	if s.cacheFile.from != nil {
 		list = append(list, Loop{Name: "cache file", Run: s.cacheFile.run})
 	}
@@ -46,6 +47,19 @@ func (s *Server) upkeep(from int64) []Loop {
 		list = append(list, Loop{Name: "decryption", Run: s.reopen})
 	}
 	return list
+}
+
+// recall reads the events of before the start, for watches that continue after a restart.
+func (s *Server) recall(ctx context.Context) error {
+	began := time.Now()
+	switch err := s.Cache.Recall(ctx, s.cfg.Store); {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.cfg.Log.Warn("the events of before the start are not in memory: each watch that continues from before reads them from the database", "error", err)
+	default:
+		s.cfg.Log.Debug("read the events of before the start", "took", time.Since(began).Round(time.Millisecond))
+	}
+	return nil
 }
 
 // reopenEvery is how often objects that could not be decrypted are tried again: a key may

@@ -62,7 +62,7 @@ func TestLoops(t *testing.T) {
 		Host: "host", StorageVersions: true,
 	}
 	s := unstarted(t, all, Loop{Name: "mine"})
-	if d := cmp.Diff([]string{"store", "cache", "definitions"}, describe(s.upkeep(0))); d != "" {
+	if d := cmp.Diff([]string{"store", "cache", "definitions", "recent events"}, describe(s.upkeep(0))); d != "" {
 		t.Error(d)
 	}
 	want := []string{
@@ -75,7 +75,7 @@ func TestLoops(t *testing.T) {
 		t.Error(d)
 	}
 	s.cfg.Store = sqlstore.New(storetest.NewMemory(), sqlstore.Config{Sealer: sqlstore.Unsealed{}})
-	if d := cmp.Diff([]string{"store", "cache", "definitions", "decryption"}, describe(s.upkeep(0))); d != "" {
+	if d := cmp.Diff([]string{"store", "cache", "definitions", "recent events", "decryption"}, describe(s.upkeep(0))); d != "" {
 		t.Error(d)
 	}
 	none := unstarted(t, controllers.Config{Runs: func(string) bool { return false }})

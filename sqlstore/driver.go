@@ -71,6 +71,9 @@ type Log interface {
 	// gaps, with previous values if asked. Errors: CompactedError if after < floor.
 	Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error)
 
+	// LastChanges returns, of the revisions above after and up to upTo, the newest of each resource that has one.
+	LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error)
+
 	// RevisionAt returns the newest revision written at or before t (0: none; the floor
 	// where all that is kept is newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)

@@ -294,6 +294,11 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bo
 	return changes, err
 }
 
+// LastChanges says when each resource changed last; see Driver.
+func (s *Store) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
+	return s.driver.LastChanges(ctx, after, upTo)
+}
+
 func (s *Store) Bounds(ctx context.Context) (Bounds, error) {
 	b, err := s.driver.Bounds(ctx)
 	if err == nil {

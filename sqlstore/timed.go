@@ -78,6 +78,11 @@ func (t timed) Forget(ctx context.Context, limit int) (deleted int, err error) {
 	return t.Driver.Forget(ctx, limit)
 }
 
+func (t timed) LastChanges(ctx context.Context, after, upTo int64) (last map[string]int64, err error) {
+	defer t.record("last changes", time.Now(), &err)
+	return t.Driver.LastChanges(ctx, after, upTo)
+}
+
 func (t timed) RevisionAt(ctx context.Context, at time.Time) (revision int64, err error) {
 	defer t.record("revision_at", time.Now(), &err)
 	return t.Driver.RevisionAt(ctx, at)

@@ -48,6 +48,9 @@ type Cache struct {
 
 	making sync.Mutex
 	base   int64 // revision of the last Load; guarded by making
+	known  int64 // the event logs have everything after it, unless it did not fit; guarded by making
+	// quiet says since when a resource that is not in resources has not changed, if Recall knows; guarded by making.
+	quiet func(key string) int64
 
 	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
 
@@ -104,10 +107,18 @@ func (c *Cache) resource(key string) *resource {
 	}
 	c.making.Lock()
 	defer c.making.Unlock()
+	return c.find(key)
+}
+
+// find is resource for a holder of making.
+func (c *Cache) find(key string) *resource {
 	if s, ok := c.resources.Load(key); ok {
 		return s.(*resource)
 	}
 	s := c.newResource(key, c.storageOf(key), c.base)
+	if s.recent.floor = c.known; c.quiet != nil {
+		s.recent.floor = c.quiet(key)
+	}
 	c.resources.Store(key, s)
 	return s
 }

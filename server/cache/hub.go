@@ -7,8 +7,10 @@ import (
 
 // hub is what the streams of all storages share.
 type hub struct {
-	revision atomic.Int64  // the newest one applied
-	replays  chan struct{} // held while a page of the store's log is read for a watcher
+	revision atomic.Int64 // the newest one applied
+	// recalling is closed once Recall has ended; nil: it has not begun.
+	recalling atomic.Pointer[chan struct{}]
+	replays   chan struct{} // held while a page of the store's log is read for a watcher
 
 	mu      sync.Mutex
 	closed  bool

@@ -118,7 +118,7 @@ func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look fun
 func (c *Cache) replace(loaded map[*resource]*loaded, revision int64) {
 	c.making.Lock()
 	defer c.making.Unlock()
-	c.base = revision
+	c.base, c.known, c.quiet = revision, revision, nil
 	c.note(nil)
 	for s := range c.all() {
 		s.replace(loaded[s], revision)

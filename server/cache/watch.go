@@ -139,6 +139,17 @@ func page(events []*Event) []*Event {
 // replay reads one page of the store's log, and changes to the event log once that reaches back far enough.
 func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
 	h := w.history
+	if recalling := w.stream.hub.recalling.Load(); recalling != nil {
+		select {
+		case <-*recalling:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+	if w.reached(h.next) {
+		w.Wake()
+		return out, w.given, nil
+	}
 	select {
 	case w.stream.hub.replays <- struct{}{}:
 	case <-ctx.Done():
@@ -159,19 +170,26 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 			out = append(out, d)
 		}
 	}
-	s := w.stream
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.next >= s.recent.floor {
-		w.history, w.after = nil, max(w.after, h.next)
-		s.watchers.catchUp(w, h.next)
-		if w.generation != s.generation {
-			w.drain(ErrEnded) // End did not find it
-		}
-	}
+	w.reached(h.next)
 	w.Wake()
 	w.given = max(w.given, h.next)
 	return out, w.given, nil
+}
+
+// reached changes to the event log, if it has all events after a revision.
+func (w *Watcher) reached(revision int64) bool {
+	s := w.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision < s.recent.floor {
+		return false
+	}
+	w.history, w.after = nil, max(w.after, revision)
+	s.watchers.catchUp(w, revision)
+	if w.generation != s.generation {
+		w.drain(ErrEnded) // End did not find it
+	}
+	return true
 }
 
 // event makes an event of a change of the store's log.

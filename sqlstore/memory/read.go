@@ -191,6 +191,22 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	return changes, nil
 }
 
+// LastChanges implements sqlstore.Driver.
+func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
+	c, err := d.look(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the last changes up to %d: %w", upTo, err)
+	}
+	last := make(map[string]int64)
+	c.log.Ascend(&sqlstore.Row{Revision: after + 1}, func(r *sqlstore.Row) bool {
+		if r.Revision <= upTo {
+			last[r.Key.Resource] = r.Revision
+		}
+		return r.Revision <= upTo
+	})
+	return last, nil
+}
+
 // RevisionAt implements sqlstore.Driver. It looks from the newest row backwards, because
 // clocks may have been set.
 func (d *Driver) RevisionAt(ctx context.Context, at time.Time) (int64, error) {

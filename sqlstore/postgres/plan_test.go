@@ -31,7 +31,7 @@ var indexes = map[string][]string{
 	"qPacked": {"kv_packed_past"}, "qPackedBelow": {"kv_packed_past"}, "qPackedAll": {"kv_packed_past"}, "qPackedResource": {"kv_packed_past"}, "qPackedNamespace": {"kv_packed_past"},
 	"qNextPacked": {"kv_packed_past"}, "qNextEnded": {"kv_past"}, "qEndedRows": {"kv_past"}, "qUnkeep": {"kv_pkey"}, "qRestate": {"kv_pkey"}, "qDropPack": {"kv_packed_past"},
 	"qNextForget": {"kv_packed_ended"}, "qForget": {"kv_packed_ended"}, "qSeconds": {"kv_pkey"},
-	"qWrittenAt": {"kv_pkey"}, "qExpired": {"kv_expiring"}, "qTrim": {"kv_ended", "kv_pkey"},
+	"qWrittenAt": {"kv_pkey"}, "qLastChanges": {"kv_pkey"}, "qExpired": {"kv_expiring"}, "qTrim": {"kv_ended", "kv_pkey"},
 }
 
 // Statements without a plan, and those that read whole tables for operators.

@@ -258,6 +258,8 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 	qChangesPrev = `SELECT ` + changeColumns + `, p.value` + changeJoin
 
 	// kv by primary key.
+	qLastChanges = `SELECT resource, max(revision) FROM kv WHERE revision > $1 AND revision <= $2 GROUP BY resource`
+	// kv by primary key.
 	qWrittenAt = `SELECT written_at FROM kv WHERE revision = $1`
 	// kv_expiring.
 	qExpired = `SELECT ` + columns + ` FROM kv WHERE superseded_revision IS NULL AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2`

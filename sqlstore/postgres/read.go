@@ -278,6 +278,23 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	return changes, nil
 }
 
+// LastChanges implements sqlstore.Driver.
+func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (last map[string]int64, err error) {
+	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
+	defer done(&err)
+	last = make(map[string]int64)
+	rows, err := d.pool.Query(ctx, qLastChanges, after, upTo)
+	if err == nil {
+		var resource string
+		var revision int64
+		_, err = pgx.ForEachRow(rows, []any{&resource, &revision}, func() error { last[resource] = revision; return nil })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the last changes up to %d: %w", upTo, err)
+	}
+	return last, nil
+}
+
 func collectChanges(rows pgx.Rows) ([]sqlstore.Change, error) {
 	defer rows.Close()
 	var out []sqlstore.Change

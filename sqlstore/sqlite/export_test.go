@@ -79,7 +79,7 @@ var Statements = map[string]string{
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qNextPastAll": qNextPastAll, "qNextPastResource": qNextPastResource, "qNextPastNamespace": qNextPastNamespace,
 	"qNote": qNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedHead": qPackedHead, "qPackedBelow": qPackedBelow, "qPackedRow": qPackedRow, "qNextPackedAll": qNextPackedAll, "qNextPackedResource": qNextPackedResource, "qNextPackedNamespace": qNextPackedNamespace, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qDropPack": qDropPack, "qInsertPack": qInsertPack, "qExtendPack": qExtendPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
-	"qWhole": qWhole, "qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qNewestAt": qNewestAt, "qExpired": qExpired, "qTrim": qTrim,
+	"qWhole": qWhole, "qRow": qRow, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qLastChanges": qLastChanges, "qChangesPrev": qChangesPrev, "qWrittenAt": qWrittenAt, "qNewestAt": qNewestAt, "qExpired": qExpired, "qTrim": qTrim,
 }
 
 // PackAround packs once, and calls between after it has read.

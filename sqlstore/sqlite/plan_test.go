@@ -57,6 +57,7 @@ var plans = map[string][]string{
 	"qNextPastAll":         {"SEARCH k USING COVERING INDEX kv_past ((resource,namespace,name)>(?,?,?))", nextPast},
 	"qNextPastResource":    {"SEARCH k USING COVERING INDEX kv_past (resource=? AND (namespace,name)>(?,?))", nextPast},
 	"qNextPastNamespace":   {"SEARCH k USING COVERING INDEX kv_past (resource=? AND namespace=? AND name>?)", nextPast},
+	"qLastChanges":         {"SEARCH kv USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "USE TEMP B-TREE FOR GROUP BY"},
 	"qChanges":             {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING COVERING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
 	"qChangesPrev":         {"SEARCH k USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH p USING INDEX kv_ended (superseded_revision=? AND rowid<?)"},
 	"qWrittenAt":           {"SEARCH kv USING INTEGER PRIMARY KEY (rowid=?)"},

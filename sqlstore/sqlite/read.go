@@ -184,6 +184,22 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	return changes, nil
 }
 
+// LastChanges implements sqlstore.Driver.
+func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
+	last := make(map[string]int64)
+	err := d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error {
+		return c.query(ctx, func(v []driver.Value) error {
+			resource, _ := v[0].(string)
+			last[resource], _ = v[1].(int64)
+			return nil
+		}, qLastChanges, after, upTo)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the last changes up to %d: %w", upTo, err)
+	}
+	return last, nil
+}
+
 func readChanges(ctx context.Context, c *conn, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
 	query := qChanges
 	if previous {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,6 +63,19 @@ type swept struct {
 
 func (swept) Lead(context.Context, string) (<-chan struct{}, func(), bool, error) {
 	return nil, func() {}, true, nil
+}
+
+// Trim and Apply work on nobody's behalf: the driver knows nothing of the lead.
+func (s swept) Trim(ctx context.Context, to int64, limit int) (int, error) {
+	return s.Driver.Trim(sqlstore.WithLead(ctx, ""), to, limit)
+}
+
+func (s swept) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time) ([]sqlstore.Outcome, error) {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		batch[i].Lead = ""
+	}
+	return s.Driver.Apply(ctx, batch, now)
 }
 
 func (s swept) Expired(ctx context.Context, now time.Time, limit int) ([]sqlstore.Row, error) {

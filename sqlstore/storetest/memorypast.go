@@ -133,6 +133,20 @@ func (m *Memory) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	return deleted, nil
 }
 
+func (m *Memory) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	last := map[string]int64{}
+	for _, r := range m.rows {
+		if r.Revision > after && r.Revision <= upTo {
+			last[r.Key.Resource] = max(last[r.Key.Resource], r.Revision)
+		}
+	}
+	return last, nil
+}
+
 func (m *Memory) RevisionAt(ctx context.Context, at time.Time) (int64, error) {
 	if err := m.enter(ctx); err != nil {
 		return 0, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -121,6 +122,20 @@ var readTests = map[string]func(*testing.T, Database){
 						wantChange(t, got[i], expect[i], previous)
 					}
 				}
+			}
+		}
+	},
+	"last changes": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		must(t, d, create(pod("a"), "1"))
+		must(t, d, create(key("nodes", "", "n"), "2"))
+		must(t, d, remove(pod("a"), 1, "3"))
+		for _, c := range []struct {
+			after, upTo int64
+			want        map[string]int64
+		}{{0, 3, map[string]int64{"pods": 3, "nodes": 2}}, {0, 2, map[string]int64{"pods": 1, "nodes": 2}}, {2, 9, map[string]int64{"pods": 3}}, {3, 3, map[string]int64{}}} {
+			if got, err := d.LastChanges(t.Context(), c.after, c.upTo); err != nil || !maps.Equal(got, c.want) {
+				t.Errorf("after %d, up to %d: %v, %v; want %v", c.after, c.upTo, got, err, c.want)
 			}
 		}
 	},
