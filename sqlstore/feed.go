@@ -257,10 +257,10 @@ func (f *feed) lost(revision int64) bool {
 }
 
 func (f *feed) deliver(changes []Change) {
-	f.sink.Apply(changes)
 	last := &changes[len(changes)-1]
+	raise(&f.head, last.Revision) // first: whoever sees a change and then reads gets it or a later one
+	f.sink.Apply(changes)
 	f.applied.Store(last.Revision)
-	raise(&f.head, last.Revision)
 	f.cfg.Observer.Fed(last.Revision, f.head.Load(), f.cfg.Clock().Sub(last.WrittenAt))
 }
 

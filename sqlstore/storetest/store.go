@@ -49,6 +49,12 @@ func (r *Recorder) Log(t testing.TB) []sqlstore.Change {
 	return r.log[:len(r.log):len(r.log)]
 }
 
+// sinkFunc is a Sink.
+type sinkFunc func([]sqlstore.Change)
+
+// Apply implements sqlstore.Sink.
+func (f sinkFunc) Apply(batch []sqlstore.Change) { f(batch) }
+
 // server is a running Store with its sink.
 type server struct {
 	*sqlstore.Store
@@ -117,6 +123,33 @@ var storeTests = map[string]func(*testing.T, Database){
 		}
 		if h, err := s.Head(t.Context()); h != 22 || err != nil {
 			t.Fatalf("Head gave %d, %v", h, err)
+		}
+	},
+	"what the sink shows is not newer than the head": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		s := sqlstore.New(d, sqlstore.Config{Clock: func() time.Time { return start }, RetryFor: patience})
+		ctx, cancel := context.WithCancel(t.Context())
+		var stale []string
+		sink := sinkFunc(func(batch []sqlstore.Change) { // as a watcher that reads when it sees an event
+			for _, c := range batch {
+				if h, err := s.Head(ctx); err != nil || h < c.Revision {
+					stale = append(stale, fmt.Sprintf("%d, %v at revision %d", h, err, c.Revision))
+				}
+			}
+		})
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx, 0, sink) }()
+		for i := range 10 {
+			if _, err := s.Write(ctx, create(pod(fmt.Sprint(i)), "x").Ops...); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Head(ctx); err != nil { // from here on a driver with the database for itself is not asked
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil || stale != nil {
+			t.Fatalf("%v; the head was %v", err, stale)
 		}
 	},
 	"refusals": func(t *testing.T, db Database) {
