@@ -19,16 +19,30 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/robustness/disk"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if len(os.Args) == 4 && os.Args[1] == serveDisk {
+		// The process that started this one ends it, also when both are interrupted.
+		if err := disk.Serve(os.Args[2], os.Args[3], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		return
+	}
 	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	harness.Cleanup()
 	os.Exit(code)
 }
+
+// serveDisk is the first argument of the process that serves the disk of a run.
+const serveDisk = "serve-disk"
 
 // settings are the flags.
 type settings struct {
@@ -82,6 +96,8 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if s.planted.set {
 		return s.plant(ctx, stdout, stderr)
 	}
+	klog.LogToStderr(false) // client-go logs each refusal
+	klog.SetOutput(io.Discard)
 	violations, err := s.run(ctx, stdout)
 	switch {
 	case err != nil:

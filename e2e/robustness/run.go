@@ -59,7 +59,20 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		defer os.RemoveAll(dir)
 	}
 	fmt.Fprintf(out, "seed %d: %d servers on %s, faults %s, %.1f minutes\n", s.seed, s.servers, s.store, s.faults, s.minutes)
-	c, err := cluster.Start(ctx, cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: serveArgs})
+	o := cluster.Options{Store: s.store, Servers: s.servers, Binary: s.binary, Other: s.other, Dir: dir, Args: serveArgs}
+	if faults.NeedDisk(chosen) {
+		program, err := os.Executable()
+		if err != nil {
+			return 0, err
+		}
+		o.Disk = []string{program, serveDisk}
+	}
+	c, err := cluster.Start(ctx, o)
+	if err != nil && o.Disk != nil && s.faults == "all" {
+		fmt.Fprintf(out, "without faults of the disk: %v\n", err)
+		chosen, o.Disk = faults.WithoutDisk(chosen), nil
+		c, err = cluster.Start(ctx, o)
+	}
 	if err != nil {
 		return 0, err
 	}

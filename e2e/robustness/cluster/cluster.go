@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/robustness/disk"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	Other   string   // a second build, that restarts use in turn; default: none
 	Dir     string   // for data; not removed
 	Args    []string // more flags of serve
+	// Disk is a command that serves a disk with faults (package disk), to which two folders are added; on SQLite alone. Empty:
+	// the database is in an ordinary folder.
+	Disk []string
 }
 
 // Cluster is servers that share a database. Clients reach each server through a proxy of its own; on PostgreSQL, each
@@ -44,6 +48,7 @@ type Cluster struct {
 	nodes  []*node
 	pgMu   sync.Mutex
 	pg     *pgtest.Server
+	disk   *disk.Disk
 	spare  *pgtest.Server // a synchronous standby, while a failover is under way
 	dbName string
 }
@@ -79,6 +84,9 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 		if err := os.MkdirAll(filepath.Join(o.Dir, "db"), 0o700); err != nil {
 			return c, err
 		}
+		if err := c.mount(); err != nil {
+			return c, err
+		}
 	case "postgres":
 		if c.pg, err = pgtest.Start(ctx, pgtest.Options{Segment: 1, Settings: map[string]string{"max_wal_size": "'256MB'"}}); err != nil {
 			return c, err
@@ -97,6 +105,22 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	c.pool, err = c.nodes[0].server.CA()
 	return c, err
 }
+
+// mount puts the database on a disk with faults.
+func (c *Cluster) mount() (err error) {
+	if len(c.opts.Disk) == 0 {
+		return nil
+	}
+	backing := filepath.Join(c.opts.Dir, "disk")
+	if err := os.MkdirAll(backing, 0o700); err != nil {
+		return err
+	}
+	c.disk, err = disk.Mount(c.opts.Disk[0], append(slices.Clone(c.opts.Disk[1:]), backing, filepath.Join(c.opts.Dir, "db"))...)
+	return err
+}
+
+// Disk is the disk below SQLite; nil: an ordinary one.
+func (c *Cluster) Disk() *disk.Disk { return c.disk }
 
 func (c *Cluster) add(ctx context.Context, i int) error {
 	port, err := harness.FreePort()
@@ -144,6 +168,9 @@ func (c *Cluster) Close() {
 			pg.Thaw()
 			pg.Stop()
 		}
+	}
+	if c.disk != nil {
+		_ = c.disk.Close() // what is left of it is in a temporary folder
 	}
 }
 

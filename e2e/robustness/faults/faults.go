@@ -23,6 +23,7 @@ type Fault struct {
 	Store string // the only store that it is for; "": both
 	Cuts  bool   // it keeps servers from their database, or from running
 	Often int    // how often it is drawn, compared to others
+	Disk  bool   // it needs a disk.Disk
 	run   func(context.Context, *env) outcome
 }
 
@@ -42,7 +43,7 @@ type outcome struct {
 
 // All are the faults, in the order of the help.
 func All() []Fault {
-	return slices.Concat(processes(), connections(), databases(), stores())
+	return slices.Concat(processes(), connections(), databases(), stores(), disks())
 }
 
 // Choose finds faults by their names: all, none, or a list with commas.
@@ -69,6 +70,16 @@ func Choose(names, store string) ([]Fault, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// NeedDisk reports whether one of the faults is of the disk.
+func NeedDisk(chosen []Fault) bool {
+	return slices.ContainsFunc(chosen, func(f Fault) bool { return f.Disk })
+}
+
+// WithoutDisk are the faults that are not of the disk.
+func WithoutDisk(chosen []Fault) []Fault {
+	return slices.DeleteFunc(slices.Clone(chosen), func(f Fault) bool { return f.Disk })
 }
 
 // Help lists the faults.
