@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 	"github.com/rowlock/rowlock/codecs/protobuf/transcode"
 )
 
@@ -81,7 +82,7 @@ func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
 	dst = appendHead(dst, l.APIVersion, l.Kind, fieldSize(size)+l.Size)
 	dst = append(dst, field1)
 	dst = binary.AppendUvarint(dst, uint64(size))
-	return appendMessage(dst, meta, size)
+	return tagged.Append(dst, meta)
 }
 
 // AppendItemHead implements codecs.Streamer.

@@ -1,10 +1,10 @@
 package protobuf
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 )
 
 // List reads a list of any kind in its envelope: in every one the first field is the metadata, and
@@ -21,15 +21,8 @@ func List(data []byte, newItem func() runtime.Object, take func(runtime.Object) 
 		case number == 1:
 			err = metadata.Unmarshal(field)
 		case number == 2:
-			item, ok := newItem().(interface {
-				runtime.Object
-				message
-			})
-			if !ok {
-				err = fmt.Errorf("the items of a %s have no Protobuf form", env.kind)
-				return
-			}
-			if err = item.Unmarshal(field); err == nil {
+			item := newItem()
+			if err = tagged.Unmarshal(field, item); err == nil {
 				err = take(item)
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 	"github.com/rowlock/rowlock/codecs/protobuf/transcode"
 )
 
@@ -34,13 +35,6 @@ type Codec struct {
 }
 
 var _ codecs.Codec = Codec{}
-
-// message is what the generated types of k8s.io/api can do.
-type message interface {
-	Size() int
-	MarshalToSizedBuffer(data []byte) (int, error)
-	Unmarshal(data []byte) error
-}
 
 // MediaType is application/vnd.kubernetes.protobuf.
 func (Codec) MediaType() string { return codecs.Protobuf }
@@ -80,8 +74,7 @@ func (c Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]s
 	if err != nil {
 		return nil, err
 	}
-	m, ok := obj.(message)
-	if !ok {
+	if !tagged.Supports(reflect.TypeOf(obj)) {
 		return nil, notMarshalable(obj)
 	}
 	if recursive(obj) && tooDeep(env.raw) {
@@ -90,7 +83,7 @@ func (c Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]s
 	if err := checkQuantities(env.raw, reflect.TypeOf(obj)); err != nil {
 		return nil, err
 	}
-	if err := m.Unmarshal(env.raw); err != nil {
+	if err := tagged.Unmarshal(env.raw, obj); err != nil {
 		return nil, err
 	}
 	if err := checkEmbedded(obj); err != nil {
@@ -103,34 +96,20 @@ func (c Codec) Decode(data []byte, obj runtime.Object, _ codecs.Strictness) ([]s
 
 // Encode appends obj in its envelope.
 func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
-	m, ok := obj.(message)
-	if !ok {
-		return dst, notMarshalable(obj)
-	}
-	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-	if c.JSON.View().LacksAny(reflect.TypeOf(obj)) {
-		raw, err := c.Message(obj)
-		if err != nil {
-			return dst, err
-		}
-		return c.AppendObject(dst, apiVersion, kind, raw), nil
-	}
-	size := m.Size()
-	dst = appendEnvelopeHead(dst, apiVersion, kind, size)
-	dst, err := appendMessage(dst, m, size)
+	raw, err := c.Message(obj)
 	if err != nil {
 		return dst, err
 	}
-	return appendTail(dst), nil
+	apiVersion, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return c.AppendObject(dst, apiVersion, kind, raw), nil
 }
 
 // Marshal is the message of an object without envelope.
 func Marshal(obj runtime.Object) ([]byte, error) {
-	m, ok := obj.(message)
-	if !ok {
+	if !tagged.Supports(reflect.TypeOf(obj)) {
 		return nil, notMarshalable(obj)
 	}
-	return appendMessage(nil, m, m.Size())
+	return tagged.Append(nil, obj)
 }
 
 // FromJSON is the message of an object that is at hand as JSON. newObject makes an
@@ -163,16 +142,6 @@ func (c Codec) PartialFromJSON(data []byte) ([]byte, error) {
 		}
 	}
 	return Marshal(partial)
-}
-
-func appendMessage(dst []byte, m message, size int) ([]byte, error) {
-	start := len(dst)
-	dst = grow(dst, size)[:start+size]
-	n, err := m.MarshalToSizedBuffer(dst[start:])
-	if err == nil && n != size {
-		err = fmt.Errorf("protobuf message of %T has %d bytes, not %d", m, n, size)
-	}
-	return dst, err
 }
 
 type envelope struct {

@@ -1,7 +1,7 @@
 // Package removed knows the API types below it: those that rowlock serves and that newer releases
 // of Kubernetes' modules no longer have. A program that embeds rowlock may select such a release.
-// Each type stands below this package under the import path that it had; package wire encodes them as
-// Protobuf.
+// Each type stands below this package under the import path that it had; package codecs/protobuf/tagged
+// encodes them as Protobuf.
 package removed
 
 import "strings"

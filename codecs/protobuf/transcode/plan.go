@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
@@ -45,9 +46,6 @@ type planner struct {
 
 // within returns the planner for the fields of a type.
 func (b planner) within(t reflect.Type) planner { return planner{b.view, append(b.in, t)} }
-
-// marshaller is what generated types can do.
-type marshaller interface{ Marshal() ([]byte, error) }
 
 func (b planner) plan(t reflect.Type) *plan {
 	if slices.Contains(b.in, t) || t.Kind() != reflect.Struct || writesItself(t) {
@@ -178,7 +176,7 @@ func tagOf(f reflect.StructField) (number uint64, tag []byte) {
 func writesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()) ||
-		t.Kind() != reflect.Struct && p.Implements(reflect.TypeFor[marshaller]())
+		t.Kind() != reflect.Struct && p.Implements(reflect.TypeFor[tagged.Generated]())
 }
 
 // zeroOf is what a message says of a field that is missing in JSON.
@@ -194,11 +192,10 @@ func zeroOf(t reflect.Type, tag []byte) ([]byte, bool) {
 }
 
 func emptyMessage(t reflect.Type) ([]byte, bool) {
-	m, ok := reflect.New(t).Interface().(marshaller)
-	if !ok {
+	if !tagged.Supports(reflect.PointerTo(t)) {
 		return nil, false
 	}
-	empty, err := m.Marshal()
+	empty, err := tagged.Append(nil, reflect.New(t).Interface())
 	return empty, err == nil
 }
 

@@ -10,12 +10,12 @@
 package transcode
 
 import (
-	"encoding/binary"
 	"reflect"
 	"strings"
 	"sync"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
@@ -190,23 +190,8 @@ func (w *walk) arrange(p *plan, nodes []node, marks []mark) {
 		w.spare = append(append(w.spare, n.tag...), 0)
 		at := len(w.spare)
 		w.arrange(p, n.inner, marks)
-		w.spare = measured(w.spare, at)
+		w.spare = tagged.Measured(w.spare, at)
 	}
-}
-
-// measured puts the length of what is in dst from an index on before it, where a byte was left for it.
-func measured(dst []byte, at int) []byte {
-	n := len(dst) - at
-	if n < 0x80 {
-		dst[at-1] = byte(n)
-		return dst
-	}
-	var room [binary.MaxVarintLen64]byte
-	size := binary.PutUvarint(room[:], uint64(n))
-	dst = append(dst, room[1:size]...)
-	copy(dst[at-1+size:], dst[at:at+n])
-	copy(dst[at-1:], room[:size])
-	return dst
 }
 
 // quote is a name as it stands before a value; ok is false for names that need escapes.

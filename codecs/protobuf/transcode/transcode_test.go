@@ -121,7 +121,7 @@ func TestTexts(t *testing.T) {
 // TestTypes: types that are not what they seem are given up.
 func TestTypes(t *testing.T) {
 	type own struct {
-		Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+		Name string `json:"name"` // has no number
 	}
 	type list struct {
 		metav1.TypeMeta `json:",inline"`

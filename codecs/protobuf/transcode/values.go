@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
@@ -31,7 +32,7 @@ func messageOf(tag []byte, content value) value {
 		w.dst = append(append(w.dst, tag...), 0)
 		at := len(w.dst)
 		if i = content(w, i); i >= 0 {
-			w.dst = measured(w.dst, at)
+			w.dst = tagged.Measured(w.dst, at)
 		}
 		return i
 	}
@@ -147,7 +148,7 @@ func entries(tag []byte, elem value) value {
 			if end = elem(w, at); end < 0 {
 				return -1, false
 			}
-			w.dst = measured(w.dst, begin)
+			w.dst = tagged.Measured(w.dst, begin)
 			return end, true
 		})
 	}
@@ -165,7 +166,7 @@ func base64Bytes(tag []byte) value {
 		if w.dst, err = base64.StdEncoding.AppendDecode(w.dst, w.data[i+1:i+1+len(s)]); err != nil {
 			return -1
 		}
-		w.dst = measured(w.dst, at)
+		w.dst = tagged.Measured(w.dst, at)
 		return end
 	}
 }

@@ -35,7 +35,6 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
@@ -45,6 +44,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	resourcev1alpha3 "github.com/rowlock/rowlock/server/removed/k8s.io/api/resource/v1alpha3"
+	schedulingv1alpha2 "github.com/rowlock/rowlock/server/removed/k8s.io/api/scheduling/v1alpha2"
 	storagemigrationv1alpha1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/storagemigration/v1alpha1"
 )
 
@@ -59,12 +59,15 @@ var groups = runtime.NewSchemeBuilder(
 	apiserverinternalv1alpha1.AddToScheme, authenticationv1beta1.AddToScheme, certificatesv1alpha1.AddToScheme, coordinationv1alpha2.AddToScheme, networkingv1beta1.AddToScheme, storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme, storagemigrationv1alpha1.AddToScheme,
 	certificatesv1beta1.AddToScheme, coordinationv1beta1.AddToScheme,
 	resourcev1alpha3.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme, resourcev1.AddToScheme,
-	schedulingv1alpha2.AddToScheme, storagemigrationv1beta1.AddToScheme,
+	storagemigrationv1beta1.AddToScheme,
 )
 
 // partly register kinds of packages of which package removed has the others. A type that is in both is that of package
 // removed.
 var partly = runtime.NewSchemeBuilder(newestv1alpha3.AddToScheme)
+
+// unregistered are kinds that nothing registers.
+var unregistered = []reflect.Type{reflect.TypeFor[schedulingv1alpha2.WorkloadList](), reflect.TypeFor[schedulingv1alpha2.PodGroupList]()}
 
 // linkedTypes are the structs that the kinds of all groups are made of, by name.
 func linkedTypes() (map[string]reflect.Type, error) {
@@ -77,6 +80,9 @@ func linkedTypes() (map[string]reflect.Type, error) {
 		for _, t := range scheme.AllKnownTypes() {
 			addTypes(types, t)
 		}
+	}
+	for _, t := range unregistered {
+		addTypes(types, t)
 	}
 	return types, nil
 }

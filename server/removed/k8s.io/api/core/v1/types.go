@@ -5,8 +5,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/rowlock/rowlock/server/removed/wire"
 )
 
 // PodStatusResult is the status of a Pod in an object of its own, as node agents once returned it.
@@ -25,24 +23,4 @@ func (m *PodStatusResult) DeepCopyObject() runtime.Object {
 	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	m.Status.DeepCopyInto(&out.Status)
 	return out
-}
-
-func (m *PodStatusResult) fields() []wire.Field {
-	return []wire.Field{wire.Part(1, &m.ObjectMeta), wire.Part(2, &m.Status)}
-}
-
-// Size is the length of m as Protobuf.
-func (m *PodStatusResult) Size() int { return wire.Size(m.fields()) }
-
-// Marshal is m as Protobuf.
-func (m *PodStatusResult) Marshal() ([]byte, error) { return wire.Whole(m) }
-
-// MarshalToSizedBuffer writes m to the end of data.
-func (m *PodStatusResult) MarshalToSizedBuffer(data []byte) (int, error) {
-	return wire.Marshal(data, m.fields())
-}
-
-// Unmarshal reads m from data.
-func (m *PodStatusResult) Unmarshal(data []byte) error {
-	return wire.Unmarshal(data, "PodStatusResult", m.fields())
 }

@@ -1,0 +1,104 @@
+// Package tagged reads and writes the Protobuf messages of API types by the tags of their fields: those of types that
+// have no generated methods, as the types below server/removed and the versions of the past that server/transfer reads.
+//
+// It promises: the bytes are those that generated methods would write, fields in the order of their numbers, values that
+// are no pointers even where they are zero, maps sorted by their keys. It refuses what generated methods refuse. A
+// message takes no more stack than its type is deep: types that hold themselves are not supported.
+package tagged
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Generated is what types with generated methods can do.
+type Generated interface {
+	Size() int
+	MarshalToSizedBuffer(data []byte) (int, error)
+	Unmarshal(data []byte) error
+}
+
+// Supports says whether values behind pointers of a type have messages: they have generated methods, or tags.
+func Supports(t reflect.Type) bool {
+	return t.Kind() == reflect.Pointer && (generated(t) || planOf(t.Elem()) != nil)
+}
+
+// generated says whether a pointer has generated methods. No type of this module has some: those that it seems to have
+// are of a type that it embeds.
+func generated(t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[Generated]()) && !strings.HasPrefix(t.Elem().PkgPath(), "github.com/rowlock/rowlock/")
+}
+
+// Append appends the message of what m points to.
+func Append(dst []byte, m any) ([]byte, error) {
+	g, p, v, err := find(m)
+	switch {
+	case err != nil:
+		return dst, err
+	case g != nil:
+		return appendGenerated(dst, g)
+	}
+	return p.append(dst, v)
+}
+
+// Unmarshal reads a message into what m points to. Fields that it does not have are dropped.
+func Unmarshal(data []byte, m any) error {
+	g, p, v, err := find(m)
+	switch {
+	case err != nil:
+		return err
+	case g != nil:
+		return g.Unmarshal(data)
+	}
+	return p.read(data, v)
+}
+
+// find is what reads and writes the message of what m points to: its methods, or the plan of its type.
+func find(m any) (Generated, *plan, reflect.Value, error) {
+	t := reflect.TypeOf(m)
+	if g, ok := m.(Generated); ok && generated(t) {
+		return g, nil, reflect.Value{}, nil
+	}
+	if !Supports(t) {
+		return nil, nil, reflect.Value{}, fmt.Errorf("%T has no message", m)
+	}
+	return nil, planOf(t.Elem()), reflect.ValueOf(m).Elem(), nil
+}
+
+func appendGenerated(dst []byte, g Generated) ([]byte, error) {
+	start, size := len(dst), g.Size()
+	dst = grow(dst, size)[:start+size]
+	n, err := g.MarshalToSizedBuffer(dst[start:])
+	if err == nil && n != size {
+		err = fmt.Errorf("protobuf message of %T has %d bytes, not %d", g, n, size)
+	}
+	return dst, err
+}
+
+// grow makes room for n bytes: exactly that if dst is empty, as most results are kept.
+func grow(dst []byte, n int) []byte {
+	if cap(dst) == 0 {
+		return make([]byte, 0, n)
+	}
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	return append(dst, make([]byte, n)...)[:len(dst)]
+}
+
+// Measured puts the length of what is in dst from an index on before it, where a byte was left for it.
+func Measured(dst []byte, at int) []byte {
+	n := len(dst) - at
+	if n < 0x80 {
+		dst[at-1] = byte(n)
+		return dst
+	}
+	var room [binary.MaxVarintLen64]byte
+	size := binary.PutUvarint(room[:], uint64(n))
+	dst = append(dst, room[1:size]...)
+	copy(dst[at-1+size:], dst[at:at+n])
+	copy(dst[at-1:], room[:size])
+	return dst
+}
