@@ -37,6 +37,9 @@ type Patch struct {
 	Diff  []byte
 }
 
+// Nothing is the name of no patch: what is found then is a fault of the product, or of what looks for faults.
+const Nothing = "nothing"
+
 // All returns all patches, by name.
 func All() ([]Patch, error) {
 	names, err := files.ReadDir(".")
@@ -74,7 +77,7 @@ type Options struct {
 // Found is how a fault was found.
 type Found struct {
 	Way   string
-	By    string // the property that is violated
+	By    string // the properties that are violated
 	After time.Duration
 	Seed  string
 }
@@ -126,6 +129,10 @@ func choose(names []string) ([]Patch, error) {
 	}
 	var some []Patch
 	for _, name := range names {
+		if name == Nothing {
+			some = append(some, Patch{Name: Nothing, About: "The product as it is."})
+			continue
+		}
 		i := slices.IndexFunc(all, func(p Patch) bool { return p.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no %s.patch", name)
@@ -152,10 +159,12 @@ func try(ctx context.Context, o *Options, tree *tree, p Patch, dir string) (r Re
 	began := time.Now()
 	r.Patch = p
 	fmt.Fprintf(o.Out, "%s: %s\n", p.Name, p.About)
-	if err := tree.apply(ctx, p.Diff, false); err != nil {
-		return r, err
+	if len(p.Diff) > 0 {
+		if err := tree.apply(ctx, p.Diff, false); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, tree.apply(context.WithoutCancel(ctx), p.Diff, true)) }()
 	}
-	defer func() { err = errors.Join(err, tree.apply(context.WithoutCancel(ctx), p.Diff, true)) }()
 	binary := ""
 	for n, way := range o.Ways {
 		if len(r.Found) > 0 && !o.Keep {
@@ -230,8 +239,8 @@ func (o *Options) run(ctx context.Context, binary, store string, for_ time.Durat
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
-	case seen.by != "":
-		return &Found{By: seen.by, After: seen.at.Sub(began), Seed: seed}, nil
+	case len(seen.by) > 0:
+		return &Found{By: strings.Join(seen.by, ", "), After: seen.at.Sub(began), Seed: seed}, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case over.Err() != nil, err == nil:
@@ -247,7 +256,7 @@ type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	at   time.Time
-	by   string
+	by   []string
 	done int // bytes that were looked at
 	stop func()
 }
@@ -262,9 +271,19 @@ func (l *lines) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		l.done += len(line) + 1
-		if m := violated.FindSubmatch(line); m != nil && l.by == "" {
-			l.by, l.at = string(m[1]), time.Now()
+		m := violated.FindSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if len(l.by) == 0 {
+			l.at = time.Now()
 			l.stop()
+		}
+		if by := string(m[1]); !slices.ContainsFunc(l.by, func(had string) bool { return had == by || strings.HasPrefix(had, by+" (") }) {
+			l.by = append(l.by, by)
+			if len(l.by) == 1 {
+				l.by[0] += " (" + strings.TrimPrefix(string(line[min(len(line), len(m[0])):min(len(line), len(m[0])+120)]), ": ") + ")"
+			}
 		}
 	}
 }

@@ -418,11 +418,17 @@ func (d *driver) Floors(ctx context.Context) (sqlstore.Floors, error) {
 }
 
 func (d *driver) Retain(ctx context.Context, to sqlstore.Floors) (sqlstore.Floors, error) {
-	return ask(ctx, d, "Retain", func(m *memory.Driver) (sqlstore.Floors, error) { return m.Retain(context.Background(), to) })
+	return ask(ctx, d, "Retain", func(m *memory.Driver) (sqlstore.Floors, error) {
+		d.world.ripe(d, to.Log)
+		return m.Retain(context.Background(), to)
+	})
 }
 
 func (d *driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
-	return ask(ctx, d, fmt.Sprintf("Trim(%d)", to), func(m *memory.Driver) (int, error) { return m.Trim(context.Background(), to, limit) })
+	return ask(ctx, d, fmt.Sprintf("Trim(%d)", to), func(m *memory.Driver) (int, error) {
+		d.world.ripe(d, to)
+		return m.Trim(context.Background(), to, limit)
+	})
 }
 
 func (d *driver) ConcurrentTrim() bool { return false }

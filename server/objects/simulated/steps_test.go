@@ -122,10 +122,14 @@ func (w *world) step(s step) {
 			w.failOver(s.a)
 		}
 	case upkeep:
-		if server != nil && s.a%2 == 0 {
+		switch {
+		case server == nil:
+		case s.a%3 == 0:
 			server.cache.EndSlow()
-		} else if server != nil {
+		case s.a%3 == 1:
 			server.cache.Forget()
+		default:
+			server.cache.Pack(context.Background())
 		}
 	}
 }

@@ -23,6 +23,7 @@ type entry struct {
 	created  int64
 	revision int64
 	expires  time.Time
+	written  time.Time
 }
 
 // truth is the log of all commits, which no server can change. Revisions that were left out have entries without a key.
@@ -95,7 +96,7 @@ func (t *truth) add(m *commit) error {
 			continue
 		}
 		for j, op := range txn.Ops {
-			e := entry{key: op.Key, value: string(op.Value), deleted: op.Verb == sqlstore.Delete, revision: out.Revisions[j], created: out.Revisions[j], expires: op.ExpiresAt}
+			e := entry{key: op.Key, value: string(op.Value), deleted: op.Verb == sqlstore.Delete, revision: out.Revisions[j], created: out.Revisions[j], expires: op.ExpiresAt, written: m.now}
 			if e.revision != t.head()+1 {
 				return fmt.Errorf("the database gave revision %d after %d", e.revision, t.head())
 			}

@@ -58,7 +58,7 @@ func newConfig(rng *rand.Rand) config {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
 	c := config{
 		servers: pick(1, 2, 2, 2, 3), faults: uint32(pick(0, 5, 15, 40)), keys: pick(1, 3, 6, 12), watchers: pick(2, 4, 8),
-		cache: cache.Config{RingEvents: pick(1, 3, 10, 0)},
+		cache: cache.Config{RingEvents: pick(1, 3, 10, 0), PlainBytes: int64(pick(0, 1))},
 		store: sqlstore.Config{
 			Retention: time.Duration(pick(5, 20, 300)) * time.Second, MaxBatch: pick(1, 2, 512), RetryFor: time.Duration(pick(1, 50, 2000)) * time.Millisecond,
 			ExpireEvery: time.Second, LowerNow: true,
@@ -307,6 +307,8 @@ func (w *world) record(m *commit) {
 				k.seen[string(op.Value)] = true
 			} else if k != nil && (!k.expires || e == nil) {
 				w.failed("%s of revision %d was deleted, and does not expire", op.Key, e.revision)
+			} else if k != nil && e.expires.After(time.Now()) {
+				w.failed("%s of revision %d was deleted as expired, %s too early", op.Key, e.revision, time.Until(e.expires))
 			}
 		}
 	}
@@ -316,6 +318,25 @@ func (w *world) record(m *commit) {
 	for _, s := range w.servers {
 		s.driver.hinted = s.driver.hinted || s.driver != m.driver
 	}
+}
+
+// ripe judges how much history a server's compaction gives up: none that is younger than the retention. A commit that took
+// long is as old as its time of writing says, and so is what was committed before it.
+func (w *world) ripe(d *driver, to int64) {
+	kept := w.cfg.store.Retention
+	if log := w.cfg.store.LogRetention; log > 0 {
+		kept = min(kept, log)
+	}
+	to = min(to, w.head())
+	if to <= w.logFloor() {
+		return
+	}
+	for r := to; r <= w.head(); r++ {
+		if e := w.at(r); e.written.IsZero() || time.Since(e.written) >= kept {
+			return
+		}
+	}
+	w.failed("%s gives up history up to %d, which was written %s ago", d.server, to, time.Since(w.at(to).written))
 }
 
 // hint has the feed of a server look, if it waits for that.
