@@ -268,6 +268,7 @@ func (a *Access) String() string {
 type Right struct {
 	Subject string        `json:"sub"`
 	Granted bool          `json:"granted"`
+	Server  int           `json:"srv,omitempty"` // that acknowledged it, from 1 on; 0: not known
 	Call    time.Duration `json:"call"`
 	Return  time.Duration `json:"ret"`
 	Outcome Outcome       `json:"out"`
@@ -278,7 +279,7 @@ func (r *Right) String() string {
 	if r.Granted {
 		verb = "grant"
 	}
-	return fmt.Sprintf("%s..%s %s %s -> %s", stamp(r.Call), stamp(r.Return), verb, r.Subject, r.Outcome)
+	return fmt.Sprintf("%s..%s %s %s at server %d -> %s", stamp(r.Call), stamp(r.Return), verb, r.Subject, r.Server-1, r.Outcome)
 }
 
 // Fault is something that was broken, and mended.

@@ -155,13 +155,16 @@ func (j *judge) caches() {
 }
 
 // RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
-// its database has heard of it. Times when faults keep servers from their database do not count.
+// its database has heard of it. Times when faults keep servers from their database do not count. The server that acknowledged
+// it knows at once.
 const RightsTime = 5 * time.Second
 
 // rights checks that nobody reads what they may not.
 func (j *judge) rights() {
 	type span struct {
 		from, to time.Duration // from the first grant to the end of the revocation
+		server   int           // that acknowledged the revocation, from 1 on
+		there    time.Duration // when it did
 	}
 	spans := map[string]*span{}
 	for _, r := range j.r.Rights {
@@ -174,6 +177,7 @@ func (j *judge) rights() {
 			s.from = min(s.from, r.Call)
 		} else if r.Outcome == history.OK {
 			s.to = j.calm(r.Return, RightsTime)
+			s.server, s.there = r.Server, r.Return
 		}
 	}
 	for _, a := range j.r.Accesses {
@@ -194,6 +198,8 @@ func (j *judge) rights() {
 			j.violate("rights", lines, "%s read what they never may", a.Subject)
 		case s == nil || a.Return < s.from:
 			j.violate("rights", lines, "%s read what they may not yet", a.Subject)
+		case a.Server == s.server-1 && a.Call > s.there:
+			j.violate("rights", lines, "%s read what they may no longer, at the server that had acknowledged the revocation", a.Subject)
 		case a.Call > s.to:
 			j.violate("rights", lines, "%s read what they may no longer, %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}

@@ -25,12 +25,13 @@ const requestTime = 12 * time.Second
 // client is one of many, with connections of its own.
 type client struct {
 	*Traffic
-	name   string
-	http   *http.Client
-	proto  cluster.Protocol
-	rand   *rand.Rand
-	server int // for those that go to the servers in turn
-	token  string
+	name     string
+	http     *http.Client
+	proto    cluster.Protocol
+	rand     *rand.Rand
+	server   int // for those that go to the servers in turn
+	token    string
+	answered int // the server that answered must last
 }
 
 func (t *Traffic) client(name string, p cluster.Protocol, small bool) *client {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
 )
 
 const rolesPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/red/"
@@ -17,7 +18,6 @@ const rolesPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/red/"
 // setupRights makes what subjects read, in a namespace to which only bindings admit them.
 func setupRights(ctx context.Context, admin *client) error {
 	for path, body := range map[string]string{
-		rolesPath + "roles":                  `{"metadata":{"name":"reader"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]}`,
 		"/api/v1/namespaces/red/configmaps":  `{"metadata":{"name":"secret-of-red"}}`,
 		"/api/v1/namespaces/blue/configmaps": `{"metadata":{"name":"secret-of-blue"}}`,
 	} {
@@ -32,10 +32,12 @@ func setupRights(ctx context.Context, admin *client) error {
 // must repeats a request of the administrator until it is answered with one of two codes.
 func (c *client) must(ctx context.Context, admin *client, method, path, body string, codes ...int) (code int, answer []byte, ok bool) {
 	for ctx.Err() == nil {
-		code, answer, err := admin.send(ctx, admin.any(), method, path, plainJSON, body)
+		server := admin.any()
+		code, answer, err := admin.send(ctx, server, method, path, plainJSON, body)
 		if err == nil {
 			for _, want := range codes {
 				if code == want {
+					c.answered = server
 					return code, answer, true
 				}
 			}
@@ -65,21 +67,28 @@ func (c *client) rights(ctx context.Context) {
 			return
 		}
 		c.token = request.Status.Token
+		role := fmt.Sprintf(`{"metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]}`, account)
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, rolesPath+"roles", role, http.StatusCreated, http.StatusConflict); !ok {
+			return
+		}
 		c.try(ctx, account, 2) // without a right
-		binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account)
+		binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account, account)
 		if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
 			return
 		}
 		c.try(ctx, account, 5)
-		revoke := rolesPath + "rolebindings/" + account
-		if turn%2 == 1 {
-			revoke = accounts + "/" + account // the token dies with its account
-		}
+		ends := []string{accounts + "/" + account, rolesPath + "rolebindings/" + account, rolesPath + "roles/" + account} // a token dies with its account
+		revoke := ends[turn%len(ends)]
 		if !c.change(ctx, admin, account, false, http.MethodDelete, revoke, "", http.StatusOK, http.StatusNotFound) {
 			return
 		}
 		c.try(ctx, account, 8)
-		for _, path := range []string{rolesPath + "rolebindings/" + account, accounts + "/" + account} {
+		for until := time.Now().Add(judge.RightsTime); time.Now().Before(until) && ctx.Err() == nil; { // and once every server must know
+			c.rest(ctx)
+			c.try(ctx, account, 1)
+		}
+		c.try(ctx, account, 2)
+		for _, path := range ends {
 			c.must(ctx, admin, http.MethodDelete, path, "", http.StatusOK, http.StatusNotFound)
 		}
 	}
@@ -91,6 +100,8 @@ func (c *client) change(ctx context.Context, admin *client, account string, gran
 	_, _, ok := c.must(ctx, admin, method, path, body, codes...)
 	if r.Return = c.rec.Now(); !ok {
 		r.Outcome = history.Unknown
+	} else {
+		r.Server = c.answered + 1
 	}
 	c.rec.Add(r)
 	return ok
