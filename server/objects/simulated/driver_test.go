@@ -377,6 +377,12 @@ func (d *driver) Changes(ctx context.Context, after int64, limit int, previous b
 	})
 }
 
+func (d *driver) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
+	return ask(ctx, d, "LastChanges", func(m *memory.Driver) (map[string]int64, error) {
+		return m.LastChanges(context.Background(), after, upTo)
+	})
+}
+
 func (d *driver) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return ask(ctx, d, "RevisionAt", func(m *memory.Driver) (int64, error) { return m.RevisionAt(context.Background(), t) })
 }

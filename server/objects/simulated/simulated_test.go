@@ -34,7 +34,7 @@ import (
 
 var (
 	oneSeed  = flag.Uint64("simulated.seed", 0, "run this seed alone, and print its steps")
-	allSeeds = flag.Int("simulated.seeds", seedsOf("ROWLOCK_SIMULATED_SEEDS", 200), "how many seeds to run")
+	allSeeds = flag.Int("simulated.seeds", seedsOf("ROWLOCK_SIMULATED_SEEDS", 150), "how many seeds to run")
 	first    = flag.Uint64("simulated.first", 1, "the first of them")
 )
 
