@@ -44,6 +44,8 @@ ROWLOCK_TEST_FLAGS=--http2=standard go test -count=1 -timeout 30m -run '^(TestCo
     -skip '^(TestCosts|TestWaiting)$/^(frames|requests_.*|a_body_that_never_comes|refused_over.*|closed_windows|resets)$' ./e2e/attack
 # Two releases of the same commit have the same bytes.
 sh e2e/reproducible.sh
+# What clients see when a server, PostgreSQL, or a machine under Patroni dies, again and again.
+go run ./e2e/robustness/failover -rounds 4
 sh e2e/goget.sh
 lenient=$(wc -l <"$ROWLOCK_LENIENCY")
 if [ "$lenient" -gt 0 ]; then

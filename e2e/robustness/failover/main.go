@@ -4,7 +4,7 @@
 //
 //	go run ./e2e/robustness/failover -rounds 100
 //
-// It starts two servers on a PostgreSQL of its own (and one on SQLite), kills their parts again and again while clients
+// It starts two servers on a PostgreSQL of its own (and one on SQLite), and PostgreSQL under Patroni, kills their parts again and again while clients
 // write, and prints the median, the 99th percentile and the longest of what it measured. Its exit code is 1 if an
 // acknowledged write is lost or a measure could not be taken. docs/high-availability.md has its figures.
 package main
@@ -13,6 +13,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"regexp"
@@ -22,6 +23,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
@@ -30,6 +33,8 @@ func main() {
 	only := flag.String("only", "", "measure what matches this regular expression")
 	watches := flag.Int("watches", 10_000, "watches of the server that gets SIGTERM")
 	flag.Parse()
+	klog.LogToStderr(false) // client-go reports each watch that ends
+	klog.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := run(ctx, *rounds, *watches, *only)
 	stop()
@@ -54,7 +59,7 @@ func run(ctx context.Context, rounds, watches int, only string) (code int) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"server", m.servers}, {"postgres", m.postgres}, {"promotion", m.promotions},
+		{"server", m.servers}, {"postgres", m.postgres}, {"promotion", m.promotions}, {"patroni", m.patroni},
 		{"resume postgres", func(ctx context.Context) error { return m.resume(ctx, "postgres") }},
 		{"resume sqlite", func(ctx context.Context) error { return m.resume(ctx, "sqlite") }},
 		{"rolling", m.rolling}, {"sigterm", m.sigterm},
