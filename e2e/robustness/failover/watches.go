@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +44,11 @@ func watchers(ctx context.Context, s *harness.Server, many int, query string, op
 	for i := range many {
 		if i%perConnection == 0 {
 			c = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+			resp, err := c.Get(s.URL + "/livez") // one handshake after the other
+			if err != nil {
+				return nil, err
+			}
+			resp.Body.Close()
 		}
 		c := c
 		go func() {
@@ -270,7 +274,7 @@ func asClientsDo(ctx context.Context, request func() error) error {
 
 // sigterm ends a server that has many watches.
 func (m *measures) sigterm(ctx context.Context) error {
-	o := harness.Options{Store: "sqlite:" + m.dir + "/sigterm.db", Dir: m.dir}
+	o := harness.Options{Store: "sqlite:" + m.dir + "/sigterm.db", Dir: m.dir, Args: []string{"--max-watches-per-user=50000"}}
 	for range max(1, m.rounds/10) {
 		s, err := harness.Start(ctx, o)
 		if err != nil {
@@ -281,9 +285,10 @@ func (m *measures) sigterm(ctx context.Context) error {
 		open.Add(m.watches)
 		ended, err := watchers(ctx, s, m.watches, "resourceVersion=0", open.Done, func([]byte) (bool, error) { return true, nil })
 		if err == nil {
-			open.Wait()
+			err = allOpen(ctx, &open, ended)
+		}
+		if err == nil {
 			began := time.Now()
-			_ = syscall.Kill(s.Pid(), syscall.SIGTERM)
 			err = s.Stop()
 			m.took(fmt.Sprintf("SIGTERM: a server with %d watches exits", m.watches), time.Since(began))
 		}
@@ -296,4 +301,21 @@ func (m *measures) sigterm(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// allOpen waits until all watches are open, or one has failed.
+func allOpen(ctx context.Context, open *sync.WaitGroup, ended <-chan error) error {
+	all := make(chan struct{})
+	go func() {
+		open.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+		return nil
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
