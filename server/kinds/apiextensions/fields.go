@@ -66,8 +66,8 @@ func validateSubresources(s *apiext.CustomResourceSubresources, p *field.Path) f
 }
 
 // validateSelectable checks the fields by which clients may select, against the schema
-// that stands in the same place.
-func (c common) validateSelectable(p *field.Path) (errs field.ErrorList) {
+// that stands in the same place. many says that they may be more than are usually allowed.
+func (c common) validateSelectable(many bool, p *field.Path) (errs field.ErrorList) {
 	if len(c.selectable) == 0 {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (c common) validateSelectable(p *field.Path) (errs field.ErrorList) {
 	for i := range c.selectable {
 		errs = append(errs, validateSelectableField(c.selectable[i].JSONPath, tree, seen, at.Index(i).Child("jsonPath"))...)
 	}
-	if len(seen) > maxSelectable {
+	if len(seen) > maxSelectable && !many {
 		errs = append(errs, field.TooMany(at, len(seen), maxSelectable))
 	}
 	return errs

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds/rules"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 func validateSpec(ctx context.Context, spec *apiext.CustomResourceDefinitionSpec, t tolerance, p *field.Path) field.ErrorList {
@@ -140,7 +141,10 @@ func (c common) validate(ctx context.Context, status bool, t tolerance, version 
 	}
 	errs = append(errs, validateSubresources(c.subresources, p.Child("subresources"))...)
 	errs = append(errs, rules.EachPtr(c.columns, p.Child("additionalPrinterColumns"), validateColumn)...)
-	return append(errs, c.validateSelectable(p)...)
+	if p.Root() == p { // it is for all versions
+		version = ""
+	}
+	return append(errs, c.validateSelectable(t.release.Has(release.CustomResources133) && t.selectable.Has(version), p)...)
 }
 
 func hasStatus(s *apiext.CustomResourceSubresources) bool { return s != nil && s.Status != nil }

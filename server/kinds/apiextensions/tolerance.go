@@ -2,6 +2,7 @@ package apiextensions
 
 import (
 	"reflect"
+	"slices"
 
 	celgo "github.com/google/cel-go/cel"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -28,6 +29,7 @@ type tolerance struct {
 
 	rules, messages sets.Set[string] // expressions that were there
 	unchanged       sets.Set[string] // versions with the schema that they had
+	selectable      sets.Set[string] // versions with more fields to select by than are allowed; "" is for all versions
 
 	release release.Version // whose rules schemas are held to
 
@@ -68,6 +70,7 @@ func tolerated(d, old *apiext.CustomResourceDefinition) tolerance {
 			t.badBundle = true
 		}
 	}
+	t.selectable = tooManySelectable(d, old)
 	for i := range d.Spec.Versions {
 		name := d.Spec.Versions[i].Name
 		now, err := apiext.GetSchemaForVersion(d, name)
@@ -77,6 +80,25 @@ func tolerated(d, old *apiext.CustomResourceDefinition) tolerance {
 		}
 	}
 	return t
+}
+
+// tooManySelectable names the versions that still have the fields to select by that they had, which are too many.
+func tooManySelectable(d, old *apiext.CustomResourceDefinition) sets.Set[string] {
+	before := map[string][]apiext.SelectableField{"": old.Spec.SelectableFields}
+	for i := range old.Spec.Versions {
+		before[old.Spec.Versions[i].Name] = old.Spec.Versions[i].SelectableFields
+	}
+	same := sets.New[string]()
+	look := func(version string, now []apiext.SelectableField) {
+		if was := before[version]; len(was) > maxSelectable && slices.Equal(was, now) {
+			same.Insert(version)
+		}
+	}
+	look("", d.Spec.SelectableFields)
+	for i := range d.Spec.Versions {
+		look(d.Spec.Versions[i].Name, d.Spec.Versions[i].SelectableFields)
+	}
+	return same
 }
 
 // RuleEnv makes a tolerance a cel.EnvLoader: expressions that were there before may use

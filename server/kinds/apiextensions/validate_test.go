@@ -3,6 +3,7 @@ package apiextensions_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -288,6 +289,31 @@ func TestValidateUpdate(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestManySelectableFields: a definition that has more fields to select by than are allowed may keep them since release
+// 1.33, and not get others.
+func TestManySelectableFields(t *testing.T) {
+	fields := func(n int) string {
+		var properties, paths []string
+		for i := range n {
+			properties = append(properties, fmt.Sprintf("f%d: {type: string}", i))
+			paths = append(paths, fmt.Sprintf("{jsonPath: .f%d}", i))
+		}
+		return fmt.Sprintf("spec: {versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {%s}}}, selectableFields: [%s]}]}",
+			strings.Join(properties, ", "), strings.Join(paths, ", "))
+	}
+	const many = "spec.selectableFields: Too many: 9: must have at most 8 items"
+	for _, c := range []struct {
+		of   release.Version
+		was  int
+		want string
+	}{{release.V132, 9, many}, {release.V134, 9, ""}, {release.V136, 9, ""}, {release.V136, 8, many}, {release.V136, 10, many}} {
+		old, d := read(t, fields(c.was)), read(t, fields(9))
+		if got := words(apiextensions.CustomResourceDefinition(c.of).ValidateUpdate(t.Context(), d, old)); got != c.want {
+			t.Errorf("%s, %d before: got %s, want %s", c.of, c.was, got, c.want)
+		}
 	}
 }
 
