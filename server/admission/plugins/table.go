@@ -221,7 +221,7 @@ var all = []entry{
 		if err != nil {
 			return nil, err
 		}
-		return quota.New(quotas{s.reader, s.API}, limited, s.Feature("PodLevelResources"), s.Clock), nil
+		return quota.New(quotas{s.reader, s.API}, limited, quota.Rules{Whole: s.Feature("PodLevelResources"), Moves: s.Catalogue.Release().Has(release.KindRules133)}, s.Clock), nil
 	}},
 	{name: "AlwaysDeny", build: plain(func(*shared) admission.Plugin { return admission.AlwaysDeny{} })},
 }

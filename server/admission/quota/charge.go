@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,8 +46,8 @@ func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([
 			counts[n] = true
 		}
 	}
-	delta, err := p.delta(k)
-	if err != nil || len(delta) == 0 {
+	deltas, err := p.deltas(k, quotas, mine)
+	if err != nil || len(deltas) == 0 {
 		return quotas, err
 	}
 	if !covered {
@@ -59,15 +60,21 @@ func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([
 	}
 	out := slices.Clone(quotas)
 	for _, i := range mine {
-		if out[i], err = add(k.a, quotas[i], delta); err != nil {
-			return nil, err
+		if delta := deltas[i]; len(delta) > 0 {
+			if out[i], err = add(k.a, quotas[i], delta); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil
 }
 
-// delta is what a write uses beyond what its object did before.
-func (p *Plugin) delta(k *ask) (corev1.ResourceList, error) {
+// noQuota is what deltas has the use under that falls under no quota.
+const noQuota = -1
+
+// deltas are what a write uses of each of its quotas beyond what its object did before. Quotas of which it uses nothing
+// more are left out.
+func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map[int]corev1.ResourceList, error) {
 	use := k.meter.use(k.a.Object)
 	var negative []corev1.ResourceName
 	for name, q := range use {
@@ -78,23 +85,42 @@ func (p *Plugin) delta(k *ask) (corev1.ResourceList, error) {
 	if len(negative) > 0 {
 		return nil, refuse(k.a, "quota usage is negative for resource(s): %s", joined(negative))
 	}
-	if k.a.Operation == admission.Update && k.a.Old != nil {
-		for name, before := range k.meter.use(k.a.Old) {
-			q, ok := use[name]
-			if !ok {
-				continue
+	use, more := beyond(use, nil), beyond(use, nil)
+	update := k.a.Operation == admission.Update && k.a.Old != nil
+	if update {
+		more = beyond(use, k.meter.use(k.a.Old))
+	}
+	out := map[int]corev1.ResourceList{}
+	for _, i := range mine {
+		out[i] = more
+		if update && p.meters.moves {
+			if _, before, err := k.meter.inScopes(quotas[i], k.a.Old); err != nil {
+				return nil, fmt.Errorf("error matching scopes of quota %s, err: %w", quotas[i].Name, err)
+			} else if !before {
+				out[i] = use
 			}
-			q = q.DeepCopy()
-			q.Sub(before)
-			use[name] = q
 		}
 	}
+	if len(mine) == 0 {
+		out[noQuota] = more
+	}
+	maps.DeleteFunc(out, func(_ int, l corev1.ResourceList) bool { return len(l) == 0 })
+	return out, nil
+}
+
+// beyond is what is used more than before.
+func beyond(use, before corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
 	for name, q := range use {
-		if q.Sign() <= 0 {
-			delete(use, name)
+		if was, ok := before[name]; ok {
+			q = q.DeepCopy()
+			q.Sub(was)
+		}
+		if q.Sign() > 0 {
+			out[name] = q
 		}
 	}
-	return use, nil
+	return out
 }
 
 // add is a quota with more use, if it allows that.
@@ -117,7 +143,7 @@ func add(a *admission.Attributes, q *corev1.ResourceQuota, delta corev1.Resource
 		}
 		out.Status.Used[name] = sum
 	}
-	if len(exceeded) > 0 {
+	if len(exceeded) > 0 && a.Subresource != "status" { // which says what is there already
 		return nil, refuse(a, "exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
 			amounts(asked, exceeded), amounts(q.Status.Used, exceeded), amounts(q.Status.Hard, exceeded))
 	}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,10 @@ import (
 type meter struct {
 	updates bool // updates can change the use, not creates alone
 	resizes bool // so can the subresource resize
+	// moves reports whether an update of a subresource, or of the object for "", takes an object to other quotas;
+	// nil: none does.
+	moves   func(obj, old runtime.Object) bool
+	movesBy string
 	// names are all that are about this resource, where each object counts as one, whatever
 	// it is; nil: it is not so.
 	names []corev1.ResourceName
@@ -31,14 +36,14 @@ type meter struct {
 	inScope func(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error)
 }
 
-func (m *meter) handles(op admission.Operation, sub string) bool {
-	switch sub {
-	case "":
-		return op == admission.Create || m.updates && op == admission.Update
-	case "resize":
-		return m.resizes && op == admission.Update
+func (m *meter) handles(a *admission.Attributes) bool {
+	switch {
+	case a.Subresource == "" && (a.Operation == admission.Create || m.updates):
+		return true
+	case a.Subresource == "resize":
+		return m.resizes && a.Operation == admission.Update
 	}
-	return false
+	return m.moves != nil && a.Subresource == m.movesBy && a.Operation == admission.Update && m.moves(a.Object, a.Old)
 }
 
 // counted are the names of a quota that are about this resource.
@@ -125,6 +130,7 @@ func count(r schema.GroupResource) corev1.ResourceName {
 type meters struct {
 	now   func() time.Time
 	whole bool // pods may have resources as a whole
+	moves bool // see Rules
 }
 
 func (p meters) meter(r schema.GroupResource) *meter {
@@ -133,11 +139,19 @@ func (p meters) meter(r schema.GroupResource) *meter {
 	}
 	switch r {
 	case schema.GroupResource{Resource: "pods"}:
-		return &meter{resizes: true, counts: countsPods, use: p.usePod, requires: requirePod, inScope: p.podInScope}
+		m := &meter{resizes: true, counts: countsPods, use: p.usePod, requires: requirePod, inScope: p.podInScope}
+		if p.moves {
+			m.moves = func(obj, old runtime.Object) bool { return terminates(obj) != terminates(old) }
+		}
+		return m
 	case schema.GroupResource{Resource: "services"}:
 		return &meter{updates: true, counts: countsServices, use: useService}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		return &meter{updates: true, counts: countsClaims, use: useClaim, inScope: claimInScope}
+		m := &meter{updates: true, counts: countsClaims, use: useClaim, inScope: claimInScope}
+		if p.moves {
+			m.moves, m.movesBy = claimMoves, "status"
+		}
+		return m
 	case schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}:
 		return &meter{updates: true, counts: countsDevices, use: useDevices}
 	}
@@ -216,15 +230,7 @@ func claimInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object
 	if !ok || s.ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass {
 		return false, nil
 	}
-	var classes []string
-	for _, class := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
-		if class != nil && *class != "" {
-			classes = append(classes, *class)
-		}
-	}
-	if m := c.Status.ModifyVolumeStatus; m != nil && m.TargetVolumeAttributesClassName != "" {
-		classes = append(classes, m.TargetVolumeAttributesClassName)
-	}
+	classes := classesOf(c)
 	if len(classes) == 0 {
 		return classSelected(s, "")
 	}
@@ -234,6 +240,32 @@ func claimInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object
 		}
 	}
 	return false, nil
+}
+
+// classesOf are the classes of attributes that a claim asks for, has or is about to have.
+func classesOf(c *corev1.PersistentVolumeClaim) []string {
+	var classes []string
+	for _, class := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
+		if class != nil && *class != "" {
+			classes = append(classes, *class)
+		}
+	}
+	if m := c.Status.ModifyVolumeStatus; m != nil && m.TargetVolumeAttributesClassName != "" {
+		classes = append(classes, m.TargetVolumeAttributesClassName)
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+// claimMoves reports whether a claim has other classes of attributes, or has got or lost storage.
+func claimMoves(obj, old runtime.Object) bool {
+	c, ok := obj.(*corev1.PersistentVolumeClaim)
+	before, was := old.(*corev1.PersistentVolumeClaim)
+	if !ok || !was {
+		return false
+	}
+	given, had := c.Status.AllocatedResources[corev1.ResourceStorage], before.Status.AllocatedResources[corev1.ResourceStorage]
+	return given.Cmp(had) != 0 || !slices.Equal(classesOf(c), classesOf(before))
 }
 
 func useClaim(obj runtime.Object) corev1.ResourceList {
@@ -280,18 +312,34 @@ func useDevices(obj runtime.Object) corev1.ResourceList {
 	if !ok {
 		return l
 	}
-	for _, r := range c.Spec.Devices.Requests {
-		n := int64(0)
-		switch r.AllocationMode {
-		case resourcev1beta1.DeviceAllocationModeExactCount:
-			n = r.Count
-		case resourcev1beta1.DeviceAllocationModeAll: // as many as it can be at most
-			n = resourcev1beta1.AllocationResultsMaxSize
+	for i := range c.Spec.Devices.Requests {
+		r := &c.Spec.Devices.Requests[i]
+		if len(r.FirstAvailable) == 0 {
+			sum(l, devicesOf(r.DeviceClassName, r.AllocationMode, r.Count))
+			continue
 		}
-		name := corev1.ResourceName(r.DeviceClassName + corev1.ResourceClaimsPerClass)
-		sum := l[name].DeepCopy()
-		sum.Add(*resource.NewQuantity(n, resource.DecimalSI))
-		l[name] = sum
+		most := corev1.ResourceList{} // of each class, whichever alternative there is
+		for j := range r.FirstAvailable {
+			s := &r.FirstAvailable[j]
+			for name, q := range devicesOf(s.DeviceClassName, s.AllocationMode, s.Count) {
+				if have := most[name]; q.Cmp(have) > 0 {
+					most[name] = q
+				}
+			}
+		}
+		sum(l, most)
 	}
 	return l
+}
+
+// devicesOf is how many devices of a class are asked for.
+func devicesOf(class string, mode resourcev1beta1.DeviceAllocationMode, count int64) corev1.ResourceList {
+	switch mode {
+	case resourcev1beta1.DeviceAllocationModeExactCount:
+	case resourcev1beta1.DeviceAllocationModeAll: // as many as it can be at most
+		count = resourcev1beta1.AllocationResultsMaxSize
+	default:
+		count = 0
+	}
+	return corev1.ResourceList{corev1.ResourceName(class + corev1.ResourceClaimsPerClass): number(int(count))}
 }

@@ -180,17 +180,22 @@ func requirePod(names []corev1.ResourceName, obj runtime.Object) error {
 	return fmt.Errorf("must specify %s", strings.Join(texts, "; "))
 }
 
+// terminates reports whether a pod has a deadline.
+func terminates(obj runtime.Object) bool {
+	pod, ok := obj.(*corev1.Pod)
+	return ok && pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds >= 0
+}
+
 func (p meters) podInScope(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return false, nil
 	}
-	deadline := pod.Spec.ActiveDeadlineSeconds
 	switch s.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:
-		return deadline != nil && *deadline >= 0, nil
+		return terminates(pod), nil
 	case corev1.ResourceQuotaScopeNotTerminating:
-		return deadline == nil || *deadline < 0, nil
+		return !terminates(pod), nil
 	case corev1.ResourceQuotaScopeBestEffort:
 		return pods.QOS(pod, p.whole) == corev1.PodQOSBestEffort, nil
 	case corev1.ResourceQuotaScopeNotBestEffort:

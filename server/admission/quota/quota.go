@@ -45,10 +45,15 @@ type Plugin struct {
 
 var _ admission.Validator = (*Plugin)(nil)
 
-// New makes the plugin. What limited names needs a quota that covers it. whole says that pods
-// may have resources for all of their containers together.
-func New(store Store, limited []Limited, whole bool, now func() time.Time) *Plugin {
-	return &Plugin{store: store, limited: limited, meters: meters{now: now, whole: whole}}
+// Rules are those that not all servers have.
+type Rules struct {
+	Whole bool // pods may have resources for all of their containers together
+	Moves bool // an object that comes into the scope of a quota uses it, since release 1.33
+}
+
+// New makes the plugin. What limited names needs a quota that covers it.
+func New(store Store, limited []Limited, r Rules, now func() time.Time) *Plugin {
+	return &Plugin{store: store, limited: limited, meters: meters{now: now, whole: r.Whole, moves: r.Moves}}
 }
 
 // Name implements admission.Plugin.
@@ -65,7 +70,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	m := p.meters.meter(a.Resource.GroupResource())
-	if m == nil || !m.handles(a.Operation, a.Subresource) {
+	if m == nil || !m.handles(a) {
 		return nil
 	}
 	quotas, err := p.quotas(ctx, a.Namespace)

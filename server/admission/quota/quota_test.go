@@ -245,7 +245,7 @@ func TestCharges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storeOf(c.quota)
-			p := quota.New(s, nil, false, time.Now)
+			p := quota.New(s, nil, quota.Rules{}, time.Now)
 			err := p.Validate(t.Context(), c.write)
 			if got := fmt.Sprint(err); c.err == "" && err != nil || c.err != "" && got != c.err {
 				t.Errorf("error %q, want %q", got, c.err)
@@ -261,7 +261,7 @@ func TestCharges(t *testing.T) {
 
 func TestDryRunsAreNotRecorded(t *testing.T) {
 	s := storeOf(limit("q", "pods", "1"))
-	p := quota.New(s, nil, false, time.Now)
+	p := quota.New(s, nil, quota.Rules{}, time.Now)
 	a := write(admission.Create, "", "pods", pod(), nil)
 	a.DryRun = true
 	if err := p.Validate(t.Context(), a); err != nil || s.writes != 0 {
@@ -271,7 +271,7 @@ func TestDryRunsAreNotRecorded(t *testing.T) {
 
 func TestPodsThatEndedUseNothing(t *testing.T) {
 	now := time.Now()
-	p := quota.New(storeOf(limit("q", "pods", "0")), nil, false, func() time.Time { return now })
+	p := quota.New(storeOf(limit("q", "pods", "0")), nil, quota.Rules{}, func() time.Time { return now })
 	gone := pod()
 	grace := int64(30)
 	gone.DeletionTimestamp, gone.DeletionGracePeriodSeconds = &metav1.Time{Time: now.Add(-31 * time.Second)}, &grace
@@ -287,7 +287,7 @@ func TestPodsThatEndedUseNothing(t *testing.T) {
 // TestManyWriters has two servers share a quota that is enough for some of the writes.
 func TestManyWriters(t *testing.T) {
 	s := storeOf(limit("a", "pods", "50"), limit("b", "pods", "70", "requests.cpu", "100"))
-	servers := []*quota.Plugin{quota.New(s, nil, false, time.Now), quota.New(s, nil, false, time.Now)}
+	servers := []*quota.Plugin{quota.New(s, nil, quota.Rules{}, time.Now), quota.New(s, nil, quota.Rules{}, time.Now)}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	passed := 0
@@ -315,7 +315,7 @@ func TestManyWriters(t *testing.T) {
 func TestConflictsAreTriedAgain(t *testing.T) {
 	s := storeOf(limit("q", "pods", "1"))
 	s.lose = 3
-	p := quota.New(s, nil, false, time.Now)
+	p := quota.New(s, nil, quota.Rules{}, time.Now)
 	if err := p.Validate(t.Context(), write(admission.Create, "", "pods", pod(), nil)); err != nil || s.used("q", "pods") != "1" {
 		t.Errorf("%v, used %s", err, s.used("q", "pods"))
 	}
@@ -329,7 +329,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 // TestWaitingEnds: who gives up is not counted and holds nobody up.
 func TestWaitingEnds(t *testing.T) {
 	s := storeOf(limit("q", "pods", "5"))
-	p := quota.New(s, nil, false, time.Now)
+	p := quota.New(s, nil, quota.Rules{}, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 { // a free turn and an end are equally good reasons to go on
@@ -363,7 +363,7 @@ limitedResources:
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: corev1.PersistentVolumeClaimSpec{
 		StorageClassName: &gold, Resources: corev1.VolumeResourceRequirements{Requests: list("storage", "1Gi")},
 	}}
-	p := quota.New(storeOf(), limited, false, time.Now)
+	p := quota.New(storeOf(), limited, quota.Rules{}, time.Now)
 	want := forbidden("persistentvolumeclaims", "c", "insufficient quota to consume: gold.storageclass.storage.k8s.io/requests.storage")
 	if err := p.Validate(t.Context(), write(admission.Create, "", "persistentvolumeclaims", claim, nil)); fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
@@ -376,7 +376,7 @@ limitedResources:
 	}
 	covering := limit("q", "pods", "5")
 	covering.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: limited[1].MatchScopes}
-	p = quota.New(storeOf(covering, limit("r", "gold.storageclass.storage.k8s.io/requests.storage", "2Gi")), limited, false, time.Now)
+	p = quota.New(storeOf(covering, limit("r", "gold.storageclass.storage.k8s.io/requests.storage", "2Gi")), limited, quota.Rules{}, time.Now)
 	for plural, obj := range map[string]runtime.Object{"pods": important, "persistentvolumeclaims": claim} {
 		if err := p.Validate(t.Context(), write(admission.Create, "", plural, obj, nil)); err != nil {
 			t.Error(err)
@@ -403,11 +403,11 @@ func TestPodResources(t *testing.T) {
 		best := limit("best", "pods", "9")
 		best.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
 		s := storeOf(limit("q", "requests.cpu", "9", "limits.cpu", "9", "requests.memory", "9Gi"))
-		if err := quota.New(s, nil, gate, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", whole, nil)); err != nil {
+		if err := quota.New(s, nil, quota.Rules{Whole: gate}, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", whole, nil)); err != nil {
 			t.Fatal(err)
 		}
 		scoped := storeOf(best)
-		if err := quota.New(scoped, nil, gate, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", alone, nil)); err != nil {
+		if err := quota.New(scoped, nil, quota.Rules{Whole: gate}, time.Now).Validate(t.Context(), write(admission.Create, "", "pods", alone, nil)); err != nil {
 			t.Fatal(err)
 		}
 		for name, amount := range want {
