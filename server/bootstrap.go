@@ -51,7 +51,7 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 		}
 	}
 	if list := o.cfg.Controllers.ServiceNetworks; len(list) > 0 && o.standing(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
-		err := networks.CreateDefaultCIDR(ctx, o.api, list, o.cfg.Clock())
+		err := networks.CreateDefaultCIDR(ctx, o.api, o.cfg.Release, list, o.cfg.Clock())
 		if err := o.forgive("servicecidrs/"+core.DefaultServiceCIDR, err); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ var all = []controller{
 		if len(c.ServiceNetworks) == 0 {
 			return nil
 		}
-		return (&networks.Addresses{Base: h.base("serviceipaddresses"), Networks: c.ServiceNetworks}).Run
+		return (&networks.Addresses{Base: h.base("serviceipaddresses"), Networks: c.ServiceNetworks, Release: h.Release}).Run
 	}},
 	{name: "identity", eachServer: true, build: func(h *Host, c *Config) run {
 		if c.Host == "" {
@@ -81,11 +81,11 @@ var all = []controller{
 		return (&storageversions.Publisher{Base: h.base("storageversions"), Catalogue: h.Catalogue, Host: c.Host}).Run
 	}},
 	{name: "elections", eachServer: true, build: func(h *Host, c *Config) run {
-		r := h.Catalogue.Lookup("coordination.k8s.io", "v1alpha2", "leasecandidates")
-		if c.Elections == nil || r == nil || r.Off {
+		served := h.serves(elections.CandidatesStorage)
+		if c.Elections == nil || served == "" {
 			return nil
 		}
-		return elections.Run(h.base(elections.Elector), *c.Elections)
+		return elections.Run(h.base(elections.Elector), served, *c.Elections)
 	}},
 	{name: "certificates", switches: []string{"csrsigning", "csrapproving"}, build: func(h *Host, c *Config) run {
 		k := &certificates.Signer{Base: h.base("certificate"), Authorizer: h.Authorizer, Approve: c.Runs("csrapproving")}
@@ -172,7 +172,7 @@ var all = []controller{
 		if len(c.ServiceNetworks) == 0 {
 			return nil
 		}
-		return (&networks.CIDRs{Base: h.base("ipaddresses")}).Run
+		return (&networks.CIDRs{Base: h.base("ipaddresses"), Release: h.Release}).Run
 	}},
 	{name: "clusterinfo", build: func(h *Host, c *Config) run {
 		if c.JoinAt == "" || c.Authority == nil {

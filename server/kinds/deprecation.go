@@ -18,10 +18,10 @@ func Lifecycle(v release.Version, r *Resource) *Deprecation {
 	if r.New == nil {
 		return nil
 	}
-	life := v.Binary().Lifecycle(r.GVK())
-	if life.Deprecated == 0 || life.Deprecated > v.Binary().Minor() {
+	if !v.Deprecated(r.GVK()) {
 		return nil
 	}
+	life := v.Lifecycle(r.GVK())
 	d := &Deprecation{Warning: fmt.Sprintf("%s %s is deprecated in v%s+", r.APIVersion(), r.Kind, release.Of(life.Deprecated))}
 	if life.Removed != 0 {
 		d.Removed = release.Of(life.Removed).String()

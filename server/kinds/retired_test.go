@@ -31,7 +31,7 @@ func TestRetired(t *testing.T) {
 		"apps/v1beta1/Deployment": "+++++", "rbac.authorization.k8s.io/v1alpha1/Role": "+++++", "rbac.authorization.k8s.io/v1alpha1/RoleList": "+++++",
 		"authentication.k8s.io/v1beta1/SelfSubjectReview": "-++++", "autoscaling/v2beta2/HorizontalPodAutoscaler": "+----",
 		"admissionregistration.k8s.io/v1beta1/ValidatingAdmissionPolicy": "--+++", "networking.k8s.io/v1alpha1/ServiceCIDR": "+----",
-		"storage.k8s.io/v1alpha1/VolumeAttributesClass": "---++", "v1/Pod": "-----", "admission.k8s.io/v1beta1/AdmissionReview": "-----", "apps/v1beta1/Nothing": "-----",
+		"storage.k8s.io/v1alpha1/VolumeAttributesClass": "-++++", "v1/Pod": "-----", "admission.k8s.io/v1beta1/AdmissionReview": "-----", "apps/v1beta1/Nothing": "-----",
 	} {
 		var got strings.Builder
 		for _, v := range release.All() {

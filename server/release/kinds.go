@@ -40,7 +40,7 @@ func findKind(k schema.GroupVersionKind) *kindRow {
 	return &kindRows[i]
 }
 
-// Lifecycle is what a release says about the age of a kind.
+// Lifecycle is what the binary of a release says about the age of a kind.
 func (v Version) Lifecycle(k schema.GroupVersionKind) Lifecycle {
 	row := findKind(k)
 	if row == nil {
@@ -48,12 +48,18 @@ func (v Version) Lifecycle(k schema.GroupVersionKind) Lifecycle {
 	}
 	var l Lifecycle
 	for i, c := range row.cycles {
-		if i > 0 && int(c.from) > v.Minor() {
+		if i > 0 && int(c.from) > v.Binary().Minor() {
 			break
 		}
 		l = Lifecycle{int(c.introduced), int(c.deprecated), int(c.removed), schema.GroupVersionKind{Group: c.group, Version: c.version, Kind: c.kind}}
 	}
 	return l
+}
+
+// Deprecated says whether the binary of a release warns clients that use a kind in a version.
+func (v Version) Deprecated(k schema.GroupVersionKind) bool {
+	deprecated := v.Lifecycle(k).Deprecated
+	return deprecated != 0 && deprecated <= v.Binary().Minor()
 }
 
 // Knows says whether a server of a release can read a kind in a version, served or not. Kinds
@@ -68,10 +74,17 @@ func (v Version) Introduced(k schema.GroupVersionKind) bool {
 	return v.Lifecycle(k).Introduced <= v.Minor() && (findKind(k) == nil || int(findKind(k).in.since) <= v.Minor())
 }
 
-// Removed says whether a kind in a version is no longer served by a release.
+// unserved are kinds that the libraries of the newest release have, and no release that its binary emulates serves.
+var unserved = map[schema.GroupVersionKind]bool{
+	{Group: "storage.k8s.io", Version: "v1alpha1", Kind: "VolumeAttributesClass"}: true,
+}
+
+// Removed says whether a kind in a version is no longer served by a release: the release has removed it, or its binary
+// no longer has it.
 func (v Version) Removed(k schema.GroupVersionKind) bool {
 	removed := v.Lifecycle(k).Removed
-	return removed != 0 && removed <= v.Minor() || !v.Knows(k) && v.Introduced(k)
+	return removed != 0 && removed <= v.Minor() || v.Emulated() && unserved[k] ||
+		v.Introduced(k) && !(v.Knows(k) && v.Binary().Knows(k))
 }
 
 // Kinds are the kinds that came or went, or say something about their age, in the order of group,

@@ -211,12 +211,12 @@ func TestFields(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	for text, want := range map[string]string{ // in each release: . not yet, + there, d deprecated, - removed
-		"v1/Pod": "+++++", "v1/Endpoints": "+dddd", "networking.k8s.io/v1/ServiceCIDR": ".++++", "networking.k8s.io/v1beta1/ServiceCIDR": "++ddd",
-		"authentication.k8s.io/v1beta1/SelfSubjectReview": "d----", "resource.k8s.io/v1alpha3/ResourceClaim": "++---", "resource.k8s.io/v1/ResourceClaim": "..+++",
-		"resource.k8s.io/v1alpha3/DeviceTaintRule": ".+++d", "certificates.k8s.io/v1alpha1/PodCertificateRequest": "..+--", "scheduling.k8s.io/v1alpha1/Workload": "...+-",
-		"scheduling.k8s.io/v1alpha2/Workload": "....+", "storagemigration.k8s.io/v1alpha1/StorageVersionMigration": "+dd--", "storage.k8s.io/v1alpha1/VolumeAttributesClass": "ddd--",
+		"v1/Pod": "+++++", "v1/Endpoints": "+dddd", "networking.k8s.io/v1/ServiceCIDR": ".++++", "networking.k8s.io/v1beta1/ServiceCIDR": "+dddd",
+		"authentication.k8s.io/v1beta1/SelfSubjectReview": "d----", "resource.k8s.io/v1alpha3/ResourceClaim": "+----", "resource.k8s.io/v1/ResourceClaim": "..+++",
+		"resource.k8s.io/v1alpha3/DeviceTaintRule": ".dddd", "certificates.k8s.io/v1alpha1/PodCertificateRequest": "..---", "scheduling.k8s.io/v1alpha1/Workload": "...--",
+		"scheduling.k8s.io/v1alpha2/Workload": "....+", "storagemigration.k8s.io/v1alpha1/StorageVersionMigration": "+----", "storage.k8s.io/v1alpha1/VolumeAttributesClass": "d----",
 		"admissionregistration.k8s.io/v1beta1/ValidatingAdmissionPolicy": "dd---", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy": "....+",
-		"coordination.k8s.io/v1beta1/LeaseCandidate": ".+++d", "apps/v1beta1/Deployment": "-----", "example.com/v1/Widget": "+++++",
+		"coordination.k8s.io/v1beta1/LeaseCandidate": ".dddd", "apps/v1beta1/Deployment": "-----", "example.com/v1/Widget": "+++++",
 	} {
 		parts := strings.Split(text, "/")
 		k := schema.GroupVersionKind{Version: parts[len(parts)-2], Kind: parts[len(parts)-1]}
@@ -225,13 +225,12 @@ func TestKinds(t *testing.T) {
 		}
 		var got strings.Builder
 		for _, v := range release.All() {
-			l := v.Lifecycle(k)
 			switch {
 			case !v.Introduced(k):
 				got.WriteByte('.')
 			case v.Removed(k):
 				got.WriteByte('-')
-			case l.Deprecated != 0 && l.Deprecated <= v.Minor():
+			case v.Deprecated(k):
 				got.WriteByte('d')
 			default:
 				got.WriteByte('+')
@@ -241,10 +240,10 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s is %s, want %s", text, &got, want)
 		}
 	}
-	if got := release.V134.Lifecycle(schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1beta1", Kind: "VolumeAttributesClass"}); got.Replacement.Version != "v1" {
-		t.Errorf("1.34 replaces VolumeAttributesClass v1beta1 by %v", got.Replacement)
-	}
-	if got := release.V133.Lifecycle(schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1beta1", Kind: "VolumeAttributesClass"}); !got.Replacement.Empty() {
+	if got := release.V133.Lifecycle(schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1beta1", Kind: "VolumeAttributesClass"}); got.Replacement.Version != "v1" {
 		t.Errorf("1.33 replaces VolumeAttributesClass v1beta1 by %v", got.Replacement)
+	}
+	if got := release.V132.Lifecycle(schema.GroupVersionKind{Group: "storage.k8s.io", Version: "v1beta1", Kind: "VolumeAttributesClass"}); !got.Replacement.Empty() {
+		t.Errorf("1.32 replaces VolumeAttributesClass v1beta1 by %v", got.Replacement)
 	}
 }

@@ -33,6 +33,8 @@ var wordings = []wording{
 	{release.UnderscoresShown, field.ErrorTypeInvalid, nil, lazy(regexp.QuoteMeta(`'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*'`)), `'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'`},
 	{release.EscapedFields, field.ErrorTypeInvalid, nil, lazy(`(expecting \{.*), ESC_IDENTIFIER`), "$1"},
 	{release.ShortRequired, field.ErrorTypeRequired, lazy(`onditions\[\d+\]\.(lastTransitionTime|reason)$`), lazy(`^$`), "must be set"},
+	{release.ShortRequired, field.ErrorTypeRequired, lazy(`^status\[\d+\]\.reason$`), lazy(`^$`), "reason cannot be empty"},
+	{release.ShortRequired, field.ErrorTypeRequired, lazy(`^status\[\d+\]\.message$`), lazy(`^$`), "message cannot be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.kind$`), lazy(`^must not be empty$`), "kind must not be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.name$`), lazy(`^must not be empty$`), "name must not be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.uid$`), lazy(`^must not be empty$`), "uid must not be empty"},

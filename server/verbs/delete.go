@@ -109,7 +109,7 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if err := noOptions(h.Catalogue.Release(), gvk); err != nil {
+	if err := noOptions(gvk); err != nil {
 		return nil, unreadable(err)
 	}
 	if _, err := from.Decode(body, o, codecs.Ignore); err != nil {
@@ -126,7 +126,7 @@ func (h *Handler) decodeDeleteOptions(c *Call, body []byte) (*metav1.DeleteOptio
 }
 
 // noOptions refuses a body of another kind. Clients may send options in any group.
-func noOptions(v release.Version, gvk schema.GroupVersionKind) error {
+func noOptions(gvk schema.GroupVersionKind) error {
 	switch gvk.Kind {
 	case "", "DeleteOptions":
 		return nil
@@ -136,11 +136,8 @@ func noOptions(v release.Version, gvk schema.GroupVersionKind) error {
 	if gvk.GroupVersion().Empty() {
 		gvk.Group, gvk.Version = metav1.GroupName, "v1"
 	}
-	scheme := "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
-	if v.Has(release.BadRequests) {
-		scheme = "pkg/runtime/scheme.go:111"
-	}
-	return fmt.Errorf("no kind %q is registered for version %q in scheme %q", gvk.Kind, gvk.GroupVersion(), scheme)
+	return fmt.Errorf("no kind %q is registered for version %q in scheme %q", gvk.Kind, gvk.GroupVersion(),
+		"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")
 }
 
 // unsafeDelete is the feature gate for deletes of objects that cannot be read.

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	candidatesStorage = "leasecandidates.coordination.k8s.io"
+	// CandidatesStorage is where LeaseCandidates are stored.
+	CandidatesStorage = "leasecandidates.coordination.k8s.io"
 
 	// restShare is how many times as long as a reconcile took the loop pauses after it.
 	restShare = 4
@@ -38,7 +39,8 @@ const (
 // a second at most. A write of the server follows one of a client, as package election says.
 type Controller struct {
 	reconcile.Base
-	Wait time.Duration // how long candidates have to answer; 0: election.Wait
+	Served string        // the group and version of candidates
+	Wait   time.Duration // how long candidates have to answer; 0: election.Wait
 
 	loop     *reconcile.Loop
 	contests map[reconcile.Key]*contest
@@ -58,9 +60,9 @@ type Config struct {
 const Elector = "leader-election-controller"
 
 // Run runs on each server; the one that holds the Lease named Elector chooses leaders. Operators and tests read that Lease,
-// as they do with a stock server.
-func Run(base reconcile.Base, c Config) func(context.Context) error {
-	work := &Controller{Base: base, Wait: c.Wait}
+// as they do with a stock server. served is the group and version in which candidates are served.
+func Run(base reconcile.Base, served string, c Config) func(context.Context) error {
+	work := &Controller{Base: base, Served: served, Wait: c.Wait}
 	return (&reconcile.LeaderElection{Base: base, Name: Elector, Identity: c.Identity, Times: c.Times, Work: work.Run}).Run
 }
 
@@ -90,7 +92,7 @@ func (e *Controller) Run(ctx context.Context) error {
 			e.loop.Queue.Touch(key, 0)
 		}
 	}
-	e.loop.Sources = []reconcile.Source{{Storage: candidatesStorage, Seen: e.set, Gone: e.unset}, {Storage: reconcile.LeaseStorage, Changed: func(d cache.Delivery) { mark(d.Item()) }}}
+	e.loop.Sources = []reconcile.Source{{Storage: CandidatesStorage, Seen: e.set, Gone: e.unset}, {Storage: reconcile.LeaseStorage, Changed: func(d cache.Delivery) { mark(d.Item()) }}}
 	e.loop.Reconcile = func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
 		if key == removal {
 			return reconcile.Result{After: e.remove(ctx)}, nil

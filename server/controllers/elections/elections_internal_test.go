@@ -64,19 +64,19 @@ func (b *ballot) put(namespace, name, lease string, made, renewed time.Duration,
 	}
 	value := fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1alpha2","kind":"LeaseCandidate","metadata":{"name":%q,"namespace":%q,"creationTimestamp":%q%s},"spec":{"leaseName":%q,"binaryVersion":"1.32.0","emulationVersion":"1.32.0","strategy":"OldestEmulationVersion","renewTime":%q}}`,
 		name, namespace, at(made)[:19]+"Z", strings.Join(metadata, ""), lease, at(renewed))
-	b.cache.Apply([]sqlstore.Change{{Row: sqlstore.Row{Key: sqlstore.Key{Resource: candidatesStorage, Namespace: namespace, Name: name}, Revision: b.last, Value: []byte(value)}}})
+	b.cache.Apply([]sqlstore.Change{{Row: sqlstore.Row{Key: sqlstore.Key{Resource: CandidatesStorage, Namespace: namespace, Name: name}, Revision: b.last, Value: []byte(value)}}})
 }
 
 func (b *ballot) drop(namespace, name string) {
 	b.last++
-	b.cache.Apply([]sqlstore.Change{{Row: sqlstore.Row{Key: sqlstore.Key{Resource: candidatesStorage, Namespace: namespace, Name: name}, Revision: b.last, Deleted: true}}})
+	b.cache.Apply([]sqlstore.Change{{Row: sqlstore.Row{Key: sqlstore.Key{Resource: CandidatesStorage, Namespace: namespace, Name: name}, Revision: b.last, Deleted: true}}})
 }
 
 // during runs the elections while something is done.
 func (b *ballot) during(t *testing.T, do func()) {
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	e := &Controller{Base: reconcile.Base{API: b.calls, Cache: b.cache, Log: controllertest.Quiet}}
+	e := &Controller{Base: reconcile.Base{API: b.calls, Cache: b.cache, Log: controllertest.Quiet}, Served: "coordination.k8s.io/v1alpha2"}
 	running.Go(func() { _ = e.Run(ctx) })
 	synctest.Wait()
 	do()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/ptr"
 
 	"github.com/rowlock/rowlock/server"
@@ -28,15 +29,20 @@ import (
 
 // electing is a server that chooses leaders, whose candidates have so long to answer.
 func electing(t *testing.T, wait time.Duration) *kubernetes.Clientset {
+	return electingAs(t, wait, func(t http.RoundTripper) http.RoundTripper { return asAdmin{t} }, "--runtime-config="+ours+"=true")
+}
+
+// electingAs is electing with other flags and a transport of the client.
+func electingAs(t *testing.T, wait time.Duration, wrap func(http.RoundTripper) http.RoundTripper, args ...string) *kubernetes.Clientset {
 	t.Helper()
-	flags := servertest.Complete(t, "--runtime-config=coordination.k8s.io/v1alpha2=true", "--feature-gates=CoordinatedLeaderElection=true")
+	flags := servertest.Complete(t, append(args, "--feature-gates=CoordinatedLeaderElection=true")...)
 	s := servertest.Start(t, flags, func(c *server.Config) {
 		c.Controllers.Runs = func(name string) bool { return name == "elections" }
 		c.Controllers.Elections = &elections.Config{
 			Identity: "this-server", Wait: wait, Times: reconcile.LeaseTimes{Duration: 2 * time.Second, Deadline: time.Second, Retry: 50 * time.Millisecond},
 		}
 	})
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: s.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &http.Client{Transport: asAdmin{s.Client.Transport}})
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: s.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &http.Client{Transport: wrap(s.Client.Transport)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +103,14 @@ func (c closers) Close() error {
 		errs = append(errs, one.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// TestNewestCandidates: a server of the newest release that serves candidates only in v1beta1 chooses leaders, too.
+func TestNewestCandidates(t *testing.T) {
+	client := electingAs(t, time.Second, func(rt http.RoundTripper) http.RoundTripper {
+		return transport.NewBearerAuthRoundTripper(servertest.Token, rt)
+	}, "--emulated-version=1.36", "--runtime-config="+theirs+"=true")
+	<-join(t, client, "a", "1.32.0").leads
 }
 
 // component is one that takes part in the election of kube-system/app with the library of

@@ -25,8 +25,8 @@ const (
 	removedAtOnce = 100 // expired candidates that are deleted before elections have their turn
 )
 
-func candidatePath(namespace, name string) string {
-	return "/apis/coordination.k8s.io/v1alpha2/namespaces/" + url.PathEscape(namespace) + "/leasecandidates/" + url.PathEscape(name)
+func (e *Controller) candidatePath(namespace, name string) string {
+	return "/apis/" + e.Served + "/namespaces/" + url.PathEscape(namespace) + "/leasecandidates/" + url.PathEscape(name)
 }
 
 // ping sets the pingTime of candidates.
@@ -36,7 +36,7 @@ func (e *Controller) ping(ctx context.Context, key reconcile.Key, list []*electi
 			"metadata": map[string]string{"resourceVersion": strconv.FormatInt(c.Revision, 10)},
 			"spec":     map[string]any{"pingTime": metav1.NewMicroTime(now)},
 		}
-		err := e.API.Call(ctx, agent, http.MethodPatch, candidatePath(key.Namespace, c.Name), reconcile.MergePatch, change, nil)
+		err := e.API.Call(ctx, agent, http.MethodPatch, e.candidatePath(key.Namespace, c.Name), reconcile.MergePatch, change, nil)
 		if err != nil && !reconcile.Superseded(err) {
 			return err
 		}
@@ -90,7 +90,7 @@ func (e *Controller) remove(ctx context.Context) time.Duration {
 		tried++
 		revision := strconv.FormatInt(c.Revision, 10)
 		options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &revision}}
-		if err := e.API.Call(ctx, agent, http.MethodDelete, candidatePath(key.Namespace, key.Name), reconcile.JSON, options, nil); err != nil && !reconcile.Superseded(err) {
+		if err := e.API.Call(ctx, agent, http.MethodDelete, e.candidatePath(key.Namespace, key.Name), reconcile.JSON, options, nil); err != nil && !reconcile.Superseded(err) {
 			e.loop.Failed(ctx, key, fmt.Errorf("removing an expired candidate: %w", err))
 			continue
 		}

@@ -18,11 +18,10 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
-	addressesPath = "/apis/networking.k8s.io/v1beta1/ipaddresses"
-	cidrsPath     = "/apis/networking.k8s.io/v1beta1/servicecidrs"
 	// serverAgent, rangeAgent and addressAgent are the field managers of what Addresses writes: the default ServiceCIDR, its
 	// status, and IPAddresses.
 	serverAgent  = "kube-apiserver"
@@ -36,6 +35,15 @@ const (
 	addressGrace = time.Minute
 )
 
+// pathOf is the path of an object, or of all of its kind, in the version in which a release writes them.
+func pathOf(v release.Version, resource, name string) string {
+	path := "/apis/" + core.NetworksVersion(v) + "/" + resource
+	if name != "" {
+		path += "/" + url.PathEscape(name)
+	}
+	return path
+}
+
 // The keys of Addresses.
 var (
 	network   = reconcile.Key{Name: "the default ServiceCIDR"}
@@ -47,7 +55,8 @@ var (
 // Services every few minutes: that is a reading of their bytes, and a write for each that is out of step, one at a time.
 type Addresses struct {
 	reconcile.Base
-	Networks []netip.Prefix // of the default ServiceCIDR
+	Networks []netip.Prefix  // of the default ServiceCIDR
+	Release  release.Version // in whose version of the API ServiceCIDRs and IPAddresses are written
 }
 
 // Run works until ctx ends.
@@ -71,7 +80,7 @@ func (s *Addresses) Run(ctx context.Context) error {
 func (s *Addresses) network(ctx context.Context) error {
 	item := s.Cache.Get(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR)
 	if item == nil {
-		return CreateDefaultCIDR(ctx, s.API, s.Networks, s.Now())
+		return CreateDefaultCIDR(ctx, s.API, s.Release, s.Networks, s.Now())
 	}
 	var c networkingv1beta1.ServiceCIDR
 	if !reconcile.Decode(item, &c) || c.DeletionTimestamp != nil {
@@ -90,7 +99,7 @@ func (s *Addresses) sayReady(ctx context.Context, c *networkingv1beta1.ServiceCI
 	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		return nil
 	}
-	return applyReady(ctx, s.API, rangeAgent, c.Name, defaultReady(s.Now()))
+	return applyReady(ctx, s.API, s.Release, rangeAgent, c.Name, defaultReady(s.Now()))
 }
 
 func texts(networks []netip.Prefix) []string {
@@ -103,13 +112,13 @@ func texts(networks []netip.Prefix) []string {
 
 // CreateDefaultCIDR writes the ServiceCIDR of the networks that a server was started
 // with, if there is none.
-func CreateDefaultCIDR(ctx context.Context, api reconcile.API, networks []netip.Prefix, now time.Time) error {
+func CreateDefaultCIDR(ctx context.Context, api reconcile.API, v release.Version, networks []netip.Prefix, now time.Time) error {
 	c := networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: core.DefaultServiceCIDR}}
 	c.Spec.CIDRs = texts(networks)
-	if err := api.Call(ctx, serverAgent, http.MethodPost, cidrsPath, reconcile.JSON, &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := api.Call(ctx, serverAgent, http.MethodPost, pathOf(v, "servicecidrs", ""), reconcile.JSON, &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return applyReady(ctx, api, rangeAgent, core.DefaultServiceCIDR, defaultReady(now))
+	return applyReady(ctx, api, v, rangeAgent, core.DefaultServiceCIDR, defaultReady(now))
 }
 
 func defaultReady(now time.Time) metav1.Condition {
@@ -117,7 +126,7 @@ func defaultReady(now time.Time) metav1.Condition {
 }
 
 // applyReady applies the condition Ready of a ServiceCIDR, and takes it over from other field managers.
-func applyReady(ctx context.Context, api reconcile.API, agent, name string, ready metav1.Condition) error {
+func applyReady(ctx context.Context, api reconcile.API, v release.Version, agent, name string, ready metav1.Condition) error {
 	condition := map[string]any{
 		"type": networkingv1beta1.ServiceCIDRConditionReady, "status": ready.Status, "message": ready.Message, "lastTransitionTime": ready.LastTransitionTime,
 	}
@@ -125,10 +134,10 @@ func applyReady(ctx context.Context, api reconcile.API, agent, name string, read
 		condition["reason"] = ready.Reason
 	}
 	body := map[string]any{
-		"apiVersion": networkingv1beta1.SchemeGroupVersion.String(), "kind": "ServiceCIDR",
+		"apiVersion": core.NetworksVersion(v), "kind": "ServiceCIDR",
 		"metadata": map[string]any{"name": name}, "status": map[string]any{"conditions": []any{condition}},
 	}
-	path := cidrsPath + "/" + url.PathEscape(name) + "/status?force=true&fieldManager=" + agent
+	path := pathOf(v, "servicecidrs", name) + "/status?force=true&fieldManager=" + agent
 	return api.Call(ctx, agent, http.MethodPatch, path, reconcile.Apply, body, nil)
 }
 
@@ -172,13 +181,13 @@ func (s *Addresses) addresses(ctx context.Context) error {
 		return true
 	})
 	for _, item := range stale {
-		if err := s.Delete(ctx, addressAgent, addressesPath+"/"+url.PathEscape(item.Name), item); reconcile.Current(err) != nil {
+		if err := s.Delete(ctx, addressAgent, pathOf(s.Release, "ipaddresses", item.Name), item); reconcile.Current(err) != nil {
 			return err
 		}
 		s.Log.Info("an IPAddress that no Service holds is deleted", "address", item.Name)
 	}
 	for _, a := range held {
-		if err := s.API.Call(ctx, addressAgent, http.MethodPost, addressesPath, reconcile.JSON, a, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := s.API.Call(ctx, addressAgent, http.MethodPost, pathOf(s.Release, "ipaddresses", ""), reconcile.JSON, a, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 	"github.com/rowlock/rowlock/server/kinds/core"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 const (
@@ -37,6 +37,7 @@ const (
 // second at most, and only while some of them are deleted.
 type CIDRs struct {
 	reconcile.Base
+	Release release.Version // in whose version of the API ServiceCIDRs are written
 
 	blocked map[string]bool         // by name: addresses keep it
 	known   map[string]knownNetwork // of all ServiceCIDRs, by name
@@ -103,7 +104,7 @@ func (s *CIDRs) say(ctx context.Context, c *networkingv1beta1.ServiceCIDR, ready
 		return nil
 	}
 	ready.LastTransitionTime = metav1.NewTime(s.Now())
-	return reconcile.Current(applyReady(ctx, s.API, CIDRSwitch, c.Name, ready))
+	return reconcile.Current(applyReady(ctx, s.API, s.Release, CIDRSwitch, c.Name, ready))
 }
 
 // finalize adds the finalizer that keeps a ServiceCIDR, or takes it away.
@@ -116,7 +117,7 @@ func (s *CIDRs) finalize(ctx context.Context, c *networkingv1beta1.ServiceCIDR, 
 		member = "$deleteFromPrimitiveList/finalizers"
 	}
 	body := map[string]any{"metadata": map[string]any{"uid": c.UID, member: []string{cidrFinalizer}}}
-	return reconcile.Current(s.API.Call(ctx, CIDRSwitch, http.MethodPatch, cidrsPath+"/"+url.PathEscape(c.Name), string(types.StrategicMergePatchType), body, nil))
+	return reconcile.Current(s.API.Call(ctx, CIDRSwitch, http.MethodPatch, pathOf(s.Release, "servicecidrs", c.Name), string(types.StrategicMergePatchType), body, nil))
 }
 
 // needed says whether a Service has an address of a ServiceCIDR that no other one covers.

@@ -160,8 +160,8 @@ func validateConditions(list []apiserverinternalv1alpha1.StorageVersionCondition
 		seen[c.Type] = i
 		errs = append(errs, rules.QualifiedName(string(c.Type), at.Child("type"))...)
 		errs = append(errs, rules.QualifiedName(string(c.Status), at.Child("status"))...)
-		errs = rules.RequiredIf(errs, c.Reason == "", at.Child("reason"), "reason cannot be empty")
-		errs = rules.RequiredIf(errs, c.Message == "", at.Child("message"), "message cannot be empty")
+		errs = rules.RequiredIf(errs, c.Reason == "", at.Child("reason"), "")
+		errs = rules.RequiredIf(errs, c.Message == "", at.Child("message"), "")
 	}
 	return errs
 }

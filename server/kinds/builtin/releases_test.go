@@ -20,8 +20,8 @@ func TestReleases(t *testing.T) {
 	want := map[string][5]string{ // 1.32 to 1.36
 		"servicecidrs.networking.k8s.io":                           {"(v1beta1)", "v1 (v1beta1):v1", "v1 (v1beta1):v1", "v1 (v1beta1):v1", "v1 (v1beta1):v1"},
 		"ipaddresses.networking.k8s.io":                            {"(v1beta1)", "v1 (v1beta1):v1", "v1 (v1beta1):v1", "v1 (v1beta1):v1", "v1 (v1beta1):v1"},
-		"volumeattributesclasses.storage.k8s.io":                   {"(v1beta1) (v1alpha1)", "(v1beta1) (v1alpha1):v1beta1", "v1 (v1beta1) (v1alpha1):v1beta1", "v1 (v1beta1):v1", "v1 (v1beta1):v1"},
-		"resourceclaims.resource.k8s.io":                           {"(v1beta1) (v1alpha3)", "(v1beta2) (v1beta1) (v1alpha3):v1beta2", "v1 (v1beta2) (v1beta1):v1beta2", "v1 (v1beta2) (v1beta1):v1", "v1 (v1beta2) (v1beta1):v1"},
+		"volumeattributesclasses.storage.k8s.io":                   {"(v1beta1) (v1alpha1)", "(v1beta1):v1beta1", "v1 (v1beta1):v1beta1", "v1 (v1beta1):v1", "v1 (v1beta1):v1"},
+		"resourceclaims.resource.k8s.io":                           {"(v1beta1) (v1alpha3)", "(v1beta2) (v1beta1):v1beta2", "v1 (v1beta2) (v1beta1):v1beta2", "v1 (v1beta2) (v1beta1):v1", "v1 (v1beta2) (v1beta1):v1"},
 		"clustertrustbundles.certificates.k8s.io":                  {"(v1alpha1)", "(v1beta1) (v1alpha1):v1beta1", "(v1beta1) (v1alpha1):v1beta1", "(v1beta1) (v1alpha1):v1beta1", "(v1beta1) (v1alpha1):v1beta1"},
 		"leasecandidates.coordination.k8s.io":                      {"(v1alpha2)", "(v1beta1) (v1alpha2):v1beta1", "(v1beta1) (v1alpha2):v1beta1", "(v1beta1) (v1alpha2):v1beta1", "(v1beta1) (v1alpha2):v1beta1"},
 		"mutatingadmissionpolicies.admissionregistration.k8s.io":   {"(v1alpha1)", "(v1alpha1):v1beta1", "(v1beta1) (v1alpha1):v1beta1", "(v1beta1) (v1alpha1):v1beta1", "v1 (v1beta1) (v1alpha1):v1beta1"},

@@ -106,7 +106,7 @@ func TestTablesOfReleases(t *testing.T) {
 			{Type: storagemigrationv1alpha1.MigrationRunning, Status: corev1.ConditionFalse}, {Type: storagemigrationv1alpha1.MigrationSucceeded, Status: corev1.ConditionTrue},
 		}},
 	}
-	resources := builtin.Config{Release: release.V134}.Resources()
+	resources := builtin.Config{Release: release.V135}.Resources()
 	at := slices.IndexFunc(resources, func(r *kinds.Resource) bool { return r.Plural == "storageversionmigrations" })
 	if got, want := show(resources[at].Columns, m, 1, 2), "Resource=deployments.apps Status=Succeeded"; got != want {
 		t.Errorf("migrations: %q, want %q", got, want)

@@ -11,11 +11,13 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // With the gate MultiCIDRServiceAllocator the networks of service addresses are those that
@@ -59,15 +61,23 @@ func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1beta1.
 	return a
 }
 
+// NetworksVersion is the group and version in which a server of a release writes IPAddresses and ServiceCIDRs.
+func NetworksVersion(v release.Version) string {
+	if gv := networkingv1.SchemeGroupVersion; v.Introduced(gv.WithKind("IPAddress")) {
+		return gv.String()
+	}
+	return networkingv1beta1.SchemeGroupVersion.String()
+}
+
 // newServiceAddress is that of a Service that is being written, with the metadata that a
 // write through the API by its manager would give it.
-func newServiceAddress(addr netip.Addr, owner, manager string) *networkingv1beta1.IPAddress {
+func newServiceAddress(addr netip.Addr, owner string, v release.Version) *networkingv1beta1.IPAddress {
 	namespace, name, _ := strings.Cut(owner, "/")
 	a := ServiceAddress(addr, namespace, name)
 	a.UID = types.UID(uuid.NewString())
 	a.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
 	a.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: networkingv1beta1.SchemeGroupVersion.String(),
+		Manager: v.Agent(allocatorAgent), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: NetworksVersion(v),
 		Time: &a.CreationTimestamp, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(addressFields)},
 	}}
 	return a
@@ -197,7 +207,7 @@ func (p *allocation) hold(addr netip.Addr) error {
 	if err := p.claim(addressPool, addr.String()); err != nil {
 		return errHeld
 	}
-	p.take = append(p.take, kinds.Claim{Pool: IPAddressStorage, Name: addr.String(), Owner: p.owner, Object: newServiceAddress(addr, p.owner, p.a.release.Agent(allocatorAgent))})
+	p.take = append(p.take, kinds.Claim{Pool: IPAddressStorage, Name: addr.String(), Owner: p.owner, Object: newServiceAddress(addr, p.owner, p.a.release)})
 	return nil
 }
 

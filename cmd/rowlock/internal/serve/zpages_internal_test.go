@@ -54,12 +54,16 @@ func TestZPagesOfPrograms(t *testing.T) {
 	for _, c := range []struct{ path, accept, media, holds, warning string }{
 		{"/statusz", "", "text/plain; charset=utf-8", "Paths: /flagz /healthz /livez /metrics /readyz /statusz /version", ""},
 		{"/statusz", "*/*", "text/plain; charset=utf-8", "Binary version: 1.36.2\nEmulation version: 1.36\n", ""},
-		{"/statusz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", `"apiVersion": "config.k8s.io/v1beta1"`, ""},
-		{"/statusz", "application/json;v=v1alpha1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1alpha1;as=Statusz", `"emulationVersion": "1.36"`, "deprecated"},
+		{"/statusz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", `"apiVersion":"config.k8s.io/v1beta1"`, ""},
+		{"/statusz", "application/json;v=v1alpha1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1alpha1;as=Statusz", `"emulationVersion":"1.36"`, "deprecated"},
 		{"/statusz", "application/yaml;v=v1beta1;g=config.k8s.io;as=Statusz", "application/yaml;g=config.k8s.io;v=v1beta1;as=Statusz", "kind: Statusz\n", ""},
-		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Flagz", "application/json;g=config.k8s.io;v=v1beta1;as=Flagz", `"secure-port": "6443"`, ""},
-		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json", `"only the following media types are accepted: application/json, application/yaml, text/plain"`, ""},
-		{"/flagz", "application/json", "application/json", `"reason": "NotAcceptable"`, ""},
+		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Flagz", "application/json;g=config.k8s.io;v=v1beta1;as=Flagz", `"secure-port":"6443"`, ""},
+		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json", `"only the following media types are accepted: application/json, application/yaml, text/plain, application/cbor"`, ""},
+		{"/flagz", "application/json", "application/json", `"reason":"NotAcceptable"`, ""},
+		{"/flagz", "application/yaml", "application/yaml", "reason: NotAcceptable\n", ""},
+		{"/flagz", "text/plain;x=y", "text/plain; charset=utf-8", "has no formatting compatibility guarantees", ""},
+		{"/flagz", "text/plain;q=0.5, application/yaml;v=v1beta1;g=config.k8s.io;as=Flagz", "application/yaml;g=config.k8s.io;v=v1beta1;as=Flagz", "kind: Flagz\n", ""},
+		{"/statusz", "application/cbor;v=v1beta1;g=config.k8s.io;as=Statusz", "application/cbor;g=config.k8s.io;v=v1beta1;as=Statusz", "\xd9\xd9\xf7", ""},
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", c.path, nil)

@@ -1,19 +1,23 @@
 package telemetry
 
 import (
-	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/database"
+	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/forms"
+	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
 )
@@ -23,6 +27,7 @@ import (
 func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.FlagSet, started time.Time) map[string]http.Handler {
 	pages := map[string]http.Handler{}
 	structured := chosen.Has(release.PagesOfPrograms)
+	forms := forms.Forms{CBOR: enabled("CBORServingAndStorage")}
 	paths := []string{"/healthz", "/livez", "/metrics", "/readyz", "/version"}
 	if enabled("ComponentFlagz") {
 		paths = append([]string{"/flagz"}, paths...)
@@ -33,12 +38,12 @@ func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.
 		if structured {
 			binary = chosen.Patch()
 		}
-		pages["/statusz"] = &page{"Statusz", structured, func() (any, []line) {
+		pages["/statusz"] = &page{"Statusz", structured, forms, func() (any, []line) {
 			up := int64(time.Since(started).Seconds())
 			lines := []line{
 				{"Started", started.Format(time.UnixDate)},
 				{"Up", fmt.Sprintf("%d hr %02d min %02d sec", up/3600, up/60%60, up%60)},
-				{"Go version", runtime.Version()},
+				{"Go version", goruntime.Version()},
 				{"Binary version", binary},
 				{"Emulation version", chosen.String()},
 			}
@@ -46,13 +51,13 @@ func ZPages(chosen release.Chosen, enabled func(gate string) bool, flags *pflag.
 				lines = append(lines, line{"Paths", strings.Join(paths, " ")})
 			}
 			return &statusz{
-				StartTime: metav1.NewTime(started), UptimeSeconds: up, GoVersion: runtime.Version(),
+				StartTime: metav1.NewTime(started), UptimeSeconds: up, GoVersion: goruntime.Version(),
 				BinaryVersion: binary, EmulationVersion: chosen.String(), Paths: paths,
 			}, lines
 		}}
 	}
 	if enabled("ComponentFlagz") {
-		pages["/flagz"] = &page{"Flagz", structured, func() (any, []line) {
+		pages["/flagz"] = &page{"Flagz", structured, forms, func() (any, []line) {
 			var lines []line
 			all := flagz{Flags: map[string]string{}}
 			flags.VisitAll(func(f *pflag.Flag) {
@@ -101,8 +106,6 @@ type flagz struct {
 
 const (
 	pageGroup = "config.k8s.io"
-	asJSON    = "application/json"
-	asYAML    = "application/yaml"
 	asText    = "text/plain"
 )
 
@@ -112,60 +115,58 @@ var pageVersions = map[string]bool{"v1alpha1": true, "v1beta1": false}
 // page is a page of text for people, and an object for programs that ask for its kind.
 type page struct {
 	kind       string
-	structured bool // there is an object
+	structured bool        // there is an object
+	forms      forms.Forms // of the object
 	make       func() (object any, lines []line)
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	media, version := p.negotiate(r.Header.Get("Accept"))
 	object, lines := p.make()
-	switch media {
-	case "":
-		p.refuse(w, r)
-	case asText:
+	switch {
+	case !p.structured && !acceptsText(r.Header.Get("Accept")):
+		http.Error(w, "media type not acceptable, must be: text/plain", http.StatusNotAcceptable)
+		return
+	case !p.structured || strings.TrimSpace(r.Header.Get("Accept")) == "":
 		p.text(w, lines)
-	default:
-		p.object(w, media, version, object)
+		return
 	}
+	types := []string{codecs.JSON, codecs.YAML, asText}
+	if p.forms.CBOR {
+		types = append(types, codecs.CBOR)
+	}
+	form, err := codecs.Negotiate(r, codecs.Offer{Types: types, Plain: []string{asText}, Transforms: p.has})
+	if err != nil {
+		refused, _ := status.Of(err, schema.GroupResource{})
+		status.Write(w, r, refused, p.forms)
+		return
+	}
+	if form.Type == asText {
+		p.text(w, lines)
+		return
+	}
+	p.object(w, form, object)
 }
 
-// negotiate finds the media type that the client prefers, "" for none, and the version of the kind.
-func (p *page) negotiate(accept string) (media, version string) {
-	if accept == "" && p.structured {
-		return asText, ""
-	}
+// has says whether a form of the object is of its kind.
+func (p *page) has(mediaType string, as schema.GroupVersionKind) bool {
+	_, known := pageVersions[as.Version]
+	return known && mediaType != asText && as.Group == pageGroup && as.Kind == p.kind
+}
+
+// acceptsText says whether a client of the oldest release accepts the page.
+func acceptsText(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(part)
-		if err != nil {
+		if err != nil || media != asText && media != "text/*" && media != "*/*" {
 			continue
 		}
 		delete(params, "q")
 		charset, has := params["charset"]
-		switch media {
-		case asText, "text/*", "*/*":
-			if len(params) == 0 || len(params) == 1 && has && strings.EqualFold(charset, "utf-8") {
-				return asText, ""
-			}
-		case asJSON, asYAML:
-			_, known := pageVersions[params["v"]]
-			if p.structured && known && params["g"] == pageGroup && params["as"] == p.kind {
-				return media, params["v"]
-			}
+		if len(params) == 0 || len(params) == 1 && has && strings.EqualFold(charset, "utf-8") {
+			return true
 		}
 	}
-	return "", ""
-}
-
-func (p *page) refuse(w http.ResponseWriter, r *http.Request) {
-	if !p.structured {
-		http.Error(w, "media type not acceptable, must be: text/plain", http.StatusNotAcceptable)
-		return
-	}
-	status.WriteJSON(w, r, http.StatusNotAcceptable, &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join([]string{asJSON, asYAML, asText}, ", "),
-	})
+	return false
 }
 
 // text writes the page for people.
@@ -175,26 +176,30 @@ func (p *page) text(w http.ResponseWriter, lines []line) {
 		title = map[string]string{"Statusz": "kube-apiserver statusz", "Flagz": "kube-apiserver flags"}[p.kind]
 	}
 	w.Header().Set("Content-Type", asText+"; charset=utf-8")
-	fmt.Fprintf(w, "\n%s\nWarning: this page is for people who look for a fault. Programs must not read it: its form may change at any time.\n\n", title)
+	fmt.Fprintf(w, "\n%s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n\n", title)
 	for _, l := range lines {
 		fmt.Fprintf(w, "%s: %s\n", l.name, l.value)
 	}
 }
 
 // object writes the page for programs.
-func (p *page) object(w http.ResponseWriter, media, version string, object any) {
-	object.(interface{ is(kind, version string) }).is(p.kind, version)
-	data, err := json.MarshalIndent(object, "", "  ")
-	if err == nil && media == asYAML {
-		data, err = yaml.JSONToYAML(data)
+func (p *page) object(w http.ResponseWriter, form codecs.Form, object any) {
+	object.(interface{ is(kind, version string) }).is(p.kind, form.As.Version)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	var data []byte
+	if err == nil {
+		data, err = p.forms.Codec(form.Type).Encode(nil, &unstructured.Unstructured{Object: content})
+	}
+	if err == nil && form.Pretty {
+		data, err = json.Indent(nil, data)
 	}
 	if err != nil {
 		http.Error(w, "the page could not be encoded", http.StatusInternalServerError)
 		return
 	}
-	if pageVersions[version] {
+	if pageVersions[form.As.Version] {
 		w.Header().Set("Warning", fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`, strings.ToLower(p.kind)))
 	}
-	w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", media, pageGroup, version, p.kind))
+	w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", form.Type, pageGroup, form.As.Version, p.kind))
 	_, _ = w.Write(data) // an error means that the client has disconnected
 }
