@@ -60,6 +60,7 @@ func TestZPagesOfPrograms(t *testing.T) {
 		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Flagz", "application/json;g=config.k8s.io;v=v1beta1;as=Flagz", `"secure-port":"6443"`, ""},
 		{"/flagz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json", `"only the following media types are accepted: application/json, application/yaml, text/plain, application/cbor"`, ""},
 		{"/flagz", "application/json", "application/json", `"reason":"NotAcceptable"`, ""},
+		{"/flagz", "application/vnd.kubernetes.protobuf", "application/json", `"reason": "NotAcceptable"`, ""},
 		{"/flagz", "application/yaml", "application/yaml", "reason: NotAcceptable\n", ""},
 		{"/flagz", "text/plain;x=y", "text/plain; charset=utf-8", "has no formatting compatibility guarantees", ""},
 		{"/flagz", "text/plain;q=0.5, application/yaml;v=v1beta1;g=config.k8s.io;as=Flagz", "application/yaml;g=config.k8s.io;v=v1beta1;as=Flagz", "kind: Flagz\n", ""},

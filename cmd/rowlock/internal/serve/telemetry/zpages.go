@@ -137,7 +137,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	form, err := codecs.Negotiate(r, codecs.Offer{Types: types, Plain: []string{asText}, Transforms: p.has})
 	if err != nil {
 		refused, _ := status.Of(err, schema.GroupResource{})
-		status.Write(w, r, refused, p.forms)
+		form = codecs.NegotiateError(r, types)
+		p.write(w, http.StatusNotAcceptable, form, form.Type, refused)
 		return
 	}
 	if form.Type == asText {
@@ -186,13 +187,6 @@ func (p *page) text(w http.ResponseWriter, lines []line) {
 func (p *page) object(w http.ResponseWriter, form codecs.Form, object any) {
 	object.(interface{ is(kind, version string) }).is(p.kind, form.As.Version)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	var data []byte
-	if err == nil {
-		data, err = p.forms.Codec(form.Type).Encode(nil, &unstructured.Unstructured{Object: content})
-	}
-	if err == nil && form.Pretty {
-		data, err = json.Indent(nil, data)
-	}
 	if err != nil {
 		http.Error(w, "the page could not be encoded", http.StatusInternalServerError)
 		return
@@ -200,6 +194,21 @@ func (p *page) object(w http.ResponseWriter, form codecs.Form, object any) {
 	if pageVersions[form.As.Version] {
 		w.Header().Set("Warning", fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`, strings.ToLower(p.kind)))
 	}
-	w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", form.Type, pageGroup, form.As.Version, p.kind))
+	mediaType := fmt.Sprintf("%s;g=%s;v=%s;as=%s", form.Type, pageGroup, form.As.Version, p.kind)
+	p.write(w, http.StatusOK, form, mediaType, &unstructured.Unstructured{Object: content})
+}
+
+// write writes an object in a form.
+func (p *page) write(w http.ResponseWriter, code int, form codecs.Form, mediaType string, obj runtime.Object) {
+	data, err := p.forms.Codec(form.Type).Encode(nil, obj)
+	if err == nil && form.Pretty {
+		data, err = json.Indent(nil, data)
+	}
+	if err != nil {
+		http.Error(w, "the page could not be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.WriteHeader(code)
 	_, _ = w.Write(data) // an error means that the client has disconnected
 }
