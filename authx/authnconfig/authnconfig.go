@@ -48,25 +48,35 @@ func (a *Anonymous) Paths() []string {
 
 const kind = "AuthenticationConfiguration"
 
-// Load reads and validates a file. taken are issuers that no provider may be.
-func Load(path string, taken []string) (*Configuration, error) {
+// Rules are what a server requires of its file.
+type Rules struct {
+	Taken []string // issuers that no provider may be
+	V1    bool     // the file may be of the version v1
+}
+
+// Load reads and validates a file.
+func (r Rules) Load(path string) (*Configuration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(data, taken)
+	return r.Parse(data)
 }
 
 // Parse reads and validates the text of a file.
-func Parse(data []byte, taken []string) (*Configuration, error) {
+func (r Rules) Parse(data []byte) (*Configuration, error) {
 	if len(strings.TrimSpace(string(data))) == 0 {
 		return nil, errors.New("empty config data")
 	}
+	versions := []string{"v1beta1", "v1alpha1"}
+	if r.V1 {
+		versions = append(versions, "v1")
+	}
 	c := &Configuration{}
-	if err := configfile.Decode(data, kind, []string{"v1beta1", "v1alpha1"}, c); err != nil {
+	if err := configfile.Decode(data, kind, versions, c); err != nil {
 		return nil, err
 	}
-	if err := c.validate(taken); err != nil {
+	if err := c.validate(r.Taken); err != nil {
 		return nil, err
 	}
 	for i := range c.JWT {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestParse(t *testing.T) {
 		head + "anonymous: {enabled: false, conditions: [{path: /a}]}": `anonymous.conditions: Invalid value: [{"path":"/a"}]: enabled should be set to true when conditions are defined`,
 		strings.Replace(provider, "https://a", "http://a", 1):          `jwt[0].issuer.url: Invalid value: "http://a": URL scheme must be https`,
 	} {
-		_, err := authnconfig.Parse([]byte(text), nil)
+		_, err := (authnconfig.Rules{}).Parse([]byte(text))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -54,7 +55,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	write(head + "anonymous: {enabled: true}\n")
-	c, err := authnconfig.Load(path, nil)
+	c, err := authnconfig.Rules{}.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestDeadIssuer(t *testing.T) {
 		}
 	}
 	write(head)
-	c, err := authnconfig.Load(path, nil)
+	c, err := authnconfig.Rules{}.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,11 +151,22 @@ func TestDeadIssuer(t *testing.T) {
 	}
 }
 
+// TestNewestVersion: a server that knows the version v1 reads it and the older ones, and a changed file, too.
+func TestNewestVersion(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1", "v1"} {
+		text := strings.Replace(head, "v1beta1", version, 1) + "anonymous: {enabled: true, conditions: [{path: /livez}]}\n"
+		c, err := authnconfig.Rules{V1: true}.Parse([]byte(text))
+		if err != nil || !slices.Equal(c.Anonymous.Paths(), []string{"/livez"}) {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(provider))
 	f.Add([]byte(head))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if c, err := authnconfig.Parse(text, nil); err == nil && c.Kind == "" {
+		if c, err := (authnconfig.Rules{}).Parse(text); err == nil && c.Kind == "" {
 			t.Fatal("a configuration without kind")
 		}
 	})

@@ -26,7 +26,7 @@ const (
 // file that changes.
 type Providers struct {
 	Audiences []string // of the API
-	Taken     []string // issuers that no provider may be
+	Rules     Rules    // of the file
 	Path      string   // of the file; "" for a configuration that stays
 	Log       *slog.Logger
 	// Reloaded, if set, is called for each attempt to apply a changed file.
@@ -138,7 +138,7 @@ func (p *Providers) replace(ctx context.Context, text []byte) error {
 	if bytes.Equal(text, p.used) {
 		return freshfile.ErrSame
 	}
-	c, err := Parse(text, p.Taken)
+	c, err := p.Rules.Parse(text)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@
 package authzconfig
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,9 @@ type Authorizer struct {
 // Webhook says whom to ask, what about, and what holds without an answer.
 type Webhook struct {
 	AuthorizedTTL                            metav1.Duration  `json:"authorizedTTL"`
+	CacheAuthorizedRequests                  *bool            `json:"cacheAuthorizedRequests"`
 	UnauthorizedTTL                          metav1.Duration  `json:"unauthorizedTTL"`
+	CacheUnauthorizedRequests                *bool            `json:"cacheUnauthorizedRequests"`
 	Timeout                                  metav1.Duration  `json:"timeout"`
 	SubjectAccessReviewVersion               string           `json:"subjectAccessReviewVersion"`
 	MatchConditionSubjectAccessReviewVersion string           `json:"matchConditionSubjectAccessReviewVersion"`
@@ -96,20 +99,49 @@ func (c *Configuration) Kubeconfigs() []string {
 	return paths
 }
 
-// Parse reads and validates the text of a file, and compiles its expressions. selectors
-// reports whether they may look at those of a request.
-func Parse(data []byte, selectors bool) (*Configuration, error) {
+// Rules say what a file may have.
+type Rules struct {
+	Selectors bool // expressions may look at the selectors of a request
+	Caches    bool // webhooks may say whether their answers are cached
+}
+
+// Parse reads and validates the text of a file, and compiles its expressions.
+func (r Rules) Parse(data []byte) (*Configuration, error) {
 	c := &Configuration{}
 	if len(data) > 0 {
-		if err := configfile.Decode(data, "AuthorizationConfiguration", []string{"v1", "v1beta1", "v1alpha1"}, c); err != nil {
+		err := configfile.Decode(data, "AuthorizationConfiguration", []string{"v1", "v1beta1", "v1alpha1"}, c)
+		if err == nil && !r.Caches {
+			err = c.refuseCaches()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("failed to load AuthorizationConfiguration from file: %w", err)
 		}
 	}
 	c.setDefaults()
-	if errs := c.validate(selectors); len(errs) > 0 {
+	if errs := c.validate(r.Selectors); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
 	return c, c.checkNames()
+}
+
+// refuseCaches refuses fields that a server does not know.
+func (c *Configuration) refuseCaches() error {
+	var unknown []string
+	for i, a := range c.Authorizers {
+		if a.Webhook == nil {
+			continue
+		}
+		if a.Webhook.CacheAuthorizedRequests != nil {
+			unknown = append(unknown, fmt.Sprintf("unknown field %q", fmt.Sprintf("authorizers[%d].webhook.cacheAuthorizedRequests", i)))
+		}
+		if a.Webhook.CacheUnauthorizedRequests != nil {
+			unknown = append(unknown, fmt.Sprintf("unknown field %q", fmt.Sprintf("authorizers[%d].webhook.cacheUnauthorizedRequests", i)))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return errors.New("strict decoding error: " + strings.Join(unknown, ", "))
 }
 
 // checkNames holds the names of built-in authorizers to their types.

@@ -106,12 +106,12 @@ func TestParse(t *testing.T) {
 		{conditions("v1", "true", "true"), `authorizers[0].matchConditions[1].expression: Duplicate value: "true"`},
 		{conditions("v1", many...), "authorizers[0].matchConditions: Too many: 65: must have at most 64 items"},
 	} {
-		c, err := authzconfig.Parse([]byte(tc.text), true)
+		c, err := (authzconfig.Rules{Selectors: true}).Parse([]byte(tc.text))
 		if tc.want == "" && (err != nil || len(c.Authorizers) == 0) || tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want) || !strings.Contains(tc.want, "compilation") && err.Error() != tc.want) {
 			t.Errorf("%s\n%v\nwant %s", tc.text, err, tc.want)
 		}
 	}
-	if _, err := authzconfig.Parse([]byte(conditions("v1", "has(request.resourceAttributes.labelSelector)")), false); err == nil {
+	if _, err := (authzconfig.Rules{}).Parse([]byte(conditions("v1", "has(request.resourceAttributes.labelSelector)"))); err == nil {
 		t.Error("selectors without their gate")
 	}
 }
@@ -122,7 +122,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(head + "authorizers: [{type: RBAC, name: rbac}]"))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := authzconfig.Parse(text, true)
+		c, err := (authzconfig.Rules{Selectors: true}).Parse(text)
 		if err != nil {
 			return
 		}

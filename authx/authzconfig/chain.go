@@ -29,14 +29,14 @@ type Builtin interface {
 // Chain decides by the authorizers of a configuration, which may be that of a file that
 // changes. The group system:masters is allowed everything before any of them is called.
 type Chain struct {
-	Path      string             // of the file; "" for a configuration that stays
-	Every     time.Duration      // how often it is looked at; 0: twice a second
-	Again     time.Duration      // how soon a refused one is tried again; 0: after a minute
-	Builtin   map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
-	Selectors bool               // match conditions may look at selectors
-	Metrics   *Metrics           // nil: none
-	Log       *slog.Logger
-	Dial      remote.Dial // how webhooks are reached; nil: directly
+	Path    string             // of the file; "" for a configuration that stays
+	Every   time.Duration      // how often it is looked at; 0: twice a second
+	Again   time.Duration      // how soon a refused one is tried again; 0: after a minute
+	Builtin map[string]Builtin // by type: Node, RBAC, ABAC where they are wanted at the start
+	Rules   Rules              // of the file
+	Metrics *Metrics           // nil: none
+	Log     *slog.Logger
+	Dial    remote.Dial // how webhooks are reached; nil: directly
 	// Reloaded, if set, is called when the file is followed from now on, and at each
 	// attempt to take over a changed one.
 	Reloaded func(ok bool, at time.Time)
@@ -134,6 +134,12 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 		Name: a.Name, Kubeconfig: *w.ConnectionInfo.KubeConfigFile, Version: w.SubjectAccessReviewVersion, Timeout: w.Timeout.Duration,
 		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions, Log: c.Log, Dial: c.Dial,
 	}
+	if c := w.CacheAuthorizedRequests; c != nil && !*c {
+		cfg.AuthorizedTTL = 0
+	}
+	if c := w.CacheUnauthorizedRequests; c != nil && !*c {
+		cfg.UnauthorizedTTL = 0
+	}
 	if w.FailurePolicy == FailurePolicyDeny {
 		cfg.OnError = authx.Deny
 	}
@@ -174,7 +180,7 @@ func (c *Chain) tell(ok bool) {
 
 // replace takes over a changed file.
 func (c *Chain) replace(text []byte) error {
-	cfg, err := Parse(text, c.Selectors)
+	cfg, err := c.Rules.Parse(text)
 	if err != nil {
 		return err
 	}

@@ -36,13 +36,13 @@ func (f fixed) RulesFor(context.Context, *authx.Identity, string) ([]authx.Resou
 
 func chain(t *testing.T, text string) *authzconfig.Chain {
 	t.Helper()
-	cfg, err := authzconfig.Parse([]byte(text), true)
+	cfg, err := (authzconfig.Rules{Selectors: true, Caches: true}).Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &authzconfig.Chain{
 		Builtin: map[string]authzconfig.Builtin{authzconfig.TypeRBAC: fixed{reason: "rbac"}},
-		Metrics: authzconfig.NewMetrics(), Log: slog.New(slog.DiscardHandler), Selectors: true,
+		Metrics: authzconfig.NewMetrics(), Log: slog.New(slog.DiscardHandler), Rules: authzconfig.Rules{Selectors: true, Caches: true},
 	}
 	if err := c.Start(cfg, []byte(text)); err != nil {
 		t.Fatal(err)
@@ -107,6 +107,40 @@ func TestChain(t *testing.T) {
 				t.Fatal("masters:", d, err)
 			}
 		})
+	}
+}
+
+// TestCaches: a webhook whose answers are not to be cached is asked each time; a server that does not know the switches
+// refuses them as unknown fields.
+func TestCaches(t *testing.T) {
+	for _, tc := range []struct {
+		status, setting string
+		asked           int
+	}{
+		{`{"allowed":true}`, "cacheAuthorizedRequests: true", 1}, {`{"allowed":true}`, "cacheUnauthorizedRequests: false", 1},
+		{`{"allowed":true}`, "cacheAuthorizedRequests: false", 2}, {`{"denied":true}`, "cacheAuthorizedRequests: false", 1},
+		{`{"denied":true}`, "cacheUnauthorizedRequests: false", 2},
+	} {
+		asked := 0
+		srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			fmt.Fprintf(w, `{"status":%s}`, tc.status)
+		}))
+		text := head + "authorizers: [" + webhook("a", remotetest.Kubeconfig(t, srv, "/"), tc.setting) + "]"
+		c := chain(t, text)
+		for range 2 {
+			if _, _, err := c.Authorize(t.Context(), &authx.Attributes{User: &authx.Identity{Name: "bob"}, Verb: "get", Path: "/x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.Close()
+		if asked != tc.asked {
+			t.Errorf("%s, %s: asked %d times, want %d", tc.status, tc.setting, asked, tc.asked)
+		}
+		field, _, _ := strings.Cut(tc.setting, ":")
+		if _, err := (authzconfig.Rules{}).Parse([]byte(text)); err == nil || !strings.HasSuffix(err.Error(), `strict decoding error: unknown field "authorizers[0].webhook.`+field+`"`) {
+			t.Errorf("%s: %v", tc.setting, err)
+		}
 	}
 }
 
@@ -191,7 +225,7 @@ func TestStart(t *testing.T) {
 		"{type: Node, name: node}": "authorizer type Node is not allowed if it was not enabled at initial server startup",
 		webhook("a", file):         "must be an https URL without parameters",
 	} {
-		cfg, err := authzconfig.Parse([]byte(head+"authorizers: ["+entry+"]"), true)
+		cfg, err := (authzconfig.Rules{Selectors: true}).Parse([]byte(head + "authorizers: [" + entry + "]"))
 		if err != nil {
 			t.Fatal(err)
 		}

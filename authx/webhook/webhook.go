@@ -32,7 +32,7 @@ type Config struct {
 	Kubeconfig      string        // path; its current context is the service
 	Version         string        // of SubjectAccessReview: "v1beta1" or "v1"
 	Timeout         time.Duration // of one try
-	AuthorizedTTL   time.Duration // how long a yes is remembered
+	AuthorizedTTL   time.Duration // how long a yes is remembered; 0: not at all
 	UnauthorizedTTL time.Duration // how long any other answer is
 	OnError         authx.Decision
 	Conditions      Conditions
@@ -122,7 +122,9 @@ func (z *Authorizer) Authorize(ctx context.Context, a *authx.Attributes) (authx.
 		if v.allowed {
 			ttl = z.c.AuthorizedTTL
 		}
-		z.answers.Add(key, v, ttl)
+		if ttl > 0 {
+			z.answers.Add(key, v, ttl)
+		}
 	}
 	return v.decision, v.reason, v.err
 }

@@ -47,6 +47,7 @@ const (
 	CustomResources133                   // writes of the status keep what was invalid before, and definitions warn of unknown formats
 	SharedDevices                        // rules of devices know alternatives, taints, shared counters and consumed capacity
 	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
+	NewerConfigurations                  // configuration files have versions and fields that came later
 )
 
 // changes says from which release on.
@@ -88,6 +89,7 @@ var changes = map[Change]Version{
 	NamedProxies:           V133,
 	OptionalKeys:           V133,
 	ExamplesPublished:      V133,
+	NewerConfigurations:    V133,
 }
 
 // Changes are all changes.

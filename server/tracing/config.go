@@ -22,8 +22,8 @@ type Config struct {
 	SamplingRatePerMillion *int32
 }
 
-// Load reads a configuration from a file.
-func Load(path string) (*Config, error) {
+// Load reads a configuration from a file, which may be of the version v1 if v1 says so.
+func Load(path string, v1 bool) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("tracing-config-file %s does not exist", path)
@@ -37,7 +37,11 @@ func Load(path string) (*Config, error) {
 		Endpoint               *string `json:"endpoint"`
 		SamplingRatePerMillion *int32  `json:"samplingRatePerMillion"`
 	}
-	if err := configfile.Decode(data, "TracingConfiguration", []string{"v1alpha1", "v1beta1"}, &c); err != nil {
+	versions := []string{"v1alpha1", "v1beta1"}
+	if v1 {
+		versions = append(versions, "v1")
+	}
+	if err := configfile.Decode(data, "TracingConfiguration", versions, &c); err != nil {
 		return nil, fmt.Errorf("failed to read tracing config: unable to decode tracing configuration data: %w", err)
 	}
 	read := &Config{c.Endpoint, c.SamplingRatePerMillion}

@@ -36,7 +36,7 @@ func TestLoad(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := tracing.Load(path)
+		_, err := tracing.Load(path, false)
 		switch {
 		case c.err == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -44,7 +44,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.err)
 		}
 	}
-	if _, err := tracing.Load("/none"); err == nil || err.Error() != "tracing-config-file /none does not exist" {
+	if _, err := tracing.Load("/none", false); err == nil || err.Error() != "tracing-config-file /none does not exist" {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -179,7 +179,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	if keys != nil {
 		defer keys.Close()
 	}
-	tracer, err := o.tracing.Build(features.Enabled, address, control, log)
+	tracer, err := o.tracing.Build(chosen.Version, features.Enabled, address, control, log)
 	if err != nil {
 		return err
 	}

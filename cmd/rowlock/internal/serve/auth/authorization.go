@@ -91,7 +91,7 @@ func (o *AuthorizationFlags) validate() error {
 }
 
 // configuration is that of the file, with its text, or the one that the flags describe.
-func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configuration, []byte, error) {
+func (o *AuthorizationFlags) configuration(rules authzconfig.Rules) (*authzconfig.Configuration, []byte, error) {
 	if o.file == "" {
 		if err := o.validate(); err != nil {
 			return nil, nil, err
@@ -108,7 +108,7 @@ func (o *AuthorizationFlags) configuration(selectors bool) (*authzconfig.Configu
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := authzconfig.Parse(text, selectors)
+	c, err := rules.Parse(text)
 	if err == nil && c.Has(authzconfig.TypeABAC) && o.policy == "" {
 		err = errors.New("authorization-mode ABAC's authorization policy file not passed")
 	}
@@ -138,7 +138,8 @@ func (o *AuthorizationFlags) fromFlags() *authzconfig.Configuration {
 // identifies this server in metrics. dial connects to webhooks; nil: directly.
 func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(string) bool, id string, dial remote.Dial, log *slog.Logger) (*Authorization, error) {
 	selectors := gate("AuthorizeWithSelectors")
-	cfg, text, err := o.configuration(selectors)
+	rules := authzconfig.Rules{Selectors: selectors, Caches: v.Has(release.NewerConfigurations)}
+	cfg, text, err := o.configuration(rules)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (o *AuthorizationFlags) Build(c *cache.Cache, v release.Version, gate func(
 		return nil, err
 	}
 	z := &Authorization{policy: usual.Policy}
-	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Selectors: selectors, Metrics: authzconfig.NewMetrics(), Dial: dial, Log: log}
+	chain := &authzconfig.Chain{Path: o.file, Builtin: map[string]authzconfig.Builtin{}, Rules: rules, Metrics: authzconfig.NewMetrics(), Dial: dial, Log: log}
 	if cfg.Has(authzconfig.TypeRBAC) {
 		chain.Builtin[authzconfig.TypeRBAC] = usual.RBAC(log)
 	}

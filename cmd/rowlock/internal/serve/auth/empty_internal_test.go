@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowlock/rowlock/authx/authnconfig"
 	"github.com/rowlock/rowlock/authx/oidc"
 )
 
@@ -27,7 +28,7 @@ func TestEmptyLists(t *testing.T) {
 		if !o.issuers.used() {
 			return nil
 		}
-		c, _, err := o.issuers.configuration(nil)
+		c, _, err := o.issuers.configuration(authnconfig.Rules{})
 		if err != nil {
 			return err
 		}
@@ -64,7 +65,7 @@ func TestEmptyLists(t *testing.T) {
 			t.Errorf("%s: %v, want %q", flags, err, want)
 		}
 		if strings.Contains(flags, "--oidc-signing-algs= ") || strings.HasSuffix(flags, "--oidc-signing-algs=") {
-			if c, _, _ := o.issuers.configuration(nil); !slices.Equal(c.JWT[0].SigningAlgs, []string{"RS256"}) {
+			if c, _, _ := o.issuers.configuration(authnconfig.Rules{}); !slices.Equal(c.JWT[0].SigningAlgs, []string{"RS256"}) {
 				t.Errorf("%s: %q", flags, c.JWT[0].SigningAlgs)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/authx/tokenwebhook"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
 	"github.com/rowlock/rowlock/server"
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // issuerOptions are the flags of tokens of other issuers: OpenID Connect, by flags or by file, and the token
@@ -60,7 +61,7 @@ func (o *issuerOptions) used() bool {
 }
 
 // configuration is that of the file, or the one that the flags describe.
-func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuration, []byte, error) {
+func (o *issuerOptions) configuration(rules authnconfig.Rules) (*authnconfig.Configuration, []byte, error) {
 	if o.file != "" {
 		if o.used() {
 			return nil, nil, errors.New("authentication-config file and oidc-* flags are mutually exclusive")
@@ -70,7 +71,7 @@ func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuratio
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := authnconfig.Parse(text, taken)
+		c, err := rules.Parse(text)
 		if err != nil {
 			return nil, nil, file.Wrap(err)
 		}
@@ -88,7 +89,7 @@ func (o *issuerOptions) configuration(taken []string) (*authnconfig.Configuratio
 		return nil, nil, err
 	}
 	c.JWT = []oidc.Provider{p}
-	if err := oidc.Validate(c.JWT, taken).ToAggregate(); err != nil {
+	if err := oidc.Validate(c.JWT, rules.Taken).ToAggregate(); err != nil {
 		return c, nil, o.failed(err)
 	}
 	return c, nil, nil
@@ -144,7 +145,8 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 	if o.file != "" && !c.Gate("StructuredAuthenticationConfiguration") {
 		return nil, nil, errors.New("set --feature-gates=StructuredAuthenticationConfiguration=true to use authentication-config file")
 	}
-	cfg, text, err := o.configuration(taken)
+	rules := authnconfig.Rules{Taken: taken, V1: c.Release.Has(release.NewerConfigurations)}
+	cfg, text, err := o.configuration(rules)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,7 +157,7 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 	if len(cfg.JWT) > 0 || o.file != "" {
 		reloaded, figures := reloadMetrics("authentication", a.id)
 		a.Collectors = append(a.Collectors, figures...)
-		p := &authnconfig.Providers{Audiences: a.Tokens.Audiences, Taken: taken, Path: o.file, Log: c.Log, Reloaded: reloaded}
+		p := &authnconfig.Providers{Audiences: a.Tokens.Audiences, Rules: rules, Path: o.file, Log: c.Log, Reloaded: reloaded}
 		if err := p.Start(cfg, text); err != nil {
 			return nil, nil, o.failed(err)
 		}

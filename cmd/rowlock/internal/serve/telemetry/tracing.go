@@ -9,6 +9,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 	"github.com/rowlock/rowlock/server/egress"
+	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/server/tracing/otlp"
 )
@@ -21,14 +22,14 @@ func (o *TracingFlags) AddTo(f *pflag.FlagSet) {
 }
 
 // Build makes the tracer; nil if there are no traces. The caller closes it.
-func (o *TracingFlags) Build(gate func(string) bool, address string, dial egress.Dial, log *slog.Logger) (*tracing.Tracer, error) {
+func (o *TracingFlags) Build(v release.Version, gate func(string) bool, address string, dial egress.Dial, log *slog.Logger) (*tracing.Tracer, error) {
 	if o.path == "" {
 		return nil, nil
 	}
 	if !gate("APIServerTracing") {
 		return nil, errors.New("APIServerTracing feature is not enabled, but tracing config file was provided")
 	}
-	c, err := tracing.Load(o.path)
+	c, err := tracing.Load(o.path, v.Has(release.NewerConfigurations))
 	if err != nil {
 		return nil, flagfile.New("--tracing-config-file", o.path).Wrap(err)
 	}
