@@ -42,6 +42,8 @@ sh e2e/clients.sh
 ROWLOCK_TEST_FLAGS=--http2=standard go test -count=1 -timeout 30m -run '^(TestWatchesThatNobodyReads|TestWatchesOfOneUser|TestEnds.*|TestDrain|TestFairness)$' ./e2e
 ROWLOCK_TEST_FLAGS=--http2=standard go test -count=1 -timeout 30m -run '^(TestCosts|TestWaiting|TestPaths)$' \
     -skip '^(TestCosts|TestWaiting)$/^(frames|requests_.*|a_body_that_never_comes|refused_over.*|closed_windows|resets)$' ./e2e/attack
+# Attacks on the newest release, with all of its resources.
+ROWLOCK_TEST_FLAGS="--emulated-version=1.36 --runtime-config=api/all=true" go test -count=1 -timeout 30m ./e2e/attack
 # Two releases of the same commit have the same bytes.
 sh e2e/reproducible.sh
 # What clients see when a server, PostgreSQL, or a machine under Patroni dies, again and again.

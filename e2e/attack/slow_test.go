@@ -29,7 +29,7 @@ const configMaps = "/api/v1/namespaces/default/configmaps"
 var slowClients = []attack{
 	{"body a byte at a time", slowBodies}, {"body without end", endlessBodies}, {"body of another length", wrongLengths},
 	{"list that nobody reads", unreadLists}, {"nothing at all", idleConnections}, {"headers without end", endlessHeaders},
-	{"places of others", placesOfOthers},
+	{"places of others", placesOfOthers}, {"gone with a request behind", goneWithMore},
 }
 
 // stream sends a body of unknown length as it comes. The answer may come before its end.
@@ -357,4 +357,29 @@ func slowRefusals(t *testing.T, s *arena) (n float64) {
 		}
 	}
 	return n
+}
+
+// goneWithMore: clients that disconnect from watches after they have sent the beginning of another request. What served them ends
+// with them, which beside counts.
+func goneWithMore(t *testing.T, s *arena) {
+	const watches = 60
+	for i := range watches {
+		c := s.Dial(t, "http/1.1")
+		head := []string{"HTTP/1.1\r\nConnection: close", "HTTP/1.0", "HTTP/1.1"}[i%3]
+		path := mine + "?watch=1"
+		if i%6 >= 3 {
+			path += "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+		}
+		if _, err := io.WriteString(c, "GET "+path+" "+head+"\r\nHost: x\r\nAuthorization: Bearer "+s.mallory+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		if _, err := io.WriteString(c, "GET "); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
 }

@@ -191,16 +191,17 @@ func smuggledIdentities(t *testing.T, a *arena) {
 		"a hop's impersonation":      {token + "Impersonate-User: admin\r\nConnection: Impersonate-User\r\n" + length, 403},
 		"a certificate in a header":  {token + "X-Forwarded-Client-Cert: Subject=\"CN=admin,O=system:masters\"\r\nX-Ssl-Client-Verify: SUCCESS\r\nX-Ssl-Client-S-Dn: CN=admin\r\n" + length, 201},
 		"a second token":             {token + "Authorization: Bearer " + harness.AdminToken + "\r\n" + length, 201},
-		"another group":              {token + "Impersonate-Group: system:masters\r\n" + length, 500},
+		"another group":              {token + "Impersonate-Group: system:masters\r\n" + length, 400},
 		"a group of oneself":         {token + "Impersonate-User: system:serviceaccount:mallory:mallory\r\nImpersonate-Group: system:masters\r\n" + length, 403},
-		"an extra":                   {token + "Impersonate-Extra-%2e: x\r\n" + length, 500},
+		"an extra":                   {token + "Impersonate-Extra-%2e: x\r\n" + length, 400},
 		"proxy credentials":          {"Proxy-Authorization: Bearer " + harness.AdminToken + "\r\n" + length, 403},
 		"a cookie":                   {"Cookie: Authorization=Bearer " + harness.AdminToken + "\r\n" + length, 403},
 		"no credentials":             {proxied + length, 403},
 		"a method in a header":       {token + "X-HTTP-Method-Override: DELETE\r\n" + length, 201},
 	} {
 		codes, bodies := a.exchange(t, "POST "+reviews+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+c.text, 1)
-		if len(codes) != 1 || codes[0] != c.code || (c.code == 201) != strings.Contains(bodies, mallory) {
+		refused := c.code == 400 && len(codes) == 1 && codes[0] == 500 // in release 1.32
+		if len(codes) != 1 || codes[0] != c.code && !refused || (c.code == 201) != strings.Contains(bodies, mallory) {
 			t.Errorf("%s: answers %v, want %d: %.500s", name, codes, c.code, bodies)
 		}
 	}

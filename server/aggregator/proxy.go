@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/relay"
 	"github.com/rowlock/rowlock/server/request"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // most are the proxies that a request may have come through: an APIService can lead back
@@ -104,7 +105,13 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		}
 		defer leave()
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx := r.Context()
+	if r.ProtoMajor == 1 && scope.Info.Verb == "watch" { // other long requests have that already
+		var stop func()
+		ctx, stop = wire.UntilClosed(ctx)
+		defer stop()
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e := &exchange{Proxy: p, service: s, scope: scope, who: scope.User}
 	if scope.Info.Upgrade && p.Timeout > 0 {

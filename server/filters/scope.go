@@ -75,7 +75,13 @@ func Scope(now func() time.Time) Filter {
 			if conn, ok := rec.conn.(wire.WatchConn); ok && info.Verb == "watch" {
 				rec.ResponseWriter, r, ends = conn.BeginWatch(w, r)
 			}
-			next.ServeHTTP(rec, r.WithContext(request.With(r.Context(), s)))
+			ctx := r.Context()
+			if !rec.http2 && rec.ResponseWriter == w && LongRunning(info) && r.Header["Upgrade"] == nil {
+				var stop func()
+				ctx, stop = wire.UntilClosed(ctx)
+				defer stop()
+			}
+			next.ServeHTTP(rec, r.WithContext(request.With(ctx, s)))
 		})
 	}
 }

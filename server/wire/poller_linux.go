@@ -3,6 +3,8 @@ package wire
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // newEpoll makes an epoll descriptor for which the runtime's poller waits; nil if it cannot be made.
@@ -55,4 +57,11 @@ func waitEpoll(epoll *os.File, f func(id uint64)) {
 			f(uint64(uint32(e.Fd)) | uint64(uint32(e.Pad))<<32)
 		}
 	}
+}
+
+// closed says whether the client has closed the connection, whatever it has sent before.
+func closed(fd uintptr) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0
 }

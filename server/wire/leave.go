@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"context"
+	"time"
+)
+
+// lookEvery is how often UntilClosed looks.
+const lookEvery = 5 * time.Second
+
+// Closed says whether the client has closed the connection, or its side of it, even if there is something from it to be read.
+func (s *Socket) Closed() (is bool) {
+	if raw := rawConn(s.Conn); raw != nil && raw.Control(func(fd uintptr) { is = closed(fd) }) != nil {
+		return true // by this server
+	}
+	return is
+}
+
+// UntilClosed returns a context that ends when the client of a request closes its connection of HTTP/1. Package net/http ends the
+// context of a request by itself, but not once the client has sent anything behind the request: it reads no further then. stop
+// must be called when the handler returns.
+func UntilClosed(ctx context.Context) (until context.Context, stop func()) {
+	socket, ok := From(ctx).(interface{ Closed() bool })
+	if !ok {
+		return ctx, func() {}
+	}
+	until, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-until.Done():
+				return
+			case <-tick.C:
+				if socket.Closed() {
+					cancel()
+				}
+			}
+		}
+	}()
+	return until, func() {
+		cancel()
+		<-done
+	}
+}
