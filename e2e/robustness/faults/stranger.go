@@ -1,0 +1,92 @@
+//go:build unix
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// strange is how many objects the other database gets, each with a revision that the database gives to another object.
+const strange = 400
+
+func strangers() []Fault {
+	return []Fault{
+		{Name: "other-cache", What: "a server is killed, and started with the cache file of a database that was restored from a backup and went on by itself", Cuts: true, Often: 1, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			o := outcome{what: fmt.Sprintf("server %d is started with the cache file of another database", i), server: i}
+			data, err := e.strangersCache(context.WithoutCancel(ctx))
+			if err != nil { // which says nothing about the servers
+				o.what, o.server = fmt.Sprintf("there is no cache file of another database: %v", err), -1
+				return o
+			}
+			e.wait(ctx, 0, 3*time.Second) // the database gives the same revisions
+			e.c.Kill(i)
+			if o.err = os.WriteFile(e.c.CacheFile(i), data, 0o600); o.err == nil {
+				o.err = e.again(i)
+			} else {
+				_ = e.again(i)
+			}
+			return o
+		}},
+	}
+}
+
+// strangersCache is the cache file of a copy of the database whose next revisions are of other objects.
+func (e *env) strangersCache(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp(e.c.Dir(), "stranger-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file, copied := filepath.Join(dir, "a.bak"), filepath.Join(dir, "copy.db")
+	for _, args := range [][]string{{"backup", file, "--store", e.c.StoreURL()}, {"restore", file, "--store", "sqlite:" + copied}} {
+		if _, err := e.c.Store(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	s, err := harness.Start(ctx, harness.Options{Store: "sqlite:" + copied, DataDir: filepath.Join(dir, "data"), Binary: e.c.Binary(), Args: []string{"--cache-file-from=1"}})
+	if err != nil {
+		return nil, fmt.Errorf("starting a server on a copy: %w", err)
+	}
+	client, err := s.Client()
+	for n := 0; n < strange && err == nil; n++ {
+		err = create(ctx, client, s.URL, fmt.Sprintf(`{"metadata":{"name":"stranger-%d"}}`, n))
+	}
+	if stopped := s.Stop(); err == nil {
+		err = stopped
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing to a copy: %w", err)
+	}
+	return os.ReadFile(copied + "-cache")
+}
+
+func create(ctx context.Context, client *http.Client, url, body string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/namespaces/default/configmaps", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	if resp.StatusCode != http.StatusCreated {
+		return fmt.Errorf("a create was answered with %d %s", resp.StatusCode, answer)
+	}
+	return nil
+}
