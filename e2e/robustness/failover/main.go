@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -35,7 +36,7 @@ func main() {
 	flag.Parse()
 	klog.LogToStderr(false) // client-go reports each watch that ends
 	klog.SetOutput(io.Discard)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, *rounds, *watches, *only)
 	stop()
 	harness.Cleanup()
