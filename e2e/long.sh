@@ -21,6 +21,8 @@ for release in 1.33 1.34 1.35 1.36; do
     ROWLOCK_RECORDED_RELEASE=$release go test -count=1 -timeout 30m -run ^TestRecorded $(grep -rl 'servertest.Recorded(' --include='*_test.go' server | xargs -n1 dirname | sort -u | sed 's|^|./|')
 done
 go test -count=1 -timeout 30m $(sed -n 's|^[^#].*|./&/...|p' e2e/apart.txt)
+# Two minutes of faults on each store, at the same time.
+ROWLOCK_ROBUSTNESS_MINUTES=2 go test -count=1 -timeout 30m -v -run '^TestRobustness$' ./e2e/robustness
 # Hundreds of damaged copies of a database file, where the check reads a few dozen.
 ROWLOCK_FLIPS=600 go test -count=1 -timeout 30m -run TestFlippedBits ./sqlstore/sqlite
 # Definitions and samples of other projects, from their public modules.

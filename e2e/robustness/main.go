@@ -59,6 +59,7 @@ type settings struct {
 	out     string
 	judge   string
 	keep    bool
+	stop    bool
 
 	planted plantedFlag
 	ways    string
@@ -81,6 +82,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.DurationVar(&s.pause, "pause", time.Second, "how long no fault is made between two, on average")
 	f.StringVar(&s.out, "out", "", "folder for the report, and for histories with violations (default: a temporary one)")
 	f.StringVar(&s.judge, "judge", "", "judge a history in a file again, and do nothing else")
+	f.BoolVar(&s.stop, "stop", false, "end with the round that has the first violation")
 	f.BoolVar(&s.keep, "keep", false, "keep histories without violations, and data, in the folder of -out")
 	f.Var(&s.planted, "planted", "plant known faults in a copy of the module, and see whether they are found: all, or with -planted=NAME,... some; each for -minutes at most")
 	f.StringVar(&s.ways, "ways", "", "how to look for planted faults, in order (default: simulation,sqlite,postgres); with -keep in all ways, and otherwise until it is found")

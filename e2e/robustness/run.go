@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/faults"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
+	"github.com/rowlock/rowlock/e2e/robustness/report"
 	"github.com/rowlock/rowlock/e2e/robustness/traffic"
 )
 
@@ -67,9 +69,11 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		}
 		o.Disk = []string{program, serveDisk}
 	}
+	note := ""
 	c, err := cluster.Start(ctx, o)
 	if err != nil && o.Disk != nil && s.faults == "all" {
-		fmt.Fprintf(out, "without faults of the disk: %v\n", err)
+		note = "Without faults of the disk: " + err.Error()
+		fmt.Fprintln(out, note)
 		chosen, o.Disk = faults.WithoutDisk(chosen), nil
 		c, err = cluster.Start(ctx, o)
 	}
@@ -78,6 +82,10 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	}
 	defer c.Close()
 	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), chosen: chosen}
+	r.report = report.New(s.command(), s.seed, s.store, s.servers, c.Version(ctx))
+	if note != "" {
+		r.report.Notes = append(r.report.Notes, note)
+	}
 	if err := traffic.Setup(ctx, c, r.rec); err != nil {
 		return 0, err
 	}
@@ -85,17 +93,41 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		return 0, err
 	}
 	defer r.writeLogs()
+	began := time.Now()
 	for left := time.Duration(s.minutes * float64(time.Minute)); left > 0 && ctx.Err() == nil; {
 		took := min(left, s.round)
 		if left-took < s.round/3 {
 			took = left
 		}
 		left -= took
-		if err := r.oneRound(ctx, took); err != nil {
+		err := r.oneRound(ctx, took)
+		r.report.Took, r.report.Kills = time.Since(began), c.Kills()
+		if e := r.writeReport(); err == nil {
+			err = e
+		}
+		if err != nil {
 			return r.violations, err
 		}
+		if s.stop && r.violations > 0 {
+			break
+		}
 	}
+	fmt.Fprintf(out, "%sthe report is %s\n", r.report.Summary(), filepath.Join(s.out, "report.html"))
 	return r.violations, nil
+}
+
+// writeReport writes the report of what was done so far.
+func (r *run) writeReport() error {
+	for name, write := range map[string]func(io.Writer) error{"report.html": r.report.WriteHTML, "report.json": r.report.WriteJSON} {
+		f, err := os.Create(filepath.Join(r.settings.out, name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(write(f), f.Close()); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
+	return nil
 }
 
 // serveArgs are flags of the servers: history is deleted as fast as may be, so that every boundary is met often, and part of
@@ -112,6 +144,7 @@ type run struct {
 	number     int
 	earlier    []*history.Op
 	violations int
+	report     *report.Run
 }
 
 // oneRound makes traffic and faults for some time, lets all come to rest, and judges.
@@ -127,7 +160,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	defer polls.Wait()
 	defer stopPolling()
 	wg.Go(func() { t.Run(stormy) })
-	counts, err := faults.Run(stormy, r.c, r.rec, traffic.Ours, r.chosen, roundSeed, r.pause)
+	err := faults.Run(stormy, r.c, r.rec, traffic.Ours, r.chosen, roundSeed, r.pause)
 	calm()
 	wg.Wait()
 	final := uint64(0)
@@ -153,7 +186,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 		return fmt.Errorf("reading the table: %w", err)
 	}
 	round.Segments, round.Table, round.Earlier = segments, wrong, r.earlier
-	return r.judged(round, counts)
+	return r.judged(round)
 }
 
 // verify runs "rowlock store verify".
@@ -165,10 +198,11 @@ func (r *run) verify() {
 	}
 }
 
-func (r *run) judged(round *history.Round, counts map[string]int) error {
+func (r *run) judged(round *history.Round) error {
 	began := time.Now()
 	verdict := judge.Round(round)
 	r.violations += len(verdict.Violations)
+	r.report.Add(round, verdict)
 	rows := 0
 	for _, s := range round.Segments {
 		rows += len(s.Rows)

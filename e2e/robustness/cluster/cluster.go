@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,6 +52,7 @@ type Cluster struct {
 	disk   *disk.Disk
 	spare  *pgtest.Server // a synchronous standby, while a failover is under way
 	dbName string
+	kills  atomic.Int64
 }
 
 type node struct {
@@ -277,6 +279,20 @@ func (c *Cluster) Kill(i int) {
 	defer n.mu.Unlock()
 	n.up = false
 	n.server.Kill()
+	c.kills.Add(1)
+}
+
+// Kills is how often a server was killed.
+func (c *Cluster) Kills() int { return int(c.kills.Load()) }
+
+// Version is what the build under test says it is.
+func (c *Cluster) Version(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, c.opts.Binary, "version").Output()
+	if err != nil {
+		return "rowlock"
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line
 }
 
 // Stop ends a server by SIGTERM.

@@ -95,13 +95,12 @@ func Help() string {
 	return b.String()
 }
 
-// Run makes faults one after the other, with pauses, until ctx ends, and mends the last. It returns how often each was
-// made, and the error of the first that could not be made or mended.
-func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, chosen []Fault, seed uint64, pause time.Duration) (counts map[string]int, err error) {
-	counts = map[string]int{}
+// Run makes faults one after the other, with pauses, until ctx ends, and mends the last. It ends with the
+// error of the first that could not be made or mended.
+func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, chosen []Fault, seed uint64, pause time.Duration) error {
 	if len(chosen) == 0 {
 		<-ctx.Done()
-		return counts, nil
+		return nil
 	}
 	var draw []Fault
 	for _, f := range chosen {
@@ -113,7 +112,7 @@ func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours fu
 	for {
 		select {
 		case <-ctx.Done():
-			return counts, err
+			return nil
 		case <-time.After(time.Duration(r.Float64() * 2 * float64(pause))):
 		}
 		f := draw[r.IntN(len(draw))]
@@ -121,9 +120,8 @@ func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours fu
 		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec, ours})
 		record.End, record.What, record.Server, record.Wrong = rec.Now(), o.what, o.server, o.wrong
 		rec.Add(record)
-		counts[f.Name]++
 		if o.err != nil {
-			return counts, fmt.Errorf("fault %s: %s: %w", f.Name, o.what, o.err)
+			return fmt.Errorf("fault %s: %s: %w", f.Name, o.what, o.err)
 		}
 	}
 }

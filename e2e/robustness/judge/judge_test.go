@@ -197,7 +197,7 @@ func TestProperties(t *testing.T) {
 		"a cache that is not the store":        {func(r *history.Round) { r.Caches[0].Items = r.Caches[0].Items[:1] }, "cache"},
 		"a cache that went back":               {func(r *history.Round) { r.Caches[0].Wrong = "update a at version 3 after 4" }, "cache"},
 		"a right before its grant":             {func(r *history.Round) { r.Accesses[0].Code = 200 }, "rights"},
-		"a right that outlives its revocation": {func(r *history.Round) { r.Accesses[1].Call, r.Accesses[1].Return = 6*time.Second, 6*time.Second }, "rights"},
+		"a right that outlives its revocation": {func(r *history.Round) { r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second }, "rights"},
 		"a right that outlives its revocation where that was acknowledged": {func(r *history.Round) {
 			r.Rights[1].Server, r.Accesses[1].Server = 2, 1
 			r.Accesses[1].Call, r.Accesses[1].Return = 23*ms, 24*ms
@@ -207,7 +207,7 @@ func TestProperties(t *testing.T) {
 			r.Accesses[1].Call, r.Accesses[1].Return = 23*ms, 24*ms
 		}, ""},
 		"a right while a server was cut off": {func(r *history.Round) {
-			r.Accesses[1].Call, r.Accesses[1].Return = 6*time.Second, 6*time.Second
+			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second
 			r.Faults = []*history.Fault{{Name: "stall", Store: true, Begin: 1 * time.Second, End: 4 * time.Second}}
 		}, ""},
 		"a right that never was": {func(r *history.Round) { r.Accesses[2].Code = 200 }, "rights"},

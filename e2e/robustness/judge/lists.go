@@ -157,7 +157,7 @@ func (j *judge) caches() {
 // RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
 // its database has heard of it. Times when faults keep servers from their database do not count. The server that acknowledged
 // it knows at once.
-const RightsTime = 5 * time.Second
+const RightsTime = 8 * time.Second
 
 // rights checks that nobody reads what they may not.
 func (j *judge) rights() {

@@ -202,21 +202,31 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 	return list
 }
 
-// shortest is the shortest history that is still impossible: up to some answer, and without reads that are not needed.
+// shortest is the shortest history that is still impossible: up to some answer, with what was under way then as open, and
+// without what is not needed.
 func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*version, whole bool) []string {
-	bad := func(ops []*history.Op) bool {
-		return porcupine.CheckOperationsTimeout(model, operationsOf(ops, done, whole), time.Second) == porcupine.Illegal
+	type cut struct{ answered, open []*history.Op }
+	bad := func(c cut) bool {
+		list := operationsOf(c.answered, done, whole)
+		for _, op := range operationsOf(c.open, nil, false) { // whatever they did, they may have done
+			if op.Input.(RegisterInput).Op != history.Get {
+				op.Output, op.Return = RegisterOutput{Outcome: history.Unknown}, math.MaxInt64
+				op.ClientId += 1000
+				list = append(list, op)
+			}
+		}
+		return porcupine.CheckOperationsTimeout(model, list, time.Second) == porcupine.Illegal
 	}
 	ops = slices.Clone(ops)
 	slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Return, b.Return) })
-	upTo := func(n int) []*history.Op { // with those that were under way then
-		cut := slices.Clone(ops[:n])
+	upTo := func(n int) cut {
+		c := cut{answered: ops[:n]}
 		for _, o := range ops[n:] {
-			if n > 0 && o.Call < ops[n-1].Return && o.Writes() {
-				cut = append(cut, o) // with its answer, which is later than the contradiction
+			if o.Call < ops[n-1].Return && o.Writes() {
+				c.open = append(c.open, o)
 			}
 		}
-		return cut
+		return c
 	}
 	low, high := 1, len(ops)
 	for low < high {
@@ -226,18 +236,22 @@ func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*ve
 			low = mid + 1
 		}
 	}
-	cut := upTo(high)
-	for i := len(cut) - 1; i >= 0 && len(cut) > 2; i-- {
-		if o := cut[i]; o.Kind == history.Get || o.Outcome == history.Conflict || o.Outcome == history.NotFound || o.Outcome == history.Exists || o.Outcome == history.Refused {
-			if without := slices.Delete(slices.Clone(cut), i, i+1); bad(without) {
-				cut = without
+	least := upTo(high)
+	least.answered = slices.Clone(least.answered)
+	for i := len(least.answered) - 1; i >= 0; i-- {
+		if o := least.answered[i]; o.Kind == history.Get || o.Outcome != history.OK && o.Outcome != history.Unknown {
+			if without := (cut{slices.Delete(slices.Clone(least.answered), i, i+1), least.open}); bad(without) {
+				least = without
 			}
 		}
 	}
-	// Writes long before the contradiction stay, as each is a step of the object; the last ones say most.
-	lines := opLines(cut...)
+	lines := opLines(least.answered...)
+	// Each write is a step of the object; the last ones say most.
 	if len(lines) > 30 {
 		lines = append([]string{fmt.Sprintf("... %d operations before", len(lines)-30)}, lines[len(lines)-30:]...)
+	}
+	for _, line := range opLines(least.open...) {
+		lines = append(lines, "under way: "+line)
 	}
 	return lines
 }

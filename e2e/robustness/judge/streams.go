@@ -56,6 +56,7 @@ func (j *judge) stream(s *history.Stream) {
 			mark = max(mark, at)
 		default:
 			j.judged("watch-ordered")
+			j.judged("watch-unique")
 			switch name, twice := seen[at]; {
 			case twice && name == e.Item.Name:
 				j.violate("watch-unique", around(s, offset+i), "the event of version %d came twice", at)

@@ -58,7 +58,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 			}
 		}
 	}
-	for _, ns := range Namespaces {
+	for _, ns := range append([]string{"green"}, Namespaces...) {
 		if err := create("/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)); err != nil {
 			return err
 		}
@@ -110,6 +110,8 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(2, "past", (*client).past)
 	each(2, "lists", (*client).lists)
 	each(2, "user", (*client).rights)
+	each(1, "hooks", (*client).hooks)
+	each(1, "definitions", (*client).definitions)
 	t.startWatches()
 	t.startInformers()
 	writers.Wait()

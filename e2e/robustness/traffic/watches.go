@@ -62,6 +62,9 @@ func (w *watcher) run() {
 				w.watch(v, false) // from some way back, which says nothing about where the watcher is
 			}
 			w.watch(w.at, false)
+			if w.rand.IntN(8) == 0 && w.final.Load() == 0 {
+				w.listed = false // as a client that starts again
+			}
 		}
 	}
 	if final := w.final.Load(); w.at < final {

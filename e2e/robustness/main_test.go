@@ -1,0 +1,79 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+	"github.com/rowlock/rowlock/e2e/needs"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == serveDisk { // the process of a disk is this program
+		main()
+		return
+	}
+	code := m.Run()
+	harness.Cleanup()
+	os.Exit(code)
+}
+
+// TestRobustness runs the program for a short time on each store, with little traffic: half a minute each, at the same time.
+func TestRobustness(t *testing.T) {
+	t.Parallel()
+	minutes := "0.4"
+	if text := os.Getenv("ROWLOCK_ROBUSTNESS_MINUTES"); text != "" { // of the long tests
+		minutes = text
+	}
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			if store == "postgres" {
+				needs.PostgreSQL(t)
+			}
+			var out, errOut bytes.Buffer
+			dir := t.TempDir()
+			code := Main(t.Context(), []string{"-minutes", minutes, "-store", store, "-servers", map[string]string{"sqlite": "1", "postgres": "2"}[store], "-pace", "150ms", "-out", dir}, &out, &errOut)
+			t.Log(out.String())
+			if code != 0 {
+				t.Fatalf("it ended with %d: %s", code, errOut.String())
+			}
+			for _, name := range []string{"report.html", "report.json"} {
+				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestFlags: what is asked for and does not exist stops the program with code 2, and its error names what does.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-store mysql -faults none":        `-store "mysql": want sqlite or postgres`,
+		"-faults earthquake":               `there is no fault "earthquake"; -faults help lists them`,
+		"-store sqlite -faults pg-kill":    "pg-kill is for -store postgres",
+		"-minutes 1 now":                   `unexpected "now"`,
+		"-judge /nonexistent/history.json": "no such file",
+	} {
+		var out, errOut bytes.Buffer
+		if code := Main(t.Context(), strings.Fields(args), &out, &errOut); code != 2 || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%s: %d %s", args, code, errOut.String())
+		}
+	}
+	var out, errOut bytes.Buffer
+	if code := Main(t.Context(), []string{"-faults", "help"}, &out, &errOut); code != 0 || !strings.Contains(out.String(), "power-loss") {
+		t.Errorf("-faults help: %s%s", out.String(), errOut.String())
+	}
+	s := settings{minutes: 2, store: "postgres", servers: 3, faults: "kill", seed: 5}
+	if got := fmt.Sprint(s.command()); got != "go run ./e2e/robustness -minutes 2 -store postgres -servers 3 -faults kill -seed 5" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,178 @@
+// Package report makes of the rounds of a run a page that needs no server and loads nothing, and JSON.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
+)
+
+// format is the version of the JSON.
+const format = 1
+
+// Run is what a run did and found.
+type Run struct {
+	Format     int               `json:"format"`
+	Command    string            `json:"command"` // runs the same again
+	Seed       uint64            `json:"seed"`
+	Store      string            `json:"store"`
+	Servers    int               `json:"servers"`
+	Version    string            `json:"version"` // of the rowlock under test
+	Began      time.Time         `json:"began"`
+	Took       time.Duration     `json:"took_ns"`
+	Rounds     int               `json:"rounds"`
+	Operations int               `json:"operations"` // requests of all kinds
+	Requests   map[string]int    `json:"requests"`   // by kind and outcome
+	Watches    int               `json:"watches"`
+	Resumed    int               `json:"resumed"` // watches that began where an earlier one was
+	Events     int               `json:"events"`
+	Bookmarks  int               `json:"bookmarks"`
+	Revisions  int               `json:"revisions"`
+	Kills      int               `json:"kills"` // of servers, by SIGKILL
+	Faults     map[string]int    `json:"faults"`
+	Times      []Fault           `json:"times"` // when each fault was
+	Seconds    []Second          `json:"seconds"`
+	Judged     map[string]int    `json:"judged"` // records that each property was held against
+	Open       map[string]int    `json:"open"`   // what was not judged, by the reason
+	Violations []judge.Violation `json:"violations"`
+	Notes      []string          `json:"notes,omitempty"` // what could not be done here
+}
+
+// Fault is when a fault was, in seconds since the run began.
+type Fault struct {
+	Name  string  `json:"name"`
+	What  string  `json:"what"`
+	Begin float64 `json:"begin"`
+	End   float64 `json:"end"`
+}
+
+// Second counts what clients saw in one second.
+type Second struct {
+	Done    int `json:"done"`    // requests that were answered as asked
+	Refused int `json:"refused"` // that were refused
+	Unknown int `json:"unknown"` // without an answer
+	Events  int `json:"events"`
+}
+
+// New begins the report of a run.
+func New(command string, seed uint64, store string, servers int, version string) *Run {
+	return &Run{Format: format, Command: command, Seed: seed, Store: store, Servers: servers, Version: version, Began: time.Now().UTC(),
+		Requests: map[string]int{}, Faults: map[string]int{}, Judged: map[string]int{}, Open: map[string]int{}, Violations: []judge.Violation{}}
+}
+
+// Add adds a round.
+func (r *Run) Add(round *history.Round, v judge.Verdict) {
+	r.Rounds++
+	for _, o := range round.Ops {
+		r.request(o.Kind, o.Outcome, o.Return)
+	}
+	for _, l := range round.Lists {
+		r.request("list", l.Outcome, l.Return)
+		r.Operations += max(0, len(l.Pages)-1)
+	}
+	for _, a := range round.Accesses {
+		outcome := history.Denied
+		if a.Code >= 200 && a.Code < 300 {
+			outcome = history.OK
+		}
+		r.request("use of a right", outcome, a.Return)
+	}
+	for _, s := range round.Streams {
+		r.stream(s)
+	}
+	for _, s := range round.Segments {
+		r.Revisions += len(s.Rows)
+	}
+	for _, f := range round.Faults {
+		r.Faults[f.Name]++
+		r.Times = append(r.Times, Fault{f.Name, f.What, f.Begin.Seconds(), f.End.Seconds()})
+	}
+	for name, n := range v.Judged {
+		r.Judged[name] += n
+	}
+	for name, n := range v.Open {
+		r.Open[name] += n
+	}
+	r.Violations = append(r.Violations, v.Violations...)
+}
+
+func (r *Run) second(at time.Duration) *Second {
+	i := int(at / time.Second)
+	for len(r.Seconds) <= i {
+		r.Seconds = append(r.Seconds, Second{})
+	}
+	return &r.Seconds[i]
+}
+
+func (r *Run) request(kind string, o history.Outcome, at time.Duration) {
+	r.Operations++
+	r.Requests[kind+": "+string(o)]++
+	s := r.second(at)
+	switch o {
+	case history.Unknown:
+		s.Unknown++
+	case history.Refused:
+		s.Refused++
+	default: // also what was not there, or had changed: that is an answer
+		s.Done++
+	}
+}
+
+func (r *Run) stream(s *history.Stream) {
+	r.Operations++
+	r.Watches++
+	if s.From != 0 {
+		r.Resumed++
+	}
+	for i := range s.Events {
+		e := &s.Events[i]
+		switch e.Type {
+		case "BOOKMARK":
+			r.Bookmarks++
+		case "ADDED", "MODIFIED", "DELETED":
+			r.Events++
+			r.second(e.At).Events++
+		}
+	}
+}
+
+// WriteJSON writes the report for programs.
+func (r *Run) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	return enc.Encode(r)
+}
+
+// Summary is the report in a few lines.
+func (r *Run) Summary() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d operations, %d watches with %d events and %d bookmarks, %d revisions, %d faults, %d servers killed, in %s\n",
+		r.Operations, r.Watches, r.Events, r.Bookmarks, r.Revisions, len(r.Times), r.Kills, r.Took.Round(time.Second))
+	for _, name := range slices.Sorted(maps.Keys(r.Open)) {
+		fmt.Fprintf(&b, "not judged: %d %s\n", r.Open[name], name)
+	}
+	if len(r.Violations) == 0 {
+		b.WriteString("no violation\n")
+	} else {
+		fmt.Fprintf(&b, "%d violations\n", len(r.Violations))
+	}
+	return b.String()
+}
+
+// NotProven is what a run without a violation says nothing about.
+var NotProven = []string{
+	"A run is a sample: schedules that did not come up may break what this one did not. Many seeds say more than one long run.",
+	"Clocks are not set: only how long things take varies.",
+	"PostgreSQL's disk is an ordinary one: pages that it did not sync are not lost. Those of SQLite are, where FUSE can be used.",
+	"Everything runs on one machine. Packets are delayed, lost and cut by proxies, and not by a network.",
+	"Of the API the traffic uses ConfigMaps, Leases, Deployments, custom resources, service accounts and roles, in JSON.",
+	"Asynchronous replication, relaxed durability, encryption at rest and a migration in the middle are not part of it; they have tests of their own.",
+	"How fast anything is: times are recorded, and not judged, but for rights and for clients that do not come back.",
+}
