@@ -178,7 +178,7 @@ unit() {
 	racing="$slowest $(sed -n 's|^race \([^ :]*\).*|./\1|p' e2e/race.txt)"
 	sh e2e/apart.sh >"$made/apart"
 	printf '%s\n' $racing $(cat "$made/apart") >"$made/elsewhere"
-	plain=$(go list ./... | sed 's|^github.com/rowlock/rowlock|.|' | grep -v -E '^\./(e2e|e2e/attack|sqlstore/(sqlite|postgres)|server/kinds(/.*)?)$' | grep -v -x -F -f "$made/elsewhere")
+	plain=$(go list ./... | sed 's|^github.com/rowlock/rowlock|.|' | grep -v -E '^\./(e2e|e2e/attack|e2e/robustness|sqlstore/(sqlite|postgres)|server/kinds(/.*)?)$' | grep -v -x -F -f "$made/elsewhere")
 	say "unit tests, with the race detector"
 	tested race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres & # they mostly wait
 	conformance=$!
@@ -195,7 +195,7 @@ unit() {
 # run beside one another and beside what computes. Four black-box tests at a time are enough to
 # have the processors always wanted.
 drivers() { tests -vet=off -timeout 25m ./sqlstore/sqlite ./sqlstore/postgres; }
-binary() { ROWLOCK_BINARY=$made/rowlock $ROWLOCK_GOTEST -vet=off -timeout 30m -parallel 4 ./e2e ./e2e/attack; }
+binary() { ROWLOCK_BINARY=$made/rowlock $ROWLOCK_GOTEST -vet=off -timeout 30m -parallel 4 ./e2e ./e2e/attack ./e2e/robustness; }
 blackbox() {
 	say "the static binary"
 	if ! go build -o "$made/rowlock" ./cmd/rowlock; then

@@ -197,11 +197,6 @@ func (c *Cluster) URL(i int) string {
 	return fmt.Sprintf("https://127.0.0.1:%d", c.nodes[i].front.Port)
 }
 
-// Direct is a server without the proxy before it.
-func (c *Cluster) Direct(i int) string {
-	return fmt.Sprintf("https://127.0.0.1:%d", c.nodes[i].options.Port)
-}
-
 // Protocol is that of a client.
 type Protocol string
 
@@ -236,9 +231,6 @@ func (c *Cluster) Client(p Protocol, smallWindow bool) *http.Client {
 	}
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
-
-// CA is what the servers' certificates are verified with.
-func (c *Cluster) CA() *x509.CertPool { return c.pool }
 
 // Front is the proxy between clients and a server.
 func (c *Cluster) Front(i int) *pgtest.Proxy { return c.nodes[i].front }

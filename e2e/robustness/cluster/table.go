@@ -28,7 +28,6 @@ type Table struct {
 	segments []*history.Segment
 	wrong    []string
 	seen     map[history.Key]history.Row // live rows at last
-	Gaps     int                         // parts of the log that were deleted before they were read
 }
 
 // NewTable reads what is live now.
@@ -88,9 +87,6 @@ func (t *Table) Poll(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current == nil || floor > t.last {
-		if t.current != nil {
-			t.Gaps++
-		}
 		live, err := t.rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted`)
 		if err != nil {
 			return err
@@ -174,13 +170,6 @@ func (t *Table) rows(ctx context.Context, tx *sql.Tx, query string) ([]history.R
 		list = append(list, r)
 	}
 	return list, rows.Err()
-}
-
-// Head is the newest revision that was read.
-func (t *Table) Head() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last
 }
 
 // Cut ends a round: it returns what was read since the last cut, with the live rows read anew, and what was wrong.

@@ -56,7 +56,6 @@ type served struct {
 	slow    time.Duration // longest time of a sync
 	fail    int           // syncs that are still to fail
 	full    bool
-	synced  int
 }
 
 // file is what would be left of a file whose pages since the last sync are lost.
@@ -320,7 +319,6 @@ func (h *handle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 	if fail {
 		h.disk.fail--
 	}
-	h.disk.synced++
 	h.disk.mu.Unlock()
 	if slow > 0 {
 		time.Sleep(rand.N(slow))

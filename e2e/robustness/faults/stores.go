@@ -75,14 +75,14 @@ func text(err error) string {
 func (e *env) limit(ctx context.Context, i, resource int, value uint64) (time.Duration, error) {
 	pid := e.c.Pid(i)
 	var old unix.Rlimit
-	if err := unix.Prlimit(pid, resource, nil, &old); err != nil {
+	if err := prlimit(pid, resource, nil, &old); err != nil {
 		return 0, fmt.Errorf("reading a limit: %w", err)
 	}
-	if err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(value, old.Max), Max: old.Max}, nil); err != nil {
+	if err := prlimit(pid, resource, &unix.Rlimit{Cur: min(value, old.Max), Max: old.Max}, nil); err != nil {
 		return 0, fmt.Errorf("setting a limit: %w", err)
 	}
 	d := e.wait(ctx, 200*time.Millisecond, 3*time.Second)
-	if err := unix.Prlimit(pid, resource, &old, nil); err != nil {
+	if err := prlimit(pid, resource, &old, nil); err != nil {
 		return d, fmt.Errorf("lifting a limit: %w", err)
 	}
 	return d, nil

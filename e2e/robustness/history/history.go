@@ -224,11 +224,10 @@ func (s *Stream) String() string {
 
 // Cache is what an informer of client-go holds when all is quiet.
 type Cache struct {
-	Client string  `json:"c"`
-	Scope  Scope   `json:"scope"`
-	Items  []Item  `json:"items"`
-	Errors []error `json:"-"`
-	Wrong  string  `json:"wrong,omitempty"` // the first event that took an object back in time
+	Client string `json:"c"`
+	Scope  Scope  `json:"scope"`
+	Items  []Item `json:"items"`
+	Wrong  string `json:"wrong,omitempty"` // the first event that took an object back in time
 }
 
 // Row is a row of the table.
