@@ -31,8 +31,8 @@ type client struct {
 	rand     *rand.Rand
 	server   int // for those that go to the servers in turn
 	token    string
-	loose  bool // a change takes effect some time after it was acknowledged, also at that server
-	answered int // the server that answered must last
+	loose    bool // a change takes effect some time after it was acknowledged, also at that server
+	answered int  // the server that answered must last
 }
 
 func (t *Traffic) client(name string, p cluster.Protocol, small bool) *client {
