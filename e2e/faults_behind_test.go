@@ -81,6 +81,53 @@ func TestFeedFallsBehind(t *testing.T) {
 	}
 }
 
+// TestPreconditionsBehind: a server that has not heard of another one's writes does not refuse a client that has, be it by
+// version or by UID.
+func TestPreconditionsBehind(t *testing.T) {
+	t.Parallel()
+	_, proxy, c := behindProxy(t)
+	a := clients(t, c)
+	var made struct {
+		Metadata struct{ UID, ResourceVersion string }
+	}
+	// told is what the first server answers, while the second one knows the object as it was before.
+	told := func(method, path, contentType, body string, code int) {
+		t.Helper()
+		if err := json.Unmarshal(want(t, a[0], code, method, path, contentType, body), &made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := func(data string) string {
+		return fmt.Sprintf(`{"metadata":{"name":"a","uid":%q},"data":{"v":%q}}`, made.Metadata.UID, data)
+	}
+	anew := func() {
+		t.Helper()
+		made.Metadata.UID = ""
+		told(http.MethodPost, configMaps, "application/json", object("1"), 201)
+	}
+	anew()
+	want(t, a[1], 200, http.MethodGet, configMaps+"/a", "", "")
+	if proxy.Mute() == 0 {
+		t.Fatal("no connection listens")
+	}
+	told(http.MethodPatch, configMaps+"/a", "application/merge-patch+json", `{"data":{"v":"2"}}`, 200)
+	want(t, a[1], 200, http.MethodDelete, configMaps+"/a", "application/json", fmt.Sprintf(`{"preconditions":{"resourceVersion":%q}}`, made.Metadata.ResourceVersion))
+	again := func() {
+		t.Helper()
+		anew()
+		want(t, a[1], 200, http.MethodGet, configMaps+"/a", "", "")
+		want(t, a[0], 200, http.MethodDelete, configMaps+"/a", "", "")
+		anew()
+	}
+	again()
+	want(t, a[1], 200, http.MethodDelete, configMaps+"/a", "application/json", fmt.Sprintf(`{"preconditions":{"uid":%q}}`, made.Metadata.UID))
+	again()
+	want(t, a[1], 200, http.MethodPut, configMaps+"/a", "application/json", object("3"))
+	// What is not so anywhere is refused.
+	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"uid":"another"}}`)
+	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"resourceVersion":"1"}}`)
+}
+
 // openWatch follows config maps from now on; a line is an event.
 func openWatch(t *testing.T, a *api) <-chan string {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,9 +80,13 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 		pinned: d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil,
 	}
 	var out *Outcome
-	err := all.run(ctx, w, func() (err error) {
-		out, err = w.tryDelete(ctx, req, d)
-		return err
+	tries := 0
+	err := all.run(ctx, w, func() error {
+		tries++
+		return w.fresh(ctx, tries == 1, func() (err error) {
+			out, err = w.tryDelete(ctx, req, d)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -140,7 +146,7 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 		return status.Invalid(req.Resource.Release, schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
 	if err := checkPreconditions(req.Resource.Storage, obj, options.Preconditions); err != nil {
-		return err
+		return &staleError{asked: newest(options.Preconditions, obj), err: err}
 	}
 	if d.Unadmitted {
 		return nil
@@ -151,6 +157,18 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 		return err
 	}
 	return w.validate(ctx, a)
+}
+
+// newest is the revision up to which everything must be here before a precondition counts as not met. A version may be newer
+// than what is here, and so may be an object with another UID.
+func newest(p *metav1.Preconditions, obj kinds.Object) int64 {
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return math.MaxInt64
+	}
+	if n, err := strconv.ParseInt(*p.ResourceVersion, 10, 64); err == nil {
+		return n
+	}
+	return 0 // no version at all
 }
 
 // checkPreconditions checks what the client wants to be sure of. Kinds that are marked

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,24 +54,12 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	all := attempts{key: req.key(req.Name), user: req.User.Name, dry: req.DryRun, pinned: ch.Pinned}
 	var out *Outcome
 	tries := 0
-	err := all.run(ctx, w, func() (err error) {
+	err := all.run(ctx, w, func() error {
 		tries++
-		out, err = w.tryUpdate(ctx, req, ch)
-		var stale *staleError
-		if !errors.As(err, &stale) {
+		return w.fresh(ctx, tries == 1, func() (err error) {
+			out, err = w.tryUpdate(ctx, req, ch)
 			return err
-		}
-		// The version asked for may be newer than what has come here yet.
-		if stale.asked <= w.Objects.Revision() || tries > 1 {
-			return stale.Unwrap()
-		}
-		if err := w.Objects.CatchUp(ctx); err != nil {
-			return err
-		}
-		if out, err = w.tryUpdate(ctx, req, ch); errors.As(err, &stale) {
-			return stale.Unwrap()
-		}
-		return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -79,6 +68,26 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 		tell(ctx, out.Item)
 	}
 	return out, nil
+}
+
+// fresh tries a write. If what the client wants to be sure of is not so, that may be because it knows more than has come here
+// yet from other servers: then, at the first attempt, the write is tried again with all that was written.
+func (w *Writer) fresh(ctx context.Context, first bool, try func() error) error {
+	err := try()
+	var stale *staleError
+	if !errors.As(err, &stale) {
+		return err
+	}
+	if stale.asked <= w.Objects.Revision() || !first {
+		return stale.Unwrap()
+	}
+	if err := w.Objects.CatchUp(ctx); err != nil {
+		return err
+	}
+	if err = try(); errors.As(err, &stale) {
+		return stale.Unwrap()
+	}
+	return err
 }
 
 // tryUpdate makes the change once, on the object as it is now.
@@ -95,7 +104,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return nil, err
 	}
 	if err := uidError(req, ch.UID, old.GetUID()); err != nil {
-		return nil, err
+		return nil, &staleError{asked: math.MaxInt64, err: err}
 	}
 	obj, err := ch.Compute(old, item)
 	if err != nil {

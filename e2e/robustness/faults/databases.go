@@ -48,9 +48,9 @@ func databases() []Fault {
 			pg.Thaw()
 			return fmt.Sprintf("PostgreSQL sleeps for %s", ms(d)), nil
 		}),
-		primary("pg-failover", "PostgreSQL is killed, or hangs, and a synchronous standby is promoted", 2, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
+		primary("pg-failover", "PostgreSQL is killed, or hangs, and a synchronous standby, of which every server has heard, is promoted", 2, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
 			hangs := e.rand.IntN(2) == 0
-			err := e.c.Failover(hangs, func() { e.wait(ctx, 0, 2*time.Second) }, func() { e.wait(ctx, 0, 3*time.Second) })
+			err := e.c.Failover(hangs, func() { e.wait(context.WithoutCancel(ctx), 6*time.Second, 8*time.Second) }, func() { e.wait(ctx, 0, 3*time.Second) })
 			return fmt.Sprintf("a standby of PostgreSQL takes over (the primary hangs: %v)", hangs), err
 		}),
 		server("db-cut", "all connections of a server to PostgreSQL are closed", 2, func(_ context.Context, _ *env, p *pgtest.Proxy) string {
