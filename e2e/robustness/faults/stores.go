@@ -61,7 +61,6 @@ func stores() []Fault {
 			}
 			return o
 		}},
-		{Name: "foreign-cache", What: "a server is killed, and started with the cache file of a copy of the database that went its own way", Cuts: true, Often: 1, run: foreignCache},
 	}
 }
 
