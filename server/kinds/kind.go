@@ -239,6 +239,7 @@ type Right struct {
 	Field       *field.Path
 	Detail      func(user string) string // of the error where the user has not the right
 	Brief       bool                     // the error does not say what the authorizer answered
+	Last        bool                     // it is asked for only where nothing else is wrong
 	Verbs       []string                 // one of them is enough
 	Resource    string                   // of the group, in all versions; "" for that of the change
 	Subresource string

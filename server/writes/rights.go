@@ -12,11 +12,14 @@ import (
 )
 
 // checkRights refuses a change that needs rights which the user has not.
-func (w *Writer) checkRights(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kinds.Object) (errs field.ErrorList) {
+func (w *Writer) checkRights(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kinds.Object, last bool) (errs field.ErrorList) {
 	if s.Rights == nil {
 		return nil
 	}
 	for _, r := range s.Rights(obj, old, req.Verb, nodeOf(req.User)) {
+		if r.Last != last {
+			continue
+		}
 		err := w.checkRight(ctx, req, &r)
 		if err == nil {
 			continue

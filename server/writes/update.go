@@ -163,9 +163,12 @@ func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds
 		return err
 	}
 	errs = append(errs, req.Resource.ValidateMeta(req.Sub, obj, old)...)
-	errs = append(errs, w.checkRights(ctx, req, s, obj, old)...)
+	errs = append(errs, w.checkRights(ctx, req, s, obj, old, false)...)
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(ctx, obj, old)...)
+	}
+	if len(errs) == 0 {
+		errs = w.checkRights(ctx, req, s, obj, old, true)
 	}
 	if len(errs) > 0 {
 		return status.Invalid(req.Resource.Release, req.Resource.ErrorKind(obj), obj.GetName(), errs)

@@ -65,7 +65,7 @@ func signingRight(r, old *certificatesv1beta1.PodCertificateRequest, _, _ string
 	signer := old.Spec.SignerName
 	domain, _, _ := strings.Cut(signer, "/")
 	return []kinds.Right{{
-		Field: podSpecPath.Child("signerName"), Brief: true, Verbs: []string{"sign"}, Resource: "signers", Names: []string{signer, domain + "/*"},
+		Field: podSpecPath.Child("signerName"), Brief: true, Last: true, Verbs: []string{"sign"}, Resource: "signers", Names: []string{signer, domain + "/*"},
 		Detail: func(user string) string {
 			return fmt.Sprintf("User %q is not permitted to \"sign\" for signer %q", user, signer)
 		},
