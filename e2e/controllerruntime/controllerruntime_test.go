@@ -252,9 +252,31 @@ func TestNewerFields(t *testing.T) {
 	}
 }
 
-// TestDiscovery: the server serves the APIs and documents of 1.32, whatever newer types the module has.
+// TestDiscovery: the server serves the APIs and documents of its release, whatever types the module has.
 func TestDiscovery(t *testing.T) {
-	srv, c := start(t, rowlocktest.Release("1.32"), rowlocktest.FeatureGates("DynamicResourceAllocation=true", "StorageVersionMigrator=true"), rowlocktest.RuntimeConfig("api/all=true"))
+	for release, r := range map[string]struct {
+		gates []string
+		names []string // of definitions that newer modules have no types of
+	}{
+		"1.32": {
+			[]string{"DynamicResourceAllocation=true", "StorageVersionMigrator=true"},
+			[]string{"io.k8s.api.resource.v1alpha3.BasicDevice", "io.k8s.api.storagemigration.v1alpha1.StorageVersionMigration"},
+		},
+		"1.36": {
+			[]string{"AllAlpha=true", "AllBeta=true"},
+			[]string{"io.k8s.api.scheduling.v1alpha2.Workload", "io.k8s.api.scheduling.v1alpha2.PodGroup", "io.k8s.api.resource.v1.NodeAllocatableResourceMapping"},
+		},
+	} {
+		t.Run(release, func(t *testing.T) {
+			srv, c := start(t, rowlocktest.Release(release), rowlocktest.FeatureGates(r.gates...), rowlocktest.RuntimeConfig("api/all=true"))
+			discover(t, srv, c, append(r.names, "io.k8s.api.apps.v1.Deployment", "com.example.greetings.v1.Greeting"))
+		})
+	}
+}
+
+// discover lists all resources, and reads all documents, which have the definitions of some names.
+func discover(t *testing.T, srv *rowlocktest.Server, c client.Client, want []string) {
+	t.Helper()
 	client := discovery.NewDiscoveryClientForConfigOrDie(srv.Config())
 	groups, lists, err := client.ServerGroupsAndResources()
 	if err != nil || len(groups) < 20 {
@@ -289,7 +311,7 @@ func TestDiscovery(t *testing.T) {
 	for _, d := range document.GetDefinitions().GetAdditionalProperties() {
 		names[d.GetName()] = true
 	}
-	for _, name := range []string{"io.k8s.api.apps.v1.Deployment", "io.k8s.api.resource.v1alpha3.BasicDevice", "io.k8s.api.storagemigration.v1alpha1.StorageVersionMigration", "com.example.greetings.v1.Greeting"} {
+	for _, name := range want {
 		if !names[name] {
 			t.Errorf("the document does not have %s", name)
 		}
