@@ -42,7 +42,7 @@ func (m mappings) all() map[corev1.ResourceName]mapping {
 	return out
 }
 
-// set replaces the entry of a name that all returned.
+// set replaces the entry of a name, which the map must have.
 func (m mappings) set(name corev1.ResourceName, to mapping) {
 	m.field.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(to).Convert(m.field.Type().Elem()))
 }
