@@ -235,8 +235,6 @@ func (r *run) judged(round *history.Round) error {
 	return nil
 }
 
-func (r *run) out2() string { return r.settings.out }
-
 // command runs the same again.
 func (s *settings) command() string {
 	args := []string{"go run ./e2e/robustness", fmt.Sprintf("-minutes %g -store %s -servers %d -faults %s -seed %d", s.minutes, s.store, s.servers, s.faults, s.seed)}
