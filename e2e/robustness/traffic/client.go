@@ -133,7 +133,6 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 		}
 	}
 	c.rec.Add(op)
-	c.count(op)
 	return op
 }
 

@@ -38,14 +38,11 @@ type Traffic struct {
 	stop     context.CancelFunc
 	readers  sync.WaitGroup
 	gens     generations
-
-	countsMu sync.Mutex
-	counts   map[string]int
 }
 
 // Setup creates the namespaces and the definition.
 func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error {
-	t := &Traffic{c: c, rec: rec, counts: map[string]int{}}
+	t := &Traffic{c: c, rec: rec}
 	admin := t.client("setup", cluster.HTTP1, false)
 	create := func(path, body string) error {
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -82,7 +79,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 
 // New makes the clients of a round.
 func New(c *cluster.Cluster, rec *history.Recorder, round int, o Options) *Traffic {
-	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, counts: map[string]int{}}
+	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -137,19 +134,6 @@ func (t *Traffic) someVersion(c *client) uint64 {
 	}
 	back := int(c.rand.ExpFloat64() * float64(len(t.recent)) / 4)
 	return t.recent[max(0, len(t.recent)-1-back)]
-}
-
-func (t *Traffic) count(op *history.Op) {
-	t.countsMu.Lock()
-	defer t.countsMu.Unlock()
-	t.counts[op.Kind+" "+string(op.Outcome)]++
-}
-
-// Counts says how many operations of each kind had which outcome.
-func (t *Traffic) Counts() map[string]int {
-	t.countsMu.Lock()
-	defer t.countsMu.Unlock()
-	return t.counts
 }
 
 // Finish waits until watches and informers have reached a version, and ends them. Those that do not reach it in time are
