@@ -403,7 +403,7 @@ func (d *Driver) loseOthers(ctx context.Context, names, holders []string) (lost 
 	var name, holder string
 	_, err = pgx.ForEachRow(rows, []any{&name, &holder}, func() error {
 		lost = true
-		if t := d.leads.terms()[name]; t != nil && t.holder == holder {
+		if t := d.leads.term(name); t != nil && t.holder == holder {
 			d.leads.lose(name, t)
 		}
 		return nil

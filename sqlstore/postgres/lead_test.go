@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/rowlock/rowlock/sqlstore"
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 )
@@ -159,5 +161,56 @@ func TestOutcomeOfAStoppedLeader(t *testing.T) {
 	}
 	if out := must(t, d, led); !errors.Is(out[0].Err, sqlstore.ErrLeadLost) {
 		t.Errorf("a batch of such writes alone: %v", out)
+	}
+}
+
+// TestLongTransactionOfALead: a transaction of compaction that takes longer than a lead lasts neither ends the lead, as its
+// row is renewed meanwhile, nor has other processes wait for the row behind the writers' lock.
+func TestLongTransactionOfALead(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t, postgres.Config{})
+	held := wantLead(t, db.Open(t), "work")
+	long, err := pgx.Connect(t.Context(), db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close(context.Background())
+	tx, err := long.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var holder string
+	if err := tx.QueryRow(t.Context(), postgres.Statements["qLeader"], "work").Scan(&holder); err != nil {
+		t.Fatal(err)
+	}
+	var first, until time.Time
+	row := `SELECT until FROM kv_lead WHERE name = 'work'`
+	db.Query(t, row, &first)
+	for until = first; until.Equal(first); db.Query(t, row, &until) {
+		select {
+		case <-held:
+			t.Fatal("the lead is lost while a transaction on its behalf goes on")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	db.Exec(t, `UPDATE kv_lead SET holder = 'stopped' WHERE name = 'work'`) // which ends the renewals
+	<-held
+	db.Query(t, row, &until)
+	other, err := pgx.Connect(t.Context(), db.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := other.Exec(t.Context(), `SET lock_timeout = '1s'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{0, 1} {
+		tag, err := other.Exec(t.Context(), postgres.Statements["qTakeLead"], "work", "next", time.Minute, "stopped", until, false, int64(0))
+		if err != nil || tag.RowsAffected() != want {
+			t.Errorf("taking the lead: %d rows, %v; want %d", tag.RowsAffected(), err, want)
+		}
+		if err := tx.Rollback(t.Context()); err != nil && want == 0 {
+			t.Fatal(err)
+		}
 	}
 }

@@ -269,16 +269,19 @@ SELECT p.* FROM k, LATERAL (SELECT ` + packColumns + ` FROM kv_packed WHERE reso
 
 	// kv_lead by primary key. A lead is taken if nobody has it, or if its row is as it was when it was last seen; if that is
 	// because the holder's session is gone ($6), its lock must be free. until is for people to read.
-	qLead     = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3::interval) ON CONFLICT (name) DO NOTHING RETURNING 1`
+	qLead = `INSERT INTO kv_lead (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3::interval) ON CONFLICT (name) DO NOTHING RETURNING 1`
+	// It waits for no transaction of the holder, as all writers wait for it: the next attempt takes the lead.
 	qTakeLead = `UPDATE kv_lead SET holder = $2, until = clock_timestamp() + $3::interval
-WHERE name = $1 AND holder = $4 AND until = $5 AND (NOT $6::bool OR pg_try_advisory_xact_lock($7::int8)) RETURNING 1`
-	// The rows are locked in one order, as other transactions lock some of them too.
+FROM (SELECT k.name FROM kv_lead k WHERE k.name = $1 AND k.holder = $4 AND k.until = $5 FOR UPDATE OF k SKIP LOCKED) free
+WHERE kv_lead.name = free.name AND (NOT $6::bool OR pg_try_advisory_xact_lock($7::int8)) RETURNING 1`
+	// The rows are locked in one order, as other transactions lock some of them too. Neither waits for the other: a transaction
+	// on behalf of a lead (qLeader) may take longer than a lead lasts, and only keeps other processes from taking it.
 	qRenewLeads = `UPDATE kv_lead SET until = clock_timestamp() + $3::interval
-FROM (SELECT k.name FROM kv_lead k JOIN unnest($1::text[], $2::text[]) n (name, holder) ON k.name = n.name AND k.holder = n.holder ORDER BY k.name FOR UPDATE OF k) own
+FROM (SELECT k.name FROM kv_lead k JOIN unnest($1::text[], $2::text[]) n (name, holder) ON k.name = n.name AND k.holder = n.holder ORDER BY k.name FOR NO KEY UPDATE OF k) own
 WHERE kv_lead.name = own.name RETURNING kv_lead.name`
 	qAsynchronous = `SET LOCAL synchronous_commit = off`
 	qLeaders      = `SELECT name, holder, until FROM kv_lead ORDER BY name`
-	qLeader       = `SELECT holder FROM kv_lead WHERE name = $1 FOR SHARE`
+	qLeader       = `SELECT holder FROM kv_lead WHERE name = $1 FOR KEY SHARE`
 	qUnlead       = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
 	// In a batch, behind the writers' lock, which each change of a holder takes: it ends the batch (division by zero) if one of
 	// the leads is another process's.
