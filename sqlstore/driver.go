@@ -72,6 +72,7 @@ type Log interface {
 	Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error)
 
 	// LastChanges returns, of the revisions above after and up to upTo, the newest of each resource that has one.
+	// Errors: CompactedError if after < floor: the rows of deletions are gone there.
 	LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error)
 
 	// RevisionAt returns the newest revision written at or before t (0: none; the floor

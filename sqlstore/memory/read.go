@@ -194,6 +194,9 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 // LastChanges implements sqlstore.Driver.
 func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
 	c, err := d.look(ctx)
+	if err == nil && after < c.bounds.Floor {
+		err = &sqlstore.CompactedError{Revision: after, Floor: c.bounds.Floor}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the last changes up to %d: %w", upTo, err)
 	}

@@ -283,11 +283,16 @@ func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (last map[s
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
 	last = make(map[string]int64)
-	rows, err := d.pool.Query(ctx, qLastChanges, after, upTo)
-	if err == nil {
-		var resource string
-		var revision int64
-		_, err = pgx.ForEachRow(rows, []any{&resource, &revision}, func() error { last[resource] = revision; return nil })
+	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
+		batch.Queue(qLastChanges, after, upTo).Query(func(rows pgx.Rows) error {
+			var resource string
+			var revision int64
+			_, err := pgx.ForEachRow(rows, []any{&resource, &revision}, func() error { last[resource] = revision; return nil })
+			return err
+		})
+	})
+	if err == nil && after < b.Floor {
+		err = &sqlstore.CompactedError{Revision: after, Floor: b.Floor}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the last changes up to %d: %w", upTo, err)

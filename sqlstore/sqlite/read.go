@@ -187,7 +187,10 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 // LastChanges implements sqlstore.Driver.
 func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
 	last := make(map[string]int64)
-	err := d.snapshot(ctx, func(c *conn, _ sqlstore.Bounds) error {
+	err := d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
+		if after < b.Floor {
+			return &sqlstore.CompactedError{Revision: after, Floor: b.Floor}
+		}
 		return c.query(ctx, func(v []driver.Value) error {
 			resource, _ := v[0].(string)
 			last[resource], _ = v[1].(int64)

@@ -138,6 +138,9 @@ func (m *Memory) LastChanges(ctx context.Context, after, upTo int64) (map[string
 		return nil, err
 	}
 	defer m.mu.Unlock()
+	if after < m.bounds.Floor {
+		return nil, &sqlstore.CompactedError{Revision: after, Floor: m.bounds.Floor}
+	}
 	last := map[string]int64{}
 	for _, r := range m.rows {
 		if r.Revision > after && r.Revision <= upTo {

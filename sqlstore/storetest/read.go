@@ -138,6 +138,13 @@ var readTests = map[string]func(*testing.T, Database){
 				t.Errorf("after %d, up to %d: %v, %v; want %v", c.after, c.upTo, got, err, c.want)
 			}
 		}
+		if _, err := d.Trim(t.Context(), 3, 10); err != nil { // the deletion is not in the table any more
+			t.Fatal(err)
+		}
+		var gone *sqlstore.CompactedError
+		if got, err := d.LastChanges(t.Context(), 2, 3); !errors.As(err, &gone) {
+			t.Errorf("below the floor: %v, %v", got, err)
+		}
 	},
 	"expired rows": func(t *testing.T, db Database) {
 		d := db.Open(t)
