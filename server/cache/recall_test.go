@@ -136,7 +136,9 @@ func TestRecallOfQuietResources(t *testing.T) {
 					t.Errorf("%s: %d events, %v", storage, len(got), err)
 					return
 				}
-				upTo = given
+				if upTo = given; upTo < 1 {
+					t.Errorf("%s: complete up to %d, before the watch begins", storage, upTo)
+				}
 			}
 		})
 	}

@@ -147,6 +147,7 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 		}
 	}
 	if w.reached(h.next) {
+		w.given = max(w.given, h.next)
 		w.Wake()
 		return out, w.given, nil
 	}
