@@ -20,6 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/contention"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Store is where quotas are.
@@ -108,8 +109,8 @@ func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.Resour
 // settle answers the asks of a namespace together, so that many writes at once cost
 // one change of each quota.
 func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
-	// Nobody's departure may undo what the others wait for.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	// Nobody's departure may undo what the others wait for, nor may a controller's lead that another server has by now.
+	ctx, cancel := context.WithTimeout(sqlstore.WithLead(context.WithoutCancel(ctx), ""), patience)
 	defer cancel()
 	var only []string // quotas that are left to change; nil: all
 	for try := 1; ; try++ {

@@ -18,6 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/admission/quota"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // store keeps quotas as a server would: a status is taken only with the newest version.
@@ -49,9 +50,12 @@ func (s *store) List(context.Context, string, string) ([]kinds.Object, error) {
 
 func (*store) CatchUp(context.Context) error { return nil }
 
-func (s *store) SetStatus(_ context.Context, q *corev1.ResourceQuota) error {
+func (s *store) SetStatus(ctx context.Context, q *corev1.ResourceQuota) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if sqlstore.Leading(ctx) != "" {
+		return sqlstore.ErrLeadLost
+	}
 	s.writes++
 	have := s.quotas[q.Name]
 	r := corev1.Resource("resourcequotas")
@@ -256,6 +260,16 @@ func TestCharges(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestChargesNeedNoLead: a controller that has lost its lead charges for others that wait, too.
+func TestChargesNeedNoLead(t *testing.T) {
+	s := storeOf(limit("q", "pods", "1"))
+	p := quota.New(s, nil, quota.Rules{}, time.Now)
+	ctx := sqlstore.WithLead(t.Context(), "controller")
+	if err := p.Validate(ctx, write(admission.Create, "", "pods", pod(), nil)); err != nil || s.used("q", "pods") != "1" {
+		t.Errorf("%v, used %s", err, s.used("q", "pods"))
 	}
 }
 
