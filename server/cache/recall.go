@@ -15,8 +15,11 @@ type Past interface {
 	LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error)
 }
 
-// Recall bounds: recallReach is how many revisions back it looks for resources that did not change.
-const recallReach = 100_000
+// Bounds of Recall.
+const (
+	recallReach = 100_000 // how many revisions back it looks for resources that did not change
+	recallPage  = 64      // how many changes it reads at once, each with two values that may be as large as any
+)
 
 // recall is what Recall has found so far.
 type recall struct {
@@ -42,7 +45,7 @@ func (c *Cache) Recall(ctx context.Context, log Past) error {
 	c.making.Unlock()
 	floor := log.Floor()
 	for r.low > floor && r.count < c.recent.count && r.bytes < c.recent.bytes {
-		more, err := r.page(ctx, max(floor, r.low-historyPage))
+		more, err := r.page(ctx, max(floor, r.low-recallPage))
 		if err != nil {
 			return recalled(err)
 		}

@@ -18,11 +18,13 @@ import (
 type pastLog struct {
 	*log
 	reads atomic.Int64
+	most  atomic.Int64  // changes that were asked for at once
 	wait  chan struct{} // Recall reads once it is closed
 }
 
 func (p *pastLog) Changes(ctx context.Context, after int64, limit int, previous bool) ([]sqlstore.Change, error) {
 	p.reads.Add(1)
+	p.most.Store(max(p.most.Load(), int64(limit)))
 	<-p.wait
 	changes, err := p.log.Changes(ctx, after, limit, previous)
 	for i := range changes {
@@ -52,7 +54,7 @@ func TestRecall(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	const total, more = 620, 20 // two pages
+	const total, more = 620, 20 // ten pages
 	h := &history{log: newLog(), live: map[string]podState{}}
 	for range total {
 		h.step(r)
@@ -82,6 +84,9 @@ func TestRecall(t *testing.T) {
 			t.Fatal(err)
 		}
 		during.Wait()
+		if n := p.most.Load(); n > 64 {
+			t.Errorf("%d changes were read at once: with values of 1.5 MB each, and of what was there before, that is %d MB", n, 3*n)
+		}
 		read, until := p.reads.Load(), c.Revision()
 		for i, w := range wishes(t) {
 			if i%4 > 0 {
