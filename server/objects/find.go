@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -47,6 +48,20 @@ func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Obj
 	}
 	obj, err := s.Decode(ctx, at.Resource, item)
 	return obj, item, err
+}
+
+// Meant is Live for a client that may say by UID which object it means: another one is an answer only with everything that
+// any server has written.
+func (s *Store) Meant(ctx context.Context, p permits.Permit, at Place, uid types.UID) (kinds.Object, error) {
+	obj, _, err := s.Live(ctx, p, at)
+	if err != nil || uid == "" || uid == obj.GetUID() {
+		return obj, err
+	}
+	if err := s.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	obj, _, err = s.Live(ctx, p, at)
+	return obj, err
 }
 
 // Read finds an item that is at least as new as a resourceVersion, as a GET may ask for:

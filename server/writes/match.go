@@ -103,6 +103,10 @@ type staleError struct {
 	err   error
 }
 
+// OtherObject marks an error that says that an object is not the one that the client means, or not as the client knows it.
+// A write that fails with it is tried again, once, with everything that any server has written.
+func OtherObject(err error) error { return &staleError{asked: math.MaxInt64, err: err} }
+
 func (e *staleError) Error() string { return e.err.Error() }
 func (e *staleError) Unwrap() error { return e.err }
 

@@ -37,7 +37,7 @@ func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation
 
 // Rewrite changes a stored object as fn says, as often as another write is faster.
 // Nothing is defaulted or validated, nobody owns what changes, and admission is not
-// asked. It answers 404 where there is no object. The object it returns has been stored,
+// asked. It answers 404 where there is no object. fn may fail with OtherObject. The object it returns has been stored,
 // unless the request is a dry run, and has its resource version.
 func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
 	if err := objects.CheckName(at.Name); err != nil {
@@ -46,9 +46,13 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: at.Key(), user: req.User.Name, dry: req.DryRun}
 	var obj kinds.Object
-	err := all.run(ctx, w, func() (err error) {
-		obj, err = w.tryRewrite(ctx, req, at, fn)
-		return err
+	tries := 0
+	err := all.run(ctx, w, func() error {
+		tries++
+		return w.fresh(ctx, tries == 1, func() (err error) {
+			obj, err = w.tryRewrite(ctx, req, at, fn)
+			return err
+		})
 	})
 	return obj, err
 }

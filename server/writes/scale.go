@@ -156,9 +156,9 @@ func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, ol
 		return nil, err
 	}
 	if next.UID != "" && next.UID != obj.GetUID() {
-		return nil, apierrors.NewConflict(
+		return nil, OtherObject(apierrors.NewConflict(
 			schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Plural + "/scale"}, obj.GetName(),
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", next.UID, obj.GetUID()))
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", next.UID, obj.GetUID())))
 	}
 	req.Sub.Scale.SetReplicas(obj, next.Spec.Replicas)
 	if next.ResourceVersion != "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +103,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 		return nil, err
 	}
 	if err := uidError(req, ch.UID, old.GetUID()); err != nil {
-		return nil, &staleError{asked: math.MaxInt64, err: err}
+		return nil, OtherObject(err)
 	}
 	obj, err := ch.Compute(old, item)
 	if err != nil {

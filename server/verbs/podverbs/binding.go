@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/pods"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // podBinding serves pods/NAME/binding.
@@ -118,7 +119,7 @@ func isSame(pod *corev1.Pod, b *corev1.Binding, dry bool) error {
 	if dry { // which a stock server decides before it has the key as it is in etcd
 		root = ""
 	}
-	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(
+	return writes.OtherObject(apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(
 		"StorageError: invalid object, Code: 4, Key: "+root+"/pods/"+pod.Namespace+"/"+pod.Name+
-			", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "+differs))
+			", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "+differs)))
 }

@@ -103,15 +103,11 @@ func (e *evicting) run() error {
 			return err
 		}
 		if !needsBudget(pod) {
-			var still func(*corev1.Pod) bool
-			if mayYetServe(pod) {
-				still = func(live *corev1.Pod) bool { return !needsBudget(live) }
-			}
-			err = e.remove(pod, still)
+			err = e.remove(pod, func(live *corev1.Pod) bool { return !needsBudget(live) })
 			if !apierrors.IsConflict(err) || e.pinned() || !e.means(pod) {
 				return err
 			}
-			// It changed, and may need a budget now.
+			// It changed, or is another one of the same name, and may need a budget now.
 			if err := contention.Rest(e.c.Context(), try); err != nil {
 				return err
 			}
@@ -121,12 +117,22 @@ func (e *evicting) run() error {
 	}
 }
 
+// pod finds the pod. If it is not the one that the client means, that may be because another server's writes have not come
+// here yet: then it is looked for again, before it is decided whether it needs a budget.
 func (e *evicting) pod() (*corev1.Pod, error) {
-	obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
-	if err != nil {
-		return nil, err
+	for behind := true; ; behind = false {
+		obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
+		if err != nil {
+			return nil, err
+		}
+		pod := obj.(*corev1.Pod)
+		if !behind || asExpected(pod, e.options.Preconditions) == nil {
+			return pod, nil
+		}
+		if err := e.h.Objects.CatchUp(e.c.Context()); err != nil {
+			return nil, err
+		}
 	}
-	return obj.(*corev1.Pod), nil
 }
 
 // needsBudget tells whether a pod counts for its budget: it does not before it
@@ -138,9 +144,6 @@ func needsBudget(pod *corev1.Pod) bool {
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
-
-// mayYetServe tells whether a pod could come to count while it is being deleted.
-func mayYetServe(pod *corev1.Pod) bool { return !ended(pod) }
 
 // withinBudget takes the pod from the one budget that covers it.
 func (e *evicting) withinBudget(pod *corev1.Pod) error {

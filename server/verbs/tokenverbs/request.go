@@ -94,7 +94,7 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 			field.Invalid(field.NewPath("metadata", "name"), req.Name, "must match the service account name if specified"),
 		})
 	}
-	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: c.Resource, Namespace: c.Info.Namespace, Name: c.Info.Name})
+	obj, err := h.Objects.Meant(c.Context(), c.Permit(), objects.Place{Resource: c.Resource, Namespace: c.Info.Namespace, Name: c.Info.Name}, req.UID)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g
 	if plural == "nodes" {
 		namespace = ""
 	}
-	obj, err := find(h, c, plural, namespace, want.Name)
+	obj, err := find(h, c, plural, namespace, want.Name, want.UID)
 	if err != nil {
 		return err
 	}
@@ -194,9 +194,8 @@ func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g
 	return nil
 }
 
-func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string) (kinds.Object, error) {
-	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), objects.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name})
-	return obj, err
+func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string, uid types.UID) (kinds.Object, error) {
+	return h.Objects.Meant(c.Context(), c.Permit(), objects.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}, uid)
 }
 
 // nodeOf names the node of a pod, with its UID where the node is known.
@@ -205,7 +204,7 @@ func nodeOf(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*authx.Ref, error
 	if name == "" {
 		return nil, nil
 	}
-	node, err := find(h, c, "nodes", "", name)
+	node, err := find(h, c, "nodes", "", name, "")
 	switch {
 	case apierrors.IsNotFound(err):
 		return &authx.Ref{Name: name}, nil
