@@ -123,6 +123,44 @@ func TestPreconditionsBehind(t *testing.T) {
 	want(t, a[1], 200, http.MethodDelete, configMaps+"/a", "application/json", fmt.Sprintf(`{"preconditions":{"uid":%q}}`, made.Metadata.UID))
 	again()
 	want(t, a[1], 200, http.MethodPut, configMaps+"/a", "application/json", object("3"))
+	// Likewise what names a pod, or a service account, that was made anew.
+	const pods, accounts = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/serviceaccounts"
+	until(t, "the account of pods", func() bool {
+		code, _, err := a[0].do(t.Context(), http.MethodGet, accounts+"/default", "", "")
+		return err == nil && code == 200
+	})
+	for i, meant := range []struct{ sub, body string }{
+		{"/binding", `{"metadata":{"name":%[1]q,"uid":%[2]q},"target":{"name":"node"}}`},
+		{"/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%[1]q},"deleteOptions":{"preconditions":{"uid":%[2]q}}}`},
+		{"/token", `{"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":%[1]q,"uid":%[2]q}}}`},
+	} {
+		name := fmt.Sprintf("p%d", i)
+		body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"terminationGracePeriodSeconds":0,"containers":[{"name":"c","image":"i"}]}}`, name)
+		told(http.MethodPost, pods, "application/json", body, 201)
+		want(t, a[1], 200, http.MethodGet, pods+"/"+name, "", "")
+		want(t, a[0], 200, http.MethodDelete, pods+"/"+name, "", "")
+		made.Metadata.UID = ""
+		told(http.MethodPost, pods, "application/json", body, 201)
+		at := pods + "/" + name
+		if meant.sub == "/token" {
+			at = accounts + "/default"
+		}
+		want(t, a[1], 201, http.MethodPost, at+meant.sub, "application/json", fmt.Sprintf(meant.body, name, made.Metadata.UID))
+	}
+	// A pod that has ended needs no budget, and one of the same name that was made since does.
+	want(t, a[0], 201, http.MethodPost, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", "application/json", `{"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"x"}}}}`)
+	const covered = `{"metadata":{"name":"p","labels":{"app":"x"}},"spec":{"terminationGracePeriodSeconds":0,"containers":[{"name":"c","image":"i"}]}}`
+	phase := func(p string) {
+		t.Helper()
+		want(t, a[0], 200, http.MethodPatch, pods+"/p/status", "application/merge-patch+json", fmt.Sprintf(`{"status":{"phase":%q}}`, p))
+	}
+	want(t, a[0], 201, http.MethodPost, pods, "application/json", covered)
+	phase("Succeeded")
+	want(t, a[1], 200, http.MethodGet, pods+"/p", "", "")
+	want(t, a[0], 200, http.MethodDelete, pods+"/p", "", "")
+	want(t, a[0], 201, http.MethodPost, pods, "application/json", covered)
+	phase("Running")
+	want(t, a[1], 429, http.MethodPost, pods+"/p/eviction", "application/json", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`)
 	// What is not so anywhere is refused.
 	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"uid":"another"}}`)
 	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"resourceVersion":"1"}}`)
