@@ -36,6 +36,21 @@ type codec struct {
 	read func(value []byte, v reflect.Value) error
 }
 
+// unpack reads repeated numbers that are packed: one after another in a single field.
+func (c *codec) unpack(numbers []byte, v reflect.Value) error {
+	for len(numbers) > 0 {
+		_, n := protowire.ConsumeVarint(numbers)
+		if n < 0 {
+			return broken("packed field", n)
+		}
+		if err := c.read(numbers[:n], v); err != nil {
+			return err
+		}
+		numbers = numbers[n:]
+	}
+	return nil
+}
+
 var plans sync.Map // reflect.Type -> *plan; nil for a type without a plan
 
 func planOf(t reflect.Type) *plan {
@@ -90,10 +105,14 @@ func (p *plan) read(data []byte, v reflect.Value) error {
 	return eachField(p.name, data, func(number protowire.Number, kind protowire.Type, value []byte) error {
 		for i := range p.fields {
 			if f := &p.fields[i]; f.number == number {
-				if f.codec.wire != kind {
-					return fmt.Errorf("proto: wrong wireType = %d for field %s", kind, f.name)
+				into := v.Field(f.index)
+				switch {
+				case f.codec.wire == kind:
+					return f.codec.read(value, into)
+				case f.codec.wire == protowire.VarintType && kind == protowire.BytesType && into.Kind() == reflect.Slice:
+					return f.codec.unpack(value, into)
 				}
-				return f.codec.read(value, v.Field(f.index))
+				return fmt.Errorf("proto: wrong wireType = %d for field %s", kind, f.name)
 			}
 		}
 		return nil

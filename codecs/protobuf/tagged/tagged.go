@@ -2,8 +2,9 @@
 // have no generated methods, as the types below server/removed and the versions of the past that server/transfer reads.
 //
 // It promises: the bytes are those that generated methods would write, fields in the order of their numbers, values that
-// are no pointers even where they are zero, maps sorted by their keys. It refuses what generated methods refuse. A
-// message takes no more stack than its type is deep: types that hold themselves are not supported.
+// are no pointers even where they are zero, maps sorted by their keys. It refuses what generated methods refuse, and
+// broken messages that those do not look at, such as entries of maps with other wire types. A message takes no more
+// stack than its type is deep: types that hold themselves are not supported.
 package tagged
 
 import (
