@@ -69,7 +69,7 @@ func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([
 	return out, nil
 }
 
-// noQuota is what deltas has the use under that falls under no quota.
+// noQuota is the key of deltas for a write that no quota counts.
 const noQuota = -1
 
 // deltas are what a write uses of each of its quotas beyond what its object did before. Quotas of which it uses nothing
