@@ -1,10 +1,10 @@
-# What people expect. Everything works without make too: see CONTRIBUTING.md.
+# The usual targets. Everything works without make too: see CONTRIBUTING.md.
 # grpcnotrace: without the pages of golang.org/x/net/trace, whose templates keep every exported method linked.
 export GOFLAGS := -trimpath -tags=grpcnotrace
 
 .PHONY: all test check cover long fuzz vulncheck bench pgo release reproducible image clean
 
-# The static binary, as ./bin/rowlock, and beside it the small etcd of test environments.
+# The static binary, ./bin/rowlock, and the small etcd of test environments, ./bin/etcd.
 all:
 	CGO_ENABLED=0 go build -ldflags "-s -w" -o bin/etcd ./cmd/etcd
 	CGO_ENABLED=0 go build -pgo=cmd/rowlock/load.pgo -ldflags "-s -w" -o bin/rowlock ./cmd/rowlock
@@ -48,11 +48,11 @@ vulncheck:
 release:
 	sh e2e/release.sh $(VERSION)
 
-# Two releases of the last commit, with caches, folders and users of their own, have the same bytes.
+# Checks that two releases of the last commit, made with other folders, build caches, homes and time zones, have the same bytes.
 reproducible:
 	sh e2e/reproducible.sh
 
-# The container image, built and run where no container engine is.
+# The container image, built and started without a container engine.
 image:
 	sh e2e/image.sh
 
