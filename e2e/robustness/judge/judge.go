@@ -68,7 +68,7 @@ type judge struct {
 	creates map[history.Key][]*history.Op
 }
 
-// mostOfProperty bounds the violations of one property that are told.
+// mostOfProperty bounds the violations of one property that are reported.
 const mostOfProperty = 5
 
 func (j *judge) violate(property string, lines []string, format string, args ...any) {
@@ -164,7 +164,7 @@ func rowLine(r *history.Row) string {
 	return s
 }
 
-// liveness tells of clients that did not come to the end.
+// liveness reports clients that did not reach the end, and what checks of the database found.
 func (j *judge) liveness() {
 	j.v.Judged["liveness"] += len(j.r.Streams)
 	for _, text := range j.r.Stuck {

@@ -98,6 +98,11 @@ func (l *ledger) part(from, to uint64) *part {
 	return nil
 }
 
+// phantom reports whether a revision is beyond the end of the log, which was read after all clients had ended: it does not exist.
+func (l *ledger) phantom(revision uint64) bool {
+	return len(l.parts) > 0 && revision > l.parts[len(l.parts)-1].to
+}
+
 // at is the version of an object at a revision; nil: it never was there. Only for revisions of the part.
 func (p *part) at(k history.Key, revision uint64) *version {
 	all := p.keys[k]

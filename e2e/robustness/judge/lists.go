@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -90,11 +91,11 @@ func (j *judge) lists() {
 		}
 		var items []history.Item
 		for _, page := range l.Pages {
-			if page.Version != revision {
-				j.violate("pages", lines, "pages of one list are of versions %d and %d", revision, page.Version)
-				return
-			}
 			items = append(items, page.Items...)
+		}
+		if i := slices.IndexFunc(l.Pages, func(p history.Page) bool { return p.Version != revision }); i > 0 {
+			j.violate("pages", lines, "pages of one list are of versions %d and %d", revision, l.Pages[i].Version)
+			continue
 		}
 		for i := 1; i < len(items); i++ {
 			if items[i].Name <= items[i-1].Name {
@@ -119,6 +120,10 @@ func (j *judge) lists() {
 		}
 		if j.tooNew(revision, l.Return) {
 			j.violate("list", append(lines, opLines(j.writeAfter(revision, l.Return))...), "a list is of version %d before a write with a lower revision began", revision)
+		}
+		if j.phantom(revision) {
+			j.violate(property, lines, "a list is of version %d, which the table does not have", revision)
+			continue
 		}
 		p := j.part(revision, revision)
 		if p == nil {

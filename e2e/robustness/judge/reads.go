@@ -18,6 +18,10 @@ func (j *judge) reads() {
 			j.absent(o, least)
 			continue
 		}
+		if j.phantom(o.Got.Version) {
+			j.violate("reads", opLines(o), "a read shows version %d of %s, which the table does not have", o.Got.Version, o.Key)
+			continue
+		}
 		p := j.part(o.Got.Version, o.Got.Version)
 		if p == nil {
 			j.open("reads of versions that were compacted before they were read")

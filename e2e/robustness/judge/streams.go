@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// streams checks every watch by itself: from the version that it was asked for to the last that it was told of. As
+// streams checks every watch by itself: from the version that it was asked for to the last that it showed. As
 // clients resume from there, properties hold over reconnections if they hold for each stream.
 func (j *judge) streams() {
 	for _, s := range j.r.Streams {
@@ -74,6 +74,10 @@ func (j *judge) stream(s *history.Stream) {
 		if j.tooNew(at, e.At) {
 			j.violate("watch-future", around(s, offset+i, opLines(j.writeAfter(at, e.At))...), "version %d came before a write of it, or of a version before it, began", at)
 		}
+		if j.phantom(at) {
+			j.violate("watch-future", around(s, offset+i), "version %d came, which the table does not have", at)
+			return
+		}
 	}
 	p := j.part(from, last)
 	if p == nil {
@@ -95,7 +99,10 @@ func (j *judge) initial(s *history.Stream) (from uint64, rest []history.Event, o
 			if least := j.seenBefore(s.Call); from < least {
 				j.violate("watch-initial", append(around(s, i), j.whoSaw(least)), "a streaming list is of version %d, and %d had been seen before it", from, least)
 			}
-			if p := j.part(from, from); p == nil {
+			if j.phantom(from) {
+				j.violate("watch-initial", around(s, i), "a streaming list is of version %d, which the table does not have", from)
+				return 0, nil, false
+			} else if p := j.part(from, from); p == nil {
 				j.open("streaming lists of versions that were compacted before they were read")
 			} else if lines, same := p.same(s.Scope, s.Selector, from, items, true); !same {
 				j.violate("watch-initial", append(around(s, i), lines...), "the initial events are not the state at version %d", from)

@@ -24,6 +24,10 @@ func (j *judge) writes() {
 		if !o.Writes() || o.Outcome != history.OK || o.Got == nil {
 			continue
 		}
+		if j.phantom(o.Got.Version) {
+			j.violate("writes", opLines(o), "a write was acknowledged at revision %d, which the table does not have", o.Got.Version)
+			continue
+		}
 		p := j.part(o.Got.Version, o.Got.Version)
 		if p == nil || o.Got.Version == p.from { // the state at the beginning is not a list of writes
 			j.open("writes whose revision was compacted before it was read")
