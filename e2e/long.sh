@@ -23,6 +23,8 @@ done
 go test -count=1 -timeout 30m $(sed -n 's|^[^#].*|./&/...|p' e2e/apart.txt)
 # Two minutes of faults on each store, at the same time.
 ROWLOCK_ROBUSTNESS_MINUTES=2 go test -count=1 -timeout 30m -v -run '^TestRobustness$' ./e2e/robustness
+# Thousands of simulated runs of store, cache, watches and lists, where the check makes 150.
+ROWLOCK_SIMULATED_SEEDS=5000 go test -count=1 -timeout 30m ./server/objects/simulated
 # Hundreds of damaged copies of a database file, where the check reads a few dozen.
 ROWLOCK_FLIPS=600 go test -count=1 -timeout 30m -run TestFlippedBits ./sqlstore/sqlite
 # Definitions and samples of other projects, from their public modules.
@@ -36,7 +38,7 @@ for module in e2e/*/go.mod; do
 done
 # Each list at each place in each kind, with feature gates on and off, where libraries are counted too.
 ROWLOCK_LIST_WALK=all CGO_ENABLED=0 go test -vet=off -count=1 -timeout 60m -run '^TestListsAreLinear$' ./server/kinds/builtin
-# rowlocktest beside each release of controller-runtime that is supported.
+# rowlocktest with each release of controller-runtime that is supported.
 sh e2e/controllerruntime.sh
 # Clients of other releases, against the binary as this release and as later ones.
 sh e2e/clients.sh

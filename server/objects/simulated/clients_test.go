@@ -619,11 +619,11 @@ func (w *world) judgeEvents(x *watcher, r *request, mark int64) {
 		}
 	}
 	if mark > w.head() {
-		w.failed("%s is told that it has everything up to %d, which is not there", r, mark)
+		w.failed("%s has a mark at %d, which is not there", r, mark)
 		return
 	}
 	if want := w.next(x.wish, x.at, mark); want != nil {
-		w.failed("%s is told that it has everything up to %d, and was not shown %s of %s at %d", r, mark, want.kind, want.entry.key, want.entry.revision)
+		w.failed("%s has a mark at %d, and was not shown %s of %s at %d", r, mark, want.kind, want.entry.key, want.entry.revision)
 		return
 	}
 	if len(x.batch) > 0 || mark > x.at {

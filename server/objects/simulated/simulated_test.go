@@ -68,7 +68,7 @@ func lines(trace []string, around int) string {
 	return strings.Join(trace[max(0, min(around-5, len(trace))):min(around+5, len(trace))], "\n")
 }
 
-// report tells of a violation by the fewest steps with which it was seen.
+// report describes a violation by the fewest steps with which it was seen.
 func report(t *testing.T, seed uint64, r *world) string {
 	steps, r, tries := shrink(t, seed, r)
 	return fmt.Sprintf("seed %d: %s\n\n%s\n\n%s\n\n%d steps, after %d attempts with fewer. To run the seed again, with all of its steps:\n\n\tgo test ./server/objects/simulated -run TestSeeds -simulated.seed=%d",

@@ -102,7 +102,7 @@ func (w *world) step(s step) {
 		}
 	case stopServer:
 		if server, _ := any1(w.servers, s.a); !server.stopping {
-			w.say("%s is told to stop", server)
+			w.say("%s is stopped", server)
 			w.leave(server)
 		}
 	case compactTo:
@@ -355,7 +355,7 @@ func (w *world) judgeRest() {
 			}
 		}
 		if x.at < w.head() && x.stream != nil && w.violation == "" && !x.busy {
-			w.failed("%s is told that it has everything up to %d, and not up to %d", x, x.at, w.head())
+			w.failed("%s got everything up to %d, and no mark at %d", x, x.at, w.head())
 		}
 	}
 }
