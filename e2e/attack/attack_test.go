@@ -233,9 +233,9 @@ func (m *mouse) ask(client *http.Client, method string, body []byte) (answer []b
 	return nil, false
 }
 
-// beside runs attacks while the mouse goes on, and says what they cost it and the server. The mouse is refused nothing but
+// during runs attacks while the mouse goes on, and says what they cost it and the server. The mouse is refused nothing but
 // one request in fifty, and two; megabytes are what the server may have grown by afterwards.
-func (a *arena) beside(t *testing.T, megabytes int, attacks func()) {
+func (a *arena) during(t *testing.T, megabytes int, attacks func()) {
 	t.Helper()
 	m := a.mouse
 	m.mu.Lock()
@@ -285,7 +285,7 @@ type attack struct {
 // together runs attacks at the same time, however many tests may run in parallel.
 func (a *arena) together(t *testing.T, megabytes int, list ...attack) {
 	t.Helper()
-	a.beside(t, megabytes, func() {
+	a.during(t, megabytes, func() {
 		var running sync.WaitGroup
 		for _, one := range list {
 			running.Go(func() { t.Run(one.name, func(t *testing.T) { one.run(t, a) }) })
@@ -311,9 +311,9 @@ func TestCosts(t *testing.T) {
 	t.Parallel()
 	a := open(t, "--feature-gates=CBORServingAndStorage=true")
 	for _, f := range bombs(t) {
-		t.Run(f.name, func(t *testing.T) { a.beside(t, 400, func() { a.explode(t, f.bombs) }) })
+		t.Run(f.name, func(t *testing.T) { a.during(t, 400, func() { a.explode(t, f.bombs) }) })
 	}
-	t.Run("expressions", func(t *testing.T) { a.beside(t, 400, func() { costlyPolicy(t, a) }) })
-	t.Run("names", func(t *testing.T) { a.beside(t, 200, func() { namesInMetrics(t, a) }) })
+	t.Run("expressions", func(t *testing.T) { a.during(t, 400, func() { costlyPolicy(t, a) }) })
+	t.Run("names", func(t *testing.T) { a.during(t, 200, func() { namesInMetrics(t, a) }) })
 	t.Run("frames", func(t *testing.T) { a.together(t, 200, frames...) })
 }

@@ -24,7 +24,7 @@ func encode(t *testing.T, v any) string {
 }
 
 // TestLeaks: what is secret is in no log, however much is logged, in no audit event at the level Metadata, in no metric, profile or
-// page for operators, in no Event, in no refusal, and in no file beside the database.
+// page for operators, in no Event, in no refusal, and in no file but the database.
 func TestLeaks(t *testing.T) {
 	t.Parallel()
 	args, auditLog := auditArgs(t)

@@ -56,7 +56,7 @@ func (in *inside) headers() []http.Header {
 }
 
 // TestRequestsOfTheServer: clients do not lead the server to addresses that only it reaches, nor from one server to another, and
-// it tells neither what they proved themselves with.
+// neither receives the clients' credentials.
 func TestRequestsOfTheServer(t *testing.T) {
 	t.Parallel()
 	a := open(t)
@@ -128,7 +128,7 @@ func aggregatedInside(t *testing.T, a *arena, goal *inside) {
 	}
 }
 
-// redirectsOfAgents: the agent of a node sends the server nowhere, and does not learn who asks.
+// redirectsOfAgents: the agent of a node sends the server nowhere, and does not receive the client's credentials or identity.
 func redirectsOfAgents(t *testing.T, a *arena, goal *inside) {
 	agent := newInside(t, goal.URL+"/x", nil)
 	port, err := strconv.Atoi(agent.port)
@@ -151,13 +151,13 @@ func redirectsOfAgents(t *testing.T, a *arena, goal *inside) {
 		}
 		for name := range seen[0] {
 			if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
-				t.Errorf("%s: the agent is told %s: %q", what, name, seen[0][name])
+				t.Errorf("%s: the agent receives %s: %q", what, name, seen[0][name])
 			}
 		}
 	}
 }
 
-// redirectsOfWebhooks: an admission webhook sends the server, and what it is told, nowhere else, and is not told a client's
+// redirectsOfWebhooks: an admission webhook redirects the server, and what it sends, nowhere, and does not receive a client's
 // credentials.
 func redirectsOfWebhooks(t *testing.T, a *arena, goal *inside) {
 	ca := harness.NewAuthority(t, "hooks")
@@ -179,7 +179,7 @@ func redirectsOfWebhooks(t *testing.T, a *arena, goal *inside) {
 		for _, h := range seen {
 			for _, name := range []string{"Authorization", "Cookie", "X-Remote-User"} {
 				if h[name] != nil {
-					t.Errorf("the webhook is told %s: %q", name, h[name])
+					t.Errorf("the webhook receives %s: %q", name, h[name])
 				}
 			}
 		}

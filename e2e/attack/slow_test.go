@@ -360,7 +360,7 @@ func slowRefusals(t *testing.T, s *arena) (n float64) {
 }
 
 // goneWithMore: clients that disconnect from watches after they have sent the beginning of another request. What served them ends
-// with them, which beside counts.
+// with them, which during counts.
 func goneWithMore(t *testing.T, s *arena) {
 	const watches = 60
 	for i := range watches {

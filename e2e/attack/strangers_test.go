@@ -63,7 +63,7 @@ func floodUnread(t *testing.T, s *arena) {
 func bodyNeverComes(t *testing.T, s *arena) {
 	for _, path := range []string{"/api/v1/namespaces/default/configmaps", "/version"} {
 		c := s.Dial(t, "http/1.1")
-		if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
@@ -115,7 +115,7 @@ func closedWindows(t *testing.T, s *arena) {
 	var ended []<-chan error
 	for range 3 {
 		r := s.DialFrames(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-		if err := r.Conn.SetDeadline(time.Now().Add(100 * time.Second)); err != nil {
+		if err := r.Conn.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		for range 100 {
