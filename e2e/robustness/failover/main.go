@@ -6,7 +6,8 @@
 //
 // It starts two servers on a PostgreSQL of its own (and one on SQLite), and PostgreSQL under Patroni, kills their parts again and again while clients
 // write, and prints the median, the 99th percentile and the longest of what it measured. Its exit code is 1 if an
-// acknowledged write is lost or a measure could not be taken. docs/high-availability.md has its figures.
+// acknowledged write is lost, a watch has to list again after a restart, a request fails in a rolling restart, or a measure
+// could not be taken. docs/high-availability.md has its figures.
 package main
 
 import (

@@ -273,7 +273,7 @@ func (c *patroniCluster) end() {
 	}
 	c.etcd.kill()
 	for _, n := range c.nodes { // the processes of PostgreSQL still write
-		for n != nil && os.RemoveAll(n.dir) != nil {
+		for tries := 0; n != nil && os.RemoveAll(n.dir) != nil && tries < 1000; tries++ {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}

@@ -102,6 +102,7 @@ func (m *measures) resume(ctx context.Context, store string) error {
 	}
 	defer func() { s.Kill() }()
 	many, resumed, listed := min(m.watches, 1000), 0, 0
+	var why error // of the last that had to list
 	for round := range max(1, m.rounds/20) {
 		c, err := (&pair{m: m, all: [2]*harness.Server{s, s}}).client(0)
 		if err != nil {
@@ -127,9 +128,11 @@ func (m *measures) resume(ctx context.Context, store string) error {
 		if err := s.Stop(); err != nil {
 			return err
 		}
-		if s, err = s.Again(ctx); err != nil {
+		again, err := s.Again(ctx)
+		if err != nil {
 			return err
 		}
+		s = again
 		began := time.Now()
 		if c, err = (&pair{m: m, all: [2]*harness.Server{s, s}}).client(0); err != nil {
 			return err
@@ -148,15 +151,19 @@ func (m *measures) resume(ctx context.Context, store string) error {
 			return err
 		}
 		for range many {
-			if err = <-ended; err == nil {
+			if err := <-ended; err == nil {
 				resumed++
 			} else {
 				listed++
+				why = err
 			}
 		}
 		m.took(fmt.Sprintf("%s: %d watches have resumed after a restart, %d writes behind", store, many, behind), time.Since(began))
 	}
 	m.count("%s: watches that resumed after a restart: %d, that had to list again: %d", store, resumed, listed)
+	if listed > 0 {
+		return fmt.Errorf("%d watches had to list again: %w", listed, why)
+	}
 	return nil
 }
 
@@ -258,6 +265,9 @@ func (m *measures) rolling(ctx context.Context) error {
 	m.count("rolling restarts of two servers: %d; requests: %d, failed: %d; lists of the 40 informers: %d", m.rounds, requests.Load(), failed.Load(), again)
 	if failed.Load() > 0 {
 		return fmt.Errorf("%d requests failed", failed.Load())
+	}
+	if again > 0 {
+		return fmt.Errorf("informers listed again %d times", again)
 	}
 	return nil
 }
