@@ -44,6 +44,13 @@ func main() {
 // serveDisk is the first argument of the process that serves the disk of a run.
 const serveDisk = "serve-disk"
 
+// What -round, -pace and -pause are if they are not given.
+const (
+	defaultRound = 40 * time.Second
+	defaultPace  = 60 * time.Millisecond
+	defaultPause = time.Second
+)
+
 // settings are the flags.
 type settings struct {
 	minutes float64
@@ -77,9 +84,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.Uint64Var(&s.seed, "seed", 0, "of faults and traffic (default: a new one)")
 	f.StringVar(&s.binary, "binary", "", "the rowlock under test (default: built from this module)")
 	f.StringVar(&s.other, "other-binary", "", "another build, which restarts use in turn, as an upgrade does")
-	f.DurationVar(&s.round, "round", 40*time.Second, "after how long the traffic pauses to be judged")
-	f.DurationVar(&s.pace, "pace", 60*time.Millisecond, "how long each of 30 clients rests between requests, on average")
-	f.DurationVar(&s.pause, "pause", time.Second, "how long no fault is made between two, on average")
+	f.DurationVar(&s.round, "round", defaultRound, "after how long the traffic pauses to be judged")
+	f.DurationVar(&s.pace, "pace", defaultPace, "how long each of 30 clients rests between requests, on average")
+	f.DurationVar(&s.pause, "pause", defaultPause, "how long no fault is made between two, on average")
 	f.StringVar(&s.out, "out", "", "folder for the report, and for histories with violations (default: a temporary one)")
 	f.StringVar(&s.judge, "judge", "", "judge a history in a file again, and do nothing else")
 	f.BoolVar(&s.stop, "stop", false, "end with the round that has the first violation")

@@ -4,14 +4,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/needs"
+	"github.com/rowlock/rowlock/e2e/robustness/judge"
+	"github.com/rowlock/rowlock/e2e/robustness/report"
 )
 
 func TestMain(m *testing.M) {
@@ -44,10 +48,24 @@ func TestRobustness(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("it ended with %d: %s", code, errOut.String())
 			}
-			for _, name := range []string{"report.html", "report.json"} {
-				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-					t.Error(err)
+			if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
+				t.Error(err)
+			}
+			var made report.Run
+			text, err := os.ReadFile(filepath.Join(dir, "report.json"))
+			if err == nil {
+				err = json.Unmarshal(text, &made)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range judge.Properties {
+				if made.Judged[p.Name] == 0 {
+					t.Errorf("nothing was held against %s; not judged: %v", p.Name, made.Open)
 				}
+			}
+			if len(made.Faults) == 0 {
+				t.Error("nothing was broken")
 			}
 		})
 	}
@@ -61,6 +79,8 @@ func TestFlags(t *testing.T) {
 		"-faults earthquake":               `there is no fault "earthquake"; -faults help lists them`,
 		"-store sqlite -faults pg-kill":    "pg-kill is for -store postgres",
 		"-minutes 1 now":                   `unexpected "now"`,
+		"-minutes 0":                       "-minutes 0",
+		"-judge /dev/null":                 "/dev/null has no history",
 		"-judge /nonexistent/history.json": "no such file",
 	} {
 		var out, errOut bytes.Buffer
@@ -73,7 +93,12 @@ func TestFlags(t *testing.T) {
 		t.Errorf("-faults help: %s%s", out.String(), errOut.String())
 	}
 	s := settings{minutes: 2, store: "postgres", servers: 3, faults: "kill", seed: 5}
+	s.round, s.pace, s.pause = defaultRound, defaultPace, defaultPause
 	if got := fmt.Sprint(s.command()); got != "go run ./e2e/robustness -minutes 2 -store postgres -servers 3 -faults kill -seed 5" {
 		t.Error(got)
+	}
+	s.round, s.pace, s.pause, s.other = time.Minute, 100*time.Millisecond, 2*time.Second, "old"
+	if got := s.command(); !strings.HasSuffix(got, " -seed 5 -round 1m0s -pace 100ms -pause 2s -other-binary old") {
+		t.Errorf("it would not make the same run: %s", got)
 	}
 }

@@ -34,6 +34,9 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if s.judge != "" {
 		return s.again(out)
 	}
+	if s.minutes <= 0 || s.round <= 0 {
+		return 0, fmt.Errorf("-minutes %g -round %s: want more than nothing", s.minutes, s.round)
+	}
 	if s.servers == 0 {
 		if s.servers = 1; s.store == "postgres" {
 			s.servers = 3
@@ -112,6 +115,9 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 			break
 		}
 	}
+	if r.number == 0 {
+		return 0, errors.New("the run ended before anything was judged")
+	}
 	fmt.Fprintf(out, "%sthe report is %s\n", r.report.Summary(), filepath.Join(s.out, "report.html"))
 	return r.violations, nil
 }
@@ -160,7 +166,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	defer polls.Wait()
 	defer stopPolling()
 	wg.Go(func() { t.Run(stormy) })
-	err := faults.Run(stormy, r.c, r.rec, traffic.Ours, r.chosen, roundSeed, r.pause)
+	err := faults.Run(stormy, r.c, r.rec, traffic.Ours, traffic.Scopes(), r.chosen, roundSeed, r.pause)
 	calm()
 	wg.Wait()
 	final := uint64(0)
@@ -238,8 +244,13 @@ func (r *run) judged(round *history.Round) error {
 // command runs the same again.
 func (s *settings) command() string {
 	args := []string{"go run ./e2e/robustness", fmt.Sprintf("-minutes %g -store %s -servers %d -faults %s -seed %d", s.minutes, s.store, s.servers, s.faults, s.seed)}
-	if s.binary != "" {
-		args = append(args, "-binary "+s.binary)
+	for _, o := range []struct {
+		flag           string
+		value, unnamed any
+	}{{"-round", s.round, defaultRound}, {"-pace", s.pace, defaultPace}, {"-pause", s.pause, defaultPause}, {"-binary", s.binary, ""}, {"-other-binary", s.other, ""}} {
+		if o.value != o.unnamed {
+			args = append(args, fmt.Sprintf("%s %v", o.flag, o.value))
+		}
 	}
 	return strings.Join(args, " ")
 }
@@ -264,6 +275,9 @@ func (s *settings) again(out io.Writer) (violations int, err error) {
 	rounds, err := history.Read(f)
 	if err != nil {
 		return 0, err
+	}
+	if len(rounds) == 0 {
+		return 0, fmt.Errorf("%s has no history", s.judge)
 	}
 	for _, round := range rounds {
 		verdict := judge.Round(round)

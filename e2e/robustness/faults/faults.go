@@ -28,10 +28,11 @@ type Fault struct {
 }
 
 type env struct {
-	c    *cluster.Cluster
-	rand *rand.Rand
-	rec  *history.Recorder
-	ours func(history.Key) bool
+	c      *cluster.Cluster
+	rand   *rand.Rand
+	rec    *history.Recorder
+	ours   func(history.Key) bool
+	scopes []history.Scope
 }
 
 type outcome struct {
@@ -97,7 +98,7 @@ func Help() string {
 
 // Run makes faults one after the other, with pauses, until ctx ends, and mends the last. It ends with the
 // error of the first that could not be made or mended.
-func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, chosen []Fault, seed uint64, pause time.Duration) error {
+func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, scopes []history.Scope, chosen []Fault, seed uint64, pause time.Duration) error {
 	if len(chosen) == 0 {
 		<-ctx.Done()
 		return nil
@@ -117,7 +118,7 @@ func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours fu
 		}
 		f := draw[r.IntN(len(draw))]
 		record := &history.Fault{Name: f.Name, Begin: rec.Now(), Store: f.Cuts}
-		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec, ours})
+		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec, ours, scopes})
 		record.End, record.What, record.Server, record.Wrong = rec.Now(), o.what, o.server, o.wrong
 		rec.Add(record)
 		if o.err != nil {

@@ -226,6 +226,7 @@ var violated = regexp.MustCompile(`^VIOLATION of ([^:\n]*)`)
 
 // run runs the program against a binary, until it sees a violation or the time is over.
 func (o *Options) run(ctx context.Context, binary, store string, for_ time.Duration, dir string) (*Found, error) {
+	for_ = max(for_, 6*time.Second) // a tenth of a minute
 	began := time.Now()
 	over, stop := context.WithTimeout(ctx, for_+time.Minute) // besides start and judgement
 	defer stop()

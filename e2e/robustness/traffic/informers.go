@@ -106,7 +106,7 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 	}
 	close(stop)
 	<-done
-	if at := informer.LastSyncResourceVersion(); t.ctx.Err() != nil && !behind(at, t.final.Load()) {
+	if at := informer.LastSyncResourceVersion(); t.ctx.Err() != nil && !reaches(at, t.final.Load()) {
 		t.rec.Stuck(fmt.Sprintf("%s of %s/%s is at version %s when all is quiet at %d", name, scope.Resource, scope.Namespace, at, t.final.Load()))
 		return
 	}
@@ -124,8 +124,8 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 	t.rec.Add(kept)
 }
 
-// behind reports whether a version is not before another one.
-func behind(at string, final uint64) bool {
+// reaches reports whether a version is not before another one.
+func reaches(at string, final uint64) bool {
 	v, err := strconv.ParseUint(at, 10, 64)
 	return err == nil && v >= final
 }

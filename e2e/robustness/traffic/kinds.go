@@ -51,6 +51,16 @@ func Ours(k history.Key) bool {
 	return false
 }
 
+// Scopes are all that the traffic writes to.
+func Scopes() (all []history.Scope) {
+	for _, kind := range kinds {
+		for _, ns := range Namespaces {
+			all = append(all, history.Scope{Resource: kind.resource, Namespace: ns})
+		}
+	}
+	return all
+}
+
 func kindOf(resource string) kind {
 	for _, k := range kinds {
 		if k.resource == resource {
