@@ -26,7 +26,8 @@ func WithLead(ctx context.Context, name string) context.Context {
 
 // Lead runs fn on one server at a time under name: it waits to become the
 // holder, calls fn with a context that ends when the lead is lost, and tries
-// again until ctx ends. Writes with this context are written only while the server leads: see Leading. When fn returns by itself the lead is given up and sought again.
+// again until ctx ends. Writes with this context are written only while the server leads: see Leading. When fn returns by
+// itself the lead is given up and sought again.
 func (s *Store) Lead(ctx context.Context, name string, fn func(context.Context)) error {
 	for ctx.Err() == nil {
 		held, release, ok, err := s.driver.Lead(ctx, name)

@@ -2,11 +2,9 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,28 +60,10 @@ const (
 	// goneFor is how long a session has to be gone, while nobody renews the row, before another process takes the lead:
 	// longer than the pause between renewals. A holder whose connection breaks makes another one.
 	goneFor = 700 * time.Millisecond
-	// sessionWait is how long the first lead waits for the session.
-	sessionWait = time.Second
 )
 
 // renewEvery is the pause between renewals.
 func (d *Driver) renewEvery() time.Duration { return min(d.cfg.LeadFor/10, goneFor*5/7) }
-
-// leadSession is the key of the advisory lock of a process.
-func leadSession(nonce string) int64 {
-	n, _ := strconv.ParseUint(nonce, 16, 64) // of newNonce
-	return int64(n)
-}
-
-// sessionOf returns the key of the lock that a holder has; ok is false if it has none.
-func sessionOf(holder string) (key int64, ok bool) {
-	nonce, number, _ := strings.Cut(holder, "/")
-	if !strings.HasPrefix(number, "s") {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(nonce, 16, 64)
-	return int64(n), err == nil
-}
 
 // Lead implements sqlstore.Driver. It waits only for the session of this process, and not long.
 func (d *Driver) Lead(ctx context.Context, name string) (<-chan struct{}, func(), bool, error) {
@@ -347,140 +327,5 @@ func (l *leads) renewed(held map[string]*term, was func(name string) bool, answe
 		case answered, time.Since(t.renewed) > most:
 			l.lose(name, t)
 		}
-	}
-}
-
-// Fencing.
-
-// errLeadLost says that a batch was not written, because a lead on whose behalf it writes belongs to another process.
-var errLeadLost = errors.New("a lead is lost")
-
-// led returns the leads on whose behalf a batch writes, and their holders. Txns of leads that this process has lost are
-// without Ops in rest.
-func (l *leads) led(batch []sqlstore.Txn) (rest []sqlstore.Txn, names, holders []string) {
-	i := slices.IndexFunc(batch, func(t sqlstore.Txn) bool { return t.Lead != "" })
-	if i < 0 {
-		return batch, nil, nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	rest = slices.Clone(batch)
-	for ; i < len(rest); i++ {
-		name := rest[i].Lead
-		if name == "" {
-			continue
-		}
-		t := l.held[name]
-		switch {
-		case t == nil:
-			rest[i].Ops = nil
-		case !slices.Contains(names, name):
-			names, holders = append(names, name), append(holders, t.holder)
-		}
-	}
-	return rest, names, holders
-}
-
-// refuse sets the outcomes of Txns that led has emptied, and reports whether none is left.
-func refuse(batch []sqlstore.Txn, out []sqlstore.Outcome) (all bool) {
-	all = true
-	for i := range batch {
-		if len(batch[i].Ops) > 0 {
-			all = false
-			continue
-		}
-		out[i] = sqlstore.Outcome{Err: fmt.Errorf("leading %q: %w", batch[i].Lead, sqlstore.ErrLeadLost)}
-	}
-	return all
-}
-
-// loseOthers ends the terms whose rows are another process's, and reports whether there was one.
-func (d *Driver) loseOthers(ctx context.Context, names, holders []string) (lost bool, err error) {
-	rows, err := d.pool.Query(ctx, qLeadsLost, names, holders)
-	if err != nil {
-		return false, err
-	}
-	var name, holder string
-	_, err = pgx.ForEachRow(rows, []any{&name, &holder}, func() error {
-		lost = true
-		if t := d.leads.term(name); t != nil && t.holder == holder {
-			d.leads.lose(name, t)
-		}
-		return nil
-	})
-	return lost, err
-}
-
-// change runs a transaction of a method of History. If ctx works on behalf of a lead, the transaction fails unless this
-// process has the lead, and the lead does not move before the transaction has ended.
-func (d *Driver) change(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		if name := sqlstore.Leading(ctx); name != "" {
-			if err := d.fence(ctx, tx, name); err != nil {
-				return fmt.Errorf("leading %q: %w", name, err)
-			}
-		}
-		return fn(tx)
-	})
-}
-
-func (d *Driver) fence(ctx context.Context, tx pgx.Tx, name string) error {
-	t := d.leads.term(name)
-	if t == nil {
-		return sqlstore.ErrLeadLost
-	}
-	var holder string
-	if err := tx.QueryRow(ctx, qLeader, name).Scan(&holder); err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return err
-	}
-	if holder != t.holder {
-		d.leads.lose(name, t)
-		return sqlstore.ErrLeadLost
-	}
-	return nil
-}
-
-func (l *leads) term(name string) *term {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held[name]
-}
-
-// The session whose end shows that this process has ended.
-
-// beginSession says that a session is being made.
-func (l *leads) beginSession() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.session == nil {
-		l.session = make(chan struct{})
-	}
-}
-
-// setSession says whether the session has its lock.
-func (l *leads) setSession(has bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ready = has
-	if has && !l.had {
-		l.had = true
-		close(l.session)
-	}
-}
-
-// awaitSession waits for the first session, if one is being made.
-func (l *leads) awaitSession(ctx context.Context) {
-	l.mu.Lock()
-	session := l.session
-	l.mu.Unlock()
-	if session == nil {
-		return
-	}
-	t := time.NewTimer(sessionWait)
-	defer t.Stop()
-	select {
-	case <-session:
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
