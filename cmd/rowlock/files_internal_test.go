@@ -25,8 +25,8 @@ import (
 )
 
 // notFiles are flags of serve whose names or descriptions sound like files, and which
-// name none that has to be read: a cache file that cannot be used is as good as none, and
-// package server tests what is logged of it.
+// name none that has to be read. A server that cannot use its cache file starts without it and logs why, which tests of
+// package server hold.
 var notFiles = []string{
 	"allow-metric-labels", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-compress", "log-format",
 	"cache-file", "cache-file-from",
