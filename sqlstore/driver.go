@@ -68,7 +68,7 @@ type Writer interface {
 // Log reads the log of changes, announces changes, and notices that the database went back to an earlier state.
 type Log interface {
 	// Changes returns up to limit entries after a revision, ascending, without
-	// gaps, with previous values if asked. Errors: CompactedError if after < floor.
+	// gaps, with previous values if asked; fewer once their values have ChangesBytes. Errors: CompactedError if after < floor.
 	Changes(ctx context.Context, after int64, limit int, previous bool) ([]Change, error)
 
 	// LastChanges returns, of the revisions above after and up to upTo, the newest of each resource that has one.

@@ -79,7 +79,7 @@ func (t timed) Forget(ctx context.Context, limit int) (deleted int, err error) {
 }
 
 func (t timed) LastChanges(ctx context.Context, after, upTo int64) (last map[string]int64, err error) {
-	defer t.record("last changes", time.Now(), &err)
+	defer t.record("last_changes", time.Now(), &err)
 	return t.Driver.LastChanges(ctx, after, upTo)
 }
 

@@ -47,6 +47,13 @@ type Change struct {
 	Aux          any    // what the writer attached to its Op; set in Sink.Apply for every write of this Store, else nil
 }
 
+// ChangesBytes is how many bytes the values of the entries that Changes returns may have: the entry with which they have
+// more is the last one.
+const ChangesBytes = 8 << 20
+
+// Bytes is how many bytes the values of the change have.
+func (c *Change) Bytes() int { return len(c.Value) + len(c.PrevValue) }
+
 // Verb says what an Op does to its key.
 type Verb uint8
 

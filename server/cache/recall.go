@@ -18,7 +18,7 @@ type Past interface {
 // Bounds of Recall.
 const (
 	recallReach = 100_000 // how many revisions back it looks for resources that did not change
-	recallPage  = 64      // how many changes it reads at once, each with two values that may be as large as any
+	recallPage  = 64      // how many changes it reads at once; it ends where their values have more than sqlstore.ChangesBytes
 )
 
 // recall is what Recall has found so far.

@@ -74,7 +74,7 @@ func (s *Server) changes(after int64, each func(*sqlstore.Change) error) error {
 	const page = 500
 	for {
 		list, err := s.plane.Store.Changes(s.t.Context(), after, page, true)
-		if err != nil {
+		if err != nil || len(list) == 0 {
 			return err
 		}
 		for i := range list {
@@ -82,9 +82,6 @@ func (s *Server) changes(after int64, each func(*sqlstore.Change) error) error {
 				return err
 			}
 			after = list[i].Revision
-		}
-		if len(list) < page {
-			return nil
 		}
 	}
 }

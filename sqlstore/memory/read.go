@@ -175,6 +175,7 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 		return nil, nil
 	}
 	changes := make([]sqlstore.Change, 0, limit)
+	size := 0
 	c.log.Ascend(&sqlstore.Row{Revision: after + 1}, func(r *sqlstore.Row) bool {
 		change := sqlstore.Change{Row: given(r)}
 		if r.Created != r.Revision {
@@ -186,7 +187,8 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 			}
 		}
 		changes = append(changes, change)
-		return len(changes) < limit
+		size += change.Bytes()
+		return len(changes) < limit && size < sqlstore.ChangesBytes
 	})
 	return changes, nil
 }

@@ -260,9 +260,10 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	if previous {
 		query = qChangesPrev
 	}
+	cut := false
 	b, err := d.snapshot(ctx, func(batch *pgx.Batch) {
 		batch.Queue(query, after, after+int64(limit)).Query(func(rows pgx.Rows) (err error) {
-			changes, err = collectChanges(rows)
+			changes, cut, err = collectChanges(rows)
 			return err
 		})
 	})
@@ -270,7 +271,11 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 		err = &sqlstore.CompactedError{Revision: after, Floor: b.Floor}
 	}
 	if err == nil {
-		err = contiguous(changes, after, min(int64(limit), b.Head-after))
+		want := min(int64(limit), b.Head-after)
+		if cut {
+			want = int64(len(changes))
+		}
+		err = contiguous(changes, after, want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading changes after %d: %w", after, err)
@@ -300,24 +305,27 @@ func (d *Driver) LastChanges(ctx context.Context, after, upTo int64) (last map[s
 	return last, nil
 }
 
-func collectChanges(rows pgx.Rows) ([]sqlstore.Change, error) {
+// collectChanges reads changes until there are none, or until they have ChangesBytes: then there may be more.
+func collectChanges(rows pgx.Rows) (out []sqlstore.Change, cut bool, err error) {
 	defer rows.Close()
-	var out []sqlstore.Change
 	var s scanner
-	for rows.Next() {
+	for bytes := 0; rows.Next(); {
+		if bytes >= sqlstore.ChangesBytes {
+			return out, true, nil
+		}
 		var c sqlstore.Change
 		var prev *int64
 		row, err := s.row(rows, &prev, &c.PrevValue)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		c.Row = row
 		if prev != nil {
 			c.PrevRevision = *prev
 		}
-		out = append(out, c)
+		out, bytes = append(out, c), bytes+c.Bytes()
 	}
-	return out, rows.Err()
+	return out, false, rows.Err()
 }
 
 // contiguous checks that nothing is missing from the log.

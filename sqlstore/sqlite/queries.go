@@ -172,9 +172,10 @@ const (
 	changeJoin    = ` FROM kv k LEFT JOIN kv p INDEXED BY kv_ended ON p.superseded_revision = k.revision AND p.revision < k.revision` +
 		` WHERE k.revision > ? ORDER BY k.revision LIMIT ?`
 	// kv by primary key, joined with kv_ended for what each revision replaced.
-	qLastChanges = `SELECT resource, max(revision) FROM kv WHERE revision > ? AND revision <= ? GROUP BY resource`
 	qChanges     = `SELECT ` + changeColumns + changeJoin
 	qChangesPrev = `SELECT ` + changeColumns + `, p.resource, p.namespace, p.name, p.created_revision, p.superseded_revision, p.deleted, p.value, p.expires_at, p.written_at, p.checksum` + changeJoin
+	// kv by primary key.
+	qLastChanges = `SELECT resource, max(revision) FROM kv WHERE revision > ? AND revision <= ? GROUP BY resource`
 
 	// kv by primary key.
 	qWrittenAt = `SELECT written_at FROM kv WHERE revision = ?`

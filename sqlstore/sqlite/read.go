@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -210,6 +211,7 @@ func readChanges(ctx context.Context, c *conn, after int64, limit int, previous 
 	}
 	changes := make([]sqlstore.Change, 0, limit)
 	var dec decoder
+	bytes := 0
 	err := c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)
 		if err != nil {
@@ -228,9 +230,15 @@ func readChanges(ctx context.Context, c *conn, after int64, limit int, previous 
 			change.PrevValue, change.PrevDamaged = before.Value, before.Damaged
 		}
 		changes = append(changes, change)
+		if bytes += change.Bytes(); bytes >= sqlstore.ChangesBytes {
+			return errEnough
+		}
 		return nil
 	}, query, after, int64(limit))
-	if err == nil && len(changes) < limit {
+	switch {
+	case errors.Is(err, errEnough):
+		err = nil
+	case err == nil && len(changes) < limit:
 		err = &sqlstore.CorruptError{Revision: after + int64(len(changes)) + 1, Reason: "the log ends before its head"}
 	}
 	return changes, err

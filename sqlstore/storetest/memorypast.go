@@ -90,8 +90,9 @@ func (m *Memory) Changes(ctx context.Context, after int64, limit int, previous b
 		return nil, &sqlstore.CompactedError{Revision: after, Floor: m.bounds.Floor}
 	}
 	var log []sqlstore.Change
+	size := 0
 	for _, r := range m.rows {
-		if r.Revision <= after || len(log) == limit {
+		if r.Revision <= after || len(log) == limit || size >= sqlstore.ChangesBytes {
 			continue
 		}
 		c := sqlstore.Change{Row: clone(r)}
@@ -103,7 +104,7 @@ func (m *Memory) Changes(ctx context.Context, after int64, limit int, previous b
 				}
 			}
 		}
-		log = append(log, c)
+		log, size = append(log, c), size+c.Bytes()
 	}
 	return log, nil
 }

@@ -125,6 +125,29 @@ var readTests = map[string]func(*testing.T, Database){
 			}
 		}
 	},
+	"changes are bounded in bytes": func(t *testing.T, db Database) {
+		d := db.Open(t)
+		value := strings.Repeat("x", 1<<20)
+		const objects = 2*sqlstore.ChangesBytes>>20 + 1
+		for i := range objects {
+			must(t, d, create(pod(fmt.Sprint(i)), value))
+		}
+		must(t, d, update(pod("0"), 1, value))
+		for _, previous := range []bool{false, true} {
+			var sizes []int
+			for after := int64(0); after <= objects; {
+				page, err := d.Changes(t.Context(), after, 1000, previous)
+				if err != nil || len(page) == 0 {
+					t.Fatal(len(page), err)
+				}
+				sizes = append(sizes, len(page))
+				after = page[len(page)-1].Revision
+			}
+			if want := []int{sqlstore.ChangesBytes >> 20, sqlstore.ChangesBytes >> 20, 2}; !slices.Equal(sizes, want) {
+				t.Errorf("pages of %v changes of 1 MB, want %v", sizes, want)
+			}
+		}
+	},
 	"last changes": func(t *testing.T, db Database) {
 		d := db.Open(t)
 		must(t, d, create(pod("a"), "1"))
