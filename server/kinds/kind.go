@@ -9,7 +9,6 @@ package kinds
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,33 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/release"
 )
-
-// Feature reports whether a feature gate is on, by its name. Kinds whose rules depend on
-// gates are functions of it: a server's gates are settled before it has any kinds.
-type Feature func(gate string) bool
-
-// Has reports whether the release that the gates are those of has a change.
-func (f Feature) Has(c release.Change) bool { return f(changeName(c)) }
-
-// In adds the changes of a release to its gates, for Has.
-func (f Feature) In(v release.Version) Feature {
-	changes := make(map[string]bool)
-	for _, c := range release.Changes() {
-		changes[changeName(c)] = v.Has(c)
-	}
-	return func(name string) bool {
-		if has, ok := changes[name]; ok {
-			return has
-		}
-		return f(name)
-	}
-}
-
-// changeName is asked for like the name of a gate, which none has.
-func changeName(c release.Change) string { return "rowlock/change/" + strconv.Itoa(int(c)) }
 
 // Object is what every stored kind is: a typed object of k8s.io/api or an
 // *unstructured.Unstructured.
@@ -329,48 +303,6 @@ type Columns struct {
 	// Order compares two objects of a list, whose rows it sorts; nil keeps the
 	// order of the keys.
 	Order func(a, b Object) int
-}
-
-type requestedAs struct{}
-
-// WithRequested notes in ctx as which resource a client addressed the storage;
-// server/writes does so before it calls a Strategy.
-// All that is done then is taken from one budget of steps.
-func WithRequested(ctx context.Context, r *Resource) context.Context {
-	return &requested{ctx, r, budget.NewSteps("the write")}
-}
-
-// requested is the context of a request for a resource. Each write has one, so it is one piece of memory with what it knows.
-type requested struct {
-	context.Context
-	resource *Resource
-	steps    budget.Steps
-}
-
-// Value implements context.Context.
-func (r *requested) Value(key any) any {
-	if key == (requestedAs{}) {
-		return r
-	}
-	return r.Context.Value(key)
-}
-
-// Steps are what a write has for its defaults, its rules and its admission plugins together; nil,
-// which has no end, where there is no write.
-func Steps(ctx context.Context) *budget.Steps {
-	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
-		return &r.steps
-	}
-	return nil
-}
-
-// Requested is the resource that the client addressed, or nil. Few rules depend
-// on it: events are checked more strictly under their newer name.
-func Requested(ctx context.Context) *Resource {
-	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
-		return r.resource
-	}
-	return nil
 }
 
 // GVK, GVR and GroupResource name the resource.

@@ -1,0 +1,31 @@
+package kinds
+
+import (
+	"strconv"
+
+	"github.com/rowlock/rowlock/server/release"
+)
+
+// Feature reports whether a feature gate is on, by its name. Kinds whose rules depend on
+// gates are functions of it: a server's gates are settled before it has any kinds.
+type Feature func(gate string) bool
+
+// Has reports whether the release that the gates are those of has a change.
+func (f Feature) Has(c release.Change) bool { return f(changeName(c)) }
+
+// In adds the changes of a release to its gates, for Has.
+func (f Feature) In(v release.Version) Feature {
+	changes := make(map[string]bool)
+	for _, c := range release.Changes() {
+		changes[changeName(c)] = v.Has(c)
+	}
+	return func(name string) bool {
+		if has, ok := changes[name]; ok {
+			return has
+		}
+		return f(name)
+	}
+}
+
+// changeName is asked for like the name of a gate, which none has.
+func changeName(c release.Change) string { return "rowlock/change/" + strconv.Itoa(int(c)) }
