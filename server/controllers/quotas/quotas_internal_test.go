@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,9 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
+
+// settled is how long a controller leaves alone what a client has written, in tests about that.
+const settled = time.Second
 
 func runQuotas(settle time.Duration, change ...func(*Controller)) func(*controllertest.World) func(context.Context) error {
 	return func(w *controllertest.World) func(context.Context) error {
@@ -134,6 +138,28 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("%d watches of what no quota limits any more", n)
 		}
 	}, runQuotas(0))
+}
+
+// TestQuotaThatAClientWrites: where the client's write comes between a count and the write of the status, the next count waits
+// as after any write of a client.
+func TestQuotaThatAClientWrites(t *testing.T) {
+	controllertest.During(t, func(w *controllertest.World) {
+		w.Early = func(method, path string) {
+			if method != http.MethodPut {
+				return
+			}
+			w.Early = nil
+			w.Change(quotasStorage, "a", "q", func(text string) string {
+				return strings.Replace(text, `"status":{}`, `"status":{"hard":{"pods":"5"},"used":{"pods":"0"}}`, 1)
+			})
+		}
+		w.Set("pods", "a", "p", `{"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
+		w.Set(quotasStorage, "a", "q", strings.Replace(limit("pods", "5"), "{", `{"status":{},`, 1))
+		controllertest.Pass(settled + settled/2)
+		uses(w, "a", "q", "pods", "0")
+		controllertest.Pass(settled)
+		uses(w, "a", "q", "pods", "1")
+	}, runQuotas(settled))
 }
 
 // TestQuotasOfQuotas: that the last quota goes that limits quotas does not end the
