@@ -23,6 +23,8 @@ done
 go test -count=1 -timeout 30m $(sed -n 's|^[^#].*|./&/...|p' e2e/apart.txt)
 # Two minutes of faults on each store, at the same time.
 ROWLOCK_ROBUSTNESS_MINUTES=2 go test -count=1 -timeout 30m -v -run '^TestRobustness$' ./e2e/robustness
+# Each planted fault compiles. (That each is found takes hours: go run ./e2e/robustness -planted.)
+ROWLOCK_PLANTED=all go test -count=1 -timeout 30m -run '^TestPatchesCompile$' ./e2e/robustness/planted
 # Thousands of simulated runs of store, cache, watches and lists, where the check makes 150.
 ROWLOCK_SIMULATED_SEEDS=5000 go test -count=1 -timeout 30m ./server/objects/simulated
 # Hundreds of damaged copies of a database file, where the check reads a few dozen.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,9 @@ func TestRobustness(t *testing.T) {
 			}
 			if len(made.Faults) == 0 {
 				t.Error("nothing was broken")
+			}
+			if runtime.GOOS == "linux" && len(made.NotMade) > 0 {
+				t.Errorf("faults were not made: %v", made.NotMade)
 			}
 		})
 	}

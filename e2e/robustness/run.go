@@ -92,7 +92,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	if err := traffic.Setup(ctx, c, r.rec); err != nil {
 		return 0, err
 	}
-	if r.table, err = cluster.NewTable(ctx, c, traffic.Ours); err != nil {
+	if r.table, err = cluster.NewTable(ctx, c, traffic.Ours, r.rec.Now); err != nil {
 		return 0, err
 	}
 	defer r.writeLogs()
@@ -187,11 +187,10 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	r.verify()
 	round := r.rec.End()
 	round.Final, round.Number = final, r.number
-	segments, wrong, err := r.table.Cut(context.Background())
-	if err != nil {
+	if err := r.table.Cut(context.Background(), round); err != nil {
 		return fmt.Errorf("reading the table: %w", err)
 	}
-	round.Segments, round.Table, round.Earlier = segments, wrong, r.earlier
+	round.Reloads, round.Earlier = r.c.Reloads(r.rec.At), r.earlier
 	return r.judged(round)
 }
 
@@ -219,7 +218,7 @@ func (r *run) judged(round *history.Round) error {
 		fmt.Fprintf(r.out, "VIOLATION of %s\n", v.String())
 	}
 	if len(verdict.Violations) > 0 || r.keep {
-		path := filepath.Join(r.settings.out, fmt.Sprintf("round-%d.jsonl", r.number))
+		path := filepath.Join(r.settings.out, fmt.Sprintf("round-%d.json", r.number))
 		f, err := os.Create(path)
 		if err != nil {
 			return err

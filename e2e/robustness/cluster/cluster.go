@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -24,19 +25,20 @@ import (
 
 	"github.com/rowlock/rowlock/e2e/harness"
 	"github.com/rowlock/rowlock/e2e/robustness/disk"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
-// Options say what is started.
+// Options are the settings of a cluster.
 type Options struct {
 	Store   string // sqlite or postgres
 	Servers int
 	Binary  string   // default: built from this module
-	Other   string   // a second build, that restarts use in turn; default: none
-	Dir     string   // for data; not removed
+	Other   string   // a second build, which every other start of a server uses; default: none
+	Dir     string   // for data; Close does not remove it
 	Args    []string // more flags of serve
-	// Disk is a command that serves a disk with faults (package disk), to which two folders are added; on SQLite alone. Empty:
-	// the database is in an ordinary folder.
+	// Disk is a command that serves a disk with faults (package disk) in two folders, which Start appends to it. Only for SQLite.
+	// Empty: the database is in an ordinary folder.
 	Disk []string
 }
 
@@ -172,7 +174,7 @@ func (c *Cluster) Close() {
 		}
 	}
 	if c.disk != nil {
-		_ = c.disk.Close() // what is left of it is in a temporary folder
+		_ = c.disk.Close() // its files are in Dir, which the caller removes
 	}
 }
 
@@ -345,6 +347,40 @@ func (c *Cluster) Log(i int) string {
 		logs = append(logs, n.server.Log())
 	}
 	return strings.Join(logs, "\n--- next process\n")
+}
+
+// Reloads are when servers loaded all objects anew, by their logs.
+func (c *Cluster) Reloads(since func(time.Time) time.Duration) (all []*history.Reload) {
+	for i := range c.nodes {
+		all = append(all, FindReloads(c.Log(i), i, since)...)
+	}
+	return all
+}
+
+// The log lines at the beginning and at the end of a reload (sqlstore/feed.go).
+const (
+	reloadBegins = "all objects are loaded anew"
+	reloadEnds   = "all objects were loaded anew"
+)
+
+// FindReloads finds reloads in the log of a server. One that the process did not finish has the latest possible end.
+func FindReloads(log string, server int, since func(time.Time) time.Duration) (all []*history.Reload) {
+	for line := range strings.Lines(log) {
+		begins, ends := strings.Contains(line, reloadBegins), strings.Contains(line, reloadEnds)
+		if !begins && !ends {
+			continue
+		}
+		text, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+		at, err := time.Parse(time.RFC3339, text)
+		switch {
+		case err != nil: // not a line of the log
+		case begins:
+			all = append(all, &history.Reload{Server: server, Begin: since(at), End: math.MaxInt64})
+		case len(all) > 0:
+			all[len(all)-1].End = since(at)
+		}
+	}
+	return all
 }
 
 // Store runs a command of "rowlock store" on the database.

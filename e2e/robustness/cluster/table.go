@@ -18,21 +18,23 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Table follows the table of revisions by SQL, without the servers: what it reads is what they have to agree with.
+// Table follows the table of revisions by SQL, without the servers, which have to agree with it.
 type Table struct {
 	c        *Cluster
 	ours     func(history.Key) bool // whose values are read
+	now      func() time.Duration
 	mu       sync.Mutex
 	current  *history.Segment
 	last     uint64
 	segments []*history.Segment
+	floors   []history.Floor
 	wrong    []string
 	seen     map[history.Key]history.Row // live rows at last
 }
 
-// NewTable reads what is live now.
-func NewTable(ctx context.Context, c *Cluster, ours func(history.Key) bool) (*Table, error) {
-	t := &Table{c: c, ours: ours}
+// NewTable reads the live rows.
+func NewTable(ctx context.Context, c *Cluster, ours func(history.Key) bool, now func() time.Duration) (*Table, error) {
+	t := &Table{c: c, ours: ours, now: now}
 	return t, t.Poll(ctx)
 }
 
@@ -61,7 +63,7 @@ const leftOut = 500_000
 
 const columns = `revision, resource, namespace, name, created_revision, deleted, value`
 
-// Poll reads what was written since the last poll.
+// Poll reads the rows that were written since the last poll.
 func (t *Table) Poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -75,6 +77,7 @@ func (t *Table) Poll(ctx context.Context) error {
 	if t.c.Postgres() != nil {
 		o.Isolation = sql.LevelRepeatableRead
 	}
+	at := t.now()
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		return err
@@ -90,6 +93,7 @@ func (t *Table) Poll(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.floors = append(t.floors, history.Floor{At: at, Revision: floor})
 	if t.current == nil || floor > t.last {
 		if t.current != nil && floor-t.last > leftOut {
 			t.wrong = append(t.wrong, fmt.Sprintf("revisions are left out, although nothing was lost: the newest was %d, and the log begins anew at %d", t.last, floor))
@@ -135,7 +139,7 @@ func (t *Table) Poll(ctx context.Context) error {
 	return nil
 }
 
-// Content is what a SQLite file holds, and at which revision.
+// Content reads the live rows of a SQLite file, and its newest revision.
 func (c *Cluster) Content(ctx context.Context, path string, ours func(history.Key) bool) (revision uint64, live []history.Row, err error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
 	if err != nil {
@@ -179,39 +183,39 @@ func (t *Table) rows(ctx context.Context, tx *sql.Tx, query string) ([]history.R
 	return list, rows.Err()
 }
 
-// Cut ends a round: it returns what was read since the last cut, with the live rows read anew, and what was wrong.
-func (t *Table) Cut(ctx context.Context) (segments []*history.Segment, wrong []string, err error) {
+// Cut ends a round, and gives it all that was read since the last cut, with the live rows read anew.
+func (t *Table) Cut(ctx context.Context, round *history.Round) error {
 	if err := t.Poll(ctx); err != nil {
-		return nil, nil, err
+		return err
 	}
 	db, err := t.open()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer db.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer tx.Rollback()
 	// As of the last poll: rows that were superseded since are those that were live.
 	live, err := t.rows(ctx, tx, fmt.Sprintf(`SELECT `+columns+` FROM kv WHERE revision <= %d AND (superseded_revision IS NULL OR superseded_revision > %d) AND NOT deleted`, t.last, t.last))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if live == nil {
 		live = []history.Row{}
 	}
 	t.current.Live = live
-	segments, wrong = t.segments, t.wrong
+	round.Segments, round.Floors, round.Table = t.segments, t.floors, t.wrong
 	initial := make([]history.Row, 0, len(t.seen))
 	for _, r := range t.seen {
 		initial = append(initial, r)
 	}
 	slices.SortFunc(initial, func(a, b history.Row) int { return cmp.Compare(a.Revision, b.Revision) })
 	t.current = &history.Segment{From: t.last, To: t.last, Initial: initial}
-	t.segments, t.wrong = []*history.Segment{t.current}, nil
-	return segments, wrong, nil
+	t.segments, t.floors, t.wrong = []*history.Segment{t.current}, nil, nil
+	return nil
 }

@@ -24,9 +24,8 @@ func strangers() []Fault {
 			i := e.server()
 			o := outcome{what: fmt.Sprintf("server %d is started with the cache file of another database", i), server: i}
 			data, err := e.strangersCache(context.WithoutCancel(ctx))
-			if err != nil { // which says nothing about the servers
-				o.what, o.server = fmt.Sprintf("there is no cache file of another database: %v", err), -1
-				return o
+			if err != nil {
+				return outcome{what: "making the cache file of another database", server: -1, absent: err}
 			}
 			e.wait(ctx, 0, 3*time.Second) // the database gives the same revisions
 			e.c.Kill(i)

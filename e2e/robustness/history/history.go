@@ -1,12 +1,14 @@
 // Package history holds what a run of e2e/robustness did and saw: requests with their answers, lists,
 // watch streams, rows of the table, rights, and faults, each with the time since the run began.
-// Its JSON-lines form can be read back and judged again.
+//
+//	history.go  the records
+//	round.go    the records of one round, how they are collected, and their JSON form, which can be judged again
+//	parse.go    objects of the API and the table as states
 package history
 
 import (
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -248,6 +250,23 @@ type Segment struct {
 	Live    []Row  `json:"live,omitempty"` // the live rows at To, read at the end; nil: not read
 }
 
+// Floor is how far back the log of the table reached: watches from before Revision cannot be served.
+type Floor struct {
+	At       time.Duration `json:"at"` // before it was read
+	Revision uint64        `json:"rev"`
+}
+
+// Reload is when a server loaded all objects anew, because the log no longer reached back to its place. It ends its watches.
+type Reload struct {
+	Server int           `json:"s"`
+	Begin  time.Duration `json:"begin"`
+	End    time.Duration `json:"end"`
+}
+
+func (r *Reload) String() string {
+	return fmt.Sprintf("%s..%s server %d loads all objects anew", stamp(r.Begin), stamp(r.End), r.Server)
+}
+
 // Access is a request of somebody whose rights change.
 type Access struct {
 	Subject string        `json:"sub"`
@@ -283,122 +302,16 @@ func (r *Right) String() string {
 
 // Fault is something that was broken, and mended.
 type Fault struct {
-	Name   string        `json:"name"`
-	What   string        `json:"what"`
-	Server int           `json:"s"` // -1: all, or the database
-	Begin  time.Duration `json:"begin"`
-	End    time.Duration `json:"end"`
-	Store  bool          `json:"store,omitempty"` // it cut servers off from their database
-	Wrong  string        `json:"wrong,omitempty"` // a promise that the fault itself found broken
+	Name    string        `json:"name"`
+	What    string        `json:"what"`
+	Server  int           `json:"s"` // -1: all, or the database
+	Begin   time.Duration `json:"begin"`
+	End     time.Duration `json:"end"`
+	Store   bool          `json:"store,omitempty"`   // it cut servers off from their database
+	Wrong   string        `json:"wrong,omitempty"`   // a promise that the fault itself found broken
+	NotMade string        `json:"notmade,omitempty"` // why nothing was broken; "": it was
 }
 
 func (f *Fault) String() string {
 	return fmt.Sprintf("%s..%s fault %s: %s", stamp(f.Begin), stamp(f.End), f.Name, f.What)
-}
-
-// Round is a part of a run that begins and ends when all is quiet.
-type Round struct {
-	Number   int           `json:"-"`
-	Began    time.Duration `json:"-"`
-	Ended    time.Duration `json:"-"`
-	Final    uint64        `json:"-"` // the newest revision when all was quiet
-	Segments []*Segment    `json:"-"`
-	Ops      []*Op         `json:"-"`
-	Lists    []*List       `json:"-"`
-	Streams  []*Stream     `json:"-"`
-	Caches   []*Cache      `json:"-"`
-	Accesses []*Access     `json:"-"`
-	Rights   []*Right      `json:"-"`
-	Faults   []*Fault      `json:"-"`
-	Stuck    []string      `json:"-"` // clients that did not reach the end
-	Table    []string      `json:"-"` // what was wrong with the table's revisions
-	Verify   []string      `json:"-"` // problems that store verify and restored backups found
-	Earlier  []*Op         `json:"-"` // of earlier rounds, without an answer: they may come to pass in this one
-}
-
-// Recorder collects a round. It is safe for concurrent use.
-type Recorder struct {
-	began time.Time
-	mu    sync.Mutex
-	round *Round
-	ids   int64
-}
-
-// NewRecorder begins a run.
-func NewRecorder() *Recorder {
-	r := &Recorder{began: time.Now()}
-	r.Begin(1)
-	return r
-}
-
-// Now is the time since the run began.
-func (r *Recorder) Now() time.Duration { return time.Since(r.began) }
-
-// Begin begins a round.
-func (r *Recorder) Begin(number int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.round = &Round{Number: number, Began: r.Now()}
-}
-
-// End ends the round and returns it.
-func (r *Recorder) End() *Round {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	round := r.round
-	round.Ended = r.Now()
-	r.round = &Round{Number: round.Number + 1, Began: r.Now()}
-	return round
-}
-
-// ID is a name for an operation that no other operation of the run has.
-func (r *Recorder) ID() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ids++
-	return "op" + strconv.FormatInt(r.ids, 36)
-}
-
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right or *Fault.
-func (r *Recorder) Add(record any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.round.add(record)
-}
-
-func (r *Round) add(record any) {
-	switch v := record.(type) {
-	case *Op:
-		r.Ops = append(r.Ops, v)
-	case *List:
-		r.Lists = append(r.Lists, v)
-	case *Stream:
-		r.Streams = append(r.Streams, v)
-	case *Cache:
-		r.Caches = append(r.Caches, v)
-	case *Access:
-		r.Accesses = append(r.Accesses, v)
-	case *Right:
-		r.Rights = append(r.Rights, v)
-	case *Fault:
-		r.Faults = append(r.Faults, v)
-	case *Segment:
-		r.Segments = append(r.Segments, v)
-	default:
-		panic(fmt.Sprintf("history: a record of type %T", record))
-	}
-}
-
-// Stuck notes a client that did not reach the end of the round.
-func (r *Recorder) Stuck(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.round.Stuck = append(r.round.Stuck, text)
-}
-
-// Problem notes what a check of the database found.
-func (r *Recorder) Problem(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.round.Verify = append(r.round.Verify, text)
 }

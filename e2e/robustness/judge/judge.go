@@ -23,7 +23,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"watch-unique", "No event comes twice"},
 	{"watch-atomic", "The event of a revision is the whole write"},
 	{"watch-reliable", "No event is missing between two that came"},
-	{"watch-resumable", "A watch that begins at a revision has the next event first"},
+	{"watch-resumable", "A watch that begins at a revision has the next event first, and is refused only if the log no longer has that"},
 	{"watch-bookmarkable", "A bookmark comes after all events up to its revision"},
 	{"watch-previous", "A DELETED event has the last state"},
 	{"watch-filtered", "Events are those that the selector and the namespace choose, with the right type"},

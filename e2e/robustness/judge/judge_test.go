@@ -118,6 +118,18 @@ func TestProperties(t *testing.T) {
 		e := events(r, stream)
 		*e = slices.Delete(*e, i, i+1)
 	}
+	floor := func(r *history.Round, revision uint64) {
+		r.Floors = []history.Floor{{At: 0, Revision: 5}, {At: 40 * ms, Revision: revision}, {At: 80 * ms, Revision: revision}, {At: 100 * ms, Revision: 16}}
+	}
+	refuse := func(r *history.Round, from, to uint64) {
+		floor(r, to)
+		r.Streams = append(r.Streams, &history.Stream{Client: "refused", Scope: red, From: from, Code: 410, Call: 39 * ms, Begun: 41 * ms})
+	}
+	expire := func(r *history.Round, stream int, to uint64) {
+		floor(r, to)
+		e := events(r, stream)
+		*e = append(*e, history.Event{At: 70 * ms, Type: "ERROR", Code: 410})
+	}
 	cases := map[string]struct {
 		change func(*history.Round)
 		want   string // "": no violation
@@ -179,14 +191,39 @@ func TestProperties(t *testing.T) {
 			two.Item.Name = "z"
 			*e = slices.Insert(*e, 1, two)
 		}, "watch-atomic"},
-		"an event missed":                  {func(r *history.Round) { without(r, some, 1) }, "watch-reliable"},
-		"the first event missed":           {func(r *history.Round) { without(r, some, 0) }, "watch-resumable"},
-		"a bookmark that overtakes":        {func(r *history.Round) { e := *events(r, all); e[2], e[3] = e[3], e[2] }, "watch-bookmarkable"},
-		"a bookmark over a missing event":  {func(r *history.Round) { without(r, all, 6) }, "watch-bookmarkable"},
-		"a DELETED without the last state": {func(r *history.Round) { (*events(r, some))[1].Item.State = state(12, false, "v", "op2") }, "watch-previous"},
-		"the wrong type":                   {func(r *history.Round) { (*events(r, some))[3].Type = "MODIFIED" }, "watch-filtered"},
-		"an event that is not selected":    {func(r *history.Round) { e := events(r, some); *e = append(*e, (*events(r, all))[5]) }, "watch-filtered"},
-		"an event from the future":         {func(r *history.Round) { (*events(r, all))[0].At = 8 * ms }, "watch-future"},
+		"an event missed":                              {func(r *history.Round) { without(r, some, 1) }, "watch-reliable"},
+		"the first event missed":                       {func(r *history.Round) { without(r, some, 0) }, "watch-resumable"},
+		"a watch of a compacted version":               {func(r *history.Round) { refuse(r, 10, 11) }, ""},
+		"a watch refused that the log reaches back to": {func(r *history.Round) { refuse(r, 11, 11) }, "watch-resumable"},
+		"a watch of a version that is compacted just now": {func(r *history.Round) {
+			refuse(r, 10, 11)
+			r.Floors[1].Revision = 10 // the last reading before the answer
+		}, ""},
+		"a watch refused after the floor was last read": {func(r *history.Round) {
+			refuse(r, 11, 11)
+			r.Floors = r.Floors[:2]
+		}, ""},
+		"a watch refused while the server loads all anew": {func(r *history.Round) {
+			refuse(r, 11, 11)
+			r.Reloads = []*history.Reload{{Server: 0, Begin: 35 * ms, End: 41 * ms}}
+		}, ""},
+		"a watch refused while another server loads all anew": {func(r *history.Round) {
+			refuse(r, 11, 11)
+			r.Reloads = []*history.Reload{{Server: 1, Begin: 35 * ms, End: 41 * ms}}
+		}, "watch-resumable"},
+		"a watch refused long after the server loaded all anew": {func(r *history.Round) {
+			refuse(r, 11, 11)
+			r.Reloads = []*history.Reload{{Server: 0, Begin: 30 * ms, End: 38 * ms}}
+		}, "watch-resumable"},
+		"a watch ended that the log reaches back to": {func(r *history.Round) { expire(r, all, 16) }, "watch-resumable"},
+		"a watch ended at a compacted version":       {func(r *history.Round) { expire(r, all, 17) }, ""},
+		"a streaming list ended":                     {func(r *history.Round) { expire(r, streamed, 14) }, "watch-resumable"},
+		"a bookmark that overtakes":                  {func(r *history.Round) { e := *events(r, all); e[2], e[3] = e[3], e[2] }, "watch-bookmarkable"},
+		"a bookmark over a missing event":            {func(r *history.Round) { without(r, all, 6) }, "watch-bookmarkable"},
+		"a DELETED without the last state":           {func(r *history.Round) { (*events(r, some))[1].Item.State = state(12, false, "v", "op2") }, "watch-previous"},
+		"the wrong type":                             {func(r *history.Round) { (*events(r, some))[3].Type = "MODIFIED" }, "watch-filtered"},
+		"an event that is not selected":              {func(r *history.Round) { e := events(r, some); *e = append(*e, (*events(r, all))[5]) }, "watch-filtered"},
+		"an event from the future":                   {func(r *history.Round) { (*events(r, all))[0].At = 8 * ms }, "watch-future"},
 		"a bookmark from the future": {func(r *history.Round) {
 			(*events(r, all))[3].At = 28 * ms
 			(*events(r, all))[3].Item.State.Version = 14
@@ -260,6 +297,7 @@ func TestLines(t *testing.T) {
 	t.Parallel()
 	r := clean()
 	r.Table, r.Stuck = []string{"wrong"}, []string{"stuck"}
+	r.Floors, r.Reloads = []history.Floor{{At: ms, Revision: 5}}, []*history.Reload{{Server: 1, Begin: ms, End: 2 * ms}}
 	var text bytes.Buffer
 	if err := r.Write(&text); err != nil {
 		t.Fatal(err)

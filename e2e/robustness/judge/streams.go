@@ -2,6 +2,10 @@ package judge
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -10,10 +14,50 @@ import (
 // clients resume from there, properties hold over reconnections if they hold for each stream.
 func (j *judge) streams() {
 	for _, s := range j.r.Streams {
-		if s.Code == 200 {
+		if s.Code == http.StatusOK {
 			j.stream(s)
 		}
+		j.refused(s)
 	}
+}
+
+// refused checks a watch that was answered, or ended, with 410: its place must lie before the floor. The client does not
+// know the place better than by the last version that it was shown, nor the judge the floor better than by its next reading:
+// both only spare the server.
+func (j *judge) refused(s *history.Stream) {
+	place, at := s.From, time.Duration(-1)
+	if s.Code == http.StatusGone {
+		at = s.Begun
+	}
+	begun := !s.Initial // behind the initial events, which are in no order
+	for i := range s.Events {
+		e := &s.Events[i]
+		begun = begun || e.Ends
+		if begun {
+			place = max(place, e.Item.State.Version)
+		}
+		if e.Type == "ERROR" && e.Code == http.StatusGone {
+			at = e.At
+		}
+	}
+	if at < 0 || !begun {
+		return
+	}
+	i := sort.Search(len(j.r.Floors), func(i int) bool { return j.r.Floors[i].At >= at })
+	if i == len(j.r.Floors) {
+		j.open("watches that ended with 410 after the floor was last read")
+		return
+	}
+	j.judged("watch-resumable")
+	floor := j.r.Floors[i].Revision
+	if place < floor {
+		return
+	}
+	if slices.ContainsFunc(j.r.Reloads, func(r *history.Reload) bool { return r.Server == s.Server && r.Begin <= at && s.Call <= r.End }) {
+		j.open("watches that ended with 410 while the server loaded all objects anew")
+		return
+	}
+	j.violate("watch-resumable", around(s, len(s.Events)), "a watch at version %d ended with 410, and the log still reached back to %d", place, floor)
 }
 
 // lines are what shows a violation: the stream, and the events around one.

@@ -4,8 +4,13 @@ package planted_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,5 +53,65 @@ func TestPatchesApply(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s no longer applies; mend it, so that it is the same fault of the code as it is now: %v\n%s", p.Name, err, out)
 		}
+	}
+}
+
+var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
+
+// TestPatchesCompile: the packages that a patch changes pass go vet with it. The check tries the patch with the name that is
+// first, the long tests all (ROWLOCK_PLANTED).
+func TestPatchesCompile(t *testing.T) {
+	t.Parallel()
+	git := needs.Program(t, "git")
+	all, err := planted.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("ROWLOCK_PLANTED") != "all" {
+		all = all[:1]
+	}
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		t.Run(p.Name, func(t *testing.T) {
+			dir := t.TempDir()
+			overlay := map[string]string{}
+			var packages []string
+			for _, m := range patched.FindAllSubmatch(p.Diff, -1) {
+				name := string(m[1])
+				overlay[filepath.Join(root, name)] = filepath.Join(dir, name)
+				packages = append(packages, "./"+path.Dir(name))
+				text, err := os.ReadFile(filepath.Join(root, name))
+				if err == nil {
+					err = os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755)
+				}
+				if err == nil {
+					err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			apply := exec.CommandContext(t.Context(), git, "apply")
+			apply.Dir, apply.Stdin = dir, bytes.NewReader(p.Diff)
+			if out, err := apply.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			text, err := json.Marshal(map[string]any{"Replace": overlay})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "overlay.json")
+			if err := os.WriteFile(file, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			vet := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-overlay", file}, slices.Compact(packages)...)...)
+			vet.Dir = root
+			if out, err := vet.CombinedOutput(); err != nil {
+				t.Errorf("it does not compile: %v\n%s", err, out)
+			}
+		})
 	}
 }

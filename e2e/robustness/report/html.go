@@ -169,7 +169,7 @@ with {{.Run.Events}} events and {{.Run.Bookmarks}} bookmarks, {{.Run.Revisions}}
 <div class="columns"><div><h2>Requests</h2>
 <table>{{range .Requests}}<tr><td>{{.Name}}</td><td class="n">{{.N}}</td></tr>{{end}}</table></div>
 <div><h2>Faults</h2>
-<table>{{range .Faults}}<tr><td>{{.Name}}</td><td class="n">{{.N}}</td></tr>{{end}}</table></div></div>
+<table>{{range .Faults}}<tr><td>{{.Name}}</td><td class="n">{{.N}}</td></tr>{{end}}{{range .NotMade}}<tr><td class="bad">not made: {{.Name}}</td><td class="n">{{.N}}</td></tr>{{end}}</table></div></div>
 <h2>What this does not prove</h2>
 <ul>{{range .NotProven}}<li>{{.}}</li>{{end}}</ul>
 </body></html>
@@ -179,6 +179,6 @@ with {{.Run.Events}} events and {{.Run.Bookmarks}} bookmarks, {{.Run.Revisions}}
 func (r *Run) WriteHTML(w io.Writer) error {
 	return page.Execute(w, map[string]any{
 		"Run": r, "Draw": r.draw(), "Took": r.Took.Round(time.Second).String(), "Began": r.Began.Format("2006-01-02 15:04:05 UTC"),
-		"Properties": r.properties(), "Open": sorted(r.Open), "Requests": sorted(r.Requests), "Faults": sorted(r.Faults), "NotProven": NotProven,
+		"Properties": r.properties(), "Open": sorted(r.Open), "Requests": sorted(r.Requests), "Faults": sorted(r.Faults), "NotMade": sorted(r.NotMade), "NotProven": NotProven,
 	})
 }

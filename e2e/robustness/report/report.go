@@ -37,7 +37,8 @@ type Run struct {
 	Revisions  int               `json:"revisions"`
 	Kills      int               `json:"kills"` // of servers, by SIGKILL
 	Faults     map[string]int    `json:"faults"`
-	Times      []Fault           `json:"times"` // when each fault was
+	Times      []Fault           `json:"times"`    // when each fault was
+	NotMade    map[string]int    `json:"not_made"` // faults that could not be made, with the reason
 	Seconds    []Second          `json:"seconds"`
 	Judged     map[string]int    `json:"judged"` // records that each property was held against
 	Open       map[string]int    `json:"open"`   // what was not judged, by the reason
@@ -64,7 +65,7 @@ type Second struct {
 // New begins the report of a run.
 func New(command string, seed uint64, store string, servers int, version string) *Run {
 	return &Run{Format: format, Command: command, Seed: seed, Store: store, Servers: servers, Version: version, Began: time.Now().UTC(),
-		Requests: map[string]int{}, Faults: map[string]int{}, Judged: map[string]int{}, Open: map[string]int{}, Violations: []judge.Violation{}}
+		Requests: map[string]int{}, Faults: map[string]int{}, NotMade: map[string]int{}, Judged: map[string]int{}, Open: map[string]int{}, Violations: []judge.Violation{}}
 }
 
 // Add adds a round.
@@ -91,6 +92,10 @@ func (r *Run) Add(round *history.Round, v judge.Verdict) {
 		r.Revisions += len(s.Rows)
 	}
 	for _, f := range round.Faults {
+		if f.NotMade != "" {
+			r.NotMade[f.Name+": "+f.NotMade]++
+			continue
+		}
 		r.Faults[f.Name]++
 		r.Times = append(r.Times, Fault{f.Name, f.What, f.Begin.Seconds(), f.End.Seconds()})
 	}
@@ -157,6 +162,9 @@ func (r *Run) Summary() string {
 		r.Operations, r.Watches, r.Events, r.Bookmarks, r.Revisions, len(r.Times), r.Kills, r.Took.Round(time.Second))
 	for _, name := range slices.Sorted(maps.Keys(r.Open)) {
 		fmt.Fprintf(&b, "not judged: %d %s\n", r.Open[name], name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.NotMade)) {
+		fmt.Fprintf(&b, "not made: %d faults %s\n", r.NotMade[name], name)
 	}
 	if len(r.Violations) == 0 {
 		b.WriteString("no violation\n")

@@ -25,7 +25,7 @@ func TestReport(t *testing.T) {
 		Lists:    []*history.List{{Outcome: history.OK, Return: time.Second, Pages: make([]history.Page, 3)}},
 		Streams:  []*history.Stream{{From: 5, Events: []history.Event{{Type: "ADDED", At: 2 * time.Second}, {Type: "BOOKMARK"}}}},
 		Accesses: []*history.Access{{Code: 403}},
-		Faults:   []*history.Fault{{Name: "kill", What: "server 0 is <killed>", Begin: time.Second, End: 3 * time.Second}},
+		Faults:   []*history.Fault{{Name: "kill", What: "server 0 is <killed>", Begin: time.Second, End: 3 * time.Second}, {Name: "descriptors", NotMade: "no such file"}},
 		Segments: []*history.Segment{{Rows: make([]history.Row, 4)}},
 	}
 	r.Add(round, judge.Verdict{
@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 		Judged:     map[string]int{"reads": 12}, Open: map[string]int{"reads of what was compacted": 2},
 	})
 	r.Took = time.Minute
-	if r.Operations != 8 || r.Watches != 1 || r.Events != 1 || r.Bookmarks != 1 || r.Revisions != 4 || r.Faults["kill"] != 1 || r.Seconds[2] != (report.Second{Refused: 1, Unknown: 1, Events: 1}) {
+	if r.Operations != 8 || r.Watches != 1 || r.Events != 1 || r.Bookmarks != 1 || r.Revisions != 4 || r.Faults["kill"] != 1 || len(r.Faults) != 1 || r.NotMade["descriptors: no such file"] != 1 || r.Seconds[2] != (report.Second{Refused: 1, Unknown: 1, Events: 1}) {
 		t.Errorf("%+v", r)
 	}
 	var text, page bytes.Buffer
@@ -47,7 +47,7 @@ func TestReport(t *testing.T) {
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 violations", "a read is stale", "get a -&gt; 5", "server 0 is &lt;killed&gt;", "go run ./e2e/robustness -seed 7", `class="fault"`, `class="unknown"`, "What this does not prove", "watch-bookmarkable", "2</td><td>reads of what was compacted"} {
+	for _, want := range []string{"1 violations", "a read is stale", "get a -&gt; 5", "server 0 is &lt;killed&gt;", "go run ./e2e/robustness -seed 7", `class="fault"`, `class="unknown"`, "What this does not prove", "watch-bookmarkable", "not made: descriptors: no such file", "2</td><td>reads of what was compacted"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("the page loads something: %q", outside)
 		}
 	}
-	if !strings.Contains(r.Summary(), "1 violations") {
+	if !strings.Contains(r.Summary(), "1 violations") || !strings.Contains(r.Summary(), "not made: 1 faults descriptors: no such file") {
 		t.Error(r.Summary())
 	}
 }
