@@ -42,8 +42,8 @@ func lines(log string, texts ...string) int {
 	return n
 }
 
-// TestLoggedForOperators: what is not as it should be, and does not stop the start, is
-// in the log once, with the flag and the file, and without secrets.
+// TestLoggedForOperators: a doubtful setting that does not stop the start is in the log
+// once, with the flag and the file, and without secrets.
 func TestLoggedForOperators(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func TestLoggedForOperators(t *testing.T) {
 	}
 }
 
-// TestNothingIsRecorded: half of what audit needs is said, and does not stop the start.
+// TestNothingIsRecorded: the log says that an audit log without a policy records nothing; the server starts.
 func TestNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -86,7 +86,7 @@ func attackEscalation(t *testing.T, a *access) {
 	a.bindAndEscalate(t, object, ref, subjects, rules(secrets))
 }
 
-// attempt is what a user would like an object to hold, and whether it may.
+// attempt is an object that a user tries to write, and whether the user may.
 type attempt struct {
 	name, rest string
 	may        bool

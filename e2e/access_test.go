@@ -187,15 +187,7 @@ func (a *access) do(t testing.TB, c call) (code int, body string) {
 // admin does something as an administrator, which must work.
 func (a *access) admin(t testing.TB, method, path, body string) string {
 	t.Helper()
-	c := call{method: method, path: path, body: body, token: harness.AdminToken}
-	if method == http.MethodPatch {
-		c.contentType = "application/merge-patch+json"
-	}
-	code, answer := a.do(t, c)
-	if code/100 != 2 {
-		t.Fatalf("%s %s: %d %s", method, path, code, answer)
-	}
-	return answer
+	return a.s.Admin(t, a.client(nil), method, path, body)
 }
 
 const rbacPath = "/apis/rbac.authorization.k8s.io/v1"
@@ -203,14 +195,7 @@ const rbacPath = "/apis/rbac.authorization.k8s.io/v1"
 // grant gives a user rules in a namespace, or everywhere if that is empty.
 func (a *access) grant(t testing.TB, namespace, user, rules string) {
 	t.Helper()
-	kind, path := "Role", rbacPath+"/namespaces/"+namespace
-	if namespace == "" {
-		kind, path = "ClusterRole", rbacPath
-	}
-	plural := strings.ToLower(kind)
-	a.admin(t, "POST", path+"/"+plural+"s", fmt.Sprintf(`{"metadata":{"name":%q},"rules":%s}`, user, rules))
-	a.admin(t, "POST", path+"/"+plural+"bindings", fmt.Sprintf(
-		`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}]}`, user, kind, user, user))
+	a.s.Grant(t, a.client(nil), namespace, user, fmt.Sprintf(`{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}`, user), rules)
 }
 
 func (a *access) namespace(t testing.TB, name string) {

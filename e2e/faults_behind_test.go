@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestFeedFallsBehind keeps the network of one of two servers silent until what the
-// other wrote meanwhile is compacted. The server goes on by itself: its watches end with
-// 410, and what it shows and writes after that is right.
+// TestFeedFallsBehind keeps one of two servers from its database until the writes of the
+// other are compacted. The server recovers by itself: its watches end with 410, and its
+// reads and writes after that are right.
 func TestFeedFallsBehind(t *testing.T) {
 	t.Parallel()
 	_, proxy, c := behindProxy(t)
@@ -90,8 +90,8 @@ func TestPreconditionsBehind(t *testing.T) {
 	var made struct {
 		Metadata struct{ UID, ResourceVersion string }
 	}
-	// told is what the first server answers, while the second one knows the object as it was before.
-	told := func(method, path, contentType, body string, code int) {
+	// first sends a write to the first server, whose answer has the version that the second server does not know yet.
+	first := func(method, path, contentType, body string, code int) {
 		t.Helper()
 		if err := json.Unmarshal(want(t, a[0], code, method, path, contentType, body), &made); err != nil {
 			t.Fatal(err)
@@ -103,14 +103,14 @@ func TestPreconditionsBehind(t *testing.T) {
 	anew := func() {
 		t.Helper()
 		made.Metadata.UID = ""
-		told(http.MethodPost, configMaps, "application/json", object("1"), 201)
+		first(http.MethodPost, configMaps, "application/json", object("1"), 201)
 	}
 	anew()
 	want(t, a[1], 200, http.MethodGet, configMaps+"/a", "", "")
 	if proxy.Mute() == 0 {
 		t.Fatal("no connection listens")
 	}
-	told(http.MethodPatch, configMaps+"/a", "application/merge-patch+json", `{"data":{"v":"2"}}`, 200)
+	first(http.MethodPatch, configMaps+"/a", "application/merge-patch+json", `{"data":{"v":"2"}}`, 200)
 	want(t, a[1], 200, http.MethodDelete, configMaps+"/a", "application/json", fmt.Sprintf(`{"preconditions":{"resourceVersion":%q}}`, made.Metadata.ResourceVersion))
 	again := func() {
 		t.Helper()
@@ -136,11 +136,11 @@ func TestPreconditionsBehind(t *testing.T) {
 	} {
 		name := fmt.Sprintf("p%d", i)
 		body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"terminationGracePeriodSeconds":0,"containers":[{"name":"c","image":"i"}]}}`, name)
-		told(http.MethodPost, pods, "application/json", body, 201)
+		first(http.MethodPost, pods, "application/json", body, 201)
 		want(t, a[1], 200, http.MethodGet, pods+"/"+name, "", "")
 		want(t, a[0], 200, http.MethodDelete, pods+"/"+name, "", "")
 		made.Metadata.UID = ""
-		told(http.MethodPost, pods, "application/json", body, 201)
+		first(http.MethodPost, pods, "application/json", body, 201)
 		at := pods + "/" + name
 		if meant.sub == "/token" {
 			at = accounts + "/default"
@@ -161,7 +161,7 @@ func TestPreconditionsBehind(t *testing.T) {
 	want(t, a[0], 201, http.MethodPost, pods, "application/json", covered)
 	phase("Running")
 	want(t, a[1], 429, http.MethodPost, pods+"/p/eviction", "application/json", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`)
-	// What is not so anywhere is refused.
+	// Preconditions that no server has ever met are refused.
 	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"uid":"another"}}`)
 	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"resourceVersion":"1"}}`)
 }

@@ -283,10 +283,10 @@ func writeConfigMaps(ctx context.Context, t *testing.T, c *cluster, pace time.Du
 	return written
 }
 
-// compareMirrors waits until every mirror shows exactly what a list says, and until
-// bookmarks have brought those whose selectors match nothing to the revision of the latest
-// write. What is the server's to do is done within seconds, however long the test has
-// run; the time in which a reflector pauses is its own.
+// compareMirrors waits until every mirror equals a list, and until bookmarks have brought
+// those whose selectors match nothing to the revision of the latest write. The server
+// takes seconds for that, however long the test has run; pauses of the reflectors do not
+// count.
 func compareMirrors(t *testing.T, c *cluster, mirrors []*mirror) {
 	k, err := corev1client.NewForConfig(restConfig(t, c.server(0), "application/json"))
 	if err != nil {

@@ -30,8 +30,8 @@ const patience = 2 * time.Minute
 type arena struct {
 	*harness.Server
 	client  *http.Client // HTTP/2
-	mallory string       // the token of one who may write in the namespace mallory, and definitions and policies
-	nobody  string       // the token of one without rights
+	mallory string       // the token of a user who may write in the namespace mallory, and definitions and policies
+	nobody  string       // the token of a user without rights
 	mouse   *mouse
 }
 
@@ -66,18 +66,10 @@ func (a *arena) account(t *testing.T, ns, name string) string {
 
 const rbacPath = "/apis/rbac.authorization.k8s.io/v1"
 
-// grant gives the service account that is called like its namespace rules in a namespace, or everywhere if that is empty.
+// grant gives the service account that has the name of its namespace rules in a namespace, or everywhere if that is empty.
 func (a *arena) grant(t *testing.T, account, ns, rules string) {
 	t.Helper()
-	kind, path := "Role", rbacPath+"/namespaces/"+ns
-	if ns == "" {
-		kind, path = "ClusterRole", rbacPath
-	}
-	plural := strings.ToLower(kind)
-	a.admin(t, "POST", path+"/"+plural+"s", fmt.Sprintf(`{"metadata":{"name":%q},"rules":%s}`, account, rules))
-	a.admin(t, "POST", path+"/"+plural+"bindings", fmt.Sprintf(
-		`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"kind":"ServiceAccount","namespace":%q,"name":%q}]}`,
-		account, kind, account, account, account))
+	a.Grant(t, a.client, ns, account, fmt.Sprintf(`{"kind":"ServiceAccount","namespace":%[1]q,"name":%[1]q}`, account), rules)
 }
 
 // call is a request.
@@ -118,15 +110,7 @@ func (a *arena) send(t testing.TB, c call) (code int, answer string) {
 // admin does something as an administrator, which must work.
 func (a *arena) admin(t testing.TB, method, path, body string) string {
 	t.Helper()
-	c := call{method: method, path: path, body: body, token: harness.AdminToken}
-	if method == http.MethodPatch {
-		c.contentType = "application/merge-patch+json"
-	}
-	code, answer := a.send(t, c)
-	if code/100 != 2 {
-		t.Fatalf("%s %s: %d %.2000s", method, path, code, answer)
-	}
-	return answer
+	return a.Admin(t, a.client, method, path, body)
 }
 
 // eventually waits until a condition holds.

@@ -199,7 +199,7 @@ func deepDefinition(t *testing.T) string {
 	return enveloped(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", data)
 }
 
-// explode sends bombs, as one who may write in a namespace.
+// explode sends bombs, as a user who may write in a namespace.
 func (a *arena) explode(t *testing.T, list []bomb) {
 	t.Helper()
 	for path, body := range map[string]string{

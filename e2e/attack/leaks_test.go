@@ -23,8 +23,8 @@ func encode(t *testing.T, v any) string {
 	return string(data)
 }
 
-// TestLeaks: what is secret is in no log, however much is logged, in no audit event at the level Metadata, in no metric, profile or
-// page for operators, in no Event, in no refusal, and in no file but the database.
+// TestLeaks: secrets are in no log at any verbosity, in no audit event at the level Metadata, in no metric, profile or page for
+// operators, in no Event, in no refusal, and in no file but the database.
 func TestLeaks(t *testing.T) {
 	t.Parallel()
 	args, auditLog := auditArgs(t)
@@ -79,7 +79,7 @@ func TestLeaks(t *testing.T) {
 		do(call{method: "GET", path: secrets, headers: []string{"Authorization", h, "Cookie", "c=" + canary("a cookie")}})
 		do(call{method: "GET", path: secrets, headers: []string{"Proxy-Authorization", h, "Sec-Websocket-Protocol", "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(canary("a token of a browser")))}})
 	}
-	// One who may write Secrets and not read them learns nothing of what was there.
+	// A user who may write Secrets, but not read them, learns nothing of their content.
 	a.admin(t, "POST", "/api/v1/namespaces", `{"metadata":{"name":"writer"}}`)
 	writer := a.account(t, "writer", "writer")
 	canaries[writer] = "a token in use"

@@ -19,7 +19,7 @@ type principal struct {
 	user    string // for SubjectAccessReviews
 	groups  []string
 	headers []string // credentials
-	code    int      // of what is not allowed
+	code    int      // of a refusal
 }
 
 // cell is a verb on a resource or subresource.
@@ -54,8 +54,8 @@ func (c cell) path() string {
 }
 
 // TestPrincipals: every verb on every resource and subresource that discovery shows is refused to each kind of client as soon as the
-// authorizer that SubjectAccessReviews ask does not allow it. TestEveryRight looks into what the rights of the stored resources let
-// a user do; here it is who a client is.
+// authorizer that SubjectAccessReviews ask does not allow it. TestEveryRight varies the rights of one user on the stored resources;
+// this test varies the credentials.
 func TestPrincipals(t *testing.T) {
 	t.Parallel()
 	a := open(t)

@@ -18,8 +18,8 @@ import (
 
 const reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-// TestSmuggling: what one who reads a request differently could take for two, or for that of somebody else, is one request of
-// the user who sent it, or none.
+// TestSmuggling: an ambiguous request, which another parser could read as two or as that of another user, is one request of the
+// user who sent it, or is refused.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	a := open(t)
@@ -94,7 +94,7 @@ func smuggledLengths(t *testing.T, a *arena) {
 	}
 }
 
-// oddLines: lines that are none are refused, and so is what a header's name or value cannot be.
+// oddLines: malformed lines, and invalid names and values of headers, are refused.
 func oddLines(t *testing.T, a *arena) {
 	const rest = "\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, text := range map[string]string{
@@ -165,7 +165,7 @@ func smuggledFrames(t *testing.T, a *arena) {
 	}
 }
 
-// smuggledIdentities: who sends a request is who its credentials say, whatever other headers say, however they are spelled,
+// smuggledIdentities: the user of a request is that of its credentials, whatever other headers say, however they are spelled,
 // and wherever they are.
 func smuggledIdentities(t *testing.T, a *arena) {
 	const mallory = `"username":"system:serviceaccount:mallory:mallory"`

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// strangers are attacks without credentials: what they cost is bounded for each connection, and ends soon.
+// strangers are attacks without credentials: their cost is bounded for each connection, and ends soon.
 var strangers = []attack{
 	{"requests after the connection was ended", floodAfterEnd}, {"requests and nothing is read", floodUnread},
 	{"a body that never comes", bodyNeverComes}, {"refused over HTTP/2", refusedOnce},

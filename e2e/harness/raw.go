@@ -132,6 +132,45 @@ func (s *Server) Get(t testing.TB, path string) string {
 	return string(body)
 }
 
+// Admin sends a request of an administrator by a client, and returns the body of the answer; the test fails unless the server
+// does what is asked for. A body is JSON, and that of PATCH a merge patch.
+func (s *Server) Admin(t testing.TB, client *http.Client, method, path, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+AdminToken)
+	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode/100 != 2 {
+		t.Fatalf("%s %s: %d %v %.2000s", method, path, resp.StatusCode, err, answer)
+	}
+	return string(answer)
+}
+
+// Grant gives a subject of RBAC, in JSON, rules in a namespace, or everywhere if that is empty, by a role and a binding with
+// a name.
+func (s *Server) Grant(t testing.TB, client *http.Client, namespace, name, subject, rules string) {
+	t.Helper()
+	const group = "rbac.authorization.k8s.io"
+	kind, path := "Role", "/apis/"+group+"/v1/namespaces/"+namespace+"/role"
+	if namespace == "" {
+		kind, path = "ClusterRole", "/apis/"+group+"/v1/clusterrole"
+	}
+	s.Admin(t, client, http.MethodPost, path+"s", fmt.Sprintf(`{"metadata":{"name":%q},"rules":%s}`, name, rules))
+	s.Admin(t, client, http.MethodPost, path+"bindings", fmt.Sprintf(
+		`{"metadata":{"name":%q},"roleRef":{"apiGroup":%q,"kind":%q,"name":%q},"subjects":[%s]}`, name, group, kind, name, subject))
+}
+
 // Goroutines is how many goroutines the server has.
 func (s *Server) Goroutines(t testing.TB) (n int) {
 	t.Helper()

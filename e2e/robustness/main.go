@@ -1,7 +1,7 @@
 //go:build unix
 
-// Robustness starts servers, databases and proxies, makes traffic, breaks what it can on a schedule drawn from a seed,
-// and holds what clients saw against what is promised.
+// Robustness starts servers, databases and proxies, makes traffic, makes faults on a schedule drawn from a seed, and holds the
+// answers that clients got against the promises of the server.
 //
 //	go run ./e2e/robustness -minutes 10 -store postgres -servers 3 -faults all -seed 1
 //

@@ -75,7 +75,7 @@ func TestRobustness(t *testing.T) {
 	}
 }
 
-// TestFlags: what is asked for and does not exist stops the program with code 2, and its error names what does.
+// TestFlags: an invalid value of a flag stops the program with code 2, and its error names the valid ones.
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

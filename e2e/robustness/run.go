@@ -122,7 +122,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 	return r.violations, nil
 }
 
-// writeReport writes the report of what was done so far.
+// writeReport writes the report of the rounds so far.
 func (r *run) writeReport() error {
 	for name, write := range map[string]func(io.Writer) error{"report.html": r.report.WriteHTML, "report.json": r.report.WriteJSON} {
 		f, err := os.Create(filepath.Join(r.settings.out, name))
@@ -254,7 +254,7 @@ func (s *settings) command() string {
 	return strings.Join(args, " ")
 }
 
-// writeLogs keeps what servers printed where a violation was found.
+// writeLogs keeps the logs of the servers if a violation was found.
 func (r *run) writeLogs() {
 	if r.violations == 0 && !r.keep {
 		return

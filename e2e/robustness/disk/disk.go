@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package disk is a disk below SQLite that does what disks do in bad times: it loses what was not synced, fails syncs and
-// then does not have what they were for, is slow, and is full. It is a file system of FUSE in a process of its own, over
+// Package disk is a disk below SQLite with the faults of real ones: it loses pages that were not synced, fails syncs and then
+// lacks their pages, is slow, and is full. It is a file system of FUSE in a process of its own, over
 // an ordinary folder.
 package disk
 
@@ -44,7 +44,7 @@ func Mount(program string, args ...string) (*Disk, error) {
 	}
 	if line, err := d.answers.ReadString('\n'); err != nil || line != "ready\n" {
 		_ = d.in.Close()
-		_ = d.cmd.Wait() // what it said is the reason
+		_ = d.cmd.Wait() // its output has the reason
 		return nil, fmt.Errorf("no disk could be mounted: %s", strings.TrimSpace(said.String()))
 	}
 	return d, nil
@@ -73,7 +73,7 @@ func (d *Disk) Slow(most time.Duration) error {
 	return err
 }
 
-// FailSyncs fails the next n syncs: what they were for is not on the disk, even after a later sync that succeeds. It returns
+// FailSyncs fails the next n syncs: their pages are not on the disk, even after a later sync that succeeds. It returns
 // how many of those asked for before did not come.
 func (d *Disk) FailSyncs(n int) (left int, err error) { return d.command("fail", int64(n)) }
 

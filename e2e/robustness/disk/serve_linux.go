@@ -48,7 +48,7 @@ func Serve(backing, mount string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// served is a disk that keeps, of each file, what it had at the last sync.
+// served is a disk that keeps the content of each file as of the last sync.
 type served struct {
 	backing string
 	mu      sync.Mutex
@@ -135,7 +135,7 @@ func (f *file) lose(r *rand.Rand, all bool) (lost int, err error) {
 	return lost, nil
 }
 
-// before keeps what a range of the file is before it changes. f.mu is held.
+// before keeps the content of a range of the file before it changes. f.mu is held.
 func (f *file) before(off, n int64) error {
 	info, err := f.f.Stat()
 	if err != nil {
@@ -243,7 +243,7 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	return n.LoopbackNode.Unlink(ctx, name)
 }
 
-// Setattr keeps what a file had beyond the size that it gets.
+// Setattr keeps the content of a file beyond its new size.
 func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if size, ok := in.GetSize(); ok {
 		f, err := n.disk.file(n.place())

@@ -5,7 +5,7 @@
 //	go run ./e2e/robustness/failover -rounds 100
 //
 // It starts two servers on a PostgreSQL of its own (and one on SQLite), and PostgreSQL under Patroni, kills their parts again and again while clients
-// write, and prints the median, the 99th percentile and the longest of what it measured. Its exit code is 1 if an
+// write, and prints the median, the 99th percentile and the maximum of each measure. Its exit code is 1 if an
 // acknowledged write is lost, a watch has to list again after a restart, a request fails in a rolling restart, or a measure
 // could not be taken. docs/high-availability.md has its figures.
 package main
@@ -80,7 +80,7 @@ func run(ctx context.Context, rounds, watches int, only string) (code int) {
 	return code
 }
 
-// measures are what was measured, by what it is.
+// measures are the measured times, by their names.
 type measures struct {
 	dir     string
 	rounds  int

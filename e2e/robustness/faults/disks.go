@@ -58,7 +58,7 @@ func disks() []Fault {
 	}
 }
 
-// lose kills all servers, takes back what was not synced, and starts them.
+// lose kills all servers, takes back pages that were not synced, and starts the servers.
 func (e *env) lose() (pages int, err error) {
 	for i := range e.c.Len() {
 		e.c.Kill(i)

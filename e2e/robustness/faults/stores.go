@@ -88,7 +88,8 @@ func (e *env) limit(ctx context.Context, i, resource int, value uint64) (time.Du
 	return d, nil
 }
 
-// backup makes a backup, restores it, and records what is in it as lists, which are not older than what clients had seen.
+// backup makes a backup, restores it, and records its content as lists, which must not be older than any revision that a client had
+// seen.
 func (e *env) backup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -118,7 +119,7 @@ func (e *env) backup(ctx context.Context) error {
 			scopes[r.Key.Scope()] = append(scopes[r.Key.Scope()], history.Item{Name: r.Key.Name, State: *r.State})
 		}
 	}
-	for _, scope := range e.scopes { // also those of which the backup has nothing
+	for _, scope := range e.scopes { // also those that are empty in the backup
 		items := scopes[scope]
 		e.rec.Add(&history.List{Client: "backup", Server: -1, Scope: scope, Match: history.Latest, Call: call, Return: done, Outcome: history.OK, Pages: []history.Page{{Version: version, Items: items}}})
 	}

@@ -1,5 +1,5 @@
-// Package history holds what a run of e2e/robustness did and saw: requests with their answers, lists,
-// watch streams, rows of the table, rights, and faults, each with the time since the run began.
+// Package history holds the records of a run of e2e/robustness: requests with their answers, lists, watch streams, rows of the
+// table, rights, and faults, each with the time since the run began.
 //
 //	history.go  the records
 //	round.go    the records of one round, how they are collected, and their JSON form, which can be judged again
@@ -21,7 +21,7 @@ type Key struct {
 
 func (k Key) String() string { return k.Resource + "/" + k.Namespace + "/" + k.Name }
 
-// Scope is what a list or a watch covers: a resource in a namespace.
+// Scope is a resource in a namespace, which a list or a watch covers.
 type Scope struct {
 	Resource  string `json:"r"`
 	Namespace string `json:"ns"`
@@ -38,7 +38,7 @@ type State struct {
 	Hash    string            `json:"h"` // of the whole object without its version
 }
 
-// Outcome says what a client knows of its request.
+// Outcome is the result of a request as its client knows it.
 type Outcome string
 
 // Outcomes. Refused means that the server answered that nothing was done.
@@ -74,7 +74,7 @@ type Op struct {
 	Key     Key           `json:"key"`
 	Field   string        `json:"field,omitempty"`   // that the operation sets, to its ID
 	Expect  uint64        `json:"expect,omitempty"`  // the version that the object must have; 0: any
-	Creates bool          `json:"creates,omitempty"` // a PUT that creates what does not exist, whatever version it names
+	Creates bool          `json:"creates,omitempty"` // a PUT that creates an object that does not exist, whatever version it names
 	AtLeast uint64        `json:"min,omitempty"`     // a get at a version not older than this
 	Cached  bool          `json:"cached,omitempty"`  // a get at any version
 	Call    time.Duration `json:"call"`
@@ -267,7 +267,7 @@ func (r *Reload) String() string {
 	return fmt.Sprintf("%s..%s server %d loads all objects anew", stamp(r.Begin), stamp(r.End), r.Server)
 }
 
-// Access is a request of somebody whose rights change.
+// Access is a request of a user whose rights change.
 type Access struct {
 	Subject string        `json:"sub"`
 	Server  int           `json:"s"`
@@ -281,7 +281,7 @@ func (a *Access) String() string {
 	return fmt.Sprintf("%s..%s %s at server %d: %s -> %d", stamp(a.Call), stamp(a.Return), a.Subject, a.Server, a.What, a.Code)
 }
 
-// Right is a change of what a subject may do. From Call on the new right may hold; a revoked one must not hold
+// Right is a change of the rights of a subject. From Call on the new right may hold; a revoked one must not hold
 // from some time after Return on.
 type Right struct {
 	Subject string        `json:"sub"`

@@ -41,7 +41,7 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 	return item, nil
 }
 
-// fields are what the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
+// fields are the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
 // custom resource, and messages of a Deployment's conditions.
 func fields(tree map[string]any) map[string]string {
 	found := map[string]string{}

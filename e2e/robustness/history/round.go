@@ -28,7 +28,7 @@ type Round struct {
 	Accesses []*Access     `json:"accesses,omitempty"`
 	Rights   []*Right      `json:"rights,omitempty"`
 	Stuck    []string      `json:"stuck,omitempty"`  // clients that did not reach the end
-	Table    []string      `json:"table,omitempty"`  // what was wrong with the table's revisions
+	Table    []string      `json:"table,omitempty"`  // errors in the table's revisions
 	Verify   []string      `json:"verify,omitempty"` // problems that store verify and restored backups found
 }
 
@@ -132,7 +132,7 @@ func (r *Recorder) Stuck(text string) {
 	r.round.Stuck = append(r.round.Stuck, text)
 }
 
-// Problem notes what a check of the database found.
+// Problem notes an error that a check of the database found.
 func (r *Recorder) Problem(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

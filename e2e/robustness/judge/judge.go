@@ -1,4 +1,4 @@
-// Package judge holds a history against what the server promises. Its functions are pure: the same history always has the
+// Package judge holds a history against the promises of the server. Its functions are pure: the same history always has the
 // same violations. Each costs time in proportion to the history, up to sorting; the check of registers is bounded by the
 // number of operations on each object.
 package judge
@@ -10,13 +10,13 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// Properties are what is judged, with what each says.
+// Properties are the properties that are judged, with the promise of each.
 var Properties = []struct{ Name, Promise string }{
 	{"revisions", "Revisions are contiguous, none is given twice or taken back"},
 	{"compaction", "Compaction and recovery leave exactly the objects that the log says exist"},
 	{"writes", "An acknowledged write exists with exactly its content, a refused one does not, one without an answer is one or the other, once"},
 	{"order", "A write that begins after another was acknowledged, or seen, has a higher revision"},
-	{"reads", "A read shows a state that existed, not older than what anybody had seen before it, or than it asked for"},
+	{"reads", "A read shows a state that existed, not older than any that a client had seen before it, or than it asked for"},
 	{"register", "Creates, sets, swaps, deletes and reads of one object are linearizable over all servers (porcupine)"},
 	{"set", "Members of a set that were added stay, and reads of it by all servers follow one order"},
 	{"watch-ordered", "Events of a watch come in the order of revisions"},
@@ -33,8 +33,8 @@ var Properties = []struct{ Name, Promise string }{
 	{"pages", "The pages of a list are of one revision"},
 	{"exact", "A read of an old revision shows what was then"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
-	{"rights", "A right or a token that was revoked stops working, and nobody reads what they never may"},
-	{"liveness", "Every client goes on after the faults, without a restart"},
+	{"rights", "A revoked right or token stops working, and no client reads an object without a right to it"},
+	{"liveness", "Every client continues after the faults, without a restart"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
 }
 
@@ -54,11 +54,11 @@ func (v *Violation) String() string {
 	return s
 }
 
-// Verdict is what came of a history.
+// Verdict is the result of judging a history.
 type Verdict struct {
 	Violations []Violation
 	Judged     map[string]int // how many records each property was held against
-	Open       map[string]int // what could not be judged, by the reason
+	Open       map[string]int // how many records could not be judged, by the reason
 }
 
 type judge struct {
@@ -99,7 +99,7 @@ func Round(r *history.Round) Verdict {
 	return j.v
 }
 
-// table checks what was wrong with the table itself, and that its live rows are those of the log.
+// table reports errors in the revisions of the table, and checks that its live rows are those of the log.
 func (j *judge) table() {
 	for _, text := range j.r.Table {
 		j.violate("revisions", nil, "%s", text)
@@ -164,7 +164,7 @@ func rowLine(r *history.Row) string {
 	return s
 }
 
-// liveness reports clients that did not reach the end, and what checks of the database found.
+// liveness reports clients that did not reach the end, and errors that checks of the database found.
 func (j *judge) liveness() {
 	j.v.Judged["liveness"] += len(j.r.Streams)
 	for _, text := range j.r.Stuck {

@@ -292,8 +292,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestLines judges a history that was written and read back as the one that it is.
-func TestLines(t *testing.T) {
+// TestReadBack: a history that was written and read back is the same, and so is its verdict.
+func TestReadBack(t *testing.T) {
 	t.Parallel()
 	r := clean()
 	r.Table, r.Stuck = []string{"wrong"}, []string{"stuck"}

@@ -37,7 +37,7 @@ type part struct {
 	marks    map[history.Scope][]map[string]*version // states after each so many rows of scopes
 }
 
-// ledger is what the table says happened.
+// ledger is the history of the objects by the table.
 type ledger struct {
 	parts []*part
 	ops   map[string]*history.Op
@@ -129,7 +129,7 @@ func (p *part) after(s history.Scope, from, to uint64) []*version {
 	return all[i:j]
 }
 
-// times collects who saw which revision when, and which writes had not begun at which time.
+// times collects when clients saw revisions, and when writes began.
 func (j *judge) times() {
 	saw := func(at time.Duration, revision uint64) {
 		if revision != 0 {

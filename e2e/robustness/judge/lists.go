@@ -13,7 +13,7 @@ import (
 // no more than that and its objects.
 const mark = 128
 
-// state is what a selector chooses of a scope at a revision.
+// state is the objects of a scope that a selector chooses at a revision.
 func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map[string]*version {
 	if p.marks[s] == nil {
 		state := map[string]*version{}
@@ -164,7 +164,7 @@ func (j *judge) caches() {
 // it knows at once.
 const RightsTime = 8 * time.Second
 
-// rights checks that nobody reads what they may not.
+// rights checks that no user reads an object without a right to it.
 func (j *judge) rights() {
 	type span struct {
 		from, to time.Duration // from the first grant to the end of the revocation
@@ -200,13 +200,13 @@ func (j *judge) rights() {
 		s := spans[a.Subject]
 		switch {
 		case a.What != "read":
-			j.violate("rights", lines, "%s read what they never may", a.Subject)
+			j.violate("rights", lines, "%s never had the right to this read", a.Subject)
 		case s == nil || a.Return < s.from:
-			j.violate("rights", lines, "%s read what they may not yet", a.Subject)
+			j.violate("rights", lines, "%s was allowed a read before the right was granted", a.Subject)
 		case a.Server == s.server-1 && a.Call > s.there:
-			j.violate("rights", lines, "%s read what they may no longer, at the server that had acknowledged the revocation", a.Subject)
+			j.violate("rights", lines, "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
 		case a.Call > s.to:
-			j.violate("rights", lines, "%s read what they may no longer, %s after the revocation was acknowledged", a.Subject, RightsTime)
+			j.violate("rights", lines, "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
 	}
 }

@@ -203,7 +203,7 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 }
 
 // shortest is the shortest history that is still impossible: up to some answer, with what was under way then as open, and
-// without what is not needed.
+// without operations that are not needed.
 func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*version, whole bool) []string {
 	type cut struct{ answered, open []*history.Op }
 	bad := func(c cut) bool {
@@ -266,7 +266,7 @@ func (j *judge) sets() {
 		}
 	}
 	for k, ops := range byKey {
-		// By the time of the answers; each contains what was acknowledged before it began.
+		// By the time of the answers; each contains the members that were acknowledged before it began.
 		slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Return, b.Return) })
 		for i, o := range ops {
 			j.judged("set")

@@ -225,7 +225,7 @@ func (j *judge) order() {
 			continue // the operation is a guess
 		}
 		if newest := j.seenBefore(v.op.Call); newest >= v.revision {
-			j.violate("order", append([]string{j.whoSaw(newest)}, opLines(v.op)...), "a write got revision %d, and began after somebody had seen %d", v.revision, newest)
+			j.violate("order", append([]string{j.whoSaw(newest)}, opLines(v.op)...), "a write got revision %d, and began after a client had seen %d", v.revision, newest)
 		}
 	}
 }

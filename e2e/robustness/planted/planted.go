@@ -6,7 +6,7 @@
 //
 //	planted.go  the patches, and Run
 //	tree.go     a copy of the module, into which they go
-//	*.patch     what is wrong, in a sentence, and the difference
+//	*.patch     the fault, in a sentence, and the difference
 package planted
 
 import (
@@ -33,11 +33,11 @@ var files embed.FS
 // Patch is one fault.
 type Patch struct {
 	Name  string
-	About string // what is wrong
+	About string // the fault, in a sentence
 	Diff  []byte
 }
 
-// Nothing is the name of no patch: what is found then is a fault of the product, or of what looks for faults.
+// Nothing is the name of no patch: a violation without one is a fault of the product, or of the judge.
 const Nothing = "nothing"
 
 // All returns all patches, by name.
@@ -233,7 +233,7 @@ func (o *Options) run(ctx context.Context, binary, store string, for_ time.Durat
 	seed := fmt.Sprint(max(1, o.Seed))
 	args := append([]string{"-binary", binary, "-store", store, "-faults", "all", "-seed", seed, "-minutes", fmt.Sprintf("%.1f", for_.Minutes()), "-out", filepath.Join(dir, "out")}, o.Args...)
 	cmd := exec.CommandContext(over, o.Program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it ends what it has started
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it ends the processes that it has started
 	cmd.WaitDelay = time.Minute
 	seen := &lines{stop: stop}
 	cmd.Stdout, cmd.Stderr = seen, seen

@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/planted"
 )
 
-// TestPatchesApply: each patch is small, says what is wrong, and applies to the product as it is now.
+// TestPatchesApply: each patch is small, describes its fault, and applies to the product as it is now.
 func TestPatchesApply(t *testing.T) {
 	t.Parallel()
 	git := needs.Program(t, "git")

@@ -15,7 +15,7 @@ import (
 // tree is a copy of the module.
 type tree struct{ dir string }
 
-// copy copies what a build needs: the files that git knows, or would take, but for what tests and readers alone need.
+// copy copies the files that git tracks, or would add, but for documentation and test data.
 func (t *tree) copy(ctx context.Context, root string) error {
 	cmd := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ".", ":!docs", ":!findings", ":!e2e/testdata")
 	cmd.Dir = root

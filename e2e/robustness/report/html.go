@@ -78,7 +78,7 @@ type part struct {
 	class string
 }
 
-// chart stacks parts of what seconds have, and returns where the next chart begins.
+// chart stacks the parts of each second, and returns where the next chart begins.
 func (d *drawing) chart(r *Run, total int, scale, y float64, name string, parts func(Second) []part) float64 {
 	each := (total + columns - 1) / columns
 	var sums []Second

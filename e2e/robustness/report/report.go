@@ -17,7 +17,7 @@ import (
 // format is the version of the JSON.
 const format = 1
 
-// Run is what a run did and found.
+// Run is the report of a run.
 type Run struct {
 	Format     int               `json:"format"`
 	Command    string            `json:"command"` // runs the same again
@@ -41,9 +41,9 @@ type Run struct {
 	NotMade    map[string]int    `json:"not_made"` // faults that could not be made, with the reason
 	Seconds    []Second          `json:"seconds"`
 	Judged     map[string]int    `json:"judged"` // records that each property was held against
-	Open       map[string]int    `json:"open"`   // what was not judged, by the reason
+	Open       map[string]int    `json:"open"`   // how many records were not judged, by the reason
 	Violations []judge.Violation `json:"violations"`
-	Notes      []string          `json:"notes,omitempty"` // what could not be done here
+	Notes      []string          `json:"notes,omitempty"` // limits of this run
 }
 
 // Fault is when a fault was, in seconds since the run began.
@@ -125,7 +125,7 @@ func (r *Run) request(kind string, o history.Outcome, at time.Duration) {
 		s.Unknown++
 	case history.Refused:
 		s.Refused++
-	default: // also what was not there, or had changed: that is an answer
+	default: // a conflict, or an object that does not exist, is an answer too
 		s.Done++
 	}
 }
@@ -174,7 +174,7 @@ func (r *Run) Summary() string {
 	return b.String()
 }
 
-// NotProven is what a run without a violation says nothing about.
+// NotProven are the limits of a run without a violation.
 var NotProven = []string{
 	"A run is a sample: schedules that did not come up may break what this one did not. Many seeds say more than one long run.",
 	"Clocks are not set: only how long things take varies.",

@@ -82,7 +82,7 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	return c.http.Do(req)
 }
 
-// outcome is what a code and an answer say. An answer of 504 or 500 leaves it open; 503 and 429 say that nothing was done.
+// outcome is the outcome that a code and an answer show. An answer of 504 or 500 leaves it open; 503 and 429 say that nothing was done.
 func outcome(code int, answer []byte, err error) history.Outcome {
 	var dial *net.OpError
 	switch {

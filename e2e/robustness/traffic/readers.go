@@ -127,7 +127,7 @@ func (c *client) past(ctx context.Context) {
 	}
 }
 
-// lists reads states of now, from memory and not older than what was seen.
+// lists lists the current state, from memory, and not older than any revision that a client has seen.
 func (c *client) lists(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}

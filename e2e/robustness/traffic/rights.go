@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/judge"
 )
 
-// afterwards is how long somebody tries what they may no longer do: longer than a right may outlive its end (package judge).
+// afterwards is how long a user goes on with requests after their right was revoked: longer than a right may outlive its end (package judge).
 const afterwards = judge.RightsTime + 4*time.Second
 
 const rolesPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/red/"
@@ -50,7 +50,7 @@ func (c *client) must(ctx context.Context, admin *client, method, path, body str
 	return 0, nil, false
 }
 
-// rights is a service account whose token and rights come and go, and who tries all the time, at every server.
+// rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.
 func (c *client) rights(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
@@ -105,7 +105,7 @@ func (c *client) change(ctx context.Context, admin *client, account string, gran
 	return ok
 }
 
-// try reads what the subject may read, and what it never may.
+// try reads an object that the subject may read at times, and one that it may never read.
 func (c *client) try(ctx context.Context, account string, long time.Duration) {
 	for i, began := 0, time.Now(); time.Since(began) < long && ctx.Err() == nil; i++ {
 		for what, path := range map[string]string{

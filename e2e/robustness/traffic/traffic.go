@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package traffic is the clients of a run: writers, lists, watches, informers, and users whose rights change. What they
-// do is drawn from the seed, and what they do and see goes to a history.Recorder.
+// Package traffic is the clients of a run: writers, lists, watches, informers, and users whose rights change. Their
+// requests are drawn from the seed, and go with their answers to a history.Recorder.
 package traffic
 
 import (
@@ -19,7 +19,7 @@ import (
 // Options say how much traffic there is.
 type Options struct {
 	Seed uint64
-	Pace time.Duration // what a client rests between requests, on average
+	Pace time.Duration // how long a client rests between requests, on average
 }
 
 // Traffic is the clients of a round.

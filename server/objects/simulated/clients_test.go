@@ -98,7 +98,7 @@ func (w *world) write(s *server, a, b, c uint32) {
 	}, func(r *request) { w.judgeWrite(k, out) })
 }
 
-// burst is what a server that is not simulated commits at once.
+// burst is how many writes a server that is not simulated commits at once.
 func (w *world) burst(s step) {
 	m := &commit{now: time.Now()}
 	for i := range 1 + s.a%4 {
@@ -385,7 +385,7 @@ func (w *world) logFloor() int64 {
 	return b.Floor
 }
 
-// watcher is a client that lists and watches, resumes at any server, and keeps what it was shown.
+// watcher is a client that lists and watches, resumes at any server, and keeps the objects that it was sent.
 type watcher struct {
 	number  int
 	wish    wish
@@ -429,7 +429,7 @@ func (x *watcher) place() objects.Place {
 	return objects.Place{Resource: resourceOf(x.wish.resource), Namespace: x.wish.namespace}
 }
 
-// turn is what a watcher does next. patient: it reads only if it was woken.
+// turn makes the next step of a watcher. patient: it reads only if it was woken.
 func (w *world) turn(x *watcher, s *server, how uint32, patient bool) {
 	switch {
 	case x.busy:

@@ -2,8 +2,8 @@
 // fake time, against a database in memory whose driver fails. Each run follows from a seed.
 //
 //	simulated_test.go  seeds, runs and their steps; shrinking
-//	world_test.go      the servers, what is done to them, and requests
-//	clients_test.go    clients, and the judgement of what they were answered and shown
+//	world_test.go      the servers, faults, and requests
+//	clients_test.go    clients, and the judgement of their answers and events
 //	truth_test.go      the log of all commits, with which everything is compared
 //	driver_test.go     the driver
 //

@@ -31,7 +31,7 @@ type driver struct {
 
 	era     int // how many failovers it knows of
 	returns sqlstore.Returns
-	noticed bool // and the feed was not told yet
+	noticed bool // and the feed has no hint of it yet
 	notice  chan struct{}
 }
 
@@ -176,7 +176,7 @@ func (w *world) waiting() []*call {
 	return slices.Clone(w.calls)
 }
 
-// execute does what a call asks for, unless that was done before.
+// execute executes a call, unless that was done before.
 func (w *world) execute(c *call) {
 	if !c.done {
 		c.done = true

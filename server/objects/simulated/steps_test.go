@@ -218,7 +218,7 @@ func (w *world) failOver(a uint32) {
 		w.log = append(w.log, entry{revision: w.head() + 1})
 	}
 	w.breaks, w.ends = append(w.breaks, b), append(w.ends, b.goesOn)
-	w.shown = max(w.shown, b.goesOn) // what is read from here on is of the standby, or newer
+	w.shown = max(w.shown, b.goesOn) // reads from here on are of the standby, or newer
 	for _, m := range w.late {
 		m.never = true
 	}
@@ -303,7 +303,7 @@ func (w *world) heal() {
 	}
 }
 
-// missing says what is not as it will be at rest.
+// missing describes the first thing that is not at rest.
 func (w *world) missing() string {
 	serving := w.serving()
 	switch {

@@ -88,7 +88,7 @@ func (t *truth) sometime(key sqlstore.Key, from, to int64, holds func(*entry) bo
 	return false
 }
 
-// add appends the entries of a commit. It returns what is wrong with them.
+// add appends the entries of a commit. It returns an error in them.
 func (t *truth) add(m *commit) error {
 	for i, txn := range m.batch {
 		out := m.out[i]
@@ -111,7 +111,7 @@ func (t *truth) add(m *commit) error {
 	return nil
 }
 
-// wish is what a client selects.
+// wish is the selection of a client.
 type wish struct {
 	resource  string
 	namespace string
@@ -124,7 +124,7 @@ func (w wish) String() string {
 	return strings.TrimRight(fmt.Sprintf("%s ns=%s app=%s node=%s name=%s", w.resource, w.namespace, w.label, w.node, w.name), " ")
 }
 
-// object is what a value says.
+// object is a decoded value.
 type object struct{ namespace, name, app, node string }
 
 // value is the object as it is stored, in the form in which the cache shows it.
@@ -208,7 +208,7 @@ func (t *truth) next(w wish, after, to int64) *shown {
 	return nil
 }
 
-// list is what a list of a wish has at a revision, in order.
+// list is the objects of a list of a wish at a revision, in order.
 func (t *truth) list(w wish, revision int64) (all []*entry) {
 	for key := range t.keys {
 		if e := t.state(key, revision); w.wants(e) {

@@ -37,7 +37,7 @@ var catalogue = kinds.NewCatalogue([]*kinds.Resource{
 	},
 })
 
-// config is what a seed says of its run as a whole.
+// config is the settings of a run, drawn from its seed.
 type config struct {
 	servers   int
 	exclusive bool // drivers may say that no other process writes, and commits do not outlive their process
@@ -69,7 +69,7 @@ func newConfig(rng *rand.Rand) config {
 		c.filler = 150 << 10 // a few fill the queue of a watcher
 	}
 	if rng.IntN(2) == 0 {
-		c.store.LogRetention = time.Duration(pick(2, 10)) * time.Second // shorter than what is packed
+		c.store.LogRetention = time.Duration(pick(2, 10)) * time.Second // shorter than the retention of packs
 	}
 	return c
 }
@@ -178,7 +178,7 @@ func (w *world) start(number, life int) *server {
 	return s
 }
 
-// job is what one server at a time does.
+// job is a job that one server at a time does.
 func (s *server) job(w *world) func(context.Context) {
 	count := func(n int) {
 		w.mu.Lock()
@@ -431,19 +431,19 @@ func (w *world) settle() {
 }
 
 // notify tells feeds that wait that their databases went back.
-func (w *world) notify() (told bool) {
+func (w *world) notify() (notified bool) {
 	for _, s := range w.servers {
 		if !s.driver.noticed {
 			continue
 		}
 		select {
 		case s.driver.notice <- struct{}{}:
-			s.driver.noticed, told = false, true
+			s.driver.noticed, notified = false, true
 			synctest.Wait()
 		default:
 		}
 	}
-	return told
+	return notified
 }
 
 // excused says whether an error is a fault of the database, or of the request's end, and promises nothing.
