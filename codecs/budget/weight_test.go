@@ -64,6 +64,7 @@ func TestHeavyBodies(t *testing.T) {
 	}{
 		{"empty messages", protobuf.Codec{}, &corev1.Pod{}, message("Pod", field(2, strings.Repeat(field(2, ""), 1400000))), true},
 		{"messages", protobuf.Codec{}, &corev1.Pod{}, message("Pod", field(2, strings.Repeat(field(2, field(1, "name")+field(2, "image")), 60000))), false},
+		{"packed numbers", protobuf.Codec{}, &corev1.Pod{}, message("Pod", field(2, field(14, field(4, strings.Repeat("\x01", 1<<20))))), false},
 		{"a long text as message", protobuf.Codec{}, &corev1.ConfigMap{}, message("ConfigMap", field(2, field(1, "k")+field(2, strings.Repeat("\x12\x00", 1400000)))), false},
 		{"schemas", protobuf.Codec{}, &apiextensionsv1.CustomResourceDefinition{},
 			message("CustomResourceDefinition", field(2, field(7, field(4, field(1, strings.Repeat(field(25, ""), 900000)))))), true},
@@ -92,6 +93,22 @@ func TestHeavyBodies(t *testing.T) {
 		want := codecs.Expected{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}}
 		if _, _, err := codecs.ReadBody(tc.codec, []byte(tc.body), want, tc.obj, codecs.Warn); apierrors.IsRequestEntityTooLargeError(err) != tc.heavy {
 			t.Errorf("%s is read: %v", tc.name, err)
+		}
+	}
+}
+
+// TestPackedNumbers: numbers that come in one packed field weigh as much as those that come one by one.
+func TestPackedNumbers(t *testing.T) {
+	const numbers = 1 << 19
+	groups := func(wire string) string { return message("Pod", field(2, field(14, wire))) }
+	for body, want := range map[string]int64{
+		groups(strings.Repeat("\x20\x01", numbers)):               8 * numbers,
+		groups(field(4, strings.Repeat("\x01", numbers))):         8 * numbers,
+		groups(field(4, strings.Repeat("\x81\x82\x03", numbers))): 8 * numbers,
+	} {
+		got, err := protobuf.Codec{}.Weigh([]byte(body), &corev1.Pod{})
+		if more := got - want; err != nil || more < 0 || more > 10<<10 {
+			t.Errorf("%d bytes weigh %d, want %d: %v", len(body), got, want, err)
 		}
 	}
 }

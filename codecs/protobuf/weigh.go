@@ -16,10 +16,11 @@ const entry = 64
 
 // outside is what a field of a message takes outside of the message, each time it comes.
 type outside struct {
-	size  int64
-	inner reflect.Type // a message; nil for none
-	isMap bool
-	again bool // what reads and writes its JSON goes through all of it once more
+	size    int64
+	inner   reflect.Type // a message; nil for none
+	isMap   bool
+	numbers bool // repeated ones, of which a packed field has several
+	again   bool // what reads and writes its JSON goes through all of it once more
 }
 
 // weight is what a message takes, and how much of it is read again.
@@ -44,6 +45,10 @@ func (w *weight) add(data []byte, t reflect.Type) {
 		if !known {
 			continue
 		}
+		if f.numbers && tag&7 == 2 {
+			w.memory += f.size * varints(field)
+			continue
+		}
 		w.memory += f.size
 		if f.again {
 			w.reread += int64(len(field))
@@ -56,6 +61,16 @@ func (w *weight) add(data []byte, t reflect.Type) {
 			w.add(field, f.inner)
 		}
 	}
+}
+
+// varints counts the numbers in a packed field: each ends with a byte without the highest bit.
+func varints(packed []byte) (n int64) {
+	for _, b := range packed {
+		if b < 0x80 {
+			n++
+		}
+	}
+	return n
 }
 
 // entry is add for an entry of a map: a message of key and value.
@@ -97,8 +112,10 @@ func outsideOf(t reflect.Type) (a outside) {
 	for {
 		switch t.Kind() {
 		case reflect.Pointer, reflect.Slice:
+			list := t.Kind() == reflect.Slice
 			t = t.Elem()
 			a.size += int64(t.Size())
+			a.numbers = list && (t.Kind() == reflect.Bool || t.Kind() == reflect.Int32 || t.Kind() == reflect.Int64)
 			continue
 		case reflect.Map:
 			a.isMap = true
