@@ -106,7 +106,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, s *apiregistration
 		defer leave()
 	}
 	ctx := r.Context()
-	if r.ProtoMajor == 1 && scope.Info.Verb == "watch" { // other long requests have that already
+	if r.ProtoMajor == 1 && scope.Info.Verb == "watch" {
 		var stop func()
 		ctx, stop = wire.UntilClosed(ctx)
 		defer stop()

@@ -8,6 +8,9 @@ import (
 // lookEvery is how often UntilClosed looks.
 const lookEvery = 5 * time.Second
 
+// looking is the key of a value that contexts of UntilClosed have.
+type looking struct{}
+
 // Closed says whether the client has closed the connection, or its side of it, even if there is something from it to be read.
 func (s *Socket) Closed() (is bool) {
 	if raw := rawConn(s.Conn); raw != nil && raw.Control(func(fd uintptr) { is = closed(fd) }) != nil {
@@ -18,13 +21,13 @@ func (s *Socket) Closed() (is bool) {
 
 // UntilClosed returns a context that ends when the client of a request closes its connection of HTTP/1. Package net/http ends the
 // context of a request by itself, but not once the client has sent anything behind the request: it reads no further then. stop
-// must be called when the handler returns.
+// must be called when the handler returns. A context of UntilClosed is returned as it is.
 func UntilClosed(ctx context.Context) (until context.Context, stop func()) {
 	socket, ok := From(ctx).(interface{ Closed() bool })
-	if !ok {
+	if !ok || ctx.Value(looking{}) != nil {
 		return ctx, func() {}
 	}
-	until, cancel := context.WithCancel(ctx)
+	until, cancel := context.WithCancel(context.WithValue(ctx, looking{}, true))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

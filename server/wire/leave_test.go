@@ -25,6 +25,10 @@ func TestUntilClosed(t *testing.T) {
 		conn := &leaving{}
 		ctx := context.WithValue(t.Context(), wire.Key{}, wire.Conn(conn))
 		until, stop := wire.UntilClosed(ctx)
+		if again, stop := wire.UntilClosed(until); again != until {
+			t.Error("two goroutines look at one connection")
+			stop()
+		}
 		time.Sleep(time.Hour)
 		if err := until.Err(); err != nil {
 			t.Errorf("the client is there: %v", err)
