@@ -22,21 +22,28 @@ func TestLoad(t *testing.T) {
 	head := func(version string) string {
 		return "apiVersion: apiserver.config.k8s.io/" + version + "\nkind: TracingConfiguration\n"
 	}
-	for _, c := range []struct{ name, text, err string }{
-		{"alpha", head("v1alpha1") + "endpoint: localhost:4317\nsamplingRatePerMillion: 100\n", ""},
-		{"beta", head("v1beta1"), ""},
-		{"socket", head("v1beta1") + "endpoint: unix:///run/otel.sock\n", ""},
-		{"other version", head("v1"), `failed to read tracing config: unable to decode tracing configuration data: no kind "TracingConfiguration" is registered for version "apiserver.config.k8s.io/v1"`},
-		{"unknown field", head("v1beta1") + "rate: 1\n", `strict decoding error: unknown field "rate"`},
-		{"negative", head("v1beta1") + "samplingRatePerMillion: -1\n", "failed to validate tracing configuration: samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"},
-		{"too many", head("v1beta1") + "samplingRatePerMillion: 1000001\n", "samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be less than or equal to one million"},
-		{"scheme", head("v1beta1") + "endpoint: http://localhost:4317\n", `endpoint: Invalid value: "http://localhost:4317": unsupported scheme: http.  Options are none, dns, unix, or unix-abstract.`},
+	const noV1 = `failed to read tracing config: unable to decode tracing configuration data: no kind "TracingConfiguration" is registered for version "apiserver.config.k8s.io/v1"`
+	for _, c := range []struct {
+		name, text, err string
+		v1              bool
+	}{
+		{"v1", head("v1") + "endpoint: localhost:4317\n", "", true},
+		{"v1 before 1.33", head("v1"), noV1, false},
+		{"beta where v1 is known", head("v1beta1"), "", true},
+		{"alpha", head("v1alpha1") + "endpoint: localhost:4317\nsamplingRatePerMillion: 100\n", "", false},
+		{"beta", head("v1beta1"), "", false},
+		{"socket", head("v1beta1") + "endpoint: unix:///run/otel.sock\n", "", false},
+		{"other version", head("v2"), `registered for version "apiserver.config.k8s.io/v2"`, true},
+		{"unknown field", head("v1beta1") + "rate: 1\n", `strict decoding error: unknown field "rate"`, false},
+		{"negative", head("v1beta1") + "samplingRatePerMillion: -1\n", "failed to validate tracing configuration: samplingRatePerMillion: Invalid value: -1: sampling rate must be positive", false},
+		{"too many", head("v1beta1") + "samplingRatePerMillion: 1000001\n", "samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be less than or equal to one million", false},
+		{"scheme", head("v1beta1") + "endpoint: http://localhost:4317\n", `endpoint: Invalid value: "http://localhost:4317": unsupported scheme: http.  Options are none, dns, unix, or unix-abstract.`, false},
 	} {
 		path := filepath.Join(t.TempDir(), "tracing.yaml")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := tracing.Load(path, false)
+		_, err := tracing.Load(path, c.v1)
 		switch {
 		case c.err == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
