@@ -6,6 +6,7 @@
 package authzconfig
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,9 +49,9 @@ type Authorizer struct {
 // Webhook says whom to ask, what about, and what holds without an answer.
 type Webhook struct {
 	AuthorizedTTL                            metav1.Duration  `json:"authorizedTTL"`
-	CacheAuthorizedRequests                  *bool            `json:"cacheAuthorizedRequests"`
+	CacheAuthorizedRequests                  Cache            `json:"cacheAuthorizedRequests"`
 	UnauthorizedTTL                          metav1.Duration  `json:"unauthorizedTTL"`
-	CacheUnauthorizedRequests                *bool            `json:"cacheUnauthorizedRequests"`
+	CacheUnauthorizedRequests                Cache            `json:"cacheUnauthorizedRequests"`
 	Timeout                                  metav1.Duration  `json:"timeout"`
 	SubjectAccessReviewVersion               string           `json:"subjectAccessReviewVersion"`
 	MatchConditionSubjectAccessReviewVersion string           `json:"matchConditionSubjectAccessReviewVersion"`
@@ -59,6 +60,17 @@ type Webhook struct {
 	MatchConditions                          []MatchCondition `json:"matchConditions"`
 
 	conditions webhook.Conditions // compiled
+}
+
+// Cache says whether answers are cached: they are unless a file says that they are not.
+type Cache struct{ set, off bool }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Cache) UnmarshalJSON(text []byte) error {
+	on := true // null has no effect
+	err := json.Unmarshal(text, &on)
+	*c = Cache{set: true, off: !on}
+	return err
 }
 
 // ConnectionInfo says where the kubeconfig of a webhook is.
@@ -131,10 +143,10 @@ func (c *Configuration) refuseCaches() error {
 		if a.Webhook == nil {
 			continue
 		}
-		if a.Webhook.CacheAuthorizedRequests != nil {
+		if a.Webhook.CacheAuthorizedRequests.set {
 			unknown = append(unknown, fmt.Sprintf("unknown field %q", fmt.Sprintf("authorizers[%d].webhook.cacheAuthorizedRequests", i)))
 		}
-		if a.Webhook.CacheUnauthorizedRequests != nil {
+		if a.Webhook.CacheUnauthorizedRequests.set {
 			unknown = append(unknown, fmt.Sprintf("unknown field %q", fmt.Sprintf("authorizers[%d].webhook.cacheUnauthorizedRequests", i)))
 		}
 	}

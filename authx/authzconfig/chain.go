@@ -134,10 +134,10 @@ func (c *Chain) webhook(a *Authorizer) (Builtin, error) {
 		Name: a.Name, Kubeconfig: *w.ConnectionInfo.KubeConfigFile, Version: w.SubjectAccessReviewVersion, Timeout: w.Timeout.Duration,
 		AuthorizedTTL: w.AuthorizedTTL.Duration, UnauthorizedTTL: w.UnauthorizedTTL.Duration, Conditions: w.conditions, Log: c.Log, Dial: c.Dial,
 	}
-	if c := w.CacheAuthorizedRequests; c != nil && !*c {
+	if w.CacheAuthorizedRequests.off {
 		cfg.AuthorizedTTL = 0
 	}
-	if c := w.CacheUnauthorizedRequests; c != nil && !*c {
+	if w.CacheUnauthorizedRequests.off {
 		cfg.UnauthorizedTTL = 0
 	}
 	if w.FailurePolicy == FailurePolicyDeny {

@@ -119,7 +119,7 @@ func TestCaches(t *testing.T) {
 	}{
 		{`{"allowed":true}`, "cacheAuthorizedRequests: true", 1}, {`{"allowed":true}`, "cacheUnauthorizedRequests: false", 1},
 		{`{"allowed":true}`, "cacheAuthorizedRequests: false", 2}, {`{"denied":true}`, "cacheAuthorizedRequests: false", 1},
-		{`{"denied":true}`, "cacheUnauthorizedRequests: false", 2},
+		{`{"denied":true}`, "cacheUnauthorizedRequests: false", 2}, {`{"allowed":true}`, "cacheAuthorizedRequests: null", 1},
 	} {
 		asked := 0
 		srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
