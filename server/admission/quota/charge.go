@@ -85,7 +85,8 @@ func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map
 	if len(negative) > 0 {
 		return nil, refuse(k.a, "quota usage is negative for resource(s): %s", joined(negative))
 	}
-	use, more := beyond(use, nil), beyond(use, nil)
+	use = beyond(use, nil)
+	more := use
 	update := k.a.Operation == admission.Update && k.a.Old != nil
 	if update {
 		more = beyond(use, k.meter.use(k.a.Old))

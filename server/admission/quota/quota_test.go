@@ -263,6 +263,77 @@ func TestCharges(t *testing.T) {
 	}
 }
 
+// TestMoves: since release 1.33, an object that an update takes into the scope of a quota uses it: a Pod that gets a
+// deadline, and a claim whose status names another class of attributes.
+func TestMoves(t *testing.T) {
+	selected := func(q *corev1.ResourceQuota, scope corev1.ResourceQuotaScope, op corev1.ScopeSelectorOperator, values ...string) *corev1.ResourceQuota {
+		q.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: scope, Operator: op, Values: values}}}
+		return q
+	}
+	ends := func(pods string) *corev1.ResourceQuota {
+		return selected(limit("q", "pods", pods), corev1.ResourceQuotaScopeTerminating, corev1.ScopeSelectorOpExists)
+	}
+	gold := func(storage string) *corev1.ResourceQuota {
+		return selected(limit("q", "persistentvolumeclaims", "5", "requests.storage", storage), corev1.ResourceQuotaScopeVolumeAttributesClass, corev1.ScopeSelectorOpIn, "gold")
+	}
+	withDeadline := func(seconds int64) *corev1.Pod {
+		p := pod()
+		p.Spec.ActiveDeadlineSeconds = &seconds
+		return p
+	}
+	claim := func(target, allocated string) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+		c.Spec.Resources.Requests = list("storage", "1Gi")
+		if target != "" {
+			c.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: target}
+		}
+		if allocated != "" {
+			c.Status.AllocatedResources = list("storage", allocated)
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		quota    *corev1.ResourceQuota
+		sub      string
+		obj, old runtime.Object
+		v132     bool
+		used     map[string]string
+		err      string
+	}{
+		"deadline":                 {quota: ends("1"), obj: withDeadline(9), old: pod(), used: map[string]string{"pods": "1"}},
+		"deadline too many":        {quota: ends("0"), obj: withDeadline(9), old: pod(), err: forbidden("pods", "p", "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0")},
+		"shorter deadline":         {quota: ends("1"), obj: withDeadline(5), old: withDeadline(9), used: map[string]string{"pods": "0"}},
+		"deadline without scope":   {quota: limit("q", "pods", "1"), obj: withDeadline(9), old: pod(), used: map[string]string{"pods": "0"}},
+		"deadline in 1.32":         {quota: ends("0"), obj: withDeadline(9), old: pod(), v132: true, used: map[string]string{"pods": "0"}},
+		"status of a pod":          {quota: ends("1"), sub: "status", obj: withDeadline(9), old: pod(), used: map[string]string{"pods": "0"}},
+		"class":                    {quota: gold("5Gi"), sub: "status", obj: claim("gold", ""), old: claim("", ""), used: map[string]string{"persistentvolumeclaims": "1", "requests.storage": "1Gi"}},
+		"class beyond the quota":   {quota: gold("1"), sub: "status", obj: claim("gold", ""), old: claim("", ""), used: map[string]string{"persistentvolumeclaims": "1", "requests.storage": "1Gi"}},
+		"another class":            {quota: gold("5Gi"), sub: "status", obj: claim("iron", ""), old: claim("", ""), used: map[string]string{"persistentvolumeclaims": "0"}},
+		"same class":               {quota: gold("5Gi"), sub: "status", obj: claim("gold", ""), old: claim("gold", ""), used: map[string]string{"persistentvolumeclaims": "0"}},
+		"storage that it is given": {quota: gold("5Gi"), sub: "status", obj: claim("gold", "3Gi"), old: claim("gold", ""), used: map[string]string{"persistentvolumeclaims": "0", "requests.storage": "2Gi"}},
+		"class in 1.32":            {quota: gold("5Gi"), sub: "status", obj: claim("gold", ""), old: claim("", ""), v132: true, used: map[string]string{"persistentvolumeclaims": "0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeOf(c.quota)
+			plural := "pods"
+			if _, ok := c.obj.(*corev1.PersistentVolumeClaim); ok {
+				plural = "persistentvolumeclaims"
+			}
+			a := write(admission.Update, "", plural, c.obj, c.old)
+			a.Subresource = c.sub
+			err := quota.New(s, nil, quota.Rules{Moves: !c.v132}, time.Now).Validate(t.Context(), a)
+			if got := fmt.Sprint(err); c.err == "" && err != nil || c.err != "" && got != c.err {
+				t.Errorf("error %q, want %q", got, c.err)
+			}
+			for of, want := range c.used {
+				if got := s.used("q", of); got != want {
+					t.Errorf("%s: used %s, want %s", of, got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestChargesNeedNoLead: a controller that has lost its lead charges for others that wait, too.
 func TestChargesNeedNoLead(t *testing.T) {
 	s := storeOf(limit("q", "pods", "1"))
