@@ -4,69 +4,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/removed/deepcopy"
 )
-
-// copier copies all of a T into another one.
-type copier[T any] interface {
-	*T
-	DeepCopyInto(*T)
-}
-
-// each copies the items of a list.
-func each[T any, P copier[T]](from []T) []T {
-	if from == nil {
-		return nil
-	}
-	out := make([]T, len(from))
-	for i := range from {
-		P(&from[i]).DeepCopyInto(&out[i])
-	}
-	return out
-}
-
-// eachOf copies the values of a map.
-func eachOf[K comparable, T any, P copier[T]](from map[K]T) map[K]T {
-	if from == nil {
-		return nil
-	}
-	out := make(map[K]T, len(from))
-	for k, v := range from {
-		var c T
-		P(&v).DeepCopyInto(&c)
-		out[k] = c
-	}
-	return out
-}
-
-// one copies what a pointer points to.
-func one[T any, P copier[T]](from *T) *T {
-	if from == nil {
-		return nil
-	}
-	out := new(T)
-	P(from).DeepCopyInto(out)
-	return out
-}
-
-// value copies what a pointer points to, which has no pointers itself.
-func value[T any](from *T) *T {
-	if from == nil {
-		return nil
-	}
-	out := *from
-	return &out
-}
-
-// object is one for what is a runtime.Object.
-func object[T any, P interface {
-	copier[T]
-	runtime.Object
-}](from *T) runtime.Object {
-	if from == nil {
-		return nil
-	}
-	return P(one[T, P](from))
-}
 
 // DeepCopyInto copies all of c into out.
 func (c *DeviceClass) DeepCopyInto(out *DeviceClass) {
@@ -76,22 +16,22 @@ func (c *DeviceClass) DeepCopyInto(out *DeviceClass) {
 }
 
 // DeepCopyObject copies all of c.
-func (c *DeviceClass) DeepCopyObject() runtime.Object { return object(c) }
+func (c *DeviceClass) DeepCopyObject() runtime.Object { return deepcopy.Object(c) }
 
 // DeepCopyInto copies all of l into out.
 func (l *DeviceClassList) DeepCopyInto(out *DeviceClassList) {
 	*out = *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = each(l.Items)
+	out.Items = deepcopy.List(l.Items)
 }
 
 // DeepCopyObject copies all of l.
-func (l *DeviceClassList) DeepCopyObject() runtime.Object { return object(l) }
+func (l *DeviceClassList) DeepCopyObject() runtime.Object { return deepcopy.Object(l) }
 
 // DeepCopyInto copies all of s into out.
 func (s *DeviceClassSpec) DeepCopyInto(out *DeviceClassSpec) {
-	out.Selectors = each(s.Selectors)
-	out.Config = each(s.Config)
+	out.Selectors = deepcopy.List(s.Selectors)
+	out.Config = deepcopy.List(s.Config)
 }
 
 // DeepCopyInto copies all of c into out.
@@ -101,7 +41,7 @@ func (c *DeviceClassConfiguration) DeepCopyInto(out *DeviceClassConfiguration) {
 
 // DeepCopyInto copies all of c into out.
 func (c *DeviceConfiguration) DeepCopyInto(out *DeviceConfiguration) {
-	out.Opaque = one(c.Opaque)
+	out.Opaque = deepcopy.Pointer(c.Opaque)
 }
 
 // DeepCopyInto copies all of c into out.
@@ -112,7 +52,7 @@ func (c *OpaqueDeviceConfiguration) DeepCopyInto(out *OpaqueDeviceConfiguration)
 
 // DeepCopyInto copies all of s into out.
 func (s *DeviceSelector) DeepCopyInto(out *DeviceSelector) {
-	out.CEL = value(s.CEL)
+	out.CEL = deepcopy.Value(s.CEL)
 }
 
 // DeepCopyInto copies all of c into out.
@@ -124,17 +64,17 @@ func (c *ResourceClaim) DeepCopyInto(out *ResourceClaim) {
 }
 
 // DeepCopyObject copies all of c.
-func (c *ResourceClaim) DeepCopyObject() runtime.Object { return object(c) }
+func (c *ResourceClaim) DeepCopyObject() runtime.Object { return deepcopy.Object(c) }
 
 // DeepCopyInto copies all of l into out.
 func (l *ResourceClaimList) DeepCopyInto(out *ResourceClaimList) {
 	*out = *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = each(l.Items)
+	out.Items = deepcopy.List(l.Items)
 }
 
 // DeepCopyObject copies all of l.
-func (l *ResourceClaimList) DeepCopyObject() runtime.Object { return object(l) }
+func (l *ResourceClaimList) DeepCopyObject() runtime.Object { return deepcopy.Object(l) }
 
 // DeepCopyInto copies all of s into out.
 func (s *ResourceClaimSpec) DeepCopyInto(out *ResourceClaimSpec) {
@@ -143,22 +83,22 @@ func (s *ResourceClaimSpec) DeepCopyInto(out *ResourceClaimSpec) {
 
 // DeepCopyInto copies all of c into out.
 func (c *DeviceClaim) DeepCopyInto(out *DeviceClaim) {
-	out.Requests = each(c.Requests)
-	out.Constraints = each(c.Constraints)
-	out.Config = each(c.Config)
+	out.Requests = deepcopy.List(c.Requests)
+	out.Constraints = deepcopy.List(c.Constraints)
+	out.Config = deepcopy.List(c.Config)
 }
 
 // DeepCopyInto copies all of r into out.
 func (r *DeviceRequest) DeepCopyInto(out *DeviceRequest) {
 	*out = *r
-	out.Selectors = each(r.Selectors)
-	out.AdminAccess = value(r.AdminAccess)
+	out.Selectors = deepcopy.List(r.Selectors)
+	out.AdminAccess = deepcopy.Value(r.AdminAccess)
 }
 
 // DeepCopyInto copies all of c into out.
 func (c *DeviceConstraint) DeepCopyInto(out *DeviceConstraint) {
 	out.Requests = slices.Clone(c.Requests)
-	out.MatchAttribute = value(c.MatchAttribute)
+	out.MatchAttribute = deepcopy.Value(c.MatchAttribute)
 }
 
 // DeepCopyInto copies all of c into out.
@@ -169,27 +109,27 @@ func (c *DeviceClaimConfiguration) DeepCopyInto(out *DeviceClaimConfiguration) {
 
 // DeepCopyInto copies all of s into out.
 func (s *ResourceClaimStatus) DeepCopyInto(out *ResourceClaimStatus) {
-	out.Allocation = one(s.Allocation)
+	out.Allocation = deepcopy.Pointer(s.Allocation)
 	out.ReservedFor = slices.Clone(s.ReservedFor)
-	out.Devices = each(s.Devices)
+	out.Devices = deepcopy.List(s.Devices)
 }
 
 // DeepCopyInto copies all of r into out.
 func (r *AllocationResult) DeepCopyInto(out *AllocationResult) {
 	r.Devices.DeepCopyInto(&out.Devices)
-	out.NodeSelector = one(r.NodeSelector)
+	out.NodeSelector = deepcopy.Pointer(r.NodeSelector)
 }
 
 // DeepCopyInto copies all of r into out.
 func (r *DeviceAllocationResult) DeepCopyInto(out *DeviceAllocationResult) {
-	out.Results = each(r.Results)
-	out.Config = each(r.Config)
+	out.Results = deepcopy.List(r.Results)
+	out.Config = deepcopy.List(r.Config)
 }
 
 // DeepCopyInto copies all of r into out.
 func (r *DeviceRequestAllocationResult) DeepCopyInto(out *DeviceRequestAllocationResult) {
 	*out = *r
-	out.AdminAccess = value(r.AdminAccess)
+	out.AdminAccess = deepcopy.Value(r.AdminAccess)
 }
 
 // DeepCopyInto copies all of c into out.
@@ -202,9 +142,9 @@ func (c *DeviceAllocationConfiguration) DeepCopyInto(out *DeviceAllocationConfig
 // DeepCopyInto copies all of s into out.
 func (s *AllocatedDeviceStatus) DeepCopyInto(out *AllocatedDeviceStatus) {
 	*out = *s
-	out.Conditions = each(s.Conditions)
+	out.Conditions = deepcopy.List(s.Conditions)
 	out.Data = s.Data.DeepCopy()
-	out.NetworkData = one(s.NetworkData)
+	out.NetworkData = deepcopy.Pointer(s.NetworkData)
 }
 
 // DeepCopyInto copies all of d into out.
@@ -221,17 +161,17 @@ func (t *ResourceClaimTemplate) DeepCopyInto(out *ResourceClaimTemplate) {
 }
 
 // DeepCopyObject copies all of t.
-func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return object(t) }
+func (t *ResourceClaimTemplate) DeepCopyObject() runtime.Object { return deepcopy.Object(t) }
 
 // DeepCopyInto copies all of l into out.
 func (l *ResourceClaimTemplateList) DeepCopyInto(out *ResourceClaimTemplateList) {
 	*out = *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = each(l.Items)
+	out.Items = deepcopy.List(l.Items)
 }
 
 // DeepCopyObject copies all of l.
-func (l *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return object(l) }
+func (l *ResourceClaimTemplateList) DeepCopyObject() runtime.Object { return deepcopy.Object(l) }
 
 // DeepCopyInto copies all of s into out.
 func (s *ResourceClaimTemplateSpec) DeepCopyInto(out *ResourceClaimTemplateSpec) {
@@ -247,41 +187,41 @@ func (s *ResourceSlice) DeepCopyInto(out *ResourceSlice) {
 }
 
 // DeepCopyObject copies all of s.
-func (s *ResourceSlice) DeepCopyObject() runtime.Object { return object(s) }
+func (s *ResourceSlice) DeepCopyObject() runtime.Object { return deepcopy.Object(s) }
 
 // DeepCopyInto copies all of l into out.
 func (l *ResourceSliceList) DeepCopyInto(out *ResourceSliceList) {
 	*out = *l
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = each(l.Items)
+	out.Items = deepcopy.List(l.Items)
 }
 
 // DeepCopyObject copies all of l.
-func (l *ResourceSliceList) DeepCopyObject() runtime.Object { return object(l) }
+func (l *ResourceSliceList) DeepCopyObject() runtime.Object { return deepcopy.Object(l) }
 
 // DeepCopyInto copies all of s into out.
 func (s *ResourceSliceSpec) DeepCopyInto(out *ResourceSliceSpec) {
 	*out = *s
-	out.NodeSelector = one(s.NodeSelector)
-	out.Devices = each(s.Devices)
+	out.NodeSelector = deepcopy.Pointer(s.NodeSelector)
+	out.Devices = deepcopy.List(s.Devices)
 }
 
 // DeepCopyInto copies all of d into out.
 func (d *Device) DeepCopyInto(out *Device) {
 	*out = *d
-	out.Basic = one(d.Basic)
+	out.Basic = deepcopy.Pointer(d.Basic)
 }
 
 // DeepCopyInto copies all of d into out.
 func (d *BasicDevice) DeepCopyInto(out *BasicDevice) {
-	out.Attributes = eachOf(d.Attributes)
-	out.Capacity = eachOf(d.Capacity)
+	out.Attributes = deepcopy.Map(d.Attributes)
+	out.Capacity = deepcopy.Map(d.Capacity)
 }
 
 // DeepCopyInto copies all of a into out.
 func (a *DeviceAttribute) DeepCopyInto(out *DeviceAttribute) {
-	out.IntValue = value(a.IntValue)
-	out.BoolValue = value(a.BoolValue)
-	out.StringValue = value(a.StringValue)
-	out.VersionValue = value(a.VersionValue)
+	out.IntValue = deepcopy.Value(a.IntValue)
+	out.BoolValue = deepcopy.Value(a.BoolValue)
+	out.StringValue = deepcopy.Value(a.StringValue)
+	out.VersionValue = deepcopy.Value(a.VersionValue)
 }

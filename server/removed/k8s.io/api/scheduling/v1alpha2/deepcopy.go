@@ -1,44 +1,10 @@
 package v1alpha2
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/rowlock/rowlock/server/removed/deepcopy"
 )
-
-// copier copies all of a T into another one.
-type copier[T any] interface {
-	*T
-	DeepCopyInto(*T)
-}
-
-// each copies the items of a list.
-func each[T any, P copier[T]](from []T) []T {
-	out := slices.Clone(from)
-	for i := range from {
-		P(&from[i]).DeepCopyInto(&out[i])
-	}
-	return out
-}
-
-// deep copies a structure that may be absent.
-func deep[T any, P copier[T]](from *T) *T {
-	if from == nil {
-		return nil
-	}
-	out := new(T)
-	P(from).DeepCopyInto(out)
-	return out
-}
-
-// value copies a value that may be absent.
-func value[T any](from *T) *T {
-	if from == nil {
-		return nil
-	}
-	out := *from
-	return &out
-}
 
 // DeepCopyInto copies all of m into out.
 func (m *Workload) DeepCopyInto(out *Workload) {
@@ -48,33 +14,23 @@ func (m *Workload) DeepCopyInto(out *Workload) {
 }
 
 // DeepCopyObject is a copy of m.
-func (m *Workload) DeepCopyObject() runtime.Object {
-	if m == nil {
-		return nil
-	}
-	return deep(m)
-}
+func (m *Workload) DeepCopyObject() runtime.Object { return deepcopy.Object(m) }
 
 // DeepCopyInto copies all of m into out.
 func (m *WorkloadList) DeepCopyInto(out *WorkloadList) {
 	*out = *m
 	m.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = each(m.Items)
+	out.Items = deepcopy.List(m.Items)
 }
 
 // DeepCopyObject is a copy of m.
-func (m *WorkloadList) DeepCopyObject() runtime.Object {
-	if m == nil {
-		return nil
-	}
-	return deep(m)
-}
+func (m *WorkloadList) DeepCopyObject() runtime.Object { return deepcopy.Object(m) }
 
 // DeepCopyInto copies all of m into out.
 func (m *WorkloadSpec) DeepCopyInto(out *WorkloadSpec) {
 	*out = *m
-	out.ControllerRef = deep(m.ControllerRef)
-	out.PodGroupTemplates = each(m.PodGroupTemplates)
+	out.ControllerRef = deepcopy.Pointer(m.ControllerRef)
+	out.PodGroupTemplates = deepcopy.List(m.PodGroupTemplates)
 }
 
 // DeepCopyInto copies all of m into out.
@@ -86,17 +42,17 @@ func (m *TypedLocalObjectReference) DeepCopyInto(out *TypedLocalObjectReference)
 func (m *PodGroupTemplate) DeepCopyInto(out *PodGroupTemplate) {
 	*out = *m
 	m.SchedulingPolicy.DeepCopyInto(&out.SchedulingPolicy)
-	out.SchedulingConstraints = deep(m.SchedulingConstraints)
-	out.ResourceClaims = each(m.ResourceClaims)
-	out.DisruptionMode = value(m.DisruptionMode)
-	out.Priority = value(m.Priority)
+	out.SchedulingConstraints = deepcopy.Pointer(m.SchedulingConstraints)
+	out.ResourceClaims = deepcopy.List(m.ResourceClaims)
+	out.DisruptionMode = deepcopy.Value(m.DisruptionMode)
+	out.Priority = deepcopy.Value(m.Priority)
 }
 
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupSchedulingPolicy) DeepCopyInto(out *PodGroupSchedulingPolicy) {
 	*out = *m
-	out.Basic = deep(m.Basic)
-	out.Gang = deep(m.Gang)
+	out.Basic = deepcopy.Pointer(m.Basic)
+	out.Gang = deepcopy.Pointer(m.Gang)
 }
 
 // DeepCopyInto copies all of m into out.
@@ -112,8 +68,8 @@ func (m *GangSchedulingPolicy) DeepCopyInto(out *GangSchedulingPolicy) {
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupResourceClaim) DeepCopyInto(out *PodGroupResourceClaim) {
 	*out = *m
-	out.ResourceClaimName = value(m.ResourceClaimName)
-	out.ResourceClaimTemplateName = value(m.ResourceClaimTemplateName)
+	out.ResourceClaimName = deepcopy.Value(m.ResourceClaimName)
+	out.ResourceClaimTemplateName = deepcopy.Value(m.ResourceClaimTemplateName)
 }
 
 // DeepCopyInto copies all of m into out.
@@ -125,56 +81,46 @@ func (m *PodGroup) DeepCopyInto(out *PodGroup) {
 }
 
 // DeepCopyObject is a copy of m.
-func (m *PodGroup) DeepCopyObject() runtime.Object {
-	if m == nil {
-		return nil
-	}
-	return deep(m)
-}
+func (m *PodGroup) DeepCopyObject() runtime.Object { return deepcopy.Object(m) }
 
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupList) DeepCopyInto(out *PodGroupList) {
 	*out = *m
 	m.ListMeta.DeepCopyInto(&out.ListMeta)
-	out.Items = each(m.Items)
+	out.Items = deepcopy.List(m.Items)
 }
 
 // DeepCopyObject is a copy of m.
-func (m *PodGroupList) DeepCopyObject() runtime.Object {
-	if m == nil {
-		return nil
-	}
-	return deep(m)
-}
+func (m *PodGroupList) DeepCopyObject() runtime.Object { return deepcopy.Object(m) }
 
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupSpec) DeepCopyInto(out *PodGroupSpec) {
 	*out = *m
-	out.PodGroupTemplateRef = deep(m.PodGroupTemplateRef)
+	out.PodGroupTemplateRef = deepcopy.Pointer(m.PodGroupTemplateRef)
 	m.SchedulingPolicy.DeepCopyInto(&out.SchedulingPolicy)
-	out.SchedulingConstraints = deep(m.SchedulingConstraints)
-	out.ResourceClaims = each(m.ResourceClaims)
-	out.DisruptionMode = value(m.DisruptionMode)
-	out.Priority = value(m.Priority)
+	out.SchedulingConstraints = deepcopy.Pointer(m.SchedulingConstraints)
+	out.ResourceClaims = deepcopy.List(m.ResourceClaims)
+	out.DisruptionMode = deepcopy.Value(m.DisruptionMode)
+	out.Priority = deepcopy.Value(m.Priority)
 }
 
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupStatus) DeepCopyInto(out *PodGroupStatus) {
 	*out = *m
-	out.Conditions = each(m.Conditions)
-	out.ResourceClaimStatuses = each(m.ResourceClaimStatuses)
+	out.Conditions = deepcopy.List(m.Conditions)
+	out.ResourceClaimStatuses = deepcopy.List(m.ResourceClaimStatuses)
 }
 
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupResourceClaimStatus) DeepCopyInto(out *PodGroupResourceClaimStatus) {
 	*out = *m
-	out.ResourceClaimName = value(m.ResourceClaimName)
+	out.ResourceClaimName = deepcopy.Value(m.ResourceClaimName)
 }
 
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupTemplateReference) DeepCopyInto(out *PodGroupTemplateReference) {
 	*out = *m
-	out.Workload = deep(m.Workload)
+	out.Workload = deepcopy.Pointer(m.Workload)
 }
 
 // DeepCopyInto copies all of m into out.
@@ -185,7 +131,7 @@ func (m *WorkloadPodGroupTemplateReference) DeepCopyInto(out *WorkloadPodGroupTe
 // DeepCopyInto copies all of m into out.
 func (m *PodGroupSchedulingConstraints) DeepCopyInto(out *PodGroupSchedulingConstraints) {
 	*out = *m
-	out.Topology = each(m.Topology)
+	out.Topology = deepcopy.List(m.Topology)
 }
 
 // DeepCopyInto copies all of m into out.
