@@ -139,7 +139,7 @@ var all = []controller{
 		return (&claims.Volumes{Base: h.settling(c, "pv-protection", "pvprotection")}).Run
 	}},
 	{name: "pvcprotection", switches: []string{"pvc-protection"}, build: func(h *Host, c *Config) run {
-		return (&claims.Claims{Base: h.settling(c, "pvc-protection", "pvcprotection")}).Run
+		return claims.Claims(h.settling(c, "pvc-protection", "pvcprotection")).Run
 	}},
 	{name: "vacprotection", switches: []string{claims.ClassesSwitch}, build: func(h *Host, c *Config) run {
 		served := h.serves(claims.ClassesStorage)

@@ -18,7 +18,7 @@ const (
 )
 
 func runClaims(w *controllertest.World) func(context.Context) error {
-	return (&Claims{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}}).Run
+	return Claims(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet}).Run
 }
 
 // TestClaimProtection: claims have the finalizer, and those that are being deleted lose it once
@@ -95,7 +95,7 @@ func TestClaimAndPodOfOneCommit(t *testing.T) {
 			}
 		}
 	}, func(w *controllertest.World) func(context.Context) error {
-		return (&Claims{Base: reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second}}).Run
+		return Claims(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second}).Run
 	})
 }
 

@@ -2,98 +2,58 @@ package claims
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-const (
-	// ClassesStorage is where VolumeAttributesClasses are, and ClassesSwitch the name of their controller.
-	ClassesStorage = "volumeattributesclasses.storage.k8s.io"
-	ClassesSwitch  = "volumeattributesclass-protection-controller"
-	// GroupsStorage is where PodGroups are, and GroupsSwitch the name of their controller.
-	GroupsStorage = "podgroups.scheduling.k8s.io"
-	GroupsSwitch  = "podgroup-protection-controller"
-)
+// restShare is how many times as long as its scan took a namespace waits for the next one.
+const restShare = 5
 
-// user is a kind of objects that use others. uses says whether one of them uses an object of a name.
-type user struct {
-	storage string
-	uses    func(item *cache.Item, name string) bool
-}
-
-// InUse keeps an object that is being deleted for as long as others use it, by a finalizer.
+// InUse keeps objects of a kind that are being deleted for as long as others use them, by a finalizer.
 //
-// Clients that may delete objects of the kind cause a scan of the users in their namespace, and another one after a
-// change of users while they wait; the scans for one object take at most a sixth of the time. Each object costs a write.
+// Clients that may delete such objects, and change those that use them, cause a scan of all of both in that namespace,
+// or in all for a kind without namespaces; scans of one namespace take at most a sixth of the time. Each object costs a
+// write.
 type InUse struct {
 	reconcile.Base
 	storage, finalizer, agent string
-	served                    string // the group and version at which the server serves the kind
-	plural                    string
-	add                       bool // give the finalizer to objects that lack it
-	users                     []user
+	root, plural              string // of the paths of the objects
+	clusterWide               bool   // the objects have no namespace
+	add                       bool   // give the finalizer to objects that lack it
+	users                     []string
+	// frees says whether a change of a user may end a use; nil: each may.
+	frees func(d cache.Delivery) bool
+	// use scans the users in a namespace, "" for all, and returns which objects they use.
+	use func(ctx context.Context, namespace string) (uses func(item *cache.Item) bool)
 
-	held map[reconcile.Key]bool // objects that are in use and terminating
-}
-
-// Classes protects VolumeAttributesClasses that claims or volumes use. served is the group and version that the server
-// serves them at.
-func Classes(b reconcile.Base, served string) *InUse {
-	return &InUse{
-		Base: b, storage: ClassesStorage, finalizer: "kubernetes.io/vac-protection", agent: reconcile.ManagerAgent + ClassesSwitch, add: true,
-		served: served, plural: "volumeattributesclasses",
-		users: []user{
-			{"persistentvolumes", func(item *cache.Item, name string) bool {
-				return reconcile.Text(item, "spec", "volumeAttributesClassName") == name
-			}},
-			{Storage, func(item *cache.Item, name string) bool {
-				return reconcile.Text(item, "spec", "volumeAttributesClassName") == name ||
-					reconcile.Text(item, "status", "currentVolumeAttributesClassName") == name ||
-					reconcile.Text(item, "status", "modifyVolumeStatus", "targetVolumeAttributesClassName") == name
-			}},
-		},
-	}
-}
-
-// Groups protects PodGroups that Pods which have not ended belong to.
-func Groups(b reconcile.Base, served string) *InUse {
-	return &InUse{
-		Base: b, storage: GroupsStorage, finalizer: "scheduling.k8s.io/podgroup-protection", agent: reconcile.ManagerAgent + GroupsSwitch,
-		served: served, plural: "podgroups",
-		users: []user{{"pods", func(item *cache.Item, name string) bool {
-			phase := corev1.PodPhase(reconcile.Text(item, "status", "phase"))
-			return phase != corev1.PodSucceeded && phase != corev1.PodFailed && reconcile.Text(item, "spec", "schedulingGroup", "podGroupName") == name
-		}}},
-	}
+	loop *reconcile.Loop
+	held map[string]bool // namespaces with objects that are terminating and in use
 }
 
 // Run works until ctx ends.
 func (u *InUse) Run(ctx context.Context) error {
-	u.held = map[reconcile.Key]bool{}
-	l := &reconcile.Loop{Base: u.Base, Reconcile: u.reconcile, Failure: "cannot protect an object in use, or release it"}
+	u.held = map[string]bool{}
+	l := &reconcile.Loop{Base: u.Base, Reconcile: u.reconcile, Failure: "cannot protect, or release, one of the " + u.plural}
+	u.loop = l
 	l.Sources = []reconcile.Source{{
 		Storage: u.storage,
 		Seen: func(item *cache.Item) {
 			if u.misfit(item) {
-				l.Queue.Touch(reconcile.KeyOf(item), 0)
+				l.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
 			}
 		},
-		Gone: func(item *cache.Item) {
-			delete(u.held, reconcile.KeyOf(item))
-			l.Queue.Forget(reconcile.KeyOf(item))
-		},
+		Gone: func(item *cache.Item) { l.Queue.Forget(reconcile.KeyOf(item)) },
 	}}
-	for _, user := range u.users {
-		l.Sources = append(l.Sources, reconcile.Source{Storage: user.storage, Changed: func(d cache.Delivery) {
-			for key := range u.held {
-				if key.Namespace == "" || key.Namespace == d.Item().Namespace {
-					l.Queue.Touch(key, 0)
-				}
+	for _, storage := range u.users {
+		l.Sources = append(l.Sources, reconcile.Source{Storage: storage, Changed: func(d cache.Delivery) {
+			namespace := d.Item().Namespace
+			if u.clusterWide {
+				namespace = ""
+			}
+			if u.held[namespace] && (u.frees == nil || u.frees(d)) {
+				l.Queue.Touch(reconcile.Key{Namespace: namespace}, 0)
 			}
 		}})
 	}
@@ -104,40 +64,63 @@ func (u *InUse) misfit(item *cache.Item) bool {
 	return misfit(item, u.finalizer) && (u.add || item.Meta().Deleting)
 }
 
+// reconcile protects or releases the objects of a namespace. The key of a single object is that of one that failed, for
+// which the others of its namespace do not wait.
 func (u *InUse) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
-	item := u.Cache.Get(u.storage, key.Namespace, key.Name)
-	if item == nil || !u.misfit(item) {
-		delete(u.held, key)
-		return r, nil
-	}
-	if item.Meta().Deleting {
-		if u.Cache.WaitFor(ctx, item.Revision) != nil { // the cache may show it before users of the same commit
+	began := time.Now()
+	var todo []*cache.Item
+	var used func(*cache.Item) bool
+	going := int64(0) // the newest revision of an object that is being deleted
+	u.Cache.Snapshot(u.storage).Ascend(key.Namespace, "", "", func(item *cache.Item) bool {
+		if u.misfit(item) && (key.Name == "" || key.Name == item.Name) {
+			if todo = append(todo, item); item.Meta().Deleting {
+				going = max(going, item.Revision)
+			}
+		}
+		return ctx.Err() == nil
+	})
+	if going > 0 {
+		if u.Cache.WaitFor(ctx, going) != nil { // the cache may show objects before users of the same commit
 			return r, nil
 		}
-		began := time.Now()
-		used := slices.ContainsFunc(u.users, func(by user) bool { return u.uses(ctx, by, key) })
-		if ctx.Err() != nil {
+		used = u.use(ctx, key.Namespace)
+	}
+	if looked := time.Since(began); looked > time.Millisecond && key.Name == "" {
+		r.Rest = restShare * looked
+	}
+	if key.Name == "" {
+		delete(u.held, key.Namespace)
+	}
+	for _, item := range todo {
+		one := reconcile.KeyOf(item)
+		_, waits := u.loop.Queue.Backoff(one)
+		switch {
+		case ctx.Err() != nil:
 			return r, nil
+		case item.Meta().Deleting && used(item):
+			u.held[item.Namespace] = true
+			continue
+		case waits:
+			continue
 		}
-		if looked := time.Since(began); looked > time.Millisecond {
-			r.Rest = restShare * looked
-		}
-		if used {
-			u.held[key] = true
-			return r, nil
+		err := setFinalizer(ctx, &u.Base, u.agent, u.collection(item.Namespace), item, u.finalizer)
+		switch {
+		case err == nil:
+		case one == key:
+			return r, err
+		default:
+			u.loop.Failed(ctx, one, err)
+			u.loop.Queue.Fail(one)
 		}
 	}
-	collection := "/apis/" + u.served + "/"
-	if key.Namespace != "" {
-		collection += "namespaces/" + key.Namespace + "/"
-	}
-	return r, setFinalizer(ctx, &u.Base, u.agent, collection+u.plural+"/", item, u.finalizer)
+	return r, nil
 }
 
-func (u *InUse) uses(ctx context.Context, by user, key reconcile.Key) (used bool) {
-	u.Cache.Snapshot(by.storage).Ascend(key.Namespace, "", "", func(item *cache.Item) bool {
-		used = by.uses(item, key.Name)
-		return !used && ctx.Err() == nil
-	})
-	return used
+// collection is the path of the objects in a namespace.
+func (u *InUse) collection(namespace string) string {
+	path := u.root + "/"
+	if !u.clusterWide {
+		path += "namespaces/" + namespace + "/"
+	}
+	return path + u.plural + "/"
 }

@@ -2,9 +2,11 @@ package claims
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
@@ -71,4 +73,40 @@ func TestInUse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneScan: one scan of the users serves all objects of a namespace that are being deleted, and all changes meanwhile.
+func TestOneScan(t *testing.T) {
+	const groups = 30
+	scans := 0
+	controllertest.During(t, func(w *controllertest.World) {
+		for i := range groups {
+			w.Set("pods", "a", fmt.Sprint("p", i), fmt.Sprintf(`{"spec":{"schedulingGroup":{"podGroupName":"g%d"}}}`, i))
+			w.Set(GroupsStorage, "a", fmt.Sprint("g", i), `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","finalizers":["scheduling.k8s.io/podgroup-protection"]}}`)
+		}
+		controllertest.Pass(time.Minute)
+		if scans != 1 {
+			t.Errorf("%d scans", scans)
+		}
+		for i := range groups {
+			w.Set("pods", "a", fmt.Sprint("p", i), "")
+		}
+		controllertest.Pass(time.Minute)
+		if scans != 2 {
+			t.Errorf("%d scans after all pods are gone", scans)
+		}
+		for i := range groups {
+			if w.Cache.Get(GroupsStorage, "a", fmt.Sprint("g", i)) != nil {
+				t.Errorf("group %d stays", i)
+			}
+		}
+	}, func(w *controllertest.World) func(context.Context) error {
+		u := Groups(reconcile.Base{API: w, Cache: w.Cache, Log: controllertest.Quiet, Settle: time.Second}, "scheduling.k8s.io/v1alpha2")
+		use := u.use
+		u.use = func(ctx context.Context, namespace string) func(*cache.Item) bool {
+			scans++
+			return use(ctx, namespace)
+		}
+		return u.Run
+	})
 }
