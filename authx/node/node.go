@@ -242,7 +242,7 @@ func (z *Authorizer) slice(node string, a *authx.Attributes) answer {
 	return no("can only list/watch/deletecollection resourceslices with nodeName field selector")
 }
 
-// podCertificate is the rule of requests for certificates of pods. Whose pod a new one is of, admission sees.
+// podCertificate is the rule of requests for certificates of pods. Admission checks whose pod a new one is of.
 func (z *Authorizer) podCertificate(node string, a *authx.Attributes) answer {
 	switch {
 	case !z.Certificates || !z.Selectors:

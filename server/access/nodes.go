@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// followNodes keeps the graph of what pods refer to as a cache has it; withCertificates, of requests for certificates of pods, too.
+// followNodes keeps the graph of what pods refer to as a cache has it. withCertificates adds requests for certificates of pods.
 func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.Follower {
 	pods := follow.Kind{Storage: "pods", Set: func(item *cache.Item) {
 		by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}

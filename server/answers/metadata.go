@@ -38,7 +38,7 @@ func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
 		return dst, objects.Corrupt(v.r, it)
 	}
 	// What a version of a built-in kind has in annotations, as there is no field for it, is
-	// not set: the metadata is that of the stored form.
+	// left out: the metadata is that of the stored form.
 	if objects.Clean(v.r, it) || v.r.HasGoType() && !it.Older() {
 		metadata, err := v.shownMetadata(it.Metadata())
 		return jsoncodec.AppendMetadata(dst, v.as.As.Version, metadata), err

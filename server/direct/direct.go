@@ -5,7 +5,7 @@
 // that reads nothing stops the handler after window bytes, and the write deadline that the
 // handler sets ends it, as the read deadline does while a client's body does not come; what a
 // client gives up is given up in the handler; Close ends all handlers, those too that wait for
-// a client, and waits for them. The transport may set the identity, and then cannot be forged, as it is
+// a client, and waits for them. The transport may set the identity, which cannot be forged then, as it is
 // no part of the request.
 //
 // Each request has one goroutine, of the Transport that Close waits for.

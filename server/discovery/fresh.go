@@ -141,7 +141,7 @@ func (h *Handler) Run(ctx context.Context) error {
 }
 
 // again makes documents of what there is now. What fails is tried again, and reported, by the next request
-// next and finds them too old.
+// that finds them too old.
 func (h *Handler) again() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -38,7 +38,7 @@ func Disown(h http.Header) {
 	}
 }
 
-// Plain is the name of a header as those read it who tell the fewest apart: in lower case,
+// Plain is the name of a header as the least strict readers see it: in lower case,
 // with a dash for each underscore, as CGI and its heirs make both one.
 func Plain(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "_", "-")

@@ -13,8 +13,8 @@ import (
 )
 
 // A document is made by the request that asks for it first, and no lock is held meanwhile: what
-// is at hand is served. Requests for the same document wait for that one, as long as the own
-// request lasts. Makers of documents of version 3 take turns by user; of version 2 one document is
+// is at hand is served. Requests for the same document wait for that one, for as long as they
+// last. Makers of documents of version 3 take turns by user; of version 2 one document is
 // made at a time, for it may take seconds.
 //
 // All who wait for a document are in the line, each as the user that it is, and whose turn comes first

@@ -231,7 +231,7 @@ func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value 
 // existsError tells the client whether the object in its way is on its way out.
 func (w *Writer) existsError(ctx context.Context, req *Request, c *creation, exists *sqlstore.ExistsError) error {
 	err := apierrors.NewAlreadyExists(req.Resource.GroupResource(), c.obj.GetName())
-	if c.obj.GetGenerateName() != "" { // whoever chose the name
+	if c.obj.GetGenerateName() != "" { // even where the client chose the name
 		err = apierrors.NewGenerateNameConflict(req.Resource.GroupResource(), c.obj.GetName(), 1)
 	}
 	if werr := w.Objects.Overtaken(ctx, exists); werr != nil {

@@ -69,8 +69,8 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	return out, nil
 }
 
-// fresh tries a write. If what the client wants to be sure of is not so, that may be because it knows more than has come here
-// yet from other servers: then, at the first attempt, the write is tried again with all that was written.
+// fresh tries a write. A precondition of the client may fail because the client has seen a write of another server that has
+// not arrived here yet: at the first attempt, fresh waits for everything that was written, and tries again.
 func (w *Writer) fresh(ctx context.Context, first bool, try func() error) error {
 	err := try()
 	var stale *staleError

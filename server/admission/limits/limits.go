@@ -218,7 +218,7 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 	return errs, nil
 }
 
-// sum is what a pod has altogether: its containers run at once, after the init
+// sum is what a pod has altogether: its containers run together with the init
 // containers that go on, the other init containers one after another.
 func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}

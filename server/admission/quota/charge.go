@@ -144,7 +144,7 @@ func add(a *admission.Attributes, q *corev1.ResourceQuota, delta corev1.Resource
 		}
 		out.Status.Used[name] = sum
 	}
-	if len(exceeded) > 0 && a.Subresource != "status" { // which says what is there already
+	if len(exceeded) > 0 && a.Subresource != "status" { // a status reports what is there already
 		return nil, refuse(a, "exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
 			amounts(asked, exceeded), amounts(q.Status.Used, exceeded), amounts(q.Status.Hard, exceeded))
 	}

@@ -46,7 +46,7 @@ type Plugin struct {
 
 var _ admission.Validator = (*Plugin)(nil)
 
-// Rules are those that not all servers have.
+// Rules depend on the release of the server and on its feature gates.
 type Rules struct {
 	Whole bool // pods may have resources for all of their containers together
 	Moves bool // an object that comes into the scope of a quota uses it, since release 1.33
@@ -109,7 +109,7 @@ func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.Resour
 // settle answers the asks of a namespace together, so that many writes at once cost
 // one change of each quota.
 func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
-	// Nobody's departure may undo what the others wait for, nor may a controller's lead that another server has by now.
+	// The end of one request must not undo what the others wait for, nor must the end of a controller's lead.
 	ctx, cancel := context.WithTimeout(sqlstore.WithLead(context.WithoutCancel(ctx), ""), patience)
 	defer cancel()
 	var only []string // quotas that are left to change; nil: all

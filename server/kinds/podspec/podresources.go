@@ -111,8 +111,8 @@ func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 }
 
-// together adds up the amounts of containers that run at the same time: regular ones run
-// at the same time, and init containers one after the other, together with the sidecars before them.
+// together is the largest amount of the containers that run at the same time: all regular ones, or one init container,
+// each with the sidecars before it.
 func together(s *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, init := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.Containers {

@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Expressions that select devices, as the module dynamic-resource-allocation compiles them. That module compiles only with the other modules of its own release, which a program that
-// requires rowlock need not have.
+// Expressions that select devices, as the module dynamic-resource-allocation compiles them. That module compiles only
+// with the other modules of its own release, which a program that requires rowlock need not have.
 
 // selectors are the environment of these expressions, and the type of their variable.
 type selectors struct {
