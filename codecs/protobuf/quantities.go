@@ -3,7 +3,6 @@ package protobuf
 import (
 	"encoding/binary"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,6 +27,7 @@ func checkQuantities(data []byte, t reflect.Type) error {
 // walkMessage follows the fields of a message that can hold quantities. What it
 // cannot read it leaves to the decoder, which fails there too.
 func walkMessage(data []byte, t reflect.Type, path string) error {
+	fields := fieldsOf(t)
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
@@ -44,11 +44,11 @@ func walkMessage(data []byte, t reflect.Type, path string) error {
 			}
 			continue
 		}
-		name, ft := fieldOfNumber(t, tag>>3)
-		if ft == nil {
+		f, known := fields[tag>>3]
+		if !known {
 			continue
 		}
-		if err := walkField(field, ft, strings.TrimPrefix(path+"."+name, ".")); err != nil {
+		if err := walkField(field, f.of, strings.TrimPrefix(path+"."+f.name, ".")); err != nil {
 			return err
 		}
 	}
@@ -80,20 +80,4 @@ func walkField(data []byte, t reflect.Type, path string) error {
 		}
 	}
 	return nil
-}
-
-// fieldOfNumber finds a field by its number in the struct tags of generated types.
-func fieldOfNumber(t reflect.Type, number uint64) (string, reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		parts := strings.SplitN(f.Tag.Get("protobuf"), ",", 3)
-		if len(parts) < 2 {
-			continue
-		}
-		if n, err := strconv.ParseUint(parts[1], 10, 32); err == nil && n == number {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			return name, f.Type
-		}
-	}
-	return "", nil
 }

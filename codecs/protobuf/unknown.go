@@ -35,16 +35,15 @@ func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	fields := fieldsOutside(t)
+	fields := fieldsOf(t)
 	if len(fields) == 0 || t == quantityType {
 		return // a type that reads itself, as those of times do
 	}
 	eachField(data, func(number uint64, field []byte, message, empty bool) {
 		f, known := fields[number]
 		if known && v != nil {
-			name, of := fieldOfNumber(t, number)
-			known = !v.Lacks(t, name)
-			if !known && empty && alwaysWritten(of.Kind()) {
+			known = !v.Lacks(t, f.name)
+			if !known && empty && alwaysWritten(f.of.Kind()) {
 				return
 			}
 		}
@@ -55,8 +54,7 @@ func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *
 				*found = append(*found, name)
 			}
 		case message && f.inner != nil:
-			name, _ := fieldOfNumber(t, number)
-			below := append(path, name)
+			below := append(path, f.name)
 			if !f.isMap {
 				unknownIn(v, field, f.inner, below, found)
 				return

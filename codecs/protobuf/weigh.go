@@ -4,19 +4,21 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 )
 
 // entry is what a map takes for an entry in addition to its value.
 const entry = 64
 
-// outside is what a field of a message takes outside of the message, each time it comes.
-type outside struct {
-	size    int64
+// messageField is a field of a message.
+type messageField struct {
+	name    string // in JSON
+	of      reflect.Type
+	size    int64        // which it takes outside of the message, each time it comes
 	inner   reflect.Type // a message; nil for none
 	isMap   bool
 	numbers bool // repeated ones, of which a packed field has several
@@ -26,14 +28,14 @@ type outside struct {
 // weight is what a message takes, and how much of it is read again.
 type weight struct{ memory, reread int64 }
 
-var messages sync.Map // reflect.Type -> map[uint64]outside
+var messages sync.Map // reflect.Type -> map[uint64]messageField
 
 // add adds up what the messages and texts in data take as a value of type t.
 func (w *weight) add(data []byte, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	fields := fieldsOutside(t)
+	fields := fieldsOf(t)
 	for len(data) > 0 && w.reread <= budget.Reread {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
@@ -87,20 +89,17 @@ func (w *weight) entry(data []byte, value reflect.Type) {
 	}
 }
 
-func fieldsOutside(t reflect.Type) map[uint64]outside {
+func fieldsOf(t reflect.Type) map[uint64]messageField {
 	if known, ok := messages.Load(t); ok {
-		return known.(map[uint64]outside)
+		return known.(map[uint64]messageField)
 	}
-	out := map[uint64]outside{}
+	out := map[uint64]messageField{}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			f := t.Field(i)
-			parts := strings.SplitN(f.Tag.Get("protobuf"), ",", 3)
-			if len(parts) < 2 {
-				continue
-			}
-			if number, err := strconv.ParseUint(parts[1], 10, 32); err == nil {
-				out[number] = outsideOf(f.Type)
+			if number := tagged.Number(f); number != 0 {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				out[uint64(number)] = newMessageField(name, f.Type)
 			}
 		}
 	}
@@ -108,7 +107,8 @@ func fieldsOutside(t reflect.Type) map[uint64]outside {
 	return out
 }
 
-func outsideOf(t reflect.Type) (a outside) {
+func newMessageField(name string, t reflect.Type) messageField {
+	a := messageField{name: name, of: t}
 	for {
 		switch t.Kind() {
 		case reflect.Pointer, reflect.Slice:

@@ -71,22 +71,29 @@ func newPlan(t reflect.Type, within []reflect.Type) *plan {
 	p := &plan{name: t.Name()}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		parts := strings.Split(f.Tag.Get("protobuf"), ",")
-		if len(parts) < 2 {
-			if f.Anonymous && f.Name == "TypeMeta" {
-				continue // the envelope has it
-			}
-			return nil
+		number := Number(f)
+		if number == 0 && f.Anonymous && f.Name == "TypeMeta" {
+			continue // the envelope has it
 		}
-		number, err := strconv.ParseInt(parts[1], 10, 32)
 		c, ok := fieldCodec(f.Type, within)
-		if err != nil || !ok || !f.IsExported() || !protowire.Number(number).IsValid() {
+		if number == 0 || !ok || !f.IsExported() {
 			return nil
 		}
-		p.fields = append(p.fields, field{protowire.Number(number), f.Name, i, c})
+		p.fields = append(p.fields, field{number, f.Name, i, c})
 	}
 	slices.SortFunc(p.fields, func(a, b field) int { return cmp.Compare(a.number, b.number) })
 	return p
+}
+
+// Number is the number that the tag of a field gives it in messages; 0: none.
+func Number(f reflect.StructField) protowire.Number {
+	_, rest, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
+	text, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.ParseInt(text, 10, 32)
+	if number := protowire.Number(n); err == nil && number.IsValid() {
+		return number
+	}
+	return 0
 }
 
 // append appends a message, without tag and length.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -153,12 +152,8 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 // tagOf is the number of a field and what stands before it in a message: nil if it has none. What the
 // struct tag says of the wire type is not always so; the type does.
 func tagOf(f reflect.StructField) (number uint64, tag []byte) {
-	parts := strings.Split(f.Tag.Get("protobuf"), ",")
-	if len(parts) < 2 {
-		return 0, nil
-	}
-	number, err := strconv.ParseUint(parts[1], 10, 28)
-	if err != nil || number == 0 || slices.Contains(parts, "packed") {
+	number = uint64(tagged.Number(f))
+	if number == 0 || slices.Contains(strings.Split(f.Tag.Get("protobuf"), ","), "packed") {
 		return 0, nil
 	}
 	of, wire := f.Type, uint64(2)
