@@ -80,13 +80,9 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 		pinned: d.Options.Preconditions != nil && d.Options.Preconditions.ResourceVersion != nil,
 	}
 	var out *Outcome
-	tries := 0
-	err := all.run(ctx, w, func() error {
-		tries++
-		return w.fresh(ctx, tries == 1, func() (err error) {
-			out, err = w.tryDelete(ctx, req, d)
-			return err
-		})
+	err := all.run(ctx, w, func() (err error) {
+		out, err = w.tryDelete(ctx, req, d)
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -97,9 +97,9 @@ func unconditional(req *Request) bool {
 	return req.Resource.Storage.UnconditionalUpdate
 }
 
-// staleError is a conflict with a resource version that the client named.
+// staleError is a conflict with a resource version, or another precondition, that the client named.
 type staleError struct {
-	asked int64
+	asked int64 // the revision up to which everything must be here for the conflict to count
 	err   error
 }
 

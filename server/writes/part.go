@@ -46,13 +46,9 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: at.Key(), user: req.User.Name, dry: req.DryRun}
 	var obj kinds.Object
-	tries := 0
-	err := all.run(ctx, w, func() error {
-		tries++
-		return w.fresh(ctx, tries == 1, func() (err error) {
-			obj, err = w.tryRewrite(ctx, req, at, fn)
-			return err
-		})
+	err := all.run(ctx, w, func() (err error) {
+		obj, err = w.tryRewrite(ctx, req, at, fn)
+		return err
 	})
 	return obj, err
 }

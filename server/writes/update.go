@@ -52,13 +52,9 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	all := attempts{key: req.key(req.Name), user: req.User.Name, dry: req.DryRun, pinned: ch.Pinned}
 	var out *Outcome
-	tries := 0
-	err := all.run(ctx, w, func() error {
-		tries++
-		return w.fresh(ctx, tries == 1, func() (err error) {
-			out, err = w.tryUpdate(ctx, req, ch)
-			return err
-		})
+	err := all.run(ctx, w, func() (err error) {
+		out, err = w.tryUpdate(ctx, req, ch)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -67,26 +63,6 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 		tell(ctx, out.Item)
 	}
 	return out, nil
-}
-
-// fresh tries a write. A precondition of the client may fail because the client has seen a write of another server that has
-// not arrived here yet: at the first attempt, fresh waits for everything that was written, and tries again.
-func (w *Writer) fresh(ctx context.Context, first bool, try func() error) error {
-	err := try()
-	var stale *staleError
-	if !errors.As(err, &stale) {
-		return err
-	}
-	if stale.asked <= w.Objects.Revision() || !first {
-		return stale.Unwrap()
-	}
-	if err := w.Objects.CatchUp(ctx); err != nil {
-		return err
-	}
-	if err = try(); errors.As(err, &stale) {
-		return stale.Unwrap()
-	}
-	return err
 }
 
 // tryUpdate makes the change once, on the object as it is now.
@@ -336,13 +312,13 @@ type attempts struct {
 func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 	turn := w.queues.Writer(a.key, a.user)
 	defer turn.Done()
-	for {
+	for first := true; ; first = false {
 		if !a.dry {
 			if err := turn.Try(ctx, a.pinned); err != nil {
 				return err
 			}
 		}
-		err := try()
+		err := w.fresh(ctx, first, try)
 		if err == nil {
 			return nil
 		}
@@ -351,4 +327,24 @@ func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 		}
 		turn.Lost()
 	}
+}
+
+// fresh tries a write. A precondition of the client may fail because the client has seen a write of another server that has
+// not arrived here yet: at the first attempt, fresh waits for everything that was written, and tries again.
+func (w *Writer) fresh(ctx context.Context, first bool, try func() error) error {
+	err := try()
+	var stale *staleError
+	if !errors.As(err, &stale) {
+		return err
+	}
+	if stale.asked <= w.Objects.Revision() || !first {
+		return stale.Unwrap()
+	}
+	if err := w.Objects.CatchUp(ctx); err != nil {
+		return err
+	}
+	if err = try(); errors.As(err, &stale) {
+		return stale.Unwrap()
+	}
+	return err
 }
