@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // Generated is what types with generated methods can do.
@@ -26,10 +27,17 @@ func Supports(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer && (generated(t) || planOf(t.Elem()) != nil)
 }
 
+var methods sync.Map // reflect.Type -> bool, see generated
+
 // generated says whether a pointer has generated methods. No type of this module has some: those that it seems to have
 // are of a type that it embeds.
 func generated(t reflect.Type) bool {
-	return t.Implements(reflect.TypeFor[Generated]()) && !strings.HasPrefix(t.Elem().PkgPath(), "github.com/rowlock/rowlock/")
+	if known, ok := methods.Load(t); ok {
+		return known.(bool)
+	}
+	has := t.Implements(reflect.TypeFor[Generated]()) && !strings.HasPrefix(t.Elem().PkgPath(), "github.com/rowlock/rowlock/")
+	methods.Store(t, has)
+	return has
 }
 
 // Append appends the message of what m points to.
