@@ -63,6 +63,7 @@ type settings struct {
 	round   time.Duration
 	pace    time.Duration
 	pause   time.Duration
+	fleet   int
 	out     string
 	judge   string
 	keep    bool
@@ -87,6 +88,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.DurationVar(&s.round, "round", defaultRound, "after how long the traffic pauses to be judged")
 	f.DurationVar(&s.pace, "pace", defaultPace, "how long each of 30 clients rests between requests, on average")
 	f.DurationVar(&s.pause, "pause", defaultPause, "how long no fault is made between two, on average")
+	f.IntVar(&s.fleet, "fleet", 0, "how many nodes renew Leases and read those of all, without a rest between requests: more operations, for long runs")
 	f.StringVar(&s.out, "out", "", "folder for the report, and for histories with violations (default: a temporary one)")
 	f.StringVar(&s.judge, "judge", "", "judge a history in a file again, and do nothing else")
 	f.BoolVar(&s.stop, "stop", false, "end with the round that has the first violation")

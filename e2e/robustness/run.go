@@ -157,7 +157,7 @@ type run struct {
 func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	r.number++
 	roundSeed := r.seed*1000 + uint64(r.number)
-	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace})
+	t := traffic.New(r.c, r.rec, r.number, traffic.Options{Seed: roundSeed, Pace: r.pace, Fleet: r.fleet})
 	polling, stopPolling := context.WithCancel(context.Background())
 	stormy, calm := context.WithTimeout(ctx, long)
 	defer calm()
@@ -246,7 +246,7 @@ func (s *settings) command() string {
 	for _, o := range []struct {
 		flag           string
 		value, unnamed any
-	}{{"-round", s.round, defaultRound}, {"-pace", s.pace, defaultPace}, {"-pause", s.pause, defaultPause}, {"-binary", s.binary, ""}, {"-other-binary", s.other, ""}} {
+	}{{"-round", s.round, defaultRound}, {"-pace", s.pace, defaultPace}, {"-pause", s.pause, defaultPause}, {"-fleet", s.fleet, 0}, {"-binary", s.binary, ""}, {"-other-binary", s.other, ""}} {
 		if o.value != o.unnamed {
 			args = append(args, fmt.Sprintf("%s %v", o.flag, o.value))
 		}

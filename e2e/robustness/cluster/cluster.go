@@ -65,7 +65,8 @@ type node struct {
 	starts  int
 	front   *pgtest.Proxy
 	back    *pgtest.Proxy // nil on SQLite
-	logs    []string      // of earlier processes
+	logs    []string      // of the last processes before
+	ended   []ended       // processes since Reloads was called
 }
 
 // Start starts a cluster. The caller must call Close.
@@ -215,7 +216,7 @@ func (c *Cluster) Client(p Protocol, smallWindow bool) *http.Client {
 	protocols.SetHTTP1(p == HTTP1)
 	protocols.SetHTTP2(p == HTTP2)
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.pool}, Protocols: &protocols, DisableCompression: true, DialContext: dialer.DialContext, IdleConnTimeout: 20 * time.Second}
+	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.pool, CurvePreferences: []tls.CurveID{tls.X25519}}, Protocols: &protocols, DisableCompression: true, DialContext: dialer.DialContext, IdleConnTimeout: 20 * time.Second}
 	if p == HTTP2 { // a connection that died silently is noticed
 		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second}
 	}
@@ -312,7 +313,7 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 	}
 	n.starts++
 	if n.server != nil {
-		n.logs = append(n.logs, n.server.Log())
+		n.keep(n.server.Log())
 	}
 	var err error
 	for deadline := time.Now().Add(2 * time.Minute); ; {
@@ -321,7 +322,7 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 			n.server, n.up = s, true
 			return nil
 		}
-		n.logs = append(n.logs, err.Error())
+		n.keep(err.Error())
 		if ctx.Err() != nil || time.Now().After(deadline) {
 			return fmt.Errorf("starting server %d: %w", i, err)
 		}
@@ -337,22 +338,47 @@ func (c *Cluster) CacheFile(i int) string {
 	return strings.TrimPrefix(c.url, "sqlite:") + "-cache"
 }
 
-// Log is what all processes of a server printed.
+// Log is what the last processes of a server printed.
 func (c *Cluster) Log(i int) string {
 	n := c.nodes[i]
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	logs := slices.Clone(n.logs)
-	if n.server != nil {
+	if n.up {
 		logs = append(logs, n.server.Log())
 	}
 	return strings.Join(logs, "\n--- next process\n")
 }
 
-// Reloads are when servers loaded all objects anew, by their logs.
+// mostLogs bounds the logs that are kept of the processes of a server.
+const mostLogs = 40
+
+// ended is a process that has ended.
+type ended struct {
+	log string
+	at  time.Time
+}
+
+// keep keeps the log of a process that has ended.
+func (n *node) keep(log string) {
+	n.ended = append(n.ended, ended{log, time.Now()})
+	if n.logs = append(n.logs, log); len(n.logs) > mostLogs {
+		n.logs = slices.Delete(n.logs, 0, 1)
+	}
+}
+
+// Reloads are when servers loaded all objects anew, by their logs, at least since the last call.
 func (c *Cluster) Reloads(since func(time.Time) time.Duration) (all []*history.Reload) {
-	for i := range c.nodes {
-		all = append(all, FindReloads(c.Log(i), i, since)...)
+	for i, n := range c.nodes {
+		n.mu.Lock()
+		for _, p := range n.ended {
+			all = append(all, FindReloads(p.log, i, since, since(p.at))...)
+		}
+		n.ended = nil
+		if n.up {
+			all = append(all, FindReloads(n.server.Log(), i, since, math.MaxInt64)...)
+		}
+		n.mu.Unlock()
 	}
 	return all
 }
@@ -363,8 +389,8 @@ const (
 	reloadEnds   = "all objects were loaded anew"
 )
 
-// FindReloads finds reloads in the log of a server. One that the process did not finish has the latest possible end.
-func FindReloads(log string, server int, since func(time.Time) time.Duration) (all []*history.Reload) {
+// FindReloads finds reloads in the log of a process. One that is not finished ends when the process does.
+func FindReloads(log string, server int, since func(time.Time) time.Duration, end time.Duration) (all []*history.Reload) {
 	for line := range strings.Lines(log) {
 		begins, ends := strings.Contains(line, reloadBegins), strings.Contains(line, reloadEnds)
 		if !begins && !ends {
@@ -375,7 +401,7 @@ func FindReloads(log string, server int, since func(time.Time) time.Duration) (a
 		switch {
 		case err != nil: // not a line of the log
 		case begins:
-			all = append(all, &history.Reload{Server: server, Begin: since(at), End: math.MaxInt64})
+			all = append(all, &history.Reload{Server: server, Begin: since(at), End: end})
 		case len(all) > 0:
 			all[len(all)-1].End = since(at)
 		}

@@ -35,9 +35,8 @@ func TestFindReloads(t *testing.T) {
 	l.Info("unrelated")
 	l.Warn(messages[0], "applied", 3, "floor", 5)
 	l.Warn(messages[2], "revision", 9)
-	log.WriteString("--- next process\n")
 	l.Warn(messages[1], "applied", 9, "floor", 5)
-	found := cluster.FindReloads(log.String(), 2, func(at time.Time) time.Duration { return at.Sub(began) })
+	found := cluster.FindReloads(log.String(), 2, func(at time.Time) time.Duration { return at.Sub(began) }, math.MaxInt64)
 	if len(found) != 2 || found[0].Server != 2 || found[1].End != math.MaxInt64 {
 		t.Fatalf("%v in\n%s", found, log.String())
 	}

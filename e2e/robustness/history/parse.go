@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 )
 
 // ParseObject reads an object as the API or the table has it. The table keeps no version; pass that of its row.
@@ -15,6 +16,41 @@ func ParseObject(data []byte, version uint64) (Item, error) {
 		return Item{}, fmt.Errorf("an object %.200q: %w", data, err)
 	}
 	return FromTree(tree, version)
+}
+
+// Parser reads objects, and keeps what it read of late: the same bytes are the same object, whichever answer or event has them.
+// It is safe for concurrent use.
+type Parser struct {
+	mu       sync.Mutex
+	now, was map[[sha256.Size]byte]*Item
+}
+
+// mostKept bounds each of the two maps of a Parser.
+const mostKept = 20_000
+
+// Parse reads an object as the API has it. The caller must not change it.
+func (p *Parser) Parse(data []byte) (*Item, error) {
+	sum := sha256.Sum256(data)
+	p.mu.Lock()
+	item := p.now[sum]
+	if item == nil {
+		item = p.was[sum]
+	}
+	p.mu.Unlock()
+	if item != nil {
+		return item, nil
+	}
+	read, err := ParseObject(data, 0)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == nil || len(p.now) >= mostKept {
+		p.was, p.now = p.now, map[[sha256.Size]byte]*Item{}
+	}
+	p.now[sum] = &read
+	return &read, nil
 }
 
 // FromTree reads an object as a tree, which it changes.

@@ -34,7 +34,7 @@ type part struct {
 	keys     map[history.Key][]*version // sorted by revision
 	scopes   map[history.Scope][]*version
 	initial  map[history.Scope][]*version
-	marks    map[history.Scope][]map[string]*version // states after each so many rows of scopes
+	marks    map[history.Scope]*marks
 }
 
 // ledger is the history of the objects by the table.
@@ -64,7 +64,7 @@ func newLedger(r *history.Round) *ledger {
 }
 
 func newPart(s *history.Segment) *part {
-	p := &part{from: s.From, to: s.To, keys: map[history.Key][]*version{}, scopes: map[history.Scope][]*version{}, initial: map[history.Scope][]*version{}, marks: map[history.Scope][]map[string]*version{}}
+	p := &part{from: s.From, to: s.To, keys: map[history.Key][]*version{}, scopes: map[history.Scope][]*version{}, initial: map[history.Scope][]*version{}, marks: map[history.Scope]*marks{}}
 	add := func(r *history.Row) *version {
 		v := &version{row: r, revision: r.Revision, deleted: r.Deleted, state: r.State}
 		all := p.keys[r.Key]

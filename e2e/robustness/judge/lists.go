@@ -9,30 +9,55 @@ import (
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
-// mark is the number of rows of a scope after which its whole state is kept, so that a state at any revision costs
-// no more than that and its objects.
-const mark = 128
+// marks are whole states of a scope, each kept after so many rows: as many as the scope has objects, so that a state at any
+// revision costs a few times these, and all marks no more than the rows.
+type marks struct {
+	every  int
+	states []map[string]*version
+}
+
+// leastMark is the least number of rows between two marks.
+const leastMark = 128
+
+func (p *part) marksOf(s history.Scope) *marks {
+	if m := p.marks[s]; m != nil {
+		return m
+	}
+	state := map[string]*version{}
+	most := len(p.initial[s])
+	live := most
+	for _, v := range p.scopes[s] {
+		switch was := v.before() != nil; {
+		case v.deleted && was:
+			live--
+		case !v.deleted && !was:
+			live++
+		}
+		most = max(most, live)
+	}
+	m := &marks{every: max(leastMark, most)}
+	for _, v := range p.initial[s] {
+		state[v.row.Key.Name] = v
+	}
+	m.states = append(m.states, maps.Clone(state))
+	for i, v := range p.scopes[s] {
+		if state[v.row.Key.Name] = v; v.deleted {
+			delete(state, v.row.Key.Name)
+		}
+		if (i+1)%m.every == 0 {
+			m.states = append(m.states, maps.Clone(state))
+		}
+	}
+	p.marks[s] = m
+	return m
+}
 
 // state is the objects of a scope that a selector chooses at a revision.
 func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map[string]*version {
-	if p.marks[s] == nil {
-		state := map[string]*version{}
-		for _, v := range p.initial[s] {
-			state[v.row.Key.Name] = v
-		}
-		p.marks[s] = []map[string]*version{maps.Clone(state)}
-		for i, v := range p.scopes[s] {
-			if state[v.row.Key.Name] = v; v.deleted {
-				delete(state, v.row.Key.Name)
-			}
-			if (i+1)%mark == 0 {
-				p.marks[s] = append(p.marks[s], maps.Clone(state))
-			}
-		}
-	}
+	m := p.marksOf(s)
 	rows := p.after(s, p.from, revision)
-	found := maps.Clone(p.marks[s][len(rows)/mark])
-	for _, v := range rows[len(rows)/mark*mark:] {
+	found := maps.Clone(m.states[len(rows)/m.every])
+	for _, v := range rows[len(rows)/m.every*m.every:] {
 		found[v.row.Key.Name] = v
 	}
 	for name, v := range found {
@@ -190,23 +215,24 @@ func (j *judge) rights() {
 		if a.Code < 200 || a.Code >= 300 {
 			continue
 		}
-		lines := []string{}
-		for _, r := range j.r.Rights {
-			if r.Subject == a.Subject {
-				lines = append(lines, r.String())
+		lines := func() (lines []string) {
+			for _, r := range j.r.Rights {
+				if r.Subject == a.Subject {
+					lines = append(lines, r.String())
+				}
 			}
+			return append(lines, a.String())
 		}
-		lines = append(lines, a.String())
 		s := spans[a.Subject]
 		switch {
 		case a.What != "read":
-			j.violate("rights", lines, "%s never had the right to this read", a.Subject)
+			j.violate("rights", lines(), "%s never had the right to this read", a.Subject)
 		case s == nil || a.Return < s.from:
-			j.violate("rights", lines, "%s was allowed a read before the right was granted", a.Subject)
+			j.violate("rights", lines(), "%s was allowed a read before the right was granted", a.Subject)
 		case a.Server == s.server-1 && a.Call > s.there:
-			j.violate("rights", lines, "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
+			j.violate("rights", lines(), "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
 		case a.Call > s.to:
-			j.violate("rights", lines, "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
+			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
 	}
 }

@@ -210,10 +210,10 @@ func (j *judge) compare(s *history.Stream, p *part, from, last uint64, events []
 			continue
 		}
 		j.judged("watch-filtered")
-		row := rowLine(v.row)
+		row := func() string { return rowLine(v.row) }
 		switch e := g.event; {
 		case want == "":
-			j.violate("watch-filtered", around(s, g.index, row), "an event came of version %d, which is not selected", v.revision)
+			j.violate("watch-filtered", around(s, g.index, row()), "an event came of version %d, which is not selected", v.revision)
 		case !there:
 			j.missing(s, v, first, func() (int, uint64, bool) {
 				for _, m := range marks {
@@ -224,16 +224,16 @@ func (j *judge) compare(s *history.Stream, p *part, from, last uint64, events []
 				return 0, 0, false
 			})
 		case e.Item.Name != v.row.Key.Name:
-			j.violate("watch-atomic", around(s, g.index, row), "the event of version %d is of another object", v.revision)
+			j.violate("watch-atomic", around(s, g.index, row()), "the event of version %d is of another object", v.revision)
 		case e.Type != want:
-			j.violate("watch-filtered", around(s, g.index, row), "the event of version %d is %s, and should be %s", v.revision, e.Type, want)
+			j.violate("watch-filtered", around(s, g.index, row()), "the event of version %d is %s, and should be %s", v.revision, e.Type, want)
 		case want == "DELETED":
 			if j.judged("watch-previous"); e.Item.State.Hash != hash(v.before()) && !(v.deleted && e.Item.State.Hash == v.state.Hash) {
-				j.violate("watch-previous", around(s, g.index, rowLine(v.prev.row), row), "the event of version %d has not the last state of %s", v.revision, v.row.Key.Name)
+				j.violate("watch-previous", around(s, g.index, rowLine(v.prev.row), row()), "the event of version %d has not the last state of %s", v.revision, v.row.Key.Name)
 			}
 		default:
 			if j.judged("watch-atomic"); e.Item.State.Hash != v.state.Hash {
-				j.violate("watch-atomic", around(s, g.index, row), "the event of version %d has another content than the write", v.revision)
+				j.violate("watch-atomic", around(s, g.index, row()), "the event of version %d has another content than the write", v.revision)
 			}
 		}
 	}

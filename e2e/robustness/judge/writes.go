@@ -66,40 +66,42 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 	if changed == 0 && before == nil { // a Deployment
 		op = j.created(v)
 	}
-	lines := []string{rowLine(v.row)}
-	if before != nil {
-		lines = []string{rowLine(v.prev.row), rowLine(v.row)}
+	lines := func(more ...*history.Op) []string {
+		lines := []string{rowLine(v.row)}
+		if before != nil {
+			lines = []string{rowLine(v.prev.row), rowLine(v.row)}
+		}
+		return append(lines, opLines(more...)...)
 	}
 	switch {
 	case strings.HasPrefix(v.row.Key.Name, "secret-of-") || v.row.Key.Name == "kube-root-ca.crt":
 		return // written by the set-up and by a controller
 	case op == nil:
-		j.violate("writes", lines, "revision %d has %d changes, and no write that made them", v.revision, changed)
+		j.violate("writes", lines(), "revision %d has %d changes, and no write that made them", v.revision, changed)
 		return
 	}
-	lines = append(lines, opLines(op)...)
 	v.op = op
 	if earlier := rows[op]; earlier != nil {
-		j.violate("writes", append(lines, rowLine(earlier.row)), "a write was done twice")
+		j.violate("writes", append(lines(op), rowLine(earlier.row)), "a write was done twice")
 		return
 	}
 	rows[op] = v
 	whole := op.Kind == history.Create || op.Kind == history.Swap
 	switch {
 	case op.Key != v.row.Key:
-		j.violate("writes", lines, "a write to %s is in %s", op.Key, v.row.Key)
+		j.violate("writes", lines(op), "a write to %s is in %s", op.Key, v.row.Key)
 	case op.Outcome != history.OK && op.Outcome != history.Unknown:
-		j.violate("writes", lines, "a write was done that was answered with %q", op.Outcome)
+		j.violate("writes", lines(op), "a write was done that was answered with %q", op.Outcome)
 	case changed > 1:
-		j.violate("writes", lines, "revision %d has the changes of several writes", v.revision)
+		j.violate("writes", lines(op), "revision %d has the changes of several writes", v.revision)
 	case op.Kind == history.Create && before != nil:
-		j.violate("writes", lines, "an object that exists was created")
+		j.violate("writes", lines(op), "an object that exists was created")
 	case (op.Kind == history.Set || op.Kind == history.Status || op.Kind == history.Swap && !op.Creates) && before == nil:
-		j.violate("writes", lines, "an object that does not exist was changed")
+		j.violate("writes", lines(op), "an object that does not exist was changed")
 	case op.Kind == history.Swap && before != nil && v.prev.revision != op.Expect:
-		j.violate("writes", lines, "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
+		j.violate("writes", lines(op), "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
 	case !whole && before != nil && !keeps(before.Fields, v.state.Fields, op.Field):
-		j.violate("writes", lines, "a write of one field changed another one")
+		j.violate("writes", lines(op), "a write of one field changed another one")
 	}
 }
 
@@ -176,9 +178,12 @@ func (j *judge) deletes() {
 	whole := len(j.parts) == 1
 	for k, c := range counts {
 		j.judged("writes")
-		lines := opLines(c.ops...)
-		for _, v := range c.rows {
-			lines = append(lines, rowLine(v.row))
+		lines := func() []string {
+			lines := opLines(c.ops...)
+			for _, v := range c.rows {
+				lines = append(lines, rowLine(v.row))
+			}
+			return lines
 		}
 		batch := ""
 		if text, ok := strings.CutPrefix(k.Name, "batch-"); ok {
@@ -187,9 +192,9 @@ func (j *judge) deletes() {
 		switch {
 		case batch != "" && batches[batch] != nil && len(c.rows) <= 1:
 		case whole && len(c.rows) < c.acked:
-			j.violate("writes", lines, "%s has %d deletions in the table, and %d were acknowledged", k, len(c.rows), c.acked)
+			j.violate("writes", lines(), "%s has %d deletions in the table, and %d were acknowledged", k, len(c.rows), c.acked)
 		case len(c.rows) > c.acked+c.open:
-			j.violate("writes", lines, "%s has %d deletions in the table, and only %d were asked for", k, len(c.rows), c.acked+c.open)
+			j.violate("writes", lines(), "%s has %d deletions in the table, and only %d were asked for", k, len(c.rows), c.acked+c.open)
 		}
 	}
 	for _, p := range j.parts {

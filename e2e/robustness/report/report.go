@@ -29,6 +29,7 @@ type Run struct {
 	Took       time.Duration     `json:"took_ns"`
 	Rounds     int               `json:"rounds"`
 	Operations int               `json:"operations"` // requests of all kinds
+	Unsent     int               `json:"unsent"`     // requests for which there was no connection, which are no operations
 	Requests   map[string]int    `json:"requests"`   // by kind and outcome
 	Watches    int               `json:"watches"`
 	Resumed    int               `json:"resumed"` // watches that began where an earlier one was
@@ -72,6 +73,11 @@ func New(command string, seed uint64, store string, servers int, version string)
 func (r *Run) Add(round *history.Round, v judge.Verdict) {
 	r.Rounds++
 	for _, o := range round.Ops {
+		if o.Outcome == history.Refused && o.Code == 0 {
+			r.Unsent++
+			r.second(o.Return).Refused++
+			continue
+		}
 		r.request(o.Kind, o.Outcome, o.Return)
 	}
 	for _, l := range round.Lists {

@@ -20,7 +20,8 @@ func TestReport(t *testing.T) {
 		Ops: []*history.Op{
 			{Kind: history.Get, Outcome: history.OK, Return: 1500 * time.Millisecond},
 			{Kind: history.Set, Outcome: history.Unknown, Return: 2500 * time.Millisecond},
-			{Kind: history.Set, Outcome: history.Refused, Return: 2600 * time.Millisecond},
+			{Kind: history.Set, Outcome: history.Refused, Code: 503, Return: 2600 * time.Millisecond},
+			{Kind: history.Set, Outcome: history.Refused, Return: 2700 * time.Millisecond}, // found no connection
 		},
 		Lists:    []*history.List{{Outcome: history.OK, Return: time.Second, Pages: make([]history.Page, 3)}},
 		Streams:  []*history.Stream{{From: 5, Events: []history.Event{{Type: "ADDED", At: 2 * time.Second}, {Type: "BOOKMARK"}}}},
@@ -33,7 +34,7 @@ func TestReport(t *testing.T) {
 		Judged:     map[string]int{"reads": 12}, Open: map[string]int{"reads of what was compacted": 2},
 	})
 	r.Took = time.Minute
-	if r.Operations != 8 || r.Watches != 1 || r.Events != 1 || r.Bookmarks != 1 || r.Revisions != 4 || r.Faults["kill"] != 1 || len(r.Faults) != 1 || r.NotMade["descriptors: no such file"] != 1 || r.Seconds[2] != (report.Second{Refused: 1, Unknown: 1, Events: 1}) {
+	if r.Operations != 8 || r.Unsent != 1 || r.Watches != 1 || r.Events != 1 || r.Bookmarks != 1 || r.Revisions != 4 || r.Faults["kill"] != 1 || len(r.Faults) != 1 || r.NotMade["descriptors: no such file"] != 1 || r.Seconds[2] != (report.Second{Refused: 2, Unknown: 1, Events: 1}) {
 		t.Errorf("%+v", r)
 	}
 	var text, page bytes.Buffer

@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowlock/rowlock/e2e/harness"
@@ -79,14 +80,25 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	return c.http.Do(req)
+	var sent atomic.Bool
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}))
+	resp, err := c.http.Do(req)
+	if err != nil && !sent.Load() {
+		err = &unsentError{err}
+	}
+	return resp, err
 }
+
+// unsentError is why a request found no connection. Nothing of it was sent.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
 
 // outcome is the outcome that a code and an answer show. An answer of 504 or 500 leaves it open; 503 and 429 say that nothing was done.
 func outcome(code int, answer []byte, err error) history.Outcome {
-	var dial *net.OpError
+	var unsent *unsentError
 	switch {
-	case err != nil && errors.As(err, &dial) && dial.Op == "dial":
+	case err != nil && errors.As(err, &unsent):
 		return history.Refused
 	case err != nil:
 		return history.Unknown
@@ -124,7 +136,7 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 		op.Error = message(answer)
 	}
 	if op.Outcome == history.OK && op.Kind != history.Delete && op.Kind != history.DeleteCollection {
-		item, err := history.ParseObject(answer, 0)
+		item, err := c.parsed.Parse(answer)
 		if err != nil {
 			op.Outcome, op.Error = history.Unknown, err.Error()
 		} else {

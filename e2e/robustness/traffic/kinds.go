@@ -5,6 +5,7 @@ package traffic
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
@@ -41,25 +42,20 @@ var Namespaces = []string{"red", "blue"}
 
 // Ours reports whether the traffic writes an object.
 func Ours(k history.Key) bool {
-	for _, kind := range kinds {
-		for _, ns := range Namespaces {
-			if k.Resource == kind.resource && k.Namespace == ns {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.Contains(scopes, k.Scope())
 }
 
 // Scopes are all that the traffic writes to.
-func Scopes() (all []history.Scope) {
+func Scopes() []history.Scope { return scopes }
+
+var scopes = func() (all []history.Scope) {
 	for _, kind := range kinds {
 		for _, ns := range Namespaces {
 			all = append(all, history.Scope{Resource: kind.resource, Namespace: ns})
 		}
 	}
-	return all
-}
+	return append(all, fleetScope)
+}()
 
 func kindOf(resource string) kind {
 	for _, k := range kinds {

@@ -18,7 +18,7 @@ type listAnswer struct {
 		ResourceVersion string `json:"resourceVersion"`
 		Continue        string `json:"continue"`
 	} `json:"metadata"`
-	Items []map[string]any `json:"items"`
+	Items []json.RawMessage `json:"items"`
 }
 
 func scopeQuery(s history.Selector) url.Values {
@@ -59,7 +59,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		if l.Outcome != history.OK {
 			break
 		}
-		page, more, err := parsePage(answer)
+		page, more, err := c.parsePage(answer)
 		if err != nil {
 			l.Outcome = history.Unknown
 			break
@@ -80,7 +80,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 	return l
 }
 
-func parsePage(answer []byte) (p history.Page, more string, err error) {
+func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err error) {
 	var a listAnswer
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return p, "", err
@@ -89,12 +89,12 @@ func parsePage(answer []byte) (p history.Page, more string, err error) {
 		return p, "", err
 	}
 	p.More = a.Metadata.Continue != ""
-	for _, tree := range a.Items {
-		item, err := history.FromTree(tree, 0)
+	for _, object := range a.Items {
+		item, err := t.parsed.Parse(object)
 		if err != nil {
 			return p, "", err
 		}
-		p.Items = append(p.Items, item)
+		p.Items = append(p.Items, *item)
 	}
 	return p, a.Metadata.Continue, nil
 }
@@ -148,17 +148,15 @@ func (c *client) lists(ctx context.Context) {
 func (t *Traffic) Finally(ctx context.Context) error {
 	for i := range t.c.Len() {
 		c := t.client(fmt.Sprintf("final-%d", i), "HTTP/2", false)
-		for _, k := range kinds {
-			for _, ns := range Namespaces {
-				for _, match := range []history.Match{history.Latest, history.NotOlder} {
-					l := &history.List{Scope: history.Scope{Resource: k.resource, Namespace: ns}, Match: match, Final: true}
-					if match == history.NotOlder {
-						l.Asked = t.newest.Load()
-					}
-					c.server = i - 1 // the next one is i
-					if c.list(ctx, l, 0); l.Outcome != history.OK {
-						return fmt.Errorf("%s", l)
-					}
+		for _, scope := range scopes {
+			for _, match := range []history.Match{history.Latest, history.NotOlder} {
+				l := &history.List{Scope: scope, Match: match, Final: true}
+				if match == history.NotOlder {
+					l.Asked = t.newest.Load()
+				}
+				c.server = i - 1 // the next one is i
+				if c.list(ctx, l, 0); l.Outcome != history.OK {
+					return fmt.Errorf("%s", l)
 				}
 			}
 		}

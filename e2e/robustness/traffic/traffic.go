@@ -18,8 +18,9 @@ import (
 
 // Options say how much traffic there is.
 type Options struct {
-	Seed uint64
-	Pace time.Duration // how long a client rests between requests, on average
+	Seed  uint64
+	Pace  time.Duration // how long a client rests between requests, on average
+	Fleet int           // how many nodes send requests without rest
 }
 
 // Traffic is the clients of a round.
@@ -29,6 +30,7 @@ type Traffic struct {
 	seed  uint64
 	round int
 	pace  time.Duration
+	fleet int
 
 	newest   atomic.Uint64 // that any client saw
 	recentMu sync.Mutex
@@ -38,7 +40,11 @@ type Traffic struct {
 	stop     context.CancelFunc
 	readers  sync.WaitGroup
 	gens     generations
+	parsed   history.Parser
 }
+
+// protocols are those of the clients.
+var protocols = []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
 
 // Setup creates the namespaces and the definition.
 func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error {
@@ -55,7 +61,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 			}
 		}
 	}
-	for _, ns := range append([]string{"green"}, Namespaces...) {
+	for _, ns := range append([]string{"green", fleetNamespace}, Namespaces...) {
 		if err := create("/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)); err != nil {
 			return err
 		}
@@ -79,7 +85,7 @@ func Setup(ctx context.Context, c *cluster.Cluster, rec *history.Recorder) error
 
 // New makes the clients of a round.
 func New(c *cluster.Cluster, rec *history.Recorder, round int, o Options) *Traffic {
-	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace}
+	t := &Traffic{c: c, rec: rec, seed: o.Seed, round: round, pace: o.Pace, fleet: o.Fleet}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -88,7 +94,6 @@ func New(c *cluster.Cluster, rec *history.Recorder, round int, o Options) *Traff
 // Finish.
 func (t *Traffic) Run(ctx context.Context) {
 	var writers sync.WaitGroup
-	protocols := []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}
 	each := func(n int, name string, f func(*client, context.Context)) {
 		for i := range n {
 			c := t.client(fmt.Sprintf("%s-%d", name, i), protocols[i%2], false)
@@ -109,6 +114,7 @@ func (t *Traffic) Run(ctx context.Context) {
 	each(2, "user", (*client).rights)
 	each(1, "hooks", (*client).hooks)
 	each(1, "definitions", (*client).definitions)
+	t.startFleet(ctx, func(node func()) { writers.Go(node) })
 	t.startWatches()
 	t.startInformers()
 	writers.Wait()

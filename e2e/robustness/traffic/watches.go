@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
@@ -33,7 +32,7 @@ func (t *Traffic) startWatches() {
 	for i, k := range kinds {
 		for j, ns := range Namespaces {
 			for _, on := range []bool{false, true} {
-				p := []cluster.Protocol{cluster.HTTP1, cluster.HTTP2}[n/2%2]
+				p := protocols[n/2%2]
 				w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: ns}, selector: history.Selector{On: on}, streams: (i+j+n)%2 == 0, slow: n%4 == 3}
 				w.client = t.client(fmt.Sprintf("watch-%d", n), p, w.slow)
 				n++
@@ -131,7 +130,7 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 			s.Reason = err.Error()
 			return
 		}
-		e, err := parseEvent(line)
+		e, err := w.parseEvent(line)
 		if err != nil {
 			s.Reason = "not an event: " + err.Error()
 			e.Type = "INVALID"
@@ -171,26 +170,35 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 	}
 }
 
-func parseEvent(line []byte) (e history.Event, err error) {
+func (t *Traffic) parseEvent(line []byte) (e history.Event, err error) {
 	var text struct {
-		Type   string         `json:"type"`
-		Object map[string]any `json:"object"`
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
 	}
 	if err := json.Unmarshal(line, &text); err != nil {
 		return e, err
 	}
 	e.Type = text.Type
-	if e.Type == "ERROR" {
-		code, _ := text.Object["code"].(float64)
-		e.Code = int(code)
-		return e, nil
+	switch e.Type {
+	case "ERROR":
+		var status struct{ Code int }
+		err := json.Unmarshal(text.Object, &status)
+		e.Code = status.Code
+		return e, err
+	case "BOOKMARK":
+		var mark struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		if err := json.Unmarshal(text.Object, &mark); err != nil {
+			return e, err
+		}
+		e.Ends = mark.Metadata.Annotations["k8s.io/initial-events-end"] == "true"
 	}
-	if metadata, ok := text.Object["metadata"].(map[string]any); ok && e.Type == "BOOKMARK" {
-		annotations, _ := metadata["annotations"].(map[string]any)
-		e.Ends = annotations["k8s.io/initial-events-end"] == "true"
+	item, err := t.parsed.Parse(text.Object)
+	if err != nil {
+		return e, err
 	}
-	e.Item, err = history.FromTree(text.Object, 0)
-	if e.Item.State.Version == 0 && err == nil {
+	if e.Item = *item; e.Item.State.Version == 0 {
 		err = fmt.Errorf("%.200s has no version", line)
 	}
 	return e, err
