@@ -67,7 +67,7 @@ func metaVersion(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == metav1.GroupName && (gvk.Version == "v1" || gvk.Version == "v1beta1")
 }
 
-// Negotiate finds the form that an Accept header asks for among what is offered,
+// Negotiate finds the form that an Accept header asks for among the offered ones,
 // or a 406.
 func Negotiate(r *http.Request, offer Offer) (Form, error) {
 	form, ok := negotiate(r.Header.Get("Accept"), offer)

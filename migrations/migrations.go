@@ -41,7 +41,7 @@ func Newest(dir string) (uint, error) {
 	return newest, nil
 }
 
-// Up runs what is missing. The caller holds a lock that keeps other processes
+// Up runs the missing migrations. The caller holds a lock that keeps other processes
 // from doing the same, and closes db.
 func Up(dir string, db database.Driver) error {
 	src, err := iofs.New(files, dir)

@@ -90,7 +90,7 @@ type Config struct {
 	// Paths are further handlers of non-resource paths, by exact path.
 	Paths map[string]http.Handler
 	// Routes are non-resource paths that are strict about what they are asked, and
-	// own what is below them.
+	// own their children.
 	Routes map[string]Route
 	// Controllers says which of them run, and how.
 	Controllers controllers.Config

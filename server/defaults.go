@@ -75,7 +75,7 @@ const (
 	apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
-// locals are the APIServices of what is served, by name.
+// locals are the APIServices of served groups, by name.
 func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 	found := map[string]*apiregistrationv1.APIService{}
 	for _, r := range o.cfg.Catalogue.All() {
@@ -86,7 +86,7 @@ func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 	return found
 }
 
-// changedLocal is the APIService of what is served as it is to be, where somebody changed its spec and left the
+// changedLocal is the APIService of a served group as it should be, where somebody changed its spec and left the
 // label that says that the server manages it. Nil: it stays as it is.
 func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregistrationv1.APIService {
 	item := o.cache.Get(apiServices, "", local.Name)

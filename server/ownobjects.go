@@ -235,7 +235,7 @@ func (o *ownObjects) probeObjects(context.Context) error {
 
 // heal writes the cluster's own objects again, for as long as some of them cannot be
 // read or were not written, and for as long as it takes after they were mended. The log
-// hears of what is still lacking at growing spaces. Those of keep it makes again when they were deleted.
+// gets the list of missing objects at growing intervals. Those of keep it makes again when they were deleted.
 func (o *ownObjects) heal(ctx context.Context) error {
 	wait, ill := healEvery, o.isIll()
 	if ill {
@@ -264,7 +264,7 @@ func (o *ownObjects) heal(ctx context.Context) error {
 	}
 }
 
-// locked says why no pass is made: the key of what is missing is away, so that each write
+// locked says why no pass is made: the encryption key of the missing objects is not available, so that each write
 // would be refused, with a line in the log.
 func (o *ownObjects) locked(ctx context.Context) error {
 	o.mu.Lock()
@@ -301,7 +301,7 @@ func (o *ownObjects) tell(ill bool, err error) {
 	}
 }
 
-// reminder spaces out what is said again and again: the second time comes a minute after the
+// reminder spaces out repeated messages: the second comes a minute after the
 // first, and each space is twice the one before, up to an hour.
 type reminder struct {
 	next  time.Time

@@ -75,7 +75,7 @@ type Server struct {
 	accepting   *accepting // nil: nothing is listened on
 }
 
-// New puts a server together, from what is below to what stands on it. Nothing runs and
+// New puts a server together, lower layers first. Nothing runs and
 // nothing is read until Run. One circle is closed at its end: what the server calls
 // itself by in process, the parts of the server hold from the start.
 func New(cfg Config) (*Server, error) {

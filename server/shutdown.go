@@ -197,7 +197,7 @@ func (f *front) finishStandard(ctx context.Context) error {
 
 // drain ends serving without breaking anybody's request: readyz turns red, the
 // server goes on for the delay that load balancers need, then watches end, no new
-// connections are taken and what is under way finishes.
+// connections are accepted and requests in flight finish.
 func (s *Server) drain(f *front) error {
 	s.cfg.Log.Info("draining")
 	s.Health.Drain()

@@ -73,7 +73,7 @@ func (s *Server) admission() (*admission.Chain, error) {
 	return chain, nil
 }
 
-// answers is what leaves the server of what is stored.
+// answers has the forms in which stored objects leave the server.
 func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{

@@ -13,7 +13,7 @@ import (
 type write struct {
 	txn  Txn // as it is stored
 	size int
-	// plain is what the sink is shown of each Op; nil: what is stored.
+	// plain has the values that the sink gets; nil: the stored ones.
 	plain []opened
 	out   Outcome
 	done  chan struct{}

@@ -79,7 +79,7 @@ func (s *Store) trim(ctx context.Context, to int64) error {
 // A trimming transaction takes about as long as trimTime, so that a writer who
 // waits for it hardly notices: it may have as many rows as the last ones allowed.
 // Where writers do not wait, a longer one spares commits. On a machine that is slow
-// for a while, it still keeps up with what is written.
+// for a while, it still keeps up with the writers.
 const (
 	trimTime            = 3 * time.Millisecond
 	trimTimeBeside      = 30 * time.Millisecond

@@ -99,7 +99,7 @@ func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 }
 
 // leastPack is as many rows as a pack can have, about: fewer would make the last pack of a key anew for each few of
-// them, and where a commit alone takes longer than writers should wait, packing would fall behind what is written.
+// them, and where a commit alone takes longer than writers should wait, packing would fall behind the writers.
 const leastPack, leastForget = 100, 10
 
 // PackedFor is how many bytes, of rows that are read and packs that are written, one call of

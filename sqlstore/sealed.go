@@ -45,7 +45,7 @@ func (s *Store) seal(ctx context.Context, w *write) error {
 	if s.cfg.Sealer == nil {
 		return nil
 	}
-	var ops []Op // made when a value differs from what is stored
+	var ops []Op // made when a value differs from the stored one
 	for i := range w.txn.Ops {
 		op := &w.txn.Ops[i]
 		if !sealable(&op.Key) {

@@ -15,7 +15,7 @@ type Config struct {
 	Retention    time.Duration        // how long ended rows are kept; default 5m
 	Kept         Retention            // the same, which may differ by resource; default Retention
 	LowerNow     bool                 // a retention below that of the last server holds at once, not after LowerAfter
-	LogRetention time.Duration        // how long of that the log is kept at most, and what is older packed; default 10m
+	LogRetention time.Duration        // how long of that at most stays in the log, older rows being packed; default 10m
 	PackEvery    time.Duration        // how often it is packed; default as long as the log is kept
 	MaxBatch     int                  // most Txns in one commit; default 512
 	MaxBatchSize int                  // most value bytes in one commit; default 4 MiB

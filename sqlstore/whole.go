@@ -70,7 +70,7 @@ func (p *Pieces) Add(row Row) error {
 	return nil
 }
 
-// Flush hands out what is left. An error is that of Take.
+// Flush hands out the rest. An error is that of Take.
 func (p *Pieces) Flush() error {
 	if len(p.rows) == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 )
 
 // MaxSteps is how many values the expressions of one decision may compare, and how many
-// bytes of text they may make: work that has to do with what is in a value, while its price
+// bytes of text they may make: work that depends on the contents of a value, while its price
 // has to do with the length of the outermost list alone. Sixty lists, each of which has the
 // one before it twice, cost sixty, and comparing them takes 2^60 steps that no deadline ends.
 const MaxSteps = 2_000_000
@@ -222,7 +222,7 @@ func (m *Meter) equalData(a, b ref.Val) ref.Val {
 	return types.Equal(a, b)
 }
 
-// tree takes steps for what is in a part of an object: the values, and the bytes of their
+// tree takes steps for the contents of a part of an object: the values, and the bytes of their
 // text. It takes them as it goes: lists that an expression has joined may have one part very
 // often, and that part another.
 func (m *Meter) tree(v any, text bool) (values int, ok bool) {

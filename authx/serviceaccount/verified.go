@@ -12,7 +12,7 @@ import (
 const (
 	rememberFor = 10 * time.Second
 	remembered  = 8192
-	// Tokens beyond this length are verified each time: what is remembered of a token is
+	// Tokens beyond this length are verified each time: an entry of a token is
 	// as long as what its holder had written into it.
 	longestKept = 8 << 10
 )

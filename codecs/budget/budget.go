@@ -32,7 +32,7 @@ const (
 // askEvery is after how many steps the context is asked whether anybody still waits.
 const askEvery = 4096
 
-// Budget is what is left for one piece of work. A nil Budget has no end. It is for one
+// Budget is the rest of the bound for one piece of work. A nil Budget has no end. It is for one
 // goroutine.
 type Budget struct {
 	ctx   context.Context

@@ -121,7 +121,7 @@ func (Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) {
 	return append(append(dst, selfDescribed...), raw...), nil
 }
 
-// content is what is encoded of an object.
+// content is the encoded part of an object.
 func content(obj runtime.Object) any {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()

@@ -134,7 +134,7 @@ func (b *Body) Write(p []byte) (int, error) {
 	return b.zip.Write(p)
 }
 
-// Close sends what is left and gives the compressor back.
+// Close sends the rest and returns the compressor to the pool.
 func (b *Body) Close() error {
 	if b.zip != nil {
 		err := b.zip.Close()

@@ -27,7 +27,7 @@ type Settings struct {
 // New makes a Codec.
 func New(s Settings) Codec { return Codec{&ways{own: !s.Standard, log: s.Log, plans: plansOf(s.View)}} }
 
-// Operation is what is done with a value.
+// Operation is an operation on a value.
 type Operation uint8
 
 const (

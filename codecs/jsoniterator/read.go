@@ -43,7 +43,7 @@ func (IteratorPool) BorrowIterator(in []byte) *Iterator { return &Iterator{in: i
 // ReturnIterator ends the use of an iterator. They are small: none is kept.
 func (IteratorPool) ReturnIterator(*Iterator) {}
 
-// ReportError notes what is wrong, unless something was before.
+// ReportError records the first error.
 func (i *Iterator) ReportError(operation, message string) {
 	if i.Error == nil {
 		i.Error = fmt.Errorf("%s: %s, at byte %d of %d", operation, message, i.at, len(i.in))

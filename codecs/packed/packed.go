@@ -106,7 +106,7 @@ var writers = sync.Pool{New: func() any {
 	return w
 }}
 
-// raws lends the memory of what is to be compressed.
+// raws lends buffers for values that will be compressed.
 var raws = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxRaw is the largest memory that is lent again.

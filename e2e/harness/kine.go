@@ -57,6 +57,6 @@ func (k *Kine) Delete(key string, created int64) {
 	k.last++
 }
 
-// Begin and Commit put what is between them into one transaction.
+// Begin and Commit put the writes between them into one transaction.
 func (k *Kine) Begin()  { k.t.Helper(); k.exec("BEGIN") }
 func (k *Kine) Commit() { k.t.Helper(); k.exec("COMMIT") }

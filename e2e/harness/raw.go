@@ -133,7 +133,7 @@ func (s *Server) Get(t testing.TB, path string) string {
 }
 
 // Admin sends a request of an administrator by a client, and returns the body of the answer; the test fails unless the server
-// does what is asked for. A body is JSON, and that of PATCH a merge patch.
+// carries it out. A body is JSON, and that of PATCH a merge patch.
 func (s *Server) Admin(t testing.TB, client *http.Client, method, path, body string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, s.URL+path, strings.NewReader(body))

@@ -282,7 +282,7 @@ func spaced(value []byte) []byte {
 	return out
 }
 
-// busyFor is what a busy server may take for what is wanted.
+// busyFor is how long a busy server may take to reach the wanted state.
 const busyFor = 2 * time.Minute
 
 // silence is how long no event comes where a watch has brought all that are wanted.

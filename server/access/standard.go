@@ -14,7 +14,7 @@ import (
 )
 
 // Standard is authorization by the objects of a cluster as a server usually has it: by
-// roles and bindings, and by what is a node agent's.
+// roles and bindings, and the rights of node agents.
 type Standard struct {
 	Policy *Policy // the roles and bindings that there are from the start
 

@@ -175,7 +175,7 @@ func rootsOf(bundle string) (*x509.CertPool, error) {
 }
 
 // transport is what a request takes. Once the server has another certificate to show, there
-// are new connections; the old ones end with what is under way on them.
+// are new connections; the old ones end with their requests in flight.
 func (a *Aggregator) transport(b *backend, to *apiregistrationv1.ServiceReference, upgrade bool) *http.Transport {
 	shown := a.certificate()
 	b.mu.Lock()

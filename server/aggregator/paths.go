@@ -47,7 +47,7 @@ func merged(path string) string {
 	return b.String()
 }
 
-// what is what an authorizer is asked about.
+// what has the attributes that an authorizer gets.
 type what struct {
 	path, verb                                          string
 	group, version, namespace, resource, sub, name, odd string

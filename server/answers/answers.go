@@ -36,7 +36,7 @@ type Items interface {
 // Answers writes answers. Its fields are set once, before the first request.
 type Answers struct {
 	Items  Items
-	Forms  forms.Forms      // what is served
+	Forms  forms.Forms      // the served forms
 	Packed *packed.Store    // compressed pieces of lists; nil: none are kept
 	Line   *Line            // puts long answers in order; nil: nobody waits
 	Clock  func() time.Time // nil: time.Now

@@ -35,7 +35,7 @@ type tableForm struct {
 	*View
 	now  time.Time                      // ages are relative to it
 	make func(*cache.Item) (any, error) // makeRow
-	show func([]byte) ([]byte, error)   // appends what is shown of item; nil for nothing
+	show func([]byte) ([]byte, error)   // appends the form of item that the client gets; nil for none
 	item *cache.Item
 }
 
@@ -50,7 +50,7 @@ func newTableForm(v *View) *tableForm {
 
 func (f *tableForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
 
-// row is what is kept of an item's row.
+// row is the cached form of an item's row.
 type row struct {
 	cells      table.Row
 	conditions []byte // encoded; nil for none

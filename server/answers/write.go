@@ -151,7 +151,7 @@ func (a *Answers) stream(q *Request, as codecs.Form, code int, fill func(io.Writ
 }
 
 // indented writes the pretty form of the JSON that fill writes. It is made as it goes:
-// what is indented can be many times as large.
+// the indented form can be many times as large.
 func indented(w io.Writer, fill func(io.Writer) error) error {
 	in := jsoncodec.NewIndenter(w)
 	if err := fill(in); err != nil {

@@ -14,7 +14,7 @@
 //	              `-> jsonpatch      object
 //
 // The trees and documents do all that patches can say and make the texts of errors; changeDirectly
-// does what is frequent, several times as fast, and leaves everything else to them. Tests over all kinds,
+// handles the frequent cases, several times as fast, and leaves everything else to them. Tests over all kinds,
 // and the fuzzer, hold it to them, and strategic to the library (strategicpatch of apimachinery).
 //
 // Nothing here reads or writes the store, defaults, admits or validates, and there are no

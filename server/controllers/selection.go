@@ -54,7 +54,7 @@ func Switches() (byDefault, named []string) {
 // Selection is a choice of controllers. The zero Selection is all that are on by
 // default.
 type Selection struct {
-	noDefaults bool // what is on by default is off
+	noDefaults bool // the defaults are off
 	on, off    map[string]bool
 }
 

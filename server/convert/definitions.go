@@ -47,7 +47,7 @@ func definitionUp(o Object) error {
 	return nil
 }
 
-// definitionDown leaves what is said for each version where it is: v1beta1 takes that too,
+// definitionDown leaves the fields of each version where they are: v1beta1 accepts that too,
 // but for what all versions have in common, which it wants said once.
 func definitionDown(o Object) error {
 	spec := must(o, "spec")

@@ -2,7 +2,7 @@
 // serving certificate, service-account signing key, administrator's certificate
 // and kubeconfig.
 //
-// It promises: what is missing is made at the first start, what is there is found
+// It promises: missing files are made at the first start, existing ones are found
 // again; certificates are renewed before they end; the folder is 0700 and every
 // file 0600; a file appears whole or not at all.
 package datadir
@@ -41,7 +41,7 @@ type Dir struct {
 	front   *FrontProxy // nil until it is asked for
 	mu      sync.Mutex  // of what the folder holds, while it changes
 	options Options
-	release func() error // of what is in memory, or of the folder; nil: there is nothing to release
+	release func() error // of the memory or the folder; nil: there is nothing to release
 }
 
 // Options are what the certificates and the kubeconfig must name.

@@ -70,7 +70,7 @@ func (d *Dir) make(o Options) error {
 	return d.writeKubeconfig(o)
 }
 
-// Close frees what is in memory.
+// Close frees the memory.
 func (d *Dir) Close() error {
 	if d.release == nil {
 		return nil

@@ -61,7 +61,7 @@ func (d *Dir) Replace(now time.Time) (changed []string, err error) {
 func (d *Dir) renew(now time.Time, succeed func() error) (changed []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.Path == "" { // what is in memory lasts longer than it
+	if d.Path == "" { // the process ends before a certificate in memory does
 		return nil, nil
 	}
 	release, err := alone(d.Path)

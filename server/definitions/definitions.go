@@ -262,7 +262,7 @@ func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 		equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// Version finds what is known of the version of a custom kind, or nil.
+// Version returns the entry of a version of a custom kind, or nil.
 func (f *Follower) Version(gvk schema.GroupVersionKind) *custom.Version {
 	r := f.catalogue.LookupKind(gvk)
 	if r == nil {

@@ -14,7 +14,7 @@ import (
 const readingsKept = 32
 
 // Reader reads definitions for all who follow them: each state of one once, as a rule. Going
-// through 160 KB of text to leave it out takes longer than what is done with the rest. It is safe
+// through 160 KB of text to leave it out takes longer than the work on the rest. It is safe
 // for concurrent use; the zero Reader is ready, and a nil one reads each time.
 type Reader struct {
 	mu   sync.Mutex

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// manyResources are so many that what is made of them may be a little older than they are.
+	// manyResources is the number of resources above which documents may be a little older than the resources.
 	manyResources = 1000
 	// oftenAs is how many times as long as making them took documents of many resources are
 	// served before they are made anew, so that no more than a part of one processor makes them.

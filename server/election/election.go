@@ -26,7 +26,7 @@ const Wait = 5 * time.Second
 // term is for how many seconds a leader is chosen; those that lead renew the Lease for longer.
 const term = 5
 
-// Step is what is to be done now.
+// Step is the next action.
 type Step struct {
 	Ping  []*Candidate              // whose pingTime is set to now
 	Lease *coordinationv1.LeaseSpec // what the Lease is to say; nil: what it says

@@ -69,7 +69,7 @@ func New(ctx context.Context, o Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Run serves until ctx ends, lets what is under way finish, and closes the store. It is
+// Run serves until ctx ends, lets requests in flight finish, and closes the store. It is
 // called once.
 func (c *ControlPlane) Run(ctx context.Context) error {
 	if !c.begun.CompareAndSwap(false, true) {

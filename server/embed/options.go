@@ -90,6 +90,6 @@ type Options struct {
 	// Configure changes what comes of all this before the server is made. It is the one part
 	// that is not stable: server.Config is the inside of this program.
 	Configure func(*server.Config)
-	// ConfigureStore does the same with what is made on the driver, and is no more stable.
+	// ConfigureStore does the same with the store on top of the driver, and is no more stable.
 	ConfigureStore func(*sqlstore.Config)
 }

@@ -114,7 +114,7 @@ func fields(t reflect.Type, within []reflect.Type, s *apiextensionsv1.JSONSchema
 		optional := slices.Contains(flags, "omitempty") || slices.Contains(flags, "omitzero")
 		switch f.Type.Kind() {
 		case reflect.Pointer, reflect.Slice, reflect.Map:
-			of.Nullable = !optional && of.Type != "" // encoding/json writes null for what is nil
+			of.Nullable = !optional && of.Type != "" // encoding/json writes null for nil
 		default:
 			if !optional {
 				s.Required = append(s.Required, name)

@@ -76,7 +76,7 @@ func signOfQuantity() cel.EnvOption {
 		})))
 }
 
-// kind of environment: what is new must work on the release before, what is stored
+// kind of environment: new expressions must work on the release before, stored ones
 // may have come from a newer one.
 func kindOf(stored bool) environment.Type {
 	if stored {

@@ -109,8 +109,8 @@ type Result struct {
 	Err   error
 }
 
-// Run evaluates a program. An error ends the evaluation as a whole; what is wrong
-// with this one expression is in the result.
+// Run evaluates a program. An error ends the evaluation as a whole; an error
+// of this one expression is in the result.
 func (e *Evaluation) Run(p *Program) (Result, error) {
 	if p.fault != nil {
 		return Result{Err: fmt.Errorf("compilation error: %w", p.fault)}, nil

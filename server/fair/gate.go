@@ -147,8 +147,8 @@ func (g *Gate) share() int64 {
 
 func (g *Gate) fits(p *Place) bool { return g.limits.Room == 0 || g.room+p.weight <= g.limits.Room }
 
-// admit lets in whom it can: keys that have used up their share are passed over. Where what is next is too large for
-// what is left of the room, nobody overtakes it.
+// admit lets in whom it can: keys that have used up their share are passed over. Where the next one is too large for
+// the room that is left, nobody overtakes it.
 func (g *Gate) admit() {
 	if g.queue.Len() == 0 {
 		return

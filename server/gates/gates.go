@@ -149,7 +149,7 @@ func (k row) left(v release.Version) (on bool) {
 func Parse(v release.Version, pairs []string) (*Gates, error) { return New(v).parse(pairs) }
 
 // ParseOlder is Parse for those who start this server in the place of an older release:
-// what is locked in this one, and was not then, may be switched where the table says so.
+// a gate that is locked in this one, and was not then, can be switched where the table says so.
 func ParseOlder(v release.Version, pairs []string) (*Gates, error) {
 	g := New(v)
 	g.older = true

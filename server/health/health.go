@@ -37,7 +37,7 @@ type Check struct {
 	Probe func(context.Context) error
 }
 
-// Config says what is checked.
+// Config has the checks.
 type Config struct {
 	// Live checks count for all paths, Well ones for /healthz and /readyz, Ready ones for
 	// /readyz alone. Boot checks fail until the server has started; they count for all
@@ -59,7 +59,7 @@ type Checks struct {
 	failed   map[string]*ratelog.Line // for each check: strangers may ask for it
 }
 
-// startup is how long a server may take to start before the log has what is not ready.
+// startup is how long a server may take to start before the log names the checks that are not ready.
 const startup = time.Minute
 
 // New makes Checks.

@@ -110,7 +110,7 @@ func (s *Startup) Expect(bytes int64) {
 	}
 }
 
-// Run is the package's Run, for when what is stored has been read.
+// Run is the package's Run, for the time after the store was read.
 func (s *Startup) Run(ctx context.Context) error {
 	if s.stop != nil {
 		s.stop()
@@ -187,7 +187,7 @@ func measure() (u usage) {
 // worthwhile is how much garbage, or free memory, is worth it.
 func (u usage) worthwhile() uint64 { return max(worth, min(u.live/16, worthAny)) }
 
-// reserve says whether collecting, and giving back what is free, is worth it.
+// reserve says whether collecting, and returning free memory to the system, is worth it.
 func (u usage) reserve() bool {
 	return u.objects > u.live+u.worthwhile() || u.free > u.worthwhile()
 }

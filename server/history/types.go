@@ -4,7 +4,7 @@
 //
 //	types.go   Revision, Difference, Moment
 //	name.go    names of revisions, and the times that may stand in them
-//	schema.go  what is known of lists: the fields that tell their items apart
+//	schema.go  the schema of lists: the fields that identify their items
 //	diff.go    what changed between two states; path.go how a field is called
 //	owners.go  which entries of managedFields changed, and who owns a field
 //

@@ -73,7 +73,7 @@ func read(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, 
 	return row.Value, own(r, row, id)
 }
 
-// own says what is wrong with an object's own name for itself.
+// own checks the name that an object has in its metadata.
 func own(r *kinds.Resource, row *sqlstore.Row, id jsoncodec.Identity) error {
 	gv, err := schema.ParseGroupVersion(id.APIVersion)
 	switch _, group, _ := strings.Cut(row.Key.Resource, "."); {
@@ -91,7 +91,7 @@ func own(r *kinds.Resource, row *sqlstore.Row, id jsoncodec.Identity) error {
 	return nil
 }
 
-// rewrite decodes what is not as it would be written here, and writes it anew.
+// rewrite decodes an object that this server would write in another form, and encodes it anew.
 func rewrite(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if err := object(row.Value); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func rewriteTree(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([
 	return codec.Append(nil, tree)
 }
 
-// object refuses what is no JSON object, with an error that quotes none of it.
+// object refuses a value that is not a JSON object, with an error that quotes none of it.
 func object(value []byte) error {
 	if provider, key, _, sealed := sqlstore.SealedBy(value); sealed { // and this server was given no keys at all
 		return fmt.Errorf("it is encrypted (%s, key %q), and --encryption-provider-config is not given", provider, key)

@@ -8,7 +8,7 @@ import (
 
 // DropEmpty sets empty lists and maps of a built-in object to nil where JSON shows
 // the difference, as [] and null. A stock server loses it when it stores an object
-// as protobuf; what is read back is null.
+// as protobuf; it reads back as null.
 func DropEmpty(obj Object) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {

@@ -33,7 +33,7 @@ type Schema interface {
 	// version.
 	Clean(revision int64) bool
 	// FromStore makes objects of this version of stored ones, of whatever version, which
-	// it may change. ToStore makes what is to be stored.
+	// it may change. ToStore makes the stored form.
 	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
 	ToStore(ctx context.Context, obj Object) (Object, error)
 	// Ready waits until what a write of a user needs of the schema is at hand.
@@ -233,7 +233,7 @@ func (r *Resource) Blank(annotations map[string]string) runtime.Object {
 }
 
 // ErrorKind is the kind that a refusal says an object is of: for a custom one what it
-// says itself, which may be what is wrong with it.
+// says itself, which may be the mistake.
 func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
 	if said := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.custom() && said.Kind != "" {
 		return said

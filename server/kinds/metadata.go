@@ -104,7 +104,7 @@ func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorLi
 	return errs
 }
 
-// wholeFaults are what is found in all of the metadata of an object but finalizers.
+// wholeFaults are the faults in the metadata of an object, without those of finalizers.
 func (r *Resource) wholeFaults(rules MetaRules, obj Object) field.ErrorList {
 	if !rules.LongName {
 		return genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)

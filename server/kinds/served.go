@@ -17,7 +17,7 @@ func (r *Resource) defined() bool { return r.custom() && !r.Reserved }
 func whole(sub *Subresource) bool { return sub == nil || sub.Update != nil }
 
 // Protobuf reports whether objects have a Protobuf form. Without one they are answered so
-// only as metadata. sub is what is addressed below the object, or nil.
+// only as metadata. sub is the subresource, or nil.
 func (r *Resource) Protobuf(sub *Subresource) bool { return !r.custom() || !whole(sub) }
 
 // StrategicMerge reports whether strategic merge patches are served.

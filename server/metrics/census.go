@@ -10,7 +10,7 @@ import (
 )
 
 // census counts the metrics that there are, under the names of a stock server. It asks the
-// registry at each scrape: what is registered, not what has a value.
+// registry at each scrape: registered metrics, not those that have a value.
 type census struct {
 	m *Metrics
 

@@ -28,7 +28,7 @@ type histogram struct {
 	bounds []float64
 	values []string // of the labels
 	sum    atomic.Uint64
-	counts []atomic.Uint64 // by bucket; the last one has what is beyond all bounds
+	counts []atomic.Uint64 // by bucket; the last one counts values beyond all bounds
 }
 
 func newHistograms(opts prometheus.HistogramOpts, labels []string) *histograms {

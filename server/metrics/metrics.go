@@ -26,7 +26,7 @@ import (
 // Metrics holds the server's metrics in a registry of their own.
 type Metrics struct {
 	Registry *prometheus.Registry
-	Shown    Selection // of what is in Registry; set before first use
+	Shown    Selection // of the metrics in Registry; set before first use
 	Delivery *Delivery // of what watches say
 
 	byGroup   bool // metrics of Kubernetes tell groups and resources apart

@@ -73,7 +73,7 @@ func (s *Selection) restrict(f *dto.MetricFamily) {
 		if sum := sums[key]; sum != nil {
 			addTo(sum, m)
 		} else {
-			// What was gathered shares memory with what is counted.
+			// Gathered metrics share memory with the counters.
 			sums[key] = proto.Clone(m).(*dto.Metric)
 			sums[key].Label = labels
 		}

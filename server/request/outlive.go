@@ -1,6 +1,6 @@
 package request
 
-// outliving is what is left to be done for an answer that goes on without its handler.
+// outliving is the work that is left for an answer that goes on without its handler.
 type outliving struct {
 	begin func(panicked any)
 	ends  []func() // of the filters, the innermost first

@@ -59,7 +59,7 @@ func (c *Clock) tells(fn func()) {
 	c.tell = fn
 }
 
-// state is how much time has passed, and what is closed by the next move.
+// state is how much time has passed, and the channel that the next move closes.
 func (c *Clock) state() (time.Duration, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -72,7 +72,7 @@ func Forbidden() Effect {
 // Timeout answers 504. Nothing is done.
 func Timeout() Effect { return fails("Timeout", timedOut) }
 
-// TimeoutAfter does what is asked for, and answers 504 as if it had taken too long.
+// TimeoutAfter carries out the request, and answers 504 as if that had taken too long.
 func TimeoutAfter() Effect {
 	return Effect{name: "TimeoutAfter", serve: func(w http.ResponseWriter, r *http.Request, next http.Handler, _ <-chan struct{}) {
 		next.ServeHTTP(&lost{header: http.Header{}}, r)
@@ -85,7 +85,7 @@ func timedOut(schema.GroupResource, string) *apierrors.StatusError {
 	return e
 }
 
-// LoseAnswer does what is asked for, and breaks the connection before the client hears of it.
+// LoseAnswer carries out the request, and closes the connection before the client gets an answer.
 func LoseAnswer() Effect {
 	return Effect{name: "LoseAnswer", serve: func(_ http.ResponseWriter, r *http.Request, next http.Handler, _ <-chan struct{}) {
 		next.ServeHTTP(&lost{header: http.Header{}}, r)

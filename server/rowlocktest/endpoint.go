@@ -44,7 +44,7 @@ func (s *Server) Listen() *Endpoint {
 	ended := make(chan error, 1)
 	go func() { ended <- front.ServeTLS(listener, "", "") }()
 	s.t.Cleanup(func() {
-		_ = front.Close() // the server waits for what is under way
+		_ = front.Close() // the server waits for requests in flight
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			s.t.Errorf("rowlocktest: listening ended with %v", err)
 		}

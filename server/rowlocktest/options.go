@@ -23,7 +23,7 @@ type options struct {
 	definitions []*apiextensionsv1.CustomResourceDefinition
 }
 
-// CRDs has the server serve the CustomResourceDefinitions in files, and in folders and what is
+// CRDs has the server serve the CustomResourceDefinitions in files, and in folders and the folders
 // below these: *.yaml, *.yml and *.json. What else stands there is left alone.
 func CRDs(paths ...string) Option {
 	return func(o *options) { o.folders = append(o.folders, paths...) }

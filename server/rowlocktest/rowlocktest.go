@@ -138,7 +138,7 @@ func (s *Server) Clock() *Clock { return s.clock }
 // Snapshot is what a server held at one moment.
 type Snapshot struct{ of *memory.Snapshot }
 
-// Snapshot keeps what is stored now. It costs the same however much that is.
+// Snapshot keeps the present state. Its cost does not depend on the size of that.
 func (s *Server) Snapshot() Snapshot { return Snapshot{s.db.Snapshot()} }
 
 // Reset takes the objects back to a snapshot of this server, or of one that it is a clone of,

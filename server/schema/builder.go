@@ -237,7 +237,7 @@ func (b *documentBuilder) schemas(paths []pathItem, of []*kinds.Resource) (map[s
 	return wanted, nil
 }
 
-// marked is a definition with what is said of its kind.
+// marked is a definition with the description of its kind.
 func marked(raw json.RawMessage, name string, marks map[string][]gvkMark, selectable map[string][]selectableMark) (json.RawMessage, error) {
 	out, err := mark(raw, marks[name])
 	if fields, custom := selectable[name]; err == nil && custom {

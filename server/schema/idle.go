@@ -12,7 +12,7 @@ const (
 	// keptFor2 is the same for the document of version 2, whose parts take some seconds where
 	// there are a thousand definitions.
 	keptFor2 = 10 * time.Minute
-	// large2 is how many bytes, compressed, a form of it may have to be kept that long: what is larger goes
+	// large2 is how many bytes, compressed, a form of it may have to be kept that long: larger ones go
 	// as other documents do. Some three hundred definitions of 150 KB have as much.
 	large2 = 8 << 20
 )
@@ -23,7 +23,7 @@ func (d *Documents) keep(doc *document) {
 	d.begin()
 }
 
-// begin has Run look after what is kept.
+// begin has Run look after the cached forms.
 func (d *Documents) begin() {
 	select {
 	case d.begun <- struct{}{}:

@@ -51,7 +51,7 @@ const (
 	sayRules
 	keywordsSaid
 
-	// What OpenAPI 2 does not say, and what is only looked at.
+	// Fields that OpenAPI 2 lacks, and those that are read and not published.
 	sayNullable keyword = iota
 	sayAlternatives
 	sayNot

@@ -22,7 +22,7 @@ func newRootMarks(kinds []gvkMark, fields []selectableMark) (m rootMarks, err er
 	return m, err
 }
 
-// wholeJSON is what is said of a kind that keeps whatever it is given.
+// wholeJSON describes a kind that preserves unknown fields.
 func (m *rootMarks) wholeJSON(dst []byte) []byte {
 	dst = append(dst, `{"type":"object","`+gvkExtension+`":`...)
 	if m.kinds == nil {
@@ -107,7 +107,7 @@ func (o *outline) propertiesJSON(dst []byte, s *outlined) []byte {
 	return append(dst, '}')
 }
 
-// valueJSON appends what is no schema.
+// valueJSON appends a value that is not a schema.
 func (o *outline) valueJSON(dst []byte, k keyword, p place) []byte {
 	switch k {
 	case sayRules:
@@ -169,7 +169,7 @@ func (o *outline) ruleJSON(dst []byte, at int) ([]byte, int) {
 	return append(dst, '}'), end
 }
 
-// appendName appends what is a literal but for its quotes.
+// appendName appends a literal that lacks its quotes.
 func appendName(dst, name []byte) []byte {
 	if isOwnForm(name) {
 		return append(append(append(dst, '"'), name...), '"')
@@ -187,7 +187,7 @@ func appendLiteral(dst, literal []byte) []byte {
 	return append(dst, text...)
 }
 
-// isOwnForm says that what is between quotes is how encoding/json writes it. When it says no,
+// isOwnForm reports that encoding/json would write the quoted text in the same way. When it says no,
 // that may be so all the same.
 func isOwnForm(text []byte) bool {
 	for i := 0; i < len(text); {

@@ -45,7 +45,7 @@ func (d *Documents) customs(of []*kinds.Resource) bool {
 }
 
 // part is that of a key ("apis/example.com/v1"), made anew if its resources are other ones. It has
-// what is asked for: definitions as JSON, or all in protobuf.
+// the requested form: definitions as JSON, or everything as Protobuf.
 func (b *documentBuilder) part(key string, protobuf bool) (*swaggerPart, error) {
 	of := b.byKey[key]
 	p := b.swaggerParts[key]
@@ -270,7 +270,7 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool, unwanted f
 			return nil, errUnwanted
 		}
 	}
-	b.swaggerParts = kept // what is gone goes
+	b.swaggerParts = kept // drops removed parts
 	made := b.swaggerBases[protobuf]
 	if of := b.madeOf(parts); made == nil || made.of != of {
 		if made, err = b.newBase(parts, others, protobuf); err != nil {

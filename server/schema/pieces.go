@@ -17,7 +17,7 @@ import (
 // together without compressing anything anew. Behind it a gzip stream can go on.
 type piece struct {
 	packed []byte // deflate blocks, none of them the last one
-	size   int64  // of what is packed
+	size   int64  // of the compressed form
 	crc    uint32 // of it, as gzip counts
 	sum    [sha512.Size]byte
 }

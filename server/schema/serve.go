@@ -45,7 +45,7 @@ func (d *Documents) ServeV2(w http.ResponseWriter, r *http.Request) {
 	doc.serve(w, r)
 }
 
-// ServeV3 answers GET /openapi/v3, the index, and what is below it.
+// ServeV3 answers GET /openapi/v3, the index, and the documents below it.
 func (d *Documents) ServeV3(w http.ResponseWriter, r *http.Request) {
 	key, below := strings.CutPrefix(r.URL.Path, "/openapi/v3/")
 	switch {

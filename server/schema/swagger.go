@@ -14,7 +14,7 @@ import (
 // Swagger is a part of the OpenAPI 2 document of another server, kept compressed.
 type Swagger struct {
 	packed []byte
-	Size   int // of what is packed
+	Size   int // of the compressed form
 }
 
 // SwaggerLimits bound what a document of another server may cost.

@@ -33,7 +33,7 @@ const issuer = "https://kubernetes.default.svc"
 // Complete is an option: the server is what `rowlock serve` runs with flags, of which it
 // knows --emulated-version, --runtime-config and --feature-gates. Node agents and roles decide on requests, the
 // cluster's own roles are there, anonymous requests are let in, everything that is no stored
-// object is answered, and what is off by default is off where no flag turns it on.
+// object is answered, and features that are off by default are off unless a flag turns them on.
 func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	t.Helper()
 	v, asked, features := parse(t, flags)

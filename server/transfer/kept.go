@@ -40,7 +40,7 @@ var keptKeys = map[string]string{
 }
 
 // keptKeysBelow are the beginnings of keys outside the prefix by which k3s, and rke2, keep
-// what is their own in the store of the cluster.
+// their own objects in the store of the cluster.
 var keptKeysBelow = map[string]string{
 	"/bootstrap/": leftK3s, // encrypted with the token by which servers join
 	"k3s/":        leftK3s,

@@ -24,7 +24,7 @@ const (
 	revisionField   protowire.Number = 1 // of that
 )
 
-// readOld reads what is left of a message of a kind when the Go type of apps/v1 has read it. A message that does
+// readOld reads the fields of a message that the Go type of apps/v1 does not have. A message that does
 // not decode has no answer here.
 func readOld(kind schema.GroupVersionKind, value []byte) oldField {
 	if gv := kind.GroupVersion().String(); gv != "extensions/v1beta1" && gv != "apps/v1beta1" {

@@ -103,7 +103,7 @@ func readSelectors(c *Call, o *objects.ListOptions) error {
 		if o.Filter.Shard, err = shard.Parse(o.ShardSelector); err != nil {
 			return status.Plain("invalid shard selector: " + err.Error())
 		}
-		o.ShardSelector = "" // the filter has what is needed of it
+		o.ShardSelector = "" // the filter has it already
 	}
 	o.LookCloser(c.Resource)
 	o.LabelSelector = nil // it may have megabytes, and a watch lasts

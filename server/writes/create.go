@@ -59,7 +59,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 	st := req.Resource.Storage
 	generated := c.obj.GetName() == "" && c.obj.GetGenerateName() != ""
 	if generated || st.Allocate != nil {
-		c.pristine = objects.Copy(c.obj) // what is allocated in vain must not be asked for again
+		c.pristine = objects.Copy(c.obj) // an allocation that was not used must not be requested again
 	}
 	// Those who want the same of what there is little of go one after the other.
 	turn := w.queues.Writer(sqlstore.Key{Resource: st.Key}, req.User.Name)

@@ -59,7 +59,7 @@ func (w *Writer) AuthorizeUnread(ctx context.Context, req *Request) (permits.Per
 	return permits.Permit{}, apierrors.NewForbidden(req.Resource.GroupResource(), req.Name, why)
 }
 
-// WarnOrphans warns the client where dependents stay behind because its options do not say what is to become of
+// WarnOrphans warns the client where dependents stay behind because its options do not say what happens to
 // them, whether or not there is anything to delete.
 func WarnOrphans(req *Request, options *metav1.DeleteOptions) {
 	st := req.Resource.Storage
@@ -156,7 +156,7 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 }
 
 // newest is the revision up to which everything must be here before a precondition counts as not met. A version may be newer
-// than what is here, and so may be an object with another UID.
+// than the object here, and may belong to another UID.
 func newest(p *metav1.Preconditions, obj kinds.Object) int64 {
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return math.MaxInt64

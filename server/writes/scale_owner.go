@@ -82,7 +82,7 @@ func disown(obj kinds.Object, path []string) error {
 	return nil
 }
 
-// undate drops the times of what is owned through a Scale: it has none.
+// undate drops the times of fields that are owned through a Scale: it has none.
 func undate(obj kinds.Object, sub string) {
 	entries := obj.GetManagedFields()
 	for i := range entries {

@@ -1,4 +1,4 @@
-// Package writes changes what is stored: create, update, patch, apply and delete, as
+// Package writes changes stored objects: create, update, patch, apply and delete, as
 // values in and out, without HTTP.
 //
 //	request.go    who writes what, and with which permit; what became of it

@@ -179,7 +179,7 @@ func (w *writer) all(ctx context.Context, d sqlstore.Driver, h Header) error {
 	return w.line(Trailer{Rows: w.rows, SHA256: w.total})
 }
 
-// older writes what is kept from before the floor.
+// older writes the history before the floor.
 func (w *writer) older(ctx context.Context, d sqlstore.Driver, h Header) error {
 	if h.Past == "" {
 		return nil

@@ -26,12 +26,12 @@ const (
 	YAML Format = "yaml" // one document for each object, as kubectl apply takes it
 )
 
-// ExportOptions say what is exported.
+// ExportOptions select what to export.
 type ExportOptions struct {
 	Format    Format
 	Revision  int64  // 0: now
 	Resource  string // one resource ("pods", "deployments.apps"); "": all
-	Namespace string // one namespace; "": all, and what is in none
+	Namespace string // one namespace; "": all, and cluster-scoped objects
 	AsStored  bool   // YAML with every field that is stored, and the resource version
 	Progress  func(objects int64)
 	// Open decrypts a row in place, or ends the export; may be nil.

@@ -185,7 +185,7 @@ func (s *Set) take(ctx, run context.Context, group *errgroup.Group, text []byte)
 	s.mu.Lock()
 	s.retired[old] = true
 	s.mu.Unlock()
-	group.Go(func() error { // what is under way may still need the old connections
+	group.Go(func() error { // calls in flight may still need the old connections
 		timer := time.NewTimer(old.grace)
 		defer timer.Stop()
 		select {

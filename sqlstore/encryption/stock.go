@@ -100,7 +100,7 @@ func (s *Stock) local(kind string, list *keyList, open func(secret, sealed, boun
 	return nil
 }
 
-// Open gives back what is stored under a key of etcd. What is not encrypted is returned as
+// Open returns the plain value stored under a key of etcd. A value that is not encrypted is returned as
 // it is. Errors: sqlstore.ErrKeyUnavailable where a key management service does not answer.
 func (s *Stock) Open(ctx context.Context, key string, stored []byte) ([]byte, error) {
 	if !bytes.HasPrefix(stored, []byte("k8s:enc:")) {

@@ -31,8 +31,8 @@ type Entry struct {
 	Unread         error     // set by sources alone: why the value was not read; Value is then nil
 }
 
-// Source is a foreign store, read consistently at one revision: what is written to
-// it after it was opened is not seen, or ends the reading with an error.
+// Source is a foreign store, read consistently at one revision: writes to
+// it after it was opened are not seen, or end the reading with an error.
 type Source interface {
 	// Describe names the source for people, without credentials: "kine SQLite file state.db".
 	Describe() string
@@ -91,7 +91,7 @@ func Shown(key string) string {
 	return key[:most] + "…"
 }
 
-// Check says what is wrong with the bounds of an entry that was read, or nil.
+// Check returns an error if an entry that was read is out of bounds.
 func Check(key string, valueBytes int64) error {
 	switch {
 	case key == "":

@@ -21,7 +21,7 @@ import (
 
 // Config sets a database up. Zero values take the defaults named.
 type Config struct {
-	// MaxBytes is how large what is stored may become, history included, as Stats counts
+	// MaxBytes is how large the database may become, history included, as Stats counts
 	// it. Beyond it writes fail with ErrFull, but for deletes. 0: no limit.
 	MaxBytes int64
 }
@@ -50,7 +50,7 @@ func newDatabase(cfg Config, c *content) *Database {
 	return b
 }
 
-// Clone makes a database of what is stored now. The two go on separately. The clone is of
+// Clone copies the database. The two go on separately. The clone is of
 // the same cluster: it has its id, and its revisions so far.
 func (b *Database) Clone() *Database { return b.Snapshot().Clone() }
 
@@ -112,7 +112,7 @@ func (d *Driver) closed() bool {
 	}
 }
 
-// look is what is stored now, for a reader.
+// look returns the present content, for a reader.
 func (d *Driver) look(ctx context.Context) (*content, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (d *Driver) look(ctx context.Context) (*content, error) {
 	return d.db.content.Load(), nil
 }
 
-// change has fn make the next content of a copy of what is stored, and tells other servers.
-// An error of fn leaves what is stored as it is.
+// change has fn make the next content of a copy of the present one, and notifies other servers.
+// An error of fn leaves the content as it is.
 func (d *Driver) change(ctx context.Context, fn func(next *content) error) error {
 	d.db.mu.Lock()
 	defer d.db.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Rows are kept as they are: what shares memory with neighbouring rows costs little. So
-// Pack deletes what is not kept, and moves nothing.
+// Pack deletes old rows, and moves nothing.
 
 // kept is how far back the content can be read.
 func (c *content) kept() sqlstore.Floors {
@@ -69,7 +69,7 @@ func (d *Driver) Pack(ctx context.Context, from sqlstore.Cursor, limit int) (don
 	return done, nil
 }
 
-// Forget implements sqlstore.Driver: there are no packs, but a log of what is kept of none.
+// Forget implements sqlstore.Driver: there are no packs, but there is a log of revisions that are gone.
 func (d *Driver) Forget(ctx context.Context, limit int) (int, error) {
 	err := d.change(ctx, func(c *content) error {
 		for n := 0; n < max(limit, stride) && c.trimmed < c.kept().Lowest(); n++ {

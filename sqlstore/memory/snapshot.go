@@ -16,7 +16,7 @@ type Snapshot struct {
 	cfg     Config
 }
 
-// Snapshot keeps what is stored now.
+// Snapshot keeps the present content.
 func (b *Database) Snapshot() *Snapshot { return &Snapshot{content: b.content.Load(), cfg: b.cfg} }
 
 // Clone makes a database of a snapshot.

@@ -51,7 +51,7 @@ type content struct {
 	Base string            `json:"base"`
 	Rows []json.RawMessage `json:"rows"`
 	Sum  uint32            `json:"sum"` // CRC-32 of all values, each with a zero byte behind it
-	All  *uint32           `json:"all"` // CRC-32 of what is stored beside the text, and of the text before it; see sign
+	All  *uint32           `json:"all"` // CRC-32 of the stored columns and of the text; see sign
 }
 
 // whole is a value that is no JSON.

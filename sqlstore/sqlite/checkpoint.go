@@ -15,7 +15,7 @@ import (
 // does it at logLimit.
 const (
 	copyEvery  = 30 * time.Millisecond
-	copyFrom   = 1000  // pages: what is written again before is copied once
+	copyFrom   = 1000  // pages: a page that is written repeatedly before is copied once
 	emptyFrom  = 4000  // pages
 	lastPages  = 50    // most that writers wait for
 	mostRounds = 8     // of copying while writers add as much as is copied

@@ -186,7 +186,7 @@ func (s *Server) Close() {
 	})
 }
 
-// handler answers what is asked of an etcd over plain HTTP; whole adds the place.
+// handler answers etcd's requests over plain HTTP; whole adds the place.
 func (s *Server) handler(whole bool) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(path string, value any) {

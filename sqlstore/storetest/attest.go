@@ -142,7 +142,7 @@ func manyAttested(t *testing.T, db Database) {
 	has(true, "0099some", "0080some")
 }
 
-// revisionsListed compares what is live by the list of revisions with what is read whole, now and a way back.
+// revisionsListed compares the live objects of the list of revisions with those of a full read, now and in the past.
 func revisionsListed(t *testing.T, db Database) {
 	d := db.Open(t)
 	c := d.Attestor()

@@ -128,7 +128,7 @@ func CrashPacking(t *testing.T, db Database, where string) {
 	acknowledged := make(map[int64]string)
 	db.Open(t).Close()
 	packed := false
-	for round := range (*crashes + 2) / 3 { // what is the same without packs, Crash sees
+	for round := range (*crashes + 2) / 3 { // Crash sees what is equal without packs
 		crashOnce(t, where, acknowledged)
 		if s, ok := db.(Sessions); ok {
 			s.Ended(t)

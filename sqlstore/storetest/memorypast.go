@@ -36,7 +36,7 @@ func (m *Memory) Retain(ctx context.Context, to sqlstore.Floors) (sqlstore.Floor
 	return m.floors, nil
 }
 
-// Pack implements sqlstore.Driver: it deletes what is not kept, and moves nothing.
+// Pack implements sqlstore.Driver: it deletes old rows, and moves nothing.
 func (m *Memory) Pack(ctx context.Context, _ sqlstore.Cursor, _ int) (sqlstore.Packed, error) {
 	if err := m.enter(ctx); err != nil {
 		return sqlstore.Packed{}, err

@@ -329,7 +329,7 @@ func backupOfPacks(t *testing.T, from, to Database) {
 	at := start.Add(60*time.Second + time.Millisecond)
 	a, err1 := src.RevisionAt(t.Context(), at)
 	b, err2 := dst.RevisionAt(t.Context(), at)
-	if err1 != nil || err2 != nil || a != 60 || b < 55 || b > a { // of what is not kept there is no mark
+	if err1 != nil || err2 != nil || a != 60 || b < 55 || b > a { // a revision that was removed has no mark
 		t.Fatalf("the revision at a time is %d, %v; after the restore %d, %v; want 60 and hardly less", a, err1, b, err2)
 	}
 }

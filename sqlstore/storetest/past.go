@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// pastTests are of what is kept of one key.
+// pastTests test the history of one key.
 var pastTests = map[string]func(*testing.T, Database){
 	"newest first": func(t *testing.T, db Database) {
 		d := db.Open(t)
@@ -210,7 +210,7 @@ func packedPast(t *testing.T, db Database) {
 	samePast(t, db.Open(t), m)
 }
 
-// lives writes JSON that changes a little, to keys that come and go; among it what is no JSON.
+// lives writes JSON that changes a little, to keys that come and go; some of it not JSON.
 func lives(t testing.TB, seed int64, drivers ...sqlstore.Driver) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(seed), 5))
@@ -241,7 +241,7 @@ func lives(t testing.TB, seed int64, drivers ...sqlstore.Driver) {
 	}
 }
 
-// looked counts how often somebody asks what is old: each round of compaction does so for each
+// looked counts how often somebody asks for old rows: each round of compaction does so for each
 // retention.
 type looked struct {
 	sqlstore.Driver

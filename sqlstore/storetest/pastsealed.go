@@ -48,7 +48,7 @@ func sealedPast(t *testing.T, d sqlstore.Driver, keys *Locksmith) map[sqlstore.K
 	return states
 }
 
-// resealedPast encrypts what is kept with another key, while a server packs, then with none: nothing
+// resealedPast encrypts the history with another key, while a server packs, then with none: nothing
 // under the old one is left, packed or not, and the past is what it was.
 func resealedPast(t *testing.T, db Database) {
 	d, keys := db.Open(t), NewLocksmith("old")
@@ -82,7 +82,7 @@ func resealedPast(t *testing.T, db Database) {
 	if n, err := d.Restate(t.Context(), []sqlstore.Row{{Key: live.Key, Revision: live.Revision, Value: []byte("x")}}); n != 0 || err != nil {
 		t.Errorf("a live row was written: %d, %v", n, err)
 	}
-	// What cannot be opened stays, and is said; what is damaged hinders nobody.
+	// Packs that cannot be opened stay and are reported; damaged ones hinder nobody.
 	db.Exec(t, `UPDATE kv_packed SET value = 'x' WHERE name = 'b'`)
 	job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: NewLocksmith("third"), Form: asStored}
 	done, err := job.Run(t.Context(), d)
@@ -191,7 +191,7 @@ func (p *packing) Restate(ctx context.Context, rows []sqlstore.Row) (int, error)
 	return p.Driver.Restate(ctx, rows)
 }
 
-// resealedWhilePacked encrypts what is kept with another key, where rows are packed just then and
+// resealedWhilePacked encrypts the history with another key, where rows are packed just then and
 // so not found: what was missed is not taken for done.
 func resealedWhilePacked(t *testing.T, db Database) {
 	d, keys := db.Open(t), NewLocksmith("old")

@@ -311,7 +311,7 @@ var readTests = map[string]func(*testing.T, Database){
 	},
 }
 
-// readAll compares what is read at once with what is read page by page, at revisions
+// readAll compares a full read with pages, at revisions
 // before and after changes of all kinds.
 func readAll(t *testing.T, db Database) {
 	d := db.Open(t)

@@ -39,7 +39,7 @@ var trimTests = map[string]func(*testing.T, Database){
 			_, err = d.Changes(t.Context(), floor-1, 10, false)
 			wantErr(t, err, below)
 			if floor == 1 {
-				continue // revision 0 asks for what is live
+				continue // revision 0 asks for the live objects
 			}
 			_, err = d.Scan(t.Context(), sqlstore.ScanRequest{Limit: 1, Revision: floor - 1})
 			wantErr(t, err, below)

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Rewrite says what is written anew.
+// Rewrite selects what to write anew.
 type Rewrite struct {
 	Resources []string // "secrets", "deployments.apps"; nil: all
 	Keys      sqlstore.Sealer

@@ -12,7 +12,7 @@ import (
 // pastPage is how many past states are read at once: as many as one pack may have, and the same again.
 const pastPage = 256
 
-// past encrypts what is kept of the past as it would be now. It keeps its form otherwise: that is
+// past encrypts the history as new rows are encrypted now. It keeps its form otherwise: that is
 // what was stored then. Resources of which nothing is or was encrypted are not read.
 func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
 	if resource != "" && !r.Keys.Covers(resource) {

@@ -62,7 +62,7 @@ func Hold(ctx context.Context, d sqlstore.Driver) (window sqlstore.Bounds, relea
 	return window, release, nil
 }
 
-// middle is the revision in the middle, by time, of what is kept.
+// middle is the revision in the middle, by time, of the history.
 func middle(ctx context.Context, d sqlstore.Driver, b sqlstore.Bounds) (int64, error) {
 	first, err := d.Changes(ctx, b.Floor, 1, false)
 	var compacted *sqlstore.CompactedError
@@ -132,7 +132,7 @@ func Compact(ctx context.Context, d sqlstore.Driver, to int64, progress func(row
 	if err != nil {
 		return floor, 0, err
 	}
-	if to <= b.Floor && f.Past != nil { // within what is packed
+	if to <= b.Floor && f.Past != nil { // within the packs
 		floor, err = compactPacked(ctx, d, f, to, told)
 	} else {
 		err = sqlstore.Trim(ctx, d, to, 1, told)

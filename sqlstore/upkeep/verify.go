@@ -44,7 +44,7 @@ const mostWindows = 5
 // each change names rightly what it replaced, playing the log leads to the live
 // objects, and each value decodes. decode judges a value (nil: it must be a JSON
 // object); rows are given to it once more where a running server compacts the revisions that
-// are looked at, and Verify begins again with what is left. The error is one of reading; what is
+// are looked at, and Verify begins again with the rest. The error is one of reading; what is
 // wrong with the data is in the Report.
 func Verify(ctx context.Context, d sqlstore.Driver, decode func(sqlstore.Row) error) (*Report, error) {
 	if decode == nil {
@@ -163,7 +163,7 @@ func (v *verifier) run(ctx context.Context, d sqlstore.Driver) error {
 	return err
 }
 
-// older checks what is kept from before the log: each pack unfolds to what its checksum says, each
+// older checks the history before the log: each pack unfolds to what its checksum says, each
 // row of an object ends where the next begins, or later after a delete, and each value decodes.
 func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 	var last sqlstore.Row
@@ -193,7 +193,7 @@ func (v *verifier) older(ctx context.Context, d sqlstore.Driver) error {
 	}
 }
 
-// behind says that reading can go on behind what is damaged: it is not what stopped the last time.
+// behind says that reading can go on after the damage: it is not where reading stopped the last time.
 func behind(c *sqlstore.CorruptError, after sqlstore.Cursor) bool {
 	by := c.Key.Compare(after.Key)
 	return c.Key != (sqlstore.Key{}) && (by > 0 || by == 0 && c.Revision > after.Revision)

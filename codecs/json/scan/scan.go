@@ -40,7 +40,7 @@ func (l Layout) space(b []byte, i int) int {
 	return Space(b, i)
 }
 
-// Text says what is in a string besides plain ASCII.
+// Text says what a string has other than plain ASCII.
 type Text uint8
 
 const (

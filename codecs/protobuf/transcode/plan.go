@@ -244,7 +244,7 @@ func (b planner) value(t reflect.Type, tag []byte) (value, bool) {
 	return nil, false
 }
 
-// single is value for what is one value.
+// single is value for a field that has one value.
 func (b planner) single(t reflect.Type, tag []byte) (value, bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

@@ -223,7 +223,7 @@ func slice(name string, a *admission.Attributes) error {
 	return nil
 }
 
-// nameOf is the name of what is written; on a create that of the object, which may
+// nameOf is the name of the written object; on a create that in the object, which may
 // still be to be made up.
 func nameOf(a *admission.Attributes) string {
 	if m := a.Meta(); a.Operation == admission.Create && m != nil {

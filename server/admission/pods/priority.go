@@ -48,7 +48,7 @@ func (p Priority) Admit(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	if a.Operation == admission.Update {
-		// Priority cannot change; a client that leaves it out means what is there.
+		// Priority cannot change; a client that leaves it out keeps the present one.
 		if old, ok := a.Old.(*corev1.Pod); ok {
 			pod.Spec.Priority = cmp.Or(pod.Spec.Priority, old.Spec.Priority)
 			pod.Spec.PreemptionPolicy = cmp.Or(pod.Spec.PreemptionPolicy, old.Spec.PreemptionPolicy)

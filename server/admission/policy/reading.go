@@ -16,7 +16,7 @@ import (
 )
 
 // Reading refuses policies and bindings that would have the server read, as parameters,
-// what their writers may not read: what is in a parameter comes back in messages. It
+// objects that their writers may not read: the contents of a parameter come back in messages. It
 // runs as well where policies are not enforced, as they may be one day, and before every
 // other validator, as it is part of what makes an object valid.
 type Reading struct {
@@ -138,7 +138,7 @@ func everything() authx.Attributes {
 }
 
 // resourceOf is what objects of a kind are asked for as, or all that they may be, and
-// then what is not known of them.
+// then the unknown ones.
 func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx.Attributes, problem string) {
 	what = everything()
 	gv, err := schema.ParseGroupVersion(kind.APIVersion)

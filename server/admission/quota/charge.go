@@ -109,7 +109,7 @@ func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map
 	return out, nil
 }
 
-// beyond is what is used more than before.
+// beyond is the usage that a change adds.
 func beyond(use, before corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, q := range use {
@@ -144,7 +144,7 @@ func add(a *admission.Attributes, q *corev1.ResourceQuota, delta corev1.Resource
 		}
 		out.Status.Used[name] = sum
 	}
-	if len(exceeded) > 0 && a.Subresource != "status" { // a status reports what is there already
+	if len(exceeded) > 0 && a.Subresource != "status" { // a status reports existing usage
 		return nil, refuse(a, "exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
 			amounts(asked, exceeded), amounts(q.Status.Used, exceeded), amounts(q.Status.Hard, exceeded))
 	}

@@ -166,7 +166,7 @@ func (d *Documents) OpenAPI3() (map[string]string, uint64) {
 func (d *Documents) OpenAPI2() ([]*schema.Swagger, uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// No older than the number: what is made of fewer servers would be taken for that of all until another changes.
+	// No older than the number: a document of fewer servers would be taken for that of all until another changes.
 	services := d.cfg.Services()
 	var list []*schema.Swagger
 	seen, kept := map[*server]bool{}, 0

@@ -53,7 +53,7 @@ func checkEntries(entries []metav1.ManagedFieldsEntry) error {
 }
 
 // afterSet is what the text of a set leaves of so many moves. Less than nothing says that
-// it needs more; then not all of the text was looked at. The text may be anything: what is
+// it needs more; then not all of the text was looked at. The text may be anything; text that is
 // not closed, and what follows something that is no string, counts as if it were closed
 // together, for the library reads as far as it can.
 func afterSet(text []byte, left int) int {

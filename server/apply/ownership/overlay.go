@@ -49,7 +49,7 @@ func overlaid(s *schema.Schemas, live runtime.Object) merging.Converter {
 	return s.ConverterAs(reflect.TypeOf(live).Elem()) // the body of a subresource
 }
 
-// wholes are the paths of what is replaced as a whole where a value is merged: whoever writes
+// wholes are the paths of values that a merge replaces as a whole: whoever writes
 // a part of it does not know that the rest would go.
 func wholes(path fieldpath.Path, s merging.Schema, value any) []string {
 	var found []string

@@ -48,7 +48,7 @@ const (
 type Config struct {
 	Schemas *schema.Schemas
 
-	// JSON reads what is applied. Without one, all of that goes the standard way.
+	// JSON reads applied configurations. Without one, all of them take the standard way.
 	JSON jsoncodec.Codec
 	// StandardOnly leaves everything to the library.
 	StandardOnly bool

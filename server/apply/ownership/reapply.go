@@ -19,7 +19,7 @@ type application struct {
 	resource    *kinds.Resource
 	subresource string
 	live        kinds.Object // of the resource's version; not changed
-	body        []byte       // what is applied, as JSON
+	body        []byte       // the applied configuration, as JSON
 	codec       jsoncodec.Codec
 	manager     string
 	now         time.Time
@@ -77,7 +77,7 @@ func (a *application) ownEntry(entries []metav1.ManagedFieldsEntry) int {
 	})
 }
 
-// named says that what is applied is of the kind and the version that it was sent to.
+// named says that the applied configuration has the kind and the version of the request.
 func (a *application) named(want kinds.Object) bool {
 	version, kind := want.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	return kind == a.resource.Kind && version == a.resource.APIVersion()
@@ -119,7 +119,7 @@ func quickTree(codec jsoncodec.Codec, body []byte) (map[string]any, bool) {
 	return u.Object, true
 }
 
-// quickText says that a body is printable ASCII without escapes of slashes or of what is not Latin.
+// quickText says that a body is printable ASCII without escapes of slashes or of characters beyond Latin-1.
 func quickText(body []byte) bool {
 	if len(body) == 0 || body[0] != '{' || bytes.Contains(body, []byte(`\/`)) || bytes.Count(body, []byte(`\u`)) != bytes.Count(body, []byte(`\u00`)) {
 		return false

@@ -81,7 +81,7 @@ func (c *Authentication) since(data map[string]string) error {
 	return nil
 }
 
-// publish adds what is this server's.
+// publish adds this server's own values.
 func (c *Authentication) publish(data map[string]string) error {
 	own, err := c.Data()
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Authentication) publish(data map[string]string) error {
 	return nil
 }
 
-// mergeCertificates drops certificates that have ended, and what is there twice.
+// mergeCertificates drops expired and duplicate certificates.
 func mergeCertificates(text string, now time.Time) string {
 	var out strings.Builder
 	seen := map[string]bool{}

@@ -191,7 +191,7 @@ var turn atomic.Int64
 // After orders a call of an API behind what the test did before it let time go by.
 func After() { turn.Load() }
 
-// Call understands the reads and writes of single objects, and makes what is not there.
+// Call understands the reads and writes of single objects, and creates missing ones.
 func (w *World) Call(_ context.Context, _, method, path, _ string, body, into any) error {
 	After()
 	u, err := url.Parse(path)
@@ -214,7 +214,7 @@ func (w *World) Call(_ context.Context, _, method, path, _ string, body, into an
 	if method == http.MethodPost {
 		return w.post(u.Path, body)
 	}
-	w.mu.Lock() // what is changed is what is there, whoever else writes
+	w.mu.Lock() // a change is made to the current object, whoever else writes
 	defer w.mu.Unlock()
 	item := w.Cache.Get(storage, namespace, name)
 	if item == nil {

@@ -117,7 +117,7 @@ func (c *follower) stop() {
 	}
 }
 
-// load watches storages from now on, takes what is there, and looks at what is new of it once
+// load watches storages from now on, reads its objects, and looks at the new ones once
 // all is known.
 func (c *follower) load(ctx context.Context, list []*source) {
 	snapshots := make([]*cache.Snapshot, len(list))
@@ -149,7 +149,7 @@ func (c *follower) load(ctx context.Context, list []*source) {
 	c.screen(ctx, newest, changed)
 }
 
-// lose takes what is not there any more of a storage. What memory has is there, whatever else
+// lose removes objects that a storage no longer has. Objects in memory exist, whatever else
 // became of it.
 func (c *follower) lose(s *source) {
 	c.mu.Lock()

@@ -34,7 +34,7 @@ var (
 	errUnreachable = errors.New("an object of the cluster cannot have an owner in a namespace")
 )
 
-// judge finds out about the owner that an object refers to, by what is in memory; errElsewhere
+// judge finds out about the owner that an object refers to, from memory; errElsewhere
 // for one of a kind that is not there.
 func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 	id := graph.IDOf(r.UID)

@@ -16,7 +16,7 @@ type kindNumbers struct {
 	last   uint32
 }
 
-// kindName is what is kept of a storage as long as the graph knows an object of it, served or
+// kindName is the entry of a storage, which stays as long as the graph knows an object of it, served or
 // not: a dependent may name an owner whose kind has gone with it.
 type kindName struct {
 	storage string

@@ -181,7 +181,7 @@ func (c *looker) finish(ctx context.Context, s *subject) error {
 // finalize takes a finalizer away where what it waits for has come. The graph must know of
 // every dependent that there was when the object began to wait.
 func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
-	for range 2 { // once by what is known, and once by all that there is to know
+	for range 2 { // once from the graph, and once after reading all
 		c.mu.Lock()
 		n, ok := c.graph.Find(s.id)
 		c.mu.Unlock()

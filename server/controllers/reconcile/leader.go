@@ -35,7 +35,7 @@ const leaderAgent = "kube-apiserver"
 // leaseJitter is by how much a pause between two tries may be longer.
 const leaseJitter = 0.2
 
-// Validate says what is wrong with the times; the names of flags are for the message.
+// Validate checks the times; the names of flags are for the message.
 func (t LeaseTimes) Validate(duration, deadline, retry string) error {
 	switch {
 	case t.Retry <= 0:

@@ -40,7 +40,7 @@ func (s *Publisher) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// Update writes what is not said yet. Before that the server has its Lease: what somebody says
+// Update publishes what is not published yet. Before that the server has its Lease: what somebody says
 // who has none is taken away.
 func (s *Publisher) Update(ctx context.Context) error {
 	lease := Identity{Base: s.Base, Host: s.Host}
@@ -73,7 +73,7 @@ func (s *Publisher) own() map[string]apiserverinternalv1alpha1.ServerStorageVers
 			for _, version := range decodable(r, s.Catalogue) {
 				v.DecodableVersions = append(v.DecodableVersions, schema.GroupVersion{Group: r.Group, Version: version}.String())
 			}
-			for _, other := range s.Catalogue.Known() { // of another group that shares what is stored
+			for _, other := range s.Catalogue.Known() { // of another group that shares the stored objects
 				if other.Storage == r.Storage && other.Group != r.Group {
 					v.DecodableVersions = append(v.DecodableVersions, other.APIVersion())
 				}

@@ -64,7 +64,7 @@ var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmi
 	},
 }.Strategy()
 
-// DefaultAlphaBinding fills in what is optional in v1alpha1: there, requests without a parameter are denied by default.
+// DefaultAlphaBinding sets the defaults of v1alpha1: there, requests without a parameter are denied by default.
 func DefaultAlphaBinding(obj kinds.Object) {
 	MutatingAdmissionPolicyBinding.Default(obj)
 	if r := obj.(*admissionv1alpha1.MutatingAdmissionPolicyBinding).Spec.ParamRef; r != nil {

@@ -10,7 +10,7 @@ import (
 // normalize turns a definition into what is left of it after it has been through the form of
 // checks and back: nulls go, numbers are written plainly, an empty webhook is none. Schemas are
 // nearly all of a definition, and nothing in them changes but the values that they hold: so only
-// what is around them goes there and back.
+// the rest of the definition makes the round trip.
 func normalize(d *apiextensionsv1.CustomResourceDefinition) {
 	for i := range d.Spec.Versions {
 		if v := &d.Spec.Versions[i]; v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {

@@ -195,7 +195,7 @@ func (w *plainWalk) plainPattern(pattern string) bool {
 	return ok
 }
 
-// rest checks what is left of a plain schema. It is false for one whose defaults do not hold,
+// rest checks the rest of a plain schema. It is false for one whose defaults do not hold,
 // which the other checks report.
 func (p *plainParts) rest(ctx context.Context, w *walk, s *apiext.JSONSchemaProps, at *field.Path) bool {
 	if p.defaulted != nil {

@@ -131,7 +131,7 @@ func (r statefulSetRules) validateUpdate(s, old *appsv1.StatefulSet, o podspec.O
 	r.claims = nil // claims and the name of the service do not change: stored ones may stay
 	errs := r.validate(&s.Spec, o)
 	if r.pods && len(errs) > 0 && len(r.validate(&old.Spec, o)) > 0 {
-		r.pods = false // what is stored may have such faults
+		r.pods = false // the stored object may have such faults
 		errs = r.validate(&s.Spec, o)
 	}
 	rest := s.Spec

@@ -26,7 +26,7 @@ const (
 type scalerRules struct {
 	now   bool  // those after 1.32
 	least int32 // the least number of replicas
-	// anyScaled and anyObject say that versions of APIs are not checked: of what is scaled, and of
+	// anyScaled and anyObject say that versions of APIs are not checked: of scale targets, and of
 	// what metrics describe.
 	anyScaled, anyObject bool
 }

@@ -130,7 +130,7 @@ func validateJobTemplate(s *batchv1.JobSpec, path *field.Path, o podspec.Options
 	return errs
 }
 
-// scheduleFault says what is wrong with a schedule. The library panics over some schedules that cannot be read: the
+// scheduleFault validates a schedule. The library panics over some schedules that cannot be read: the
 // client gets the same refusal for them, in every release.
 func scheduleFault(schedule string) (err error) {
 	defer func() {

@@ -30,7 +30,7 @@ func Endpoints(on kinds.Feature) kinds.Strategy {
 		ValidateUpdate: func(e, old *corev1.Endpoints) field.ErrorList {
 			errs := validateEndpoints(e, addresses)
 			if now && len(errs) > 0 && rules.Same(e.Subsets, old.Subsets) {
-				return nil // what is stored may have faults
+				return nil // the stored object may be invalid
 			}
 			return errs
 		},

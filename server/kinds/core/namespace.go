@@ -48,8 +48,8 @@ var NamespaceColumns = columns.Of(func(n *corev1.Namespace, now time.Time) []any
 	return []any{n.Name, string(n.Status.Phase), columns.Since(n.CreationTimestamp, now)}
 }, columns.Name(), columns.Text("Status", "The status of the namespace"), columns.Age())
 
-// terminateNamespace marks a namespace that is deleted: it stays until what is in it
-// is gone.
+// terminateNamespace marks a namespace that is deleted: it stays until its contents
+// are gone.
 func terminateNamespace(n *corev1.Namespace, now time.Time) {
 	n.DeletionTimestamp = &metav1.Time{Time: now}
 	n.Status.Phase = corev1.NamespaceTerminating

@@ -57,7 +57,7 @@ var (
 	quotaLimits   = columns.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.")
 )
 
-// quotaCells shows what is used of each amount.
+// quotaCells shows the usage of each amount.
 func quotaCells(q *corev1.ResourceQuota) (request, limit string) {
 	var requests, limits []string
 	for _, name := range sorted(q.Status.Hard) {

@@ -20,7 +20,7 @@ type spent struct {
 // removed are the numbers that change when something is given back.
 type removed struct{ addresses, shown, ports int64 }
 
-// mostSpent bounds what is remembered of networks that are no more.
+// mostSpent bounds how many removed networks are remembered.
 const mostSpent = 4096
 
 func (s *spent) holds(of netip.Prefix, now removed) bool {

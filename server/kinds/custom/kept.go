@@ -128,7 +128,7 @@ type compiled struct {
 	read   func() (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
 	text   func() []byte // nil: there is none
 	digest Digest
-	kept   *Kept // nil: what is compiled once stays
+	kept   *Kept // nil: compiled forms stay in memory
 
 	mu   sync.Mutex // held while it is compiled
 	made atomic.Pointer[made]

@@ -197,7 +197,7 @@ func (r sliceRules) validate(s, old *discoveryv1.EndpointSlice) field.ErrorList 
 	}
 	errs = append(errs, ofPorts...)
 	if len(ofEndpoints) > 0 && old != nil && rules.Same(old.Endpoints, s.Endpoints) {
-		return errs // what is stored may have faults
+		return errs // the stored object may be invalid
 	}
 	return append(errs, ofEndpoints...)
 }

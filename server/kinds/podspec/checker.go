@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checker collects what is wrong with a spec. Paths are built only where
+// checker collects the faults of a spec. Paths are built only where
 // something is wrong, or where a subtree has to know its place.
 type checker struct {
 	ofPod bool // resources that are checked now are those of a pod as a whole

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The ok functions accept only what is surely valid, without a regular
+// The ok functions accept only names that are certainly valid, without a regular
 // expression; what they refuse goes to the library, which words the problems.
 
 func lowerAlnum(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }

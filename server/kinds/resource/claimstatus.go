@@ -199,7 +199,7 @@ func (b *rulebook) network(n *resourceapi.NetworkDeviceData, p *field.Path) fiel
 }
 
 // usualAddress is an address with the length of its network as it is usually written, so that two ways
-// of writing one are the same; "" for what is none.
+// of writing one are the same; "" if it is not one.
 func usualAddress(text *string) string {
 	ip, network, err := netutils.ParseCIDRSloppy(*text)
 	if err != nil {

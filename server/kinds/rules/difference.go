@@ -37,7 +37,7 @@ const (
 	shownDepth    = 3   // of values that are the same
 	shownEntries  = 16  // of a list or a map
 	shownText     = 256 // bytes of a string
-	longestInside = 72  // bytes between braces that stay on one line, of what is gone or new
+	longestInside = 72  // bytes between braces that stay on one line, of removed and added text
 )
 
 // entry is one or more lines: the text before the brace, the entries within, and the brace.

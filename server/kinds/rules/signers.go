@@ -15,7 +15,7 @@ const (
 	maxSignerDomain = 253
 )
 
-// TrustBundleName says what is wrong with the name of a ClusterTrustBundle: the signer's, with colons for slashes, comes
+// TrustBundleName validates the name of a ClusterTrustBundle: the signer's, with colons for slashes, comes
 // before a free part, and nobody else's name looks like that.
 func TrustBundleName(signer, name string, prefix bool) []string {
 	if signer == "" {

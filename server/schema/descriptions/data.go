@@ -21,7 +21,7 @@ var packed string
 
 const says, publishes = "says", "published"
 
-// embedded reads what types say of themselves, and what is published of them, by name.
+// embedded reads the descriptions of types in their source, and their published ones, by name.
 func embedded() (said, published map[string]described, err error) {
 	zr, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {

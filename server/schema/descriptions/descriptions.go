@@ -28,10 +28,10 @@ type Library struct {
 	published map[string]described         // what OpenAPI definitions say of them, by name
 	words     words.Words                  // of the release, where the types say something else
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
-	stale     bool                         // what is published of core/v1 is older than the release
+	stale     bool                         // the published form of core/v1 is older than the release
 }
 
-// described is what is said of one type.
+// described is the description of one type.
 type described struct {
 	text   string
 	fields map[string]string // by JSON name
@@ -99,7 +99,7 @@ func (l *Library) Type(name string) string {
 	return text
 }
 
-// outdated says whether what is published of a type is older than the release.
+// outdated says whether the published form of a type is older than the release.
 func (l *Library) outdated(name string) bool { return l.stale && strings.HasPrefix(name, corePackage) }
 
 // Field describes a field of a type by its JSON name, or returns "". The values are

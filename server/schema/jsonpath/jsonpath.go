@@ -25,7 +25,7 @@ func Parse(text string) (*Path, error) {
 
 // Find returns all values that a path leads to in a tree of maps, slices, strings,
 // numbers and booleans. Keys that are not there lead nowhere; an index that is out of
-// bounds, or an index into what is no list, is an error.
+// bounds, or an index into a value that is not a list, is an error.
 func (p *Path) Find(tree any) ([]any, error) { return walk([]any{tree}, p.steps) }
 
 // step goes on from values to those that it leads to.

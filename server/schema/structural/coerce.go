@@ -82,7 +82,7 @@ func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unk
 	return append(unknown, paths...), nil
 }
 
-// Default fills in what is absent, and what is null where null may not stand and the
+// Default sets absent fields, and those that are null where null is not allowed and the
 // schema has a default; nothing, where that would be more than Coerce lets in.
 func (s *Schema) Default(obj map[string]any) {
 	if s.precheck.fits(obj) == nil && !s.precheck.isDefaulted(obj) {

@@ -24,7 +24,7 @@ const (
 	maxTried  = 1000
 )
 
-// findErrors says what is wrong with a value, in the words of the library. Where
+// findErrors returns the faults of a value, in the words of the library. Where
 // correlated is not nil, what did not change is tolerated. The result is not complete
 // if there are more errors than are reported.
 func (q *checker) findErrors(ctx context.Context, p *field.Path, v any, correlated *common.CorrelatedObject) (errs field.ErrorList, complete bool) {

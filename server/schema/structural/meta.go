@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// validateMeta says what is wrong with the metadata in a value: in objects that are embedded and, if
+// validateMeta validates the metadata in a value: in objects that are embedded and, if
 // root, its own. Newer releases of the library want a context: whichever a program was built with is called.
 func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any, s *apischema.Structural, root bool) (errs field.ErrorList) {
 	defer func() {

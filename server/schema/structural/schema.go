@@ -41,7 +41,7 @@ type Schema struct {
 	rules     func() *ruleTree // nil where there are none
 }
 
-// Compile makes what is usually made when it is needed first.
+// Compile compiles now what is otherwise compiled at its first use.
 func (s *Schema) Compile() {
 	if s.object != nil {
 		s.object()

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Validate says what is wrong with an object; old is what it replaces, nil for a new
+// Validate returns the faults of an object; old is the object that it replaces, nil for a new
 // one. What old had already is tolerated: values that did not change are not held
 // against the schema, and rules that they break become warnings of the request that
 // ctx carries. The caller sees to metadata, kind and apiVersion: found is what it found

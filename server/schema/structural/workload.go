@@ -25,7 +25,7 @@ const (
 	weightOfContainer = 384
 )
 
-// workload adds up what is left of the limits after what is to be done for an object.
+// workload adds up how much of the limits is left after the work for an object.
 type workload struct{ left, steps int }
 
 // over says that it is too much.
@@ -44,7 +44,7 @@ func (s *precheck) fits(obj map[string]any) error {
 	return nil
 }
 
-// add goes through what is filled into v, and says of how many values that consists.
+// add walks the defaults that are set in v, and returns how many values they have.
 func (a *workload) add(s *precheck, v any) int {
 	if s == nil || a.over() {
 		return 1

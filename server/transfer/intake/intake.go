@@ -1,7 +1,7 @@
 // Package intake brings the content of a foreign store into an empty database.
 //
 //	intake.go  reading: every entry is decided, counted and spooled
-//	spool.go   the file between: what is in it, and whether it may be used again
+//	spool.go   the spool file: its contents, and whether it can be used again
 //	load.go    loading: the spool goes into the database in one transaction
 //	loaded.go  whether a database holds a spool already: a run that ended just before its end
 //

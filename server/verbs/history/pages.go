@@ -44,8 +44,8 @@ type page struct {
 	*object
 	limit        int
 	content      bool
-	since        time.Time // what is older is left out; zero: nothing is
-	until        time.Time // so is what is newer
+	since        time.Time // older revisions are left out; zero: none are
+	until        time.Time // so are newer ones
 	before       int64     // writes below it come
 	items        []history.Revision
 	read, shown  int   // bytes

@@ -137,7 +137,7 @@ func unserved(of schema.GroupResource) error {
 }
 
 // lookUp finds a resource that is served, in its preferred version; one that is another name for
-// what is stored as a third, under the name of that.
+// an object that is stored as a third kind, under the name of that.
 func lookUp(h *verbs.Handler, of schema.GroupResource) *kinds.Resource {
 	if h.Follow != nil {
 		h.Follow()

@@ -141,7 +141,7 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	return q
 }
 
-// maxRefusal bounds what is read of an agent's refusal.
+// maxRefusal bounds how much of an agent's refusal is read.
 const maxRefusal = 10 * 1024
 
 // stream copies an agent's answer to the client, at once if it goes on and on.
@@ -188,7 +188,7 @@ func refused(c *verbs.Call, resp *http.Response) error {
 	return apierrors.NewGenericServerResponse(resp.StatusCode, c.R.Method, schema.GroupResource{Resource: "pods/log"}, c.Info.Name, text, 0, true)
 }
 
-// flusher sends what is written at once.
+// flusher sends each write at once.
 type flusher struct {
 	w  io.Writer
 	to *http.ResponseController

@@ -1,4 +1,4 @@
-// Package tokenverbs serves what is about tokens: serviceaccounts/token, which
+// Package tokenverbs serves requests about tokens: serviceaccounts/token, which
 // issues them, and tokenreviews, which judges them.
 //
 // It promises: a token is issued for what exists, and is never stored or logged.

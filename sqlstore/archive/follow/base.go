@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// base is what is known of the newest base of the run, and the taking of the next.
+// base describes the newest base of the run, and takes the next.
 type base struct {
 	run    int
 	has    bool      // the run has one
@@ -30,7 +30,7 @@ type base struct {
 const (
 	firstWait = time.Second
 	mostWait  = 5 * time.Minute
-	pruneFor  = time.Minute // how often to look for what is too old
+	pruneFor  = time.Minute // how often to look for old files
 	baseRests = 3           // times as long as it reads and writes
 	mostRest  = 200 * time.Millisecond
 )
@@ -66,7 +66,7 @@ func (b *base) wait() {
 	}
 }
 
-// upkeep takes bases when they are due, and deletes what is too old.
+// upkeep takes bases when they are due, and deletes old files.
 func (s *session) upkeep(ctx context.Context) {
 	b := &s.base
 	if b.cancel != nil {
@@ -136,7 +136,7 @@ func (s *session) takeBase(ctx context.Context, run int, hurry bool) error {
 	return syncFolder(s.cfg.Dir)
 }
 
-// prune deletes what is needed for nothing within Keep: all that comes before the newest
+// prune deletes files that no restore within Keep needs: all that come before the newest
 // base that is older than that. There is always a base, and all that follows it.
 func (s *session) prune() error {
 	now := s.clock.now()
@@ -184,7 +184,7 @@ func (s *session) prune() error {
 			old = append(old, g.name)
 		}
 	}
-	slices.Sort(old) // bases first: what is left of a log without one is of no use, but does no harm
+	slices.Sort(old) // bases first: the rest of a log without one is of no use, but does no harm
 	for _, name := range old {
 		if err := os.Remove(filepath.Join(s.cfg.Dir, name)); err != nil {
 			return err

@@ -55,7 +55,7 @@ func (p *pile) add(row *sqlstore.Row) error {
 	return p.spill()
 }
 
-// spill sorts what is in memory into a file.
+// spill writes the objects in memory, sorted, into a file.
 func (p *pile) spill() error {
 	if len(p.rowsBy) == 0 {
 		return nil

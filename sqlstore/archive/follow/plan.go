@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Target is what is to be restored: a revision, the state at a time, or by the zero value
+// Target is the state to restore: a revision, the state at a time, or by the zero value
 // the newest there is.
 type Target struct {
 	Revision int64

@@ -31,7 +31,7 @@ type Options struct {
 	Progress func(read, size int64) // bytes of the files of the plan; called as they are read; may be nil
 }
 
-// reading counts what is read of the files of a plan.
+// reading counts the bytes read from the files of a plan.
 type reading struct {
 	read, size int64
 	tell       func(read, size int64)
@@ -40,7 +40,7 @@ type reading struct {
 func (p *Plan) reading(tell func(read, size int64)) *reading {
 	r := &reading{tell: tell}
 	for _, name := range append([]string{p.Base}, p.Segments...) {
-		if info, err := os.Stat(filepath.Join(p.dir, name)); err == nil { // who opens it says what is wrong
+		if info, err := os.Stat(filepath.Join(p.dir, name)); err == nil { // opening it returns the error
 			r.size += info.Size()
 		}
 	}
@@ -194,13 +194,13 @@ func counted(rows iter.Seq2[sqlstore.Row, error], n *int64) iter.Seq2[sqlstore.R
 	}
 }
 
-// live are the objects of a base with what is on a pile in their place.
+// live are the objects of a base, replaced by those on a pile.
 func live(base iter.Seq2[sqlstore.Row, error], pile *pile) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
 		newer, stop := iter.Pull2(pile.rows)
 		defer stop()
 		n, err, more := newer()
-		// put yields what is on the pile before a key.
+		// put yields the objects on the pile before a key.
 		put := func(before *sqlstore.Key) bool {
 			for more && err == nil && (before == nil || n.Key.Compare(*before) < 0) {
 				if !n.Deleted && !yield(n, nil) {

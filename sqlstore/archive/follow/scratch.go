@@ -20,7 +20,7 @@ const (
 // being made is not locked yet.
 const leftFor = time.Minute
 
-// VerifyScratch makes a folder in which what is to be verified is restored; see scratch.
+// VerifyScratch makes a folder into which a verification restores; see scratch.
 func VerifyScratch(parent string) (dir string, done func() error, err error) {
 	return scratch(parent, verifyPrefix)
 }

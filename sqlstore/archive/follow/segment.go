@@ -54,7 +54,7 @@ func (r *segmentReader) damaged(format string, args ...any) error {
 	return fmt.Errorf("%s: %w at byte %d: %s", r.name, ErrDamaged, r.offset, fmt.Sprintf(format, args...))
 }
 
-// fill reads b whole; what is missing is cut off.
+// fill reads b whole; an early end means a segment that was cut off.
 func (r *segmentReader) fill(b []byte) error {
 	_, err := io.ReadFull(r.in, b)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -99,7 +99,7 @@ func (r *segmentReader) read() (f frame, err error) {
 	return f, nil
 }
 
-// body reads what is packed. It takes memory as bytes come, whatever the head says.
+// body reads the compressed part. It takes memory as bytes come, whatever the head says.
 func (r *segmentReader) body(f *frame) error {
 	const piece = 1 << 20
 	r.buf = r.buf[:0]

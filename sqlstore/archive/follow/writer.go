@@ -183,7 +183,7 @@ func (w *writer) close() error {
 	return err
 }
 
-// kept says whether the segment is still where it was opened: what is written to a file
+// kept says whether the segment is still where it was opened: a write to a file
 // without a name would be gone with the process.
 func (w *writer) kept() error {
 	opened, err := w.f.Stat()

@@ -25,14 +25,14 @@ import (
 type Key interface {
 	// Overhead is by how much Seal makes a value longer, at most.
 	Overhead() int
-	// Seal appends what is made of plain to dst, where nothing of plain may lie. bound is
+	// Seal appends the encrypted form of plain to dst, where nothing of plain may lie. bound is
 	// not stored; it is what the value belongs to, and Open wants the same.
 	Seal(dst, plain, bound []byte) []byte
 	// Open makes a new slice of what was sealed. Errors: ErrBroken.
 	Open(sealed, bound []byte) ([]byte, error)
 }
 
-// Bound appends to dst, which begins what is stored, what a value belongs to: a binding
+// Bound appends to dst, which begins the stored form, the data that a value belongs to: a binding
 // for Seal and Open. No two lists of parts have the same.
 func Bound(dst []byte, parts ...string) []byte {
 	for _, p := range parts {

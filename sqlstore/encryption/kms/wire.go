@@ -28,7 +28,7 @@ type wrapped struct {
 	annotations map[string][]byte
 }
 
-// invalidKeyID says what is wrong with a key id, in a word for metrics too.
+// invalidKeyID names the fault of a key id, in a word that metrics use too.
 func invalidKeyID(id string) (string, error) {
 	switch {
 	case id == "":

@@ -41,7 +41,7 @@ type pages struct {
 	elements int64 // that were looked at, so that none of them count twice
 }
 
-// checkPages says what is wrong with a database of size bytes: ErrDamaged, wrapped.
+// checkPages validates a database of size bytes. Its errors wrap ErrDamaged.
 func checkPages(r io.ReaderAt, size int64) error {
 	p := &pages{r: r, size: size}
 	root, err := p.newestMeta()

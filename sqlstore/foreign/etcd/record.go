@@ -41,7 +41,7 @@ func (p place) bytes() []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(p.sub))
 }
 
-// readPlace reads the key of a record. ok is false for what is none.
+// readPlace reads the key of a record. ok is false for a key of another form.
 func readPlace(b []byte) (p place, deleted, ok bool) {
 	switch {
 	case len(b) == revisionSize+1 && b[revisionSize] == 't':
@@ -104,7 +104,7 @@ func withoutValue(record []byte) (rest []byte, left int, err error) {
 		if field == valueField && kind == protowire.BytesType {
 			text, _ := protowire.ConsumeBytes(record[head:])
 			left += len(text)
-		} else if len(rest) <= maxBesideValue { // what is longer is refused, not gathered
+		} else if len(rest) <= maxBesideValue { // a longer one is refused, not collected
 			rest = append(rest, record[:min(head+n, maxBesideValue+1)]...)
 		}
 		record = record[head+n:]

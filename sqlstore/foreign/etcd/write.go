@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// pageBytes is the size of a page of what is written; etcd reads any.
+	// pageBytes is the size of a written page; etcd reads any.
 	pageBytes = 4096
 	// batchBytes is how much is gathered in memory before it is written to the file.
 	batchBytes = 16 << 20

@@ -9,11 +9,11 @@
 //	queries.go  the statements
 //
 // Its table `kine` has a row for each write: id is the revision, name the key; the newest
-// row of a name is what is live, unless it says deleted. created marks the first write
+// row of a name is the live one, unless it says deleted. created marks the first write
 // of a key, whose create_revision is 0; later ones name the first. lease is for how many
 // seconds the key lives. kine's own rows (compact_rev_key, gaps) are handed out like others.
 //
-// It promises: what is read is one state of the database, whoever writes meanwhile; the
+// It promises: a read sees one state of the database, whoever writes meanwhile; the
 // source is as it was found; memory holds a row at a time. A Source is for one goroutine
 // at a time and starts none.
 package kine

@@ -58,7 +58,7 @@ func (o *planOptions) execute(ctx context.Context, c *cluster.Client, p *plan.Pl
 	}
 	fmt.Fprintln(o.out)
 	done, err := p.Apply(ctx, c, func(step *plan.Step) { _, _ = io.WriteString(o.out, step.Line(s)) })
-	_, _ = io.WriteString(o.out, p.Report()) // what is done is done, whoever reads of it
+	_, _ = io.WriteString(o.out, p.Report()) // the work is done even if the report cannot be written
 	if err != nil {
 		return err
 	}

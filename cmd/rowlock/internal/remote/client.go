@@ -40,14 +40,14 @@ type Config struct {
 	Total   int64         // bytes of all objects of a list, and of all that are collected; 64 GiB
 	Page    int           // objects asked for at once; 500
 	Pages   int           // of one list; a million
-	Index   int64         // bytes of memory for the order of what is collected; 4 GiB
+	Index   int64         // bytes of memory for the order of collected objects; 4 GiB
 	Agent   string        // User-Agent
 	// Sleep waits, for tests; nil: by the clock.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 // Client sends requests. Its methods return *StatusError for what the server refuses,
-// *BoundError for what goes beyond a bound, *MalformedError for what is no answer to
+// *BoundError for an answer beyond a bound, *MalformedError for one that is no answer to
 // what was asked, and else what the network says.
 type Client struct {
 	cfg     Config

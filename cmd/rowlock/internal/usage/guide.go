@@ -150,7 +150,7 @@ func didYouMean(text, before string, names []string) string {
 	return ": did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// Or lists what is valid: "a, b or c".
+// Or lists valid values: "a, b or c".
 func Or(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")

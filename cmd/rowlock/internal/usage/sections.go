@@ -1,5 +1,5 @@
 // Package usage tells people how commands are called: flags in sections, and errors about
-// command lines that say what was probably meant, what is valid, and where help is.
+// command lines that suggest the probable command, the valid values, and where help is.
 package usage
 
 import (

@@ -138,7 +138,7 @@ func (c *comparer) equalOwnCodec(n *node, a, b reflect.Value) bool {
 	return true
 }
 
-// equalQuantities compares what is encoded, not the amounts. It works on copies, for
+// equalQuantities compares the encoded text, not the amounts. It works on copies, for
 // Quantity remembers its text.
 func equalQuantities(a, b resource.Quantity) bool {
 	return a == b || a.String() == b.String()

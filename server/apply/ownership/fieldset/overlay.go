@@ -31,7 +31,7 @@ func (p *Plan) Overlay(memory *Memory, body []byte, name, namespace string, live
 }
 
 // overlay is one call of Overlay. Its methods take the index of a value in the body, and return
-// that behind it, or -1 for what is not supported. They push a branch for each path that is named
+// the index behind it, or -1 if that is not supported. They push a branch for each path that is named
 // onto the stack of its memory.
 type overlay struct {
 	comparer
@@ -113,7 +113,7 @@ func (o *overlay) field(n *node, name []byte, at int, live, want value) int {
 }
 
 // value sets what stands at one path. Whatever its parent is, a list or a map without
-// fields of its own, is owned besides what is in it.
+// fields of its own, is owned as well as its fields.
 func (o *overlay) value(n *node, element string, inMapOrList bool, at int, live, want value) int {
 	if live.presence != present || want.presence != present {
 		return -1

@@ -153,7 +153,7 @@ func (p *Plans) compile(s *schema.Shape) *node {
 		return n
 	}
 	n := &node{}
-	p.nodes[s] = n // before what is below, for types contain themselves
+	p.nodes[s] = n // before its children, for types contain themselves
 	switch s.Form {
 	case schema.Scalar:
 		n.form = formScalar

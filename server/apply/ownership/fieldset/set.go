@@ -31,7 +31,7 @@ var ErrUnsupported = errors.New("the value needs the merge library")
 // removed paths, which are no members.
 type Set []branch
 
-// branch is one path element with what is below it.
+// branch is one path element with its children.
 type branch struct {
 	element  string // as in FieldsV1, escaped for JSON: `f:spec`, `k:{\"name\":\"web\"}`
 	state    state

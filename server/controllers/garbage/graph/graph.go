@@ -116,7 +116,7 @@ func New() *Graph { return &Graph{byID: newIndex()} }
 // Len is how many objects and references there are.
 func (g *Graph) Len() (nodes, edges int) { return g.nodes.len(), g.edges.len() }
 
-// Find tells what is known of an object.
+// Find returns the node of an object.
 func (g *Graph) Find(id ID) (Node, bool) {
 	i := g.find(id)
 	if i == 0 {
@@ -198,7 +198,7 @@ func (g *Graph) locate(i uint32, p *Place, look func(Look)) {
 var cluster = unique.Make("")
 
 // valid says whether an owner can own a dependent, whose place is known: one of the cluster owns all, one in a
-// namespace what is there. One that nobody has seen may be anywhere.
+// namespace the node there. One that nobody has seen may be anywhere.
 func (g *Graph) valid(owner *node, dependent uint32) bool {
 	return !owner.has(located) || owner.namespace == cluster || owner.namespace == g.nodes.at(dependent).namespace
 }

@@ -42,7 +42,7 @@ func (t *Tracer) Add(r *revisions.Revision) (more bool, err error) {
 		return false, nil
 	}
 	if t.newer != nil && r.Unreadable != "" {
-		return false, nil // what is older cannot be compared
+		return false, nil // older revisions cannot be compared
 	}
 	obj, err := r.Decoded()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // Target names one object. It need not exist.
 type Target struct {
 	Resource  *Resource
-	Namespace string // "" for what is in none
+	Namespace string // "" for cluster-scoped objects
 	Name      string
 }
 

@@ -46,7 +46,7 @@ const (
 type Step struct {
 	Action Action
 	Target cluster.Target
-	Object Object   // what is created, or what it is changed to
+	Object Object   // the object that is created, or its new content
 	Status any      // written behind it, where it is asked for
 	OldUID string   // of the object in the past
 	Fields []string // that a change changes, the first of them

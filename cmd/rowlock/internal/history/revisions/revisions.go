@@ -38,7 +38,7 @@ func (r *Revision) Deleted() bool { return r.Change == history.Deleted }
 
 // Number is the revision as a number.
 func (r *Revision) Number() int64 {
-	n, _ := strconv.ParseInt(r.Revision, 10, 64) // 0 for what is none
+	n, _ := strconv.ParseInt(r.Revision, 10, 64) // 0 if it is not a number
 	return n
 }
 

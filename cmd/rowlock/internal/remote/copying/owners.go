@@ -15,7 +15,7 @@ import (
 
 // owner is an object that other objects name as their owner.
 type owner struct {
-	comes bool   // it is among what is copied
+	comes bool   // it is among the copied objects
 	uid   string // in the target, once it is there
 	lost  string // why there will be none in the target; "": there may be
 }
@@ -64,7 +64,7 @@ func (c *copier) survey(ctx context.Context) error {
 	if err != nil || len(c.owners) == 0 {
 		return err
 	}
-	quiet := copier{o: c.o, report: newReport(false)} // what is left out is reported later
+	quiet := copier{o: c.o, report: newReport(false)} // omitted objects are reported later
 	return each(func(t *task) error {
 		if o := c.owners[keyOf(t.uid)]; o != nil && quiet.wanted(t) {
 			o.comes = true

@@ -49,7 +49,7 @@ type Report struct {
 	DryRun    bool     `json:"dryRun"`
 	Resources []Tally  `json:"resources"`
 	Total     Tally    `json:"total"`
-	Details   []Detail `json:"details"`           // what is neither created, changed nor unchanged; notes
+	Details   []Detail `json:"details"`           // objects neither created, changed nor unchanged; notes
 	Unnamed   int64    `json:"unnamed,omitempty"` // details beyond those
 
 	mu      sync.Mutex

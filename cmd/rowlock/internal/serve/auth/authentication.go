@@ -179,7 +179,7 @@ func (o *AuthenticationFlags) Build(ctx context.Context, c Config) (*Authenticat
 		}
 	}
 	chain = append(chain, clientcert.New(roots, c.Gate("AllowParsingUserUIDFromCertAuth")))
-	// The files are those of the authenticators, who tell of what is wrong with them.
+	// The files are those of the authenticators, which report their faults.
 	if a.Authorities, err = flagfile.Authorities(slog.New(slog.DiscardHandler), flagfile.New("--data-dir", c.Dir.CACert),
 		flagfile.New("--client-ca-file", o.clientCA), flagfile.New("--requestheader-client-ca-file", o.proxy.ca)); err != nil {
 		return nil, err
