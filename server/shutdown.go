@@ -205,6 +205,9 @@ func (s *Server) drain(f *front) error {
 		time.Sleep(s.cfg.ShutdownDelay)
 	}
 	close(s.leaving)
+	if f.h2 != nil && !s.cfg.Serving.RefuseLeaving {
+		f.h2.GoAway() // first, so that no client asks for its watches again here
+	}
 	s.endWatches()
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.cfg.ShutdownGrace, s.cfg.Serving.WatchGrace))
 	defer cancel()

@@ -22,6 +22,7 @@ func measureStop(e *env) error {
 		{"nobody connected", 0, 1, true},
 		{"50 watchers, HTTP/2", 50, 10, true},
 		{"50 watchers, HTTP/1.1", 50, 1, false},
+		{"10,000 watchers, HTTP/2", 10_000, 100, true},
 	} {
 		if !e.only.MatchString(way.name) {
 			continue
@@ -43,7 +44,7 @@ func measureStop(e *env) error {
 func ms(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
 func (e *env) stopped(watchers, perConn int, http2 bool) (time.Duration, error) {
-	s, stop, err := e.start()
+	s, stop, err := e.start("--max-watches-per-user=50000")
 	if err != nil {
 		return 0, err
 	}

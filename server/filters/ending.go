@@ -68,12 +68,13 @@ func (e *endings) begin(r *http.Request) (*http.Request, *ending) {
 // end ends all requests, and each that begins later.
 func (e *endings) end() {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.ended = true
-	for one := range e.open {
+	open := e.open
+	e.open = map[*ending]struct{}{}
+	e.mu.Unlock() // requests that end take it
+	for one := range open {
 		one.endSoon()
 	}
-	clear(e.open)
 }
 
 func (o *ending) endSoon() {

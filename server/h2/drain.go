@@ -18,18 +18,25 @@ const (
 	drainRound = 5 * time.Millisecond
 )
 
-// Drain closes all connections gracefully, new ones included. It waits until all responses are
-// complete and all connections closed, or until ctx ends.
-func (s *Server) Drain(ctx context.Context) error {
+// GoAway tells all clients to send new requests elsewhere, and begins to close their connections, new ones included. Drain
+// must follow: until then the ends of detached streams are not sent.
+func (s *Server) GoAway() {
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
 	s.each(func(c *conn) { c.drain() })
+}
+
+// Drain closes all connections gracefully, new ones included. It waits until all responses are
+// complete and all connections closed, or until ctx ends.
+func (s *Server) Drain(ctx context.Context) error {
+	s.GoAway()
 	ticker := time.NewTicker(drainRound)
 	defer ticker.Stop()
 	for s.Conns() > 0 {
 		select {
 		case <-ctx.Done():
+			s.each(func(c *conn) { c.checkDrain(time.Now()) }) // sends the ends of the last streams
 			return ctx.Err()
 		case now := <-ticker.C:
 			s.each(func(c *conn) { c.checkDrain(now) })
@@ -79,7 +86,7 @@ func (c *conn) goAway() {
 	c.sendAndUnlock()
 }
 
-// checkDrain closes a draining connection when it is idle.
+// checkDrain sends the ends of streams that wait for it, and closes a draining connection when it is idle.
 func (c *conn) checkDrain(now time.Time) {
 	c.mu.Lock()
 	if !c.drainAt.IsZero() && !c.goneAway && now.Sub(c.drainAt) >= drainTimeout {

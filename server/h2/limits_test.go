@@ -561,6 +561,54 @@ func TestTogether(t *testing.T) {
 	})
 }
 
+// TestEndsTogether: while the server drains, the ends of all watches of a connection are one write, whoever ends them, and follow
+// GOAWAY.
+func TestEndsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams := make(chan wire.Stream, 50)
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			stream, _ := wire.Detach(w)
+			streams <- stream
+		})})
+		defer s.Close()
+		p := pipe(t, s, true)
+		var list []wire.Stream
+		for i := range 50 {
+			p.ask(uint32(2*i+1), "GET", "/", true)
+			list = append(list, <-streams)
+		}
+		_, _ = p.said()
+		before := p.writes.Load()
+		s.GoAway()
+		p.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
+		var ends sync.WaitGroup
+		for _, one := range list {
+			ends.Go(func() {
+				one.Close(true)
+				one.Over()
+			})
+		}
+		ends.Wait()
+		if got, _ := p.said(); len(got) != 0 {
+			t.Errorf("%d frames are sent one by one", len(got))
+		}
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := s.Drain(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+		if got, _ := p.said(); len(got) != 50 || p.writes.Load()-before != 2 {
+			t.Errorf("%d frames; %d writes, want 50 and 2, one of them GOAWAY with the PING", len(got), p.writes.Load()-before)
+		}
+		p.must(p.WritePing(true, [8]byte([]byte("rowlock."))))
+		running.Wait()
+	})
+}
+
 // FuzzFrames: whatever a client sends, the server serves on and ends.
 func FuzzFrames(f *testing.F) {
 	frames := func(write func(*http2.Framer)) []byte {

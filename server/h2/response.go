@@ -195,7 +195,7 @@ func (a *response) Detach() (wire.Stream, bool) {
 	}
 	s.conn.running.Add(1) // until Over
 	s.body, s.request = nil, nil
-	a.detached = true
+	a.detached, s.detached = true, true
 	return s, true
 }
 

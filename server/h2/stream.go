@@ -32,6 +32,7 @@ type Stream struct {
 	length     int64         // of the body as announced; -1: unknown
 	halfClosed bool          // the request is complete
 	ended      bool          // nothing more is sent
+	detached   bool          // it goes on without its handler
 	buffering  bool          // the handler is called when the body is complete
 	cause      error         // of ended, unless the client has reset the stream
 	since      time.Time     // when the headers of a buffering stream arrived
@@ -169,6 +170,10 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 				if last {
 					s.completeLocked()
 				}
+				if last && s.detached && !c.drainAt.IsZero() {
+					c.mu.Unlock() // checkDrain sends the ends of all watches of the connection together
+					return nil
+				}
 				c.sendAndUnlock()
 				return nil
 			}
@@ -247,7 +252,9 @@ func (s *Stream) Flush() error {
 
 // Close implements wire.Stream.
 func (s *Stream) Close(complete bool) {
-	if !complete || s.Flush() != nil || s.write(nil, nil, true) != nil {
+	pending := s.pending
+	s.pending = nil
+	if !complete || s.write(nil, pending, true) != nil {
 		s.fail(http2.ErrCodeInternal, nil)
 	}
 }
