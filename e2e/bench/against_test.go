@@ -15,7 +15,7 @@ func TestTargets(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(kubeconfig, "USER", `{"token":"t1"}`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := targets("etcd@https://127.0.0.1:6443=" + path + ",https://kine:7443=t2")
+	all, _, err := targets("etcd@https://127.0.0.1:6443=" + path + ",https://kine:7443=t2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestNoTargets(t *testing.T) {
 		"https://a:1=" + path:                    "plugins and passwords are not used",
 		"https://a:1=hidden,,https://b:1=hidden": "it is no URL",
 	} {
-		_, err := targets(list)
+		_, _, err := targets(list)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v, want %q", list, err, want)
 		}
@@ -65,6 +65,7 @@ func TestSecretsAreNotRecorded(t *testing.T) {
 		{[]string{"-store", "postgres:host=h password=hidden"}, []string{"-store", "postgres:"}},
 		{[]string{"-against", "a@https://u:hidden=x@h:1"}, []string{"-against", "a@"}},
 		{[]string{"-against", "https://g:2=x,hidden"}, []string{"-against", "https://g:2,(no URL)"}},
+		{[]string{"-builds", "a=/home/hidden/rowlock"}, []string{"-builds", "a=rowlock"}},
 		{[]string{"-record", "/home/hidden/out.json"}, []string{"-record", "out.json"}},
 	} {
 		got := withoutSecrets(c.args)

@@ -57,7 +57,7 @@ func (e *env) begin(name string) {
 // folders of files: they say who the user is, and nothing of the run.
 func withoutSecrets(args []string) []string {
 	shown := map[string]func(string) string{
-		"against": bareURLs, "store": bareURL, "record": filepath.Base, "seed": filepath.Base, "plots": filepath.Base, "profiles": filepath.Base,
+		"against": bareURLs, "store": bareURL, "record": filepath.Base, "seed": filepath.Base, "plots": filepath.Base, "profiles": filepath.Base, "builds": buildNames,
 	}
 	out := slices.Clone(args)
 	for i, arg := range out {
@@ -72,6 +72,16 @@ func withoutSecrets(args []string) []string {
 		}
 	}
 	return out
+}
+
+// buildNames are the entries of -builds without the folders of the binaries.
+func buildNames(list string) string {
+	var kept []string
+	for _, entry := range strings.Split(list, ",") {
+		name, path, _ := strings.Cut(entry, "=")
+		kept = append(kept, name+"="+filepath.Base(path))
+	}
+	return strings.Join(kept, ",")
 }
 
 // bareURLs are the entries of a list of [NAME@]URL[=CREDENTIAL] without credentials.

@@ -6,6 +6,7 @@
 //	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-kinds N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //	go run ./e2e/bench -scale [-objects N] [-seed FILE] [-number N] [-churn N]
 //	go run ./e2e/bench -against [NAME@]URL[=TOKEN or kubeconfig],...
+//	go run ./e2e/bench -run churn [-store postgres] [-builds NAME=BINARY,...] [-against ...]
 //	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
 //
 // "cpu" in its output is the processor time of the server for one request, after the
@@ -49,7 +50,9 @@ type env struct {
 	only    *regexp.Regexp
 	seed    string
 	number  uint64
+	builds  string
 	against []*target
+	entries []string // of against, as the flag says them
 	out     *tabwriter.Writer
 	kept    record.Run // what was measured so far
 }
@@ -80,6 +83,7 @@ var measurements = []measurement{
 	{"fanout", measureFanOut},
 	{"watchers", measureWatchers},
 	{"manywatches", measureManyWatches},
+	{"churn", measureChurn},
 	{"crds", measureCRDs},
 	{"compaction", measureCompaction},
 	{"past", measurePast},
@@ -110,9 +114,10 @@ func main() {
 	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
 	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
 	flag.StringVar(&o.run, "run", "", "which measurements to run")
-	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of the parts of -scale, and of the loads of -against, to measure")
+	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"N clients, SERVER\" of churn, of the parts of -scale, and of the loads of -against, to measure")
 	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
-	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else: [NAME@]URL[=TOKEN or kubeconfig],...")
+	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else but -run churn: [NAME@]URL[=TOKEN or kubeconfig],...")
+	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn measures in turns with this one: NAME=BINARY,...")
 	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")
 	flag.StringVar(&o.plots, "plots", "", "folder for plots of the run, as SVG; of the records that are named behind all flags, if there are any, without a run")
 	flag.StringVar(&o.called, "name", "", "what the record is called in plots that show several")
@@ -142,6 +147,8 @@ func (e *env) main(o settings) (err error) {
 		return beHerd(flag.Arg(1), flag.Arg(2))
 	case flag.Arg(0) == informersArgument:
 		return beInformers(flag.Args()[1:])
+	case flag.Arg(0) == churnWatchArgument:
+		return beChurnWatchers()
 	case flag.NArg() > 0:
 		return redraw(o.plots, flag.Args())
 	case o.scale && o.against != "":
@@ -156,7 +163,7 @@ func (e *env) main(o settings) (err error) {
 	if e.only, err = regexp.Compile(o.only); err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	if e.against, err = targets(o.against); err != nil {
+	if e.against, e.entries, err = targets(o.against); err != nil {
 		return fmt.Errorf("-against: %w", err)
 	}
 	e.begin(o.called)
@@ -171,7 +178,7 @@ func (o settings) chosen(which *regexp.Regexp) []measurement {
 	switch {
 	case o.scale:
 		return []measurement{{"scale", measureScale}}
-	case o.against != "":
+	case o.against != "" && o.run != "churn":
 		return []measurement{{"against", measureAgainst}}
 	}
 	return slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !which.MatchString(m.name) })

@@ -17,23 +17,23 @@ import (
 
 // targets are the servers that -against names: [NAME@]URL[=CREDENTIAL], with commas in
 // between. A credential is the path of a kubeconfig, if there is such a file, or a bearer
-// token.
-func targets(list string) ([]*target, error) {
+// token. entries are what the list says of each.
+func targets(list string) (all []*target, entries []string, err error) {
 	if list == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var all []*target
-	for _, entry := range strings.Split(list, ",") {
+	entries = strings.Split(list, ",")
+	for _, entry := range entries {
 		t, err := otherTarget(entry)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", bareURLs(entry), err)
+			return nil, nil, fmt.Errorf("%s: %w", bareURLs(entry), err)
 		}
 		if slices.ContainsFunc(all, func(o *target) bool { return o.name == t.name }) || t.name == "rowlock" {
-			return nil, fmt.Errorf("%s: there is another one of the name %s; say NAME@URL", bareURLs(entry), t.name)
+			return nil, nil, fmt.Errorf("%s: there is another one of the name %s; say NAME@URL", bareURLs(entry), t.name)
 		}
 		all = append(all, t)
 	}
-	return all, nil
+	return all, entries, nil
 }
 
 var named = regexp.MustCompile(`^([A-Za-z0-9.+ _-]+)@`)

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/bench/record"
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+const (
+	churnWatchers = 25
+	churnBytes    = 500 // of the payload of each ConfigMap
+	churnUpdates  = 4   // of each ConfigMap, after its create
+)
+
+var churnClients = []int{200, 1000}
+
+// contestant is a server that takes part in the churn.
+type contestant struct {
+	name  string
+	store string            // of a server that each round starts afresh; "": SQLite
+	bin   string            // its binary
+	other *target           // a server that somebody else has started
+	entry string            // of other, in the list of -against
+	got   map[int][]churned // the rounds, by the number of clients
+}
+
+// churning is a contestant during a round.
+type churning struct {
+	*target
+	watch churnWatch // what the process of the watchers is given
+	space string     // the namespace of the ConfigMaps
+	end   func() error
+}
+
+// measureChurn has clients create and update ConfigMaps as fast as they can while 25 watchers follow
+// the collection: rowlock on SQLite, on PostgreSQL too with -store postgres, the builds of -builds, and the
+// servers of -against, in turns.
+func measureChurn(e *env) error {
+	all, err := e.contestants()
+	if err != nil {
+		return err
+	}
+	for _, clients := range churnClients {
+		for round := range max(1, e.pairs) {
+			for _, c := range all {
+				if !e.only.MatchString(churnName(clients, c)) {
+					continue
+				}
+				r, err := e.churnOnce(c, clients, round)
+				if err != nil {
+					return fmt.Errorf("%s: %w", churnName(clients, c), err)
+				}
+				e.report(churnName(clients, c), "%v", r)
+				c.got[clients] = append(c.got[clients], r)
+			}
+		}
+		e.compareChurn(all, clients)
+	}
+	return nil
+}
+
+func churnName(clients int, c *contestant) string {
+	return fmt.Sprintf("%d clients, %s", clients, c.name)
+}
+
+// contestants are this build and those of -builds on each database, and the others.
+func (e *env) contestants() (all []*contestant, err error) {
+	builds := [][2]string{{"rowlock", ""}}
+	for _, entry := range strings.FieldsFunc(e.builds, func(r rune) bool { return r == ',' }) {
+		name, path, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("-builds: %s: want NAME=BINARY", entry)
+		}
+		builds = append(builds, [2]string{name, path})
+	}
+	stores := []string{"SQLite"}
+	switch {
+	case e.pg != nil:
+		stores = append(stores, "PostgreSQL")
+	case e.store != "":
+		stores = []string{bareURL(e.store)}
+	}
+	for _, store := range stores {
+		for _, b := range builds {
+			all = append(all, &contestant{name: b[0] + ", " + store, store: store, bin: b[1]})
+		}
+	}
+	for i, t := range e.against {
+		all = append(all, &contestant{name: t.name, other: t, entry: e.entries[i]})
+	}
+	for _, c := range all {
+		c.got = map[int][]churned{}
+	}
+	return all, nil
+}
+
+// enter starts the contestant for one round, or meets one that runs.
+func (e *env) enter(c *contestant, space string) (*churning, error) {
+	if c.other != nil {
+		in := &churning{target: c.other, space: space, watch: churnWatch{Entry: c.entry}}
+		in.end = func() error { return (&contest{env: e, space: space, all: []*target{nil, c.other}}).sweep() }
+		return in, (&contest{env: e, space: space}).settle(c.other)
+	}
+	dir, err := os.MkdirTemp("", "rowlock-bench-")
+	if err != nil {
+		return nil, err
+	}
+	store := "sqlite:" + filepath.Join(dir, "rowlock.db")
+	if e.store != "" && c.store != "SQLite" {
+		if store, err = e.newStore(dir); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	var args []string
+	if profiles.dir != "" {
+		args = append(args, "--profiling")
+	}
+	s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: store, Args: args, Binary: c.bin})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	in := &churning{space: space, watch: churnWatch{URL: s.URL, DataDir: s.DataDir}}
+	in.end = func() error { s.Kill(); return os.RemoveAll(dir) }
+	if in.target, err = own(s); err == nil {
+		err = (&contest{env: e, space: space}).settle(in.target)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.end())
+	}
+	return in, nil
+}
+
+// churnMeasures are the figures of a round. Those with a goal are compared with the servers of others.
+var churnMeasures = []struct {
+	name, unit string
+	better     record.Better
+	goal       float64 // of the ratio to a server of others; 0: none
+	of         func(churned) float64
+}{
+	{"writes", "1/s", record.Higher, 3, func(r churned) float64 { return r.writes.rate }},
+	{"writes p99", "ms", record.Lower, 0, func(r churned) float64 { return p99(r.writes) }},
+	{"server processor time of a write with its events", "us", record.Lower, 0, func(r churned) float64 { return micros(r.cpu) }},
+	{"database processor time of a write", "us", record.Lower, 0, func(r churned) float64 { return micros(r.behind) }},
+	{"lag after the acknowledgement, p50", "ms", record.Lower, 0, func(r churned) float64 { return millis(r.lag50) }},
+	{"lag after the acknowledgement, p99", "ms", record.Lower, 0.1, func(r churned) float64 { return millis(r.lag99) }},
+	{"events lost", "", record.Lower, 0, func(r churned) float64 { return float64(r.lost) }},
+	{"events twice", "", record.Lower, 0, func(r churned) float64 { return float64(r.twice) }},
+	{"watches ended", "", record.Lower, 0, func(r churned) float64 { return float64(r.ended) }},
+	{"writes failed", "", record.Lower, 0, func(r churned) float64 { return float64(r.failed) }},
+	{"peak memory", "MB", record.Lower, 0, func(r churned) float64 { return r.peak }},
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// compareChurn keeps the figures of all, and the ratios of ours to those of others in the same round.
+func (e *env) compareChurn(all []*contestant, clients int) {
+	for _, m := range churnMeasures {
+		for _, c := range all {
+			if len(c.got[clients]) == 0 {
+				continue
+			}
+			f := record.Of(fmt.Sprintf("churn, %d clients", clients), m.name, m.unit, m.better, churnValues(c.got[clients], m.of)...)
+			f.Server = c.name
+			e.figure(f)
+		}
+	}
+	for _, m := range churnMeasures {
+		for _, c := range all {
+			mine := churnValues(c.got[clients], m.of)
+			for _, o := range all {
+				theirs := churnValues(o.got[clients], m.of)
+				if m.goal == 0 || c.other != nil || o.other == nil || len(mine) != len(theirs) || len(mine) == 0 || slices.Contains(theirs, 0) {
+					continue
+				}
+				ratios := make([]float64, len(mine))
+				for i := range mine {
+					ratios[i] = mine[i] / theirs[i]
+				}
+				e.promised(record.Of(fmt.Sprintf("churn, %d clients, %s by %s", clients, c.name, o.name), m.name, "times", m.better, ratios...), m.goal)
+			}
+		}
+	}
+}
+
+func churnValues(of []churned, value func(churned) float64) (all []float64) {
+	for _, r := range of {
+		all = append(all, value(r))
+	}
+	return all
+}
