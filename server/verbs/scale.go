@@ -1,14 +1,12 @@
 package verbs
 
 import (
-	"encoding/json"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/status"
@@ -115,24 +113,11 @@ func (h *Handler) patchScale(c *Call) error {
 	return h.Answers.Scale(&c.Request, p.form, http.StatusOK, scale)
 }
 
-// applyScale applies a Scale. It decodes only a body of another kind: the merge reports other errors.
+// applyScale applies a Scale.
 func (h *Handler) applyScale(c *Call, p *patching) (*autoscalingv1.Scale, error) {
 	applied, err := p.applied()
 	if err != nil {
 		return nil, err
-	}
-	tree, err := ownership.ReadTree(applied.Body)
-	if err != nil {
-		return nil, err
-	}
-	if tree["apiVersion"] != writes.ScaleKind.GroupVersion().String() || tree["kind"] != writes.ScaleKind.Kind {
-		data, err := json.Marshal(tree)
-		if err != nil {
-			return nil, badRequest(err)
-		}
-		if err := h.decode(c, h.Answers.Forms.JSON, data, writes.ScaleKind, &autoscalingv1.Scale{}, applied.Strictness); err != nil {
-			return nil, err
-		}
 	}
 	return h.Writes.ApplyScale(c.R.Context(), p.request(c), applied)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/status"
 )
 
 // RuntimeClass adds the settings of their runtime class to new pods: overhead, node
@@ -87,6 +88,9 @@ func (p RuntimeClass) Validate(ctx context.Context, a *admission.Attributes) err
 func (p RuntimeClass) classOf(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) (*nodev1.RuntimeClass, error) {
 	if pod.Spec.RuntimeClassName == nil {
 		return nil, nil
+	}
+	if *pod.Spec.RuntimeClassName == "" {
+		return nil, status.Plain("resource name may not be empty") // what the client of a stock server says
 	}
 	obj, err := p.Objects.Get(ctx, "runtimeclasses.node.k8s.io", "", *pod.Spec.RuntimeClassName)
 	if err != nil {

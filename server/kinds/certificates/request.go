@@ -41,7 +41,8 @@ func CertificateSigningRequest(on kinds.Feature) kinds.Strategy {
 				keepConditions(r, old, certificatesv1.CertificateDenied)
 				stamp(r, old)
 			},
-			Validate: r.validateUpdate(mayCertify),
+			Validate:    r.validateUpdate(mayCertify),
+			ResetFields: []string{"status.conditions"}, // those of the approval alone are kept from the object, but a stock server gives none an owner
 		},
 	}.Strategy()
 }

@@ -30,7 +30,8 @@ func RuntimeClass(on kinds.Feature) kinds.Strategy {
 		ValidateUpdate: func(c, old *nodev1.RuntimeClass) field.ErrorList {
 			return append(validateRuntimeClass(c, now), rules.Immutable(c.Handler, old.Handler, field.NewPath("handler"))...)
 		},
-		Warnings: runtimeClassWarnings,
+		Warnings:       runtimeClassWarnings,
+		CreateOnUpdate: true,
 	}.Strategy()
 }
 
@@ -93,7 +94,7 @@ func validateRuntimeClass(c *nodev1.RuntimeClass, now bool) field.ErrorList {
 		if !now {
 			at = tolerations.Child("tolerations")
 		}
-		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, at, podspec.Options{})...)
+		errs = append(errs, podspec.ValidateTolerations(s.Tolerations, at, podspec.Options{Since133: now})...)
 		seen := rules.Seen[toleration]{}
 		for i := range s.Tolerations {
 			if seen.Again(plain(s.Tolerations[i])) {

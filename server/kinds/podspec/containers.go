@@ -140,6 +140,7 @@ func (c *checker) ephemeralFields(ctr *corev1.Container, p *field.Path) {
 		{ctr.Resources.Limits != nil || ctr.Resources.Requests != nil || ctr.Resources.Claims != nil, "resources"},
 		{ctr.ResizePolicy != nil, "resizePolicy"},
 		{ctr.RestartPolicy != nil, "restartPolicy"},
+		{ctr.RestartPolicyRules != nil, "restartPolicyRules"},
 		{ctr.LivenessProbe != nil, "livenessProbe"},
 		{ctr.ReadinessProbe != nil, "readinessProbe"},
 		{ctr.StartupProbe != nil, "startupProbe"},

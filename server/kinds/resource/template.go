@@ -29,7 +29,10 @@ func (b *rulebook) resourceClaimTemplate() kinds.Strategy {
 		},
 		ValidateUpdateIn: func(ctx context.Context, t, old *resourceapi.ResourceClaimTemplate) field.ErrorList {
 			check := b.checker(ctx)
-			if b.later && !rules.Same(t.Spec, old.Spec) {
+			if rules.Same(t.Spec, old.Spec) { // it was checked when it was made, but for lists that are empty and not absent
+				return podspec.ValidateTemplateMeta(&t.Spec.ObjectMeta, specPath.Child("metadata"))
+			}
+			if b.later {
 				return append(check.template(t, false), rules.Immutable(t.Spec, old.Spec, specPath)...)
 			}
 			return b.immutable(t.Spec, old.Spec, resourcev1beta1.ResourceClaimTemplateSpec{}, func(stored bool) field.ErrorList { return check.template(t, stored) })

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -99,5 +101,39 @@ func TestShownInJSON(t *testing.T) {
 		if err != nil || !json.Valid(got) || !strings.HasPrefix(string(got), c.want) {
 			t.Errorf("%T:\n got %s, %v\nwant %s", c.value, got, err, c.want)
 		}
+	}
+}
+
+// TestShownComplete: structures whose internal types have another order of fields show all of them. Two types move or lack
+// some: a PodSpec has those of the host in the security context, and the former name of the account nowhere.
+func TestShownComplete(t *testing.T) {
+	fields := func(value any) map[string]json.RawMessage {
+		t.Helper()
+		text, err := json.Marshal(rules.Shown(value))
+		var got map[string]json.RawMessage
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, value := range []any{corev1.PodSecurityContext{}, corev1.VolumeSource{}, corev1.PersistentVolumeSource{}, storagev1.CSIDriverSpec{}} {
+		if got, want := len(fields(value)), reflect.TypeOf(value).NumField(); got != want {
+			t.Errorf("%T shows %d of %d fields", value, got, want)
+		}
+	}
+	pod := fields(corev1.PodSpec{HostPID: true, SecurityContext: &corev1.PodSecurityContext{}})
+	var context map[string]any
+	if err := json.Unmarshal(pod["SecurityContext"], &context); err != nil {
+		t.Fatal(err)
+	}
+	const moved, gone = 5, 1
+	if got, want := len(pod), reflect.TypeFor[corev1.PodSpec]().NumField()-moved-gone; got != want {
+		t.Errorf("a PodSpec shows %d fields, want %d", got, want)
+	}
+	if got, want := len(context), reflect.TypeFor[corev1.PodSecurityContext]().NumField()+moved; got != want || context["HostPID"] != true {
+		t.Errorf("its security context shows %d fields, want %d: %v", got, want, context)
 	}
 }

@@ -35,7 +35,7 @@ func appendJSON(b []byte, v reflect.Value, depth int) ([]byte, error) {
 			return appendOwn(b, v)
 		}
 		b = append(b, '{')
-		return appendFields(b, v, depth, false)
+		return appendFields(b, shownFields(v), depth, false)
 	case reflect.Slice:
 		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
 			return appendOwn(b, v)
@@ -61,10 +61,9 @@ func appendJSON(b []byte, v reflect.Value, depth int) ([]byte, error) {
 }
 
 // appendFields writes the fields of a struct and the brace that closes it, those of embedded structs as its own.
-func appendFields(b []byte, v reflect.Value, depth int, within bool) ([]byte, error) {
+func appendFields(b []byte, all []member, depth int, within bool) ([]byte, error) {
 	var err error
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
+	for _, f := range all {
 		if !f.IsExported() {
 			continue
 		}
@@ -73,11 +72,11 @@ func appendFields(b []byte, v reflect.Value, depth int, within bool) ([]byte, er
 		}
 		switch {
 		case f.Anonymous && ofGroup(f.Type):
-			if b, err = appendFields(b, v.Field(i), depth+1, true); err != nil {
+			if b, err = appendFields(b, shownFields(f.value), depth+1, true); err != nil {
 				return nil, err
 			}
 		case f.Anonymous && f.Type.Kind() == reflect.Struct: // such as ObjectMeta
-			own, err := appendOwn(nil, v.Field(i))
+			own, err := appendOwn(nil, f.value)
 			if err != nil {
 				return nil, err
 			}
@@ -87,7 +86,12 @@ func appendFields(b []byte, v reflect.Value, depth int, within bool) ([]byte, er
 			}
 		default:
 			b = append(append(append(b, '"'), f.Name...), '"', ':')
-			if b, err = appendJSON(b, v.Field(i), depth+1); err != nil {
+			if f.all != nil {
+				b, err = appendFields(append(b, '{'), f.all, depth+1, false)
+			} else {
+				b, err = appendJSON(b, f.value, depth+1)
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -51,8 +51,7 @@ func capacityWarnings(obj, _ *storagev1.CSIStorageCapacity) []string {
 func validateCapacity(c *storagev1.CSIStorageCapacity, keepInvalid bool) field.ErrorList {
 	errs := rules.LooseSelector(c.NodeTopology, keepInvalid, field.NewPath("nodeTopology"))
 	errs = append(errs, rules.Messages(field.NewPath("storageClassName"), c.StorageClassName, apivalidation.NameIsDNSSubdomain(c.StorageClassName, false))...)
-	errs = append(errs, validateAmount(c.Capacity, field.NewPath("capacity"))...)
-	return append(errs, validateAmount(c.MaximumVolumeSize, field.NewPath("maximumVolumeSize"))...)
+	return append(errs, validateAmount(c.Capacity, field.NewPath("capacity"))...)
 }
 
 func validateAmount(q *resource.Quantity, p *field.Path) field.ErrorList {
