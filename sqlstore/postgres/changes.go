@@ -40,6 +40,9 @@ func (d *Driver) Changes(ctx context.Context, after int64, limit int, previous b
 	if err != nil {
 		return nil, fmt.Errorf("reading changes after %d: %w", after, err)
 	}
+	if len(changes) > 0 {
+		d.raise(changes[len(changes)-1].Revision)
+	}
 	return changes, nil
 }
 

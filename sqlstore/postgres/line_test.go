@@ -97,6 +97,39 @@ func TestRowsAreTakenBack(t *testing.T) {
 	}
 }
 
+// TestReadersAreShownRevisions: a server read the last revision from the table, in any way, before the database lost it. It does
+// not give it again.
+func TestReadersAreShownRevisions(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	a, b := db.Open(t).(*postgres.Driver), db.Open(t).(*postgres.Driver)
+	for name, read := range map[string]func(key sqlstore.Key, at int64) error{
+		"changes": func(_ sqlstore.Key, at int64) error { _, err := b.Changes(t.Context(), at-1, 100, false); return err },
+		"live": func(sqlstore.Key, int64) error {
+			_, err := b.Scan(t.Context(), sqlstore.ScanRequest{Resource: "pods", Limit: 100})
+			return err
+		},
+		"moment": func(_ sqlstore.Key, at int64) error {
+			_, err := b.Scan(t.Context(), sqlstore.ScanRequest{Resource: "pods", Revision: at, Limit: 100})
+			return err
+		},
+		"one":  func(key sqlstore.Key, _ int64) error { _, err := b.Read(t.Context(), key, 0); return err },
+		"then": func(key sqlstore.Key, at int64) error { _, err := b.Read(t.Context(), key, at); return err },
+		"past": func(key sqlstore.Key, _ int64) error { _, err := b.Past(t.Context(), key, 0, 10); return err },
+	} {
+		last := writeMany(t, a, name, 2)
+		if err := read(sqlstore.Key{Resource: "pods", Namespace: "default", Name: name + "1"}, last); err != nil {
+			t.Fatal(name, err)
+		}
+		db.Exec(t, takeBack(last-1))
+		if next := applied(t, b, name+"-next"); next < last+sqlstore.RelaxedReserve {
+			t.Errorf("%s: the next write has revision %d, and the server has read %d", name, next, last)
+		}
+		if _, err := a.Bounds(t.Context()); err != nil { // it notices as well
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestGoesBack holds the sinks of two servers to the table, each time that it is taken back.
 func TestGoesBack(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})

@@ -43,9 +43,24 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 // saw remembers the newest revision met. Sessions keep the plans that they made when
 // the table was smaller, where any index seemed as good as another: see grown.
 func (d *Driver) saw(head int64) {
+	d.raise(head)
+	d.grown(head)
+}
+
+// showed remembers the revisions of rows that a reader gets. If the database lacks one of them later, it must not give
+// that number to another write: see examine.
+func (d *Driver) showed(rows ...sqlstore.Row) {
+	newest := int64(0)
+	for i := range rows {
+		newest = max(newest, rows[i].Revision, rows[i].Superseded)
+	}
+	d.raise(newest)
+}
+
+// raise remembers a newer revision.
+func (d *Driver) raise(head int64) {
 	for old := d.head.Load(); head > old && !d.head.CompareAndSwap(old, head); old = d.head.Load() {
 	}
-	d.grown(head)
 }
 
 // grown replaces the sessions when the table has grown a lot.
@@ -90,6 +105,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 	if err != nil {
 		return nil, fmt.Errorf("scanning %q: %w", req.Resource, err)
 	}
+	d.showed(rows...)
 	return rows, nil
 }
 
@@ -187,6 +203,7 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 		if err != nil {
 			return sqlstore.Row{}, fmt.Errorf("reading %s: %w", key, err)
 		}
+		d.showed(row)
 		return row, nil
 	}
 	var alive, gone []sqlstore.Row
@@ -206,8 +223,10 @@ func (d *Driver) Read(ctx context.Context, key sqlstore.Key, revision int64) (ro
 	switch {
 	case err != nil:
 	case len(alive) > 0 && alive[0].Revision <= revision:
+		d.showed(alive[0])
 		return alive[0], nil
 	case len(gone) > 0:
+		d.showed(gone[0])
 		return gone[0], nil
 	default:
 		err = &sqlstore.NotFoundError{Key: key}
@@ -246,6 +265,7 @@ func (d *Driver) Past(ctx context.Context, key sqlstore.Key, before int64, limit
 	if err != nil {
 		return nil, fmt.Errorf("reading the past of %s: %w", key, err)
 	}
+	d.showed(rows...)
 	return rows, nil
 }
 
