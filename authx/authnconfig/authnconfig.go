@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/configfile"
 	"github.com/rowlock/rowlock/authx/oidc"
+	"github.com/rowlock/rowlock/authx/remote"
 )
 
 // Configuration is an AuthenticationConfiguration of apiserver.config.k8s.io.
@@ -51,7 +52,10 @@ const kind = "AuthenticationConfiguration"
 // Rules are what a server requires of its file.
 type Rules struct {
 	Taken []string // issuers that no provider may be
-	V1    bool     // the file may be of the version v1
+	V1    bool     // the file may be of the version v1, and have fields that came later; errors are shorter
+
+	// Egress connects to the issuers of a network; nil if the gate of issuers in other networks is off. It may return nil.
+	Egress func(network string) remote.Dial
 }
 
 // Load reads and validates a file.
@@ -76,10 +80,13 @@ func (r Rules) Parse(data []byte) (*Configuration, error) {
 	if err := configfile.Decode(data, kind, versions, c); err != nil {
 		return nil, err
 	}
-	if err := c.validate(r.Taken); err != nil {
+	if err := c.validate(r); err != nil {
 		return nil, err
 	}
 	for i := range c.JWT {
+		if e := c.JWT[i].Issuer.Egress(); e != "" {
+			c.JWT[i].Dial = r.Egress(e)
+		}
 		c.JWT[i].SigningAlgs = oidc.Algorithms() // the file has no list of its own
 	}
 	return c, nil
@@ -96,8 +103,34 @@ func (list conditions) String() string {
 	return "[]apiserver.AnonymousAuthCondition{" + strings.Join(parts, ", ") + "}"
 }
 
-func (c *Configuration) validate(taken []string) error {
-	errs := oidc.Validate(c.JWT, taken)
+// shorter are details of errors in releases after 1.32.
+var shorter = map[string]string{
+	"URL is required":                                   "",
+	"audience can't be empty":                           "",
+	"valueExpression is required":                       "",
+	"expression is required":                            "",
+	"key must be lowercase":                             "must be lowercase",
+	"message can't be set when claim is set":            "may not be specified when claim is set",
+	"requiredValue can't be set when expression is set": "may not be specified when expression is set",
+	"prefix can't be set when expression is set":        "may not be specified when expression is set",
+}
+
+func (c *Configuration) validate(r Rules) error {
+	errs := oidc.Validate(c.JWT, r.Taken)
+	for i := range c.JWT {
+		issuer, at := &c.JWT[i].Issuer, field.NewPath("jwt").Index(i).Child("issuer", "egressSelectorType")
+		switch {
+		case issuer.EgressSelectorType != nil && !r.V1:
+			return fmt.Errorf("strict decoding error: unknown field %q", at)
+		case issuer.Egress() != "" && r.Egress == nil:
+			errs = append(errs, field.Invalid(at, issuer.Egress(), "egress selector is not supported when StructuredAuthenticationConfigurationEgressSelector feature gate is disabled"))
+		}
+	}
+	for _, err := range errs {
+		if text, ok := shorter[err.Detail]; ok && r.V1 {
+			err.Detail = text
+		}
+	}
 	if a := c.Anonymous; a != nil && !a.Enabled && len(a.Conditions) > 0 {
 		errs = append(errs, field.Invalid(field.NewPath("anonymous", "conditions"), conditions(a.Conditions), "enabled should be set to true when conditions are defined"))
 	}

@@ -3,8 +3,10 @@ package authnconfig_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx/authnconfig"
+	"github.com/rowlock/rowlock/authx/remote"
 )
 
 const head = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: AuthenticationConfiguration\n"
@@ -170,4 +173,50 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("a configuration without kind")
 		}
 	})
+}
+
+// TestEgress: an issuer may be in a network that is reached through a proxy, in releases that know of it and with its gate.
+func TestEgress(t *testing.T) {
+	in := func(network string) []byte {
+		return []byte(strings.Replace(provider, "issuer: {", "issuer: {egressSelectorType: "+network+", ", 1))
+	}
+	refused := errors.New("refused")
+	var asked []string
+	on := authnconfig.Rules{V1: true, Egress: func(network string) remote.Dial {
+		asked = append(asked, network)
+		return func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+	}}
+	for _, c := range []struct {
+		rules   authnconfig.Rules
+		network string
+		want    string
+	}{
+		{authnconfig.Rules{}, "cluster", `strict decoding error: unknown field "jwt[0].issuer.egressSelectorType"`},
+		{authnconfig.Rules{V1: true}, "cluster", `jwt[0].issuer.egressSelectorType: Invalid value: "cluster": egress selector is not supported when StructuredAuthenticationConfigurationEgressSelector feature gate is disabled`},
+		{on, "etcd", `jwt[0].issuer.egressSelectorType: Invalid value: "etcd": egress selector must be either controlplane or cluster`},
+	} {
+		if _, err := c.rules.Parse(in(c.network)); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.network, err, c.want)
+		}
+	}
+	c, err := on.Parse(in("controlplane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.JWT[0].Dial(t.Context(), "tcp", "a:443"); !errors.Is(err, refused) || !slices.Equal(asked, []string{"controlplane"}) {
+		t.Errorf("%v of %q", err, asked)
+	}
+	if c, err = on.Parse([]byte(provider)); err != nil || c.JWT[0].Dial != nil {
+		t.Errorf("an issuer that names no network: %v", err)
+	}
+}
+
+// TestShorter: errors of releases after 1.32 do not repeat the name of the field.
+func TestShorter(t *testing.T) {
+	text := []byte(strings.Replace(provider, "https://a", "", 1))
+	for rules, want := range map[*authnconfig.Rules]string{{}: "jwt[0].issuer.url: Required value: URL is required", {V1: true}: "jwt[0].issuer.url: Required value"} {
+		if _, err := rules.Parse(text); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }

@@ -64,6 +64,9 @@ func New(p Provider, audiences []string) (*Authenticator, error) {
 		pool.AppendCertsFromPEM([]byte(ca))
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
+	if p.Dial != nil {
+		transport.Proxy, transport.DialContext = nil, p.Dial
+	}
 	a.client = &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: staysEncrypted}
 	if d := p.Issuer.discovery(); d != "" {
 		a.client.Transport = redirect{

@@ -6,6 +6,11 @@
 // refused and no others.
 package oidc
 
+import (
+	"context"
+	"net"
+)
+
 // Provider is one issuer of tokens, with the field names of
 // apiserver.config.k8s.io.
 type Provider struct {
@@ -16,6 +21,9 @@ type Provider struct {
 
 	// SigningAlgs are the accepted algorithms; none: RS256 alone.
 	SigningAlgs []string `json:"-"`
+
+	// Dial connects to the issuer; nil: directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
 // Issuer says where tokens come from and for whom they are.
@@ -25,6 +33,15 @@ type Issuer struct {
 	CertificateAuthority string   `json:"certificateAuthority,omitempty"` // PEM
 	Audiences            []string `json:"audiences"`
 	AudienceMatchPolicy  string   `json:"audienceMatchPolicy,omitempty"`
+	EgressSelectorType   *string  `json:"egressSelectorType,omitempty"` // the network that the issuer is in
+}
+
+// Egress names the network that the issuer is in: controlplane or cluster. It is empty for one that is reached directly.
+func (i *Issuer) Egress() string {
+	if i.EgressSelectorType == nil {
+		return ""
+	}
+	return *i.EgressSelectorType
 }
 
 // MatchAny is the only audience match policy.

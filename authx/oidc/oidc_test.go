@@ -10,11 +10,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -400,5 +402,21 @@ func TestUserRules(t *testing.T) {
 		if _, _, err := a.AuthenticateToken(t.Context(), s.token(t, tc.claims), nil); (err == nil) != tc.want {
 			t.Errorf("%s: %v", tc.rule, err)
 		}
+	}
+}
+
+// TestDial: discovery and keys are fetched through the connections that a provider says.
+func TestDial(t *testing.T) {
+	s := newIssuer(t)
+	real := s.Listener.Addr().String()
+	var dialled atomic.Int32
+	a := s.start(t, func(p *oidc.Provider) {
+		p.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			dialled.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, real)
+		}
+	})
+	if _, ok, err := a.AuthenticateToken(t.Context(), s.token(t, nil), []string{"api"}); err != nil || !ok || dialled.Load() == 0 {
+		t.Errorf("%v, %v, %d connections", ok, err, dialled.Load())
 	}
 }

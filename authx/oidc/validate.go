@@ -82,6 +82,9 @@ func (i *Issuer) validate(path *field.Path, taken []string) field.ErrorList {
 	if i.CertificateAuthority != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(i.CertificateAuthority)) {
 		errs = append(errs, field.Invalid(path.Child("certificateAuthority"), "<omitted>", "data does not contain any valid RSA or ECDSA certificates"))
 	}
+	if e := i.Egress(); e != "" && e != "controlplane" && e != "cluster" {
+		errs = append(errs, field.Invalid(path.Child("egressSelectorType"), e, "egress selector must be either controlplane or cluster"))
+	}
 	return errs
 }
 

@@ -102,10 +102,13 @@ func driverOfPools(name string, p *field.Path) field.ErrorList {
 
 // segments checks the parts of the name of a pool.
 func segments(name string, p *field.Path) field.ErrorList {
-	if len(name) > resourceapi.PoolNameMaxLength { // each error about a segment would show the whole name
-		return field.ErrorList{field.TooLong(p, "", resourceapi.PoolNameMaxLength)}
-	}
 	var errs field.ErrorList
+	if len(name) > resourceapi.PoolNameMaxLength {
+		errs = append(errs, field.TooLong(p, "", resourceapi.PoolNameMaxLength))
+	}
+	if len(name) > 2*resourceapi.PoolNameMaxLength { // each error about a segment would show the whole name
+		return errs
+	}
 	for i, part := range strings.Split(name, "/") {
 		if part == "" {
 			errs = append(errs, field.Invalid(p, name, fmt.Sprintf("segment %d: must not be empty", i)))

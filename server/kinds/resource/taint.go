@@ -85,7 +85,7 @@ func defaultTaint(t *resourceapi.DeviceTaint) {
 func validateTaintRule(r *resourcev1alpha3.DeviceTaintRule, was resourceapi.DeviceTaintEffect) field.ErrorList {
 	var errs field.ErrorList
 	if s, p := r.Spec.DeviceSelector, specPath.Child("deviceSelector"); s != nil {
-		errs = append(errs, rules.Optional(s.Driver, p.Child("driver"), rules.DriverName)...)
+		errs = append(errs, rules.Optional(s.Driver, p.Child("driver"), rules.DriverNameSince133)...)
 		errs = append(errs, rules.Optional(s.Pool, p.Child("pool"), poolName)...)
 		errs = append(errs, rules.Optional(s.Device, p.Child("device"), rules.Label)...)
 	}

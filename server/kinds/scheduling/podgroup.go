@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +91,6 @@ func Workload(on kinds.Feature) kinds.Strategy {
 			return errs
 		},
 		UnconditionalUpdate: true,
-		ReturnDeletedObject: true,
 	}.Strategy()
 }
 
@@ -115,7 +115,6 @@ func PodGroup(on kinds.Feature) kinds.Strategy {
 		},
 		ValidateUpdate:      func(p, old *schedulingv1alpha2.PodGroup) field.ErrorList { return g.change(&p.Spec, &old.Spec) },
 		UnconditionalUpdate: true,
-		ReturnDeletedObject: true,
 		Status: &kinds.Status[*schedulingv1alpha2.PodGroup]{
 			Prepare: func(p, old *schedulingv1alpha2.PodGroup) {
 				metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
@@ -181,6 +180,15 @@ func named(name string, p *field.Path, check func(string, *field.Path) field.Err
 	return check(name, p)
 }
 
+// longName and shortName are formats of declarative validation, which counts bytes.
+func longName(name string, p *field.Path) field.ErrorList {
+	return rules.Messages(p, name, content.IsDNS1123Subdomain(name))
+}
+
+func shortName(name string, p *field.Path) field.ErrorList {
+	return rules.Messages(p, name, content.IsDNS1123Label(name))
+}
+
 func segment(name string, p *field.Path) field.ErrorList {
 	return rules.Messages(p, name, path.IsValidPathSegmentName(name))
 }
@@ -188,7 +196,7 @@ func segment(name string, p *field.Path) field.ErrorList {
 func validateController(r *schedulingv1alpha2.TypedLocalObjectReference, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.APIGroup != "" {
-		errs = rules.Subdomain(r.APIGroup, p.Child("apiGroup"))
+		errs = longName(r.APIGroup, p.Child("apiGroup"))
 	}
 	errs = append(errs, named(r.Kind, p.Child("kind"), segment)...)
 	return append(errs, named(r.Name, p.Child("name"), segment)...)
@@ -199,8 +207,8 @@ func validateTemplateRef(r *schedulingv1alpha2.PodGroupTemplateReference, p *fie
 		return field.ErrorList{field.Invalid(p, "", "must specify one of: `workload`")}
 	}
 	p = p.Child("workload")
-	return append(named(r.Workload.WorkloadName, p.Child("workloadName"), rules.Subdomain),
-		named(r.Workload.PodGroupTemplateName, p.Child("podGroupTemplateName"), rules.Label)...)
+	return append(named(r.Workload.WorkloadName, p.Child("workloadName"), longName),
+		named(r.Workload.PodGroupTemplateName, p.Child("podGroupTemplateName"), shortName)...)
 }
 
 // templates checks the templates of a Workload.
@@ -214,7 +222,7 @@ func (g groups) templates(list []schedulingv1alpha2.PodGroupTemplate, p *field.P
 	}
 	errs := repeated(list, func(t *schedulingv1alpha2.PodGroupTemplate) string { return t.Name }, p)
 	return append(errs, rules.EachPtr(list, p, func(t *schedulingv1alpha2.PodGroupTemplate, p *field.Path) field.ErrorList {
-		errs := named(t.Name, p.Child("name"), rules.Label)
+		errs := named(t.Name, p.Child("name"), shortName)
 		return append(errs, g.group(ofTemplate(t), p)...)
 	})...)
 }
@@ -244,7 +252,7 @@ func (g groups) group(s *group, p *field.Path) field.ErrorList {
 		errs = append(errs, rules.OneOf(*s.DisruptionMode, p.Child("disruptionMode"), schedulingv1alpha2.DisruptionModePod, schedulingv1alpha2.DisruptionModePodGroup)...)
 	}
 	if s.PriorityClassName != "" {
-		errs = append(errs, rules.Subdomain(s.PriorityClassName, p.Child("priorityClassName"))...)
+		errs = append(errs, longName(s.PriorityClassName, p.Child("priorityClassName"))...)
 	}
 	if n := s.Priority; n != nil {
 		errs = rules.InvalidIf(errs, *n > highestUser, p.Child("priority"), *n, fmt.Sprintf("must be less than or equal to %d", highestUser))
@@ -308,9 +316,9 @@ func validateTopology(s *schedulingv1alpha2.PodGroupSchedulingConstraints, p *fi
 
 func validateClaim(c *schedulingv1alpha2.PodGroupResourceClaim, p *field.Path) field.ErrorList {
 	errs := one(p, "resourceClaimName", "resourceClaimTemplateName", c.ResourceClaimName != nil, c.ResourceClaimTemplateName != nil)
-	errs = append(errs, named(c.Name, p.Child("name"), rules.Label)...)
-	errs = append(errs, rules.Optional(c.ResourceClaimName, p.Child("resourceClaimName"), rules.Subdomain)...)
-	return append(errs, rules.Optional(c.ResourceClaimTemplateName, p.Child("resourceClaimTemplateName"), rules.Subdomain)...)
+	errs = append(errs, named(c.Name, p.Child("name"), shortName)...)
+	errs = append(errs, rules.Optional(c.ResourceClaimName, p.Child("resourceClaimName"), longName)...)
+	return append(errs, rules.Optional(c.ResourceClaimTemplateName, p.Child("resourceClaimTemplateName"), longName)...)
 }
 
 func validatePodGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList {
@@ -328,6 +336,6 @@ func validatePodGroupStatus(g, old *schedulingv1alpha2.PodGroup) field.ErrorList
 	}
 	errs = append(errs, repeated(list, func(c *schedulingv1alpha2.PodGroupResourceClaimStatus) string { return c.Name }, p)...)
 	return append(errs, rules.EachPtr(list, p, func(c *schedulingv1alpha2.PodGroupResourceClaimStatus, p *field.Path) field.ErrorList {
-		return rules.Optional(c.ResourceClaimName, p.Child("resourceClaimName"), rules.Subdomain)
+		return rules.Optional(c.ResourceClaimName, p.Child("resourceClaimName"), longName)
 	})...)
 }

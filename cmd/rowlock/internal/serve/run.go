@@ -143,6 +143,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	}
 	access, err := o.auth.Build(ctx, auth.Config{
 		Dir: dir, Front: front, Address: address, Gate: features.Enabled, Release: chosen.Version, Log: log, AllowsAll: authz.AllowsAll, TLSKey: o.serving.Key, Dial: remote.Dial(control),
+		Egress: func(network string) remote.Dial { return remote.Dial(ways.To(network)) },
 	})
 	if err != nil {
 		return err

@@ -155,6 +155,9 @@ type Config struct {
 	AllowsAll func() bool // whether every request is allowed at present
 	TLSKey    string
 	Dial      remote.Dial // of the token webhook; nil: directly
+
+	// Egress connects to token issuers in a network of the egress selector; it returns nil for one without a proxy.
+	Egress func(network string) remote.Dial
 }
 
 func (o *AuthenticationFlags) Build(ctx context.Context, c Config) (*Authentication, error) {

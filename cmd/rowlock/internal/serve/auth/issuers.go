@@ -146,6 +146,9 @@ func (o *issuerOptions) build(c Config, a *Authentication, taken []string) ([]au
 		return nil, nil, errors.New("set --feature-gates=StructuredAuthenticationConfiguration=true to use authentication-config file")
 	}
 	rules := authnconfig.Rules{Taken: taken, V1: c.Release.Has(release.NewerConfigurations)}
+	if c.Gate("StructuredAuthenticationConfigurationEgressSelector") {
+		rules.Egress = c.Egress
+	}
 	cfg, text, err := o.configuration(rules)
 	if err != nil {
 		return nil, nil, err
