@@ -92,7 +92,7 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	c := &Cache{}
 	c.catalogue, c.clock, c.json, c.corrupt = catalogue, cfg.Clock, cfg.JSON, cfg.Corrupt
 	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
-	c.replays = make(chan struct{}, replaysMost)
+	c.replays, c.closing = make(chan struct{}, replaysMost), make(chan struct{})
 	c.plain.Most = cfg.PlainBytes
 	return c
 }

@@ -1,15 +1,8 @@
 package cache
 
-import (
-	"cmp"
-	"runtime"
-	"slices"
-	"sync/atomic"
-)
-
-// wake signals the watchers that have new events in their queues. Those with hooks it leaves to the fanOut that it returns,
-// or nil if there are none.
-func (ws *watchers) wake() *fanOut {
+// wake signals the watchers that have new events in their queues, except those with hooks, which wait for a round. It
+// returns whether a round must be started.
+func (ws *watchers) wake() (start bool) {
 	for i, w := range ws.full {
 		ws.remove(w)
 		ws.behind[w] = struct{}{}
@@ -21,24 +14,13 @@ func (ws *watchers) wake() *fanOut {
 			w.scope.Group.AddWriter()
 		}
 	}
-	var f *fanOut
 	for i, w := range ws.hit {
 		w.woken = false
 		ws.hit[i] = nil
-		if w.hooks.Load() == nil {
-			w.Wake()
-			continue
-		}
-		if f == nil {
-			f = &fanOut{watchers: make([]*Watcher, 0, len(ws.hit)-i), step: fanOutStep}
-		}
-		if w.scope.Group != nil {
-			f.step = groupStep
-		}
-		f.watchers = append(f.watchers, w)
+		w.Wake()
 	}
 	ws.hit = ws.hit[:0]
-	return f
+	return ws.rounds.due()
 }
 
 // bucketFor returns the bucket of a scope.
@@ -86,6 +68,7 @@ func (s *stream) dispatch(e *Event) {
 	if ws.kinds[bucketField] > 0 {
 		s.offerFields(e)
 	}
+	ws.rounds.bytes += it.Size()
 }
 
 // offerFields offers an event to the watchers of the fields' values, present and previous.
@@ -117,10 +100,7 @@ func (s *stream) offer(k bucketKey, e *Event) {
 				s.watchers.full = append(s.watchers.full, w)
 				continue
 			}
-			if !w.woken {
-				w.woken = true
-				s.watchers.hit = append(s.watchers.hit, w)
-			}
+			s.watchers.note(w)
 		}
 	}
 }
@@ -157,59 +137,4 @@ func (s *stream) slow() (slow []slowWatcher) {
 		w.mu.Unlock()
 	}
 	return slow
-}
-
-// How many watchers are notified before the goroutine yields. Those of a group send together, so there it is more.
-const (
-	fanOutStep = 16
-	groupStep  = 128
-)
-
-// fanOut notifies watchers with hooks that Take has something new. That may take a while, and the writer waits for Apply, so
-// goroutines of their own do it. They use half of the processors and leave the others to requests, and to clients on the
-// same machine.
-type fanOut struct {
-	watchers []*Watcher // sorted by group, if any has one
-	step     int
-	next     atomic.Int64
-}
-
-func (f *fanOut) start(owner *hub) {
-	owner.start(func() {
-		if f.step == groupStep {
-			slices.SortFunc(f.watchers, func(a, b *Watcher) int { return cmp.Compare(a.scope.order(), b.scope.order()) })
-		}
-		for range min(max(1, runtime.GOMAXPROCS(0)/2), (len(f.watchers)+f.step-1)/f.step) - 1 {
-			owner.start(f.run)
-		}
-		f.run()
-	})
-}
-
-func (f *fanOut) run() {
-	for {
-		end := int(f.next.Add(int64(f.step)))
-		some := f.watchers[min(end-f.step, len(f.watchers)):min(end, len(f.watchers))]
-		for len(some) > 0 {
-			some = some[notifyTogether(some):]
-		}
-		if end >= len(f.watchers) {
-			return
-		}
-		runtime.Gosched()
-	}
-}
-
-// notifyTogether notifies the first watcher and those of the same group that follow it. It returns their number.
-func notifyTogether(watchers []*Watcher) (n int) {
-	g := watchers[0].scope.Group
-	if g != nil {
-		g.AddWriter()
-		defer g.RemoveWriter()
-	}
-	for n < len(watchers) && (n == 0 || g != nil && watchers[n].scope.Group == g) {
-		(*watchers[n].hooks.Load()).Notify()
-		n++
-	}
-	return n
 }

@@ -14,7 +14,8 @@
 //	pack.go       Pack: compresses objects that are seldom read, in rounds
 //	resource.go   the objects of one storage: applies changes, makes states for readers, indexes labels
 //	packer.go     packs one item
-//	dispatch.go   finds the watchers of an event, queues it, and notifies them (fanOut); slow watchers
+//	dispatch.go   finds the watchers of an event, and queues it; slow watchers
+//	round.go      notifies the watchers that have events, in rounds
 //	watch.go      Watcher.Take: from its queue, the event log or the store's log
 //	watchers.go   finds the watchers that may see an event
 //	watcher.go    Watcher: its three states and its queue
@@ -37,7 +38,7 @@
 // Watcher.mu (its queue). Hooks and Group are called without a lock, except Hooks.Wake, which must not wait, and
 // Config.Corrupt, which must not read the cache. pins.mu, hub.mu and Cache.waitMu guard small lists and are taken last.
 //
-// Goroutines: Load ends those that it starts. A fanOut has at most half as many goroutines as there are processors for each
-// batch of changes; they end once all watchers are notified. Close waits for them, and for one that indexes labels. The
+// Goroutines: Load ends those that it starts. A resource has at most half as many goroutines as there are processors for its
+// rounds; they end when no watcher waits. Close waits for them, and for one that indexes labels. The
 // server starts Run, which packs in a goroutine that ends with it.
 package cache

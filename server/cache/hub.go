@@ -14,7 +14,8 @@ type hub struct {
 
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup // goroutines of fanOut, and those that index labels; added to under mu, unless closed
+	closing chan struct{}  // closed by close
+	running sync.WaitGroup // goroutines that notify watchers, and those that index labels; added to under mu, unless closed
 }
 
 // start starts a goroutine that close waits for, unless the cache is closed.
@@ -28,7 +29,10 @@ func (h *hub) start(run func()) {
 
 func (h *hub) close() {
 	h.mu.Lock()
-	h.closed = true
+	if !h.closed {
+		h.closed = true
+		close(h.closing)
+	}
 	h.mu.Unlock()
 	h.running.Wait()
 }

@@ -208,13 +208,13 @@ func sameIndex(a, b *kinds.Storage) bool {
 
 // apply takes the changes of one batch, in revision order.
 func (s *resource) apply(changes []*sqlstore.Change, now int64) {
-	if f := s.applied(changes, now); f != nil {
-		f.start(s.hub)
+	if s.applied(changes, now) {
+		s.hub.start(s.runRounds)
 	}
 }
 
-// applied is apply, and leaves the watchers with hooks to the fanOut that it returns.
-func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
+// applied is apply, and leaves it to the caller to start rounds for the watchers with hooks.
+func (s *resource) applied(changes []*sqlstore.Change, now int64) (start bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := make([]*Event, 0, len(changes))
@@ -232,7 +232,7 @@ func (s *resource) applied(changes []*sqlstore.Change, now int64) *fanOut {
 		}
 	})
 	if s.internal {
-		return nil
+		return false
 	}
 	for _, e := range events {
 		s.recent.add(e)

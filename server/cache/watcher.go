@@ -61,7 +61,7 @@ type Watcher struct {
 	held   int   // bytes of the objects in queue
 	reason error // why it has ended, or will end once it has caught up; nil if neither
 	begun  bool  // has been synced
-	woken  bool  // is in watchers.hit; guarded by the stream's mu
+	woken  bool  // is in watchers.hit or waits for a round; guarded by the stream's mu
 
 	seenUpTo int64 // while catching up: the revision up to which it has read all events; guarded by the stream's mu
 

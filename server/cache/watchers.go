@@ -20,10 +20,12 @@ type watchers struct {
 	hit     []*Watcher            // to be signalled at the end of the batch
 	full    []*Watcher            // fell behind in this batch, and leave their buckets at its end
 	behind  map[*Watcher]struct{} // catch up from the event log, and are in no bucket
+	rounds  rounds
 }
 
 func (ws *watchers) init() {
 	ws.buckets, ws.behind = make(map[bucketKey][]*Watcher), make(map[*Watcher]struct{})
+	ws.rounds.hurry = make(chan struct{}, 1)
 }
 
 // catchUp makes a watcher that has received everything up to a revision read the event log.

@@ -14,7 +14,7 @@
 //
 // Goroutines and locks:
 //
-//	handler (of h2, h1stream or net/http)           fan-out goroutines of the cache
+//	handler (of h2, h1stream or net/http)           rounds of the cache
 //	  |  holds stream.mu, except while it waits         |
 //	  |  for the time of a bookmark, for the            |  Notify: TryLock stream.mu, take,
 //	  |  client's end, or to be woken                   |  and write without waiting
