@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -175,7 +176,8 @@ type until struct {
 	at              time.Time
 
 	mu     sync.Mutex
-	real   context.Context // nil until Done is called
+	real   context.Context // set once, by the first Done or by end
+	isMade atomic.Bool     // real is set; most requests ask Err alone, at each of their steps
 	cancel context.CancelFunc
 }
 
@@ -195,6 +197,7 @@ func (u *until) end() {
 		u.cancel()
 	case u.real == nil:
 		u.real = ended
+		u.isMade.Store(true)
 	}
 }
 
@@ -207,15 +210,17 @@ func (u *until) Done() <-chan struct{} {
 	defer u.mu.Unlock()
 	if u.real == nil {
 		u.real, u.cancel = context.WithDeadline(u.Context, u.at)
+		u.isMade.Store(true)
 	}
 	return u.real.Done()
 }
 
 // made is the context with a timer, or ended; nil if neither Done nor end was called.
 func (u *until) made() context.Context {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.real
+	if u.isMade.Load() {
+		return u.real
+	}
+	return nil
 }
 
 // Err implements context.Context.
