@@ -13,19 +13,23 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-const (
-	churnWatchers = 25
-	churnBytes    = 500 // of the payload of each ConfigMap
-	churnUpdates  = 4   // of each ConfigMap, after its create
-)
+const churnBytes = 500 // of the payload of each ConfigMap
 
-var churnClients = []int{200, 1000}
+// churnLoad is what the clients do.
+type churnLoad struct {
+	name     string
+	clients  []int
+	watchers int
+	updates  int  // of each ConfigMap, after its create
+	two      bool // also with two servers on one PostgreSQL database
+}
 
-// contestant is a server that takes part in the churn.
+// contestant is a server that takes part.
 type contestant struct {
 	name  string
 	store string            // of a server that each round starts afresh; "": SQLite
 	bin   string            // its binary
+	two   bool              // there are two servers
 	other *target           // a server that somebody else has started
 	entry string            // of other, in the list of -against
 	got   map[int][]churned // the rounds, by the number of clients
@@ -34,44 +38,51 @@ type contestant struct {
 // churning is a contestant during a round.
 type churning struct {
 	*target
-	watch churnWatch // what the process of the watchers is given
-	space string     // the namespace of the ConfigMaps
-	end   func() error
+	second *target    // the second server; nil: there is none
+	watch  churnWatch // what the process of the watchers is given
+	space  string     // the namespace of the ConfigMaps
+	end    func() error
 }
 
 // measureChurn has clients create and update ConfigMaps as fast as they can while 25 watchers follow
 // the collection: rowlock on SQLite, on PostgreSQL too with -store postgres, the builds of -builds, and the
 // servers of -against, in turns.
 func measureChurn(e *env) error {
-	all, err := e.contestants()
+	return e.churnInTurns(churnLoad{name: "churn", clients: []int{200, 1000}, watchers: 25, updates: 4})
+}
+
+// measureWriters has few and many clients create ConfigMaps, without watchers, in the same way.
+func measureWriters(e *env) error {
+	return e.churnInTurns(churnLoad{name: "writers", clients: []int{32, 1000}, two: true})
+}
+
+func (e *env) churnInTurns(l churnLoad) error {
+	all, err := e.contestants(l)
 	if err != nil {
 		return err
 	}
-	for _, clients := range churnClients {
+	for _, clients := range l.clients {
 		for round := range max(1, e.pairs) {
 			for _, c := range all {
-				if !e.only.MatchString(churnName(clients, c)) {
+				name := fmt.Sprintf("%d clients, %s", clients, c.name)
+				if !e.only.MatchString(name) {
 					continue
 				}
-				r, err := e.churnOnce(c, clients, round)
+				r, err := e.churnOnce(l, c, clients, round)
 				if err != nil {
-					return fmt.Errorf("%s: %w", churnName(clients, c), err)
+					return fmt.Errorf("%s: %w", name, err)
 				}
-				e.report(churnName(clients, c), "%v", r)
+				e.report(name, "%v", r)
 				c.got[clients] = append(c.got[clients], r)
 			}
 		}
-		e.compareChurn(all, clients)
+		e.compareChurn(l, all, clients)
 	}
 	return nil
 }
 
-func churnName(clients int, c *contestant) string {
-	return fmt.Sprintf("%d clients, %s", clients, c.name)
-}
-
 // contestants are this build and those of -builds on each database, and the others.
-func (e *env) contestants() (all []*contestant, err error) {
+func (e *env) contestants(l churnLoad) (all []*contestant, err error) {
 	builds := [][2]string{{"rowlock", ""}}
 	for _, entry := range strings.FieldsFunc(e.builds, func(r rune) bool { return r == ',' }) {
 		name, path, ok := strings.Cut(entry, "=")
@@ -90,6 +101,9 @@ func (e *env) contestants() (all []*contestant, err error) {
 	for _, store := range stores {
 		for _, b := range builds {
 			all = append(all, &contestant{name: b[0] + ", " + store, store: store, bin: b[1]})
+			if l.two && store == "PostgreSQL" {
+				all = append(all, &contestant{name: "two of " + b[0] + ", " + store, store: store, bin: b[1], two: true})
+			}
 		}
 	}
 	for i, t := range e.against {
@@ -122,13 +136,27 @@ func (e *env) enter(c *contestant, space string) (*churning, error) {
 	if profiles.dir != "" {
 		args = append(args, "--profiling")
 	}
-	s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: store, Args: args, Binary: c.bin})
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	in := &churning{space: space}
+	var servers []*harness.Server
+	in.end = func() error {
+		for _, s := range servers {
+			s.Kill()
+		}
+		return os.RemoveAll(dir)
 	}
-	in := &churning{space: space, watch: churnWatch{URL: s.URL, DataDir: s.DataDir}}
-	in.end = func() error { s.Kill(); return os.RemoveAll(dir) }
-	if in.target, err = own(s); err == nil {
+	run := func() (*target, error) {
+		s, err := harness.Start(e.ctx, harness.Options{Dir: dir, Store: store, Args: args, Binary: c.bin})
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, s)
+		return own(s)
+	}
+	if in.target, err = run(); err == nil && c.two {
+		in.second, err = run()
+	}
+	if err == nil {
+		in.watch = churnWatch{URL: in.url, DataDir: in.server.DataDir}
 		err = (&contest{env: e, space: space}).settle(in.target)
 	}
 	if err != nil {
@@ -142,36 +170,43 @@ var churnMeasures = []struct {
 	name, unit string
 	better     record.Better
 	goal       float64 // of the ratio to a server of others; 0: none
+	events     bool    // it needs watchers
 	of         func(churned) float64
 }{
-	{"writes", "1/s", record.Higher, 3, func(r churned) float64 { return r.writes.rate }},
-	{"writes p99", "ms", record.Lower, 0, func(r churned) float64 { return p99(r.writes) }},
-	{"server processor time of a write with its events", "us", record.Lower, 0, func(r churned) float64 { return micros(r.cpu) }},
-	{"database processor time of a write", "us", record.Lower, 0, func(r churned) float64 { return micros(r.behind) }},
-	{"lag after the acknowledgement, p50", "ms", record.Lower, 0, func(r churned) float64 { return millis(r.lag50) }},
-	{"lag after the acknowledgement, p99", "ms", record.Lower, 0.1, func(r churned) float64 { return millis(r.lag99) }},
-	{"events lost", "", record.Lower, 0, func(r churned) float64 { return float64(r.lost) }},
-	{"events twice", "", record.Lower, 0, func(r churned) float64 { return float64(r.twice) }},
-	{"watches ended", "", record.Lower, 0, func(r churned) float64 { return float64(r.ended) }},
-	{"writes failed", "", record.Lower, 0, func(r churned) float64 { return float64(r.failed) }},
-	{"peak memory", "MB", record.Lower, 0, func(r churned) float64 { return r.peak }},
+	{"writes", "1/s", record.Higher, 3, false, func(r churned) float64 { return r.writes.rate }},
+	{"writes p99", "ms", record.Lower, 0, false, func(r churned) float64 { return p99(r.writes) }},
+	{"server processor time of a write with its events", "us", record.Lower, 0, false, func(r churned) float64 { return micros(r.cpu) }},
+	{"database processor time of a write", "us", record.Lower, 0, false, func(r churned) float64 { return micros(r.behind) }},
+	{"lag after the acknowledgement, p50", "ms", record.Lower, 0, true, func(r churned) float64 { return millis(r.lag50) }},
+	{"lag after the acknowledgement, p99", "ms", record.Lower, 0.1, true, func(r churned) float64 { return millis(r.lag99) }},
+	{"events lost", "", record.Lower, 0, true, func(r churned) float64 { return float64(r.lost) }},
+	{"events twice", "", record.Lower, 0, true, func(r churned) float64 { return float64(r.twice) }},
+	{"watches ended", "", record.Lower, 0, true, func(r churned) float64 { return float64(r.ended) }},
+	{"writes failed", "", record.Lower, 0, false, func(r churned) float64 { return float64(r.failed) }},
+	{"peak memory", "MB", record.Lower, 0, false, func(r churned) float64 { return r.peak }},
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 // compareChurn keeps the figures of all, and the ratios of ours to those of others in the same round.
-func (e *env) compareChurn(all []*contestant, clients int) {
+func (e *env) compareChurn(l churnLoad, all []*contestant, clients int) {
 	for _, m := range churnMeasures {
+		if m.events && l.watchers == 0 {
+			continue
+		}
 		for _, c := range all {
 			if len(c.got[clients]) == 0 {
 				continue
 			}
-			f := record.Of(fmt.Sprintf("churn, %d clients", clients), m.name, m.unit, m.better, churnValues(c.got[clients], m.of)...)
+			f := record.Of(fmt.Sprintf("%s, %d clients", l.name, clients), m.name, m.unit, m.better, churnValues(c.got[clients], m.of)...)
 			f.Server = c.name
 			e.figure(f)
 		}
 	}
 	for _, m := range churnMeasures {
+		if m.events && l.watchers == 0 {
+			continue
+		}
 		for _, c := range all {
 			mine := churnValues(c.got[clients], m.of)
 			for _, o := range all {
@@ -183,7 +218,7 @@ func (e *env) compareChurn(all []*contestant, clients int) {
 				for i := range mine {
 					ratios[i] = mine[i] / theirs[i]
 				}
-				e.promised(record.Of(fmt.Sprintf("churn, %d clients, %s by %s", clients, c.name, o.name), m.name, "times", m.better, ratios...), m.goal)
+				e.promised(record.Of(fmt.Sprintf("%s, %d clients, %s by %s", l.name, clients, c.name, o.name), m.name, "times", m.better, ratios...), m.goal)
 			}
 		}
 	}

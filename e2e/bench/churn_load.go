@@ -33,7 +33,7 @@ func (r churned) String() string {
 
 // churnOnce is one round: the watchers open their watches, the clients their connections, and all of these write
 // until the time is over. Then the watchers have until nothing comes any more.
-func (e *env) churnOnce(c *contestant, clients, round int) (r churned, err error) {
+func (e *env) churnOnce(l churnLoad, c *contestant, clients, round int) (r churned, err error) {
 	in, err := e.enter(c, fmt.Sprintf("churn-%d-%d-%d", os.Getpid(), clients, round))
 	if err != nil {
 		return r, err
@@ -44,7 +44,7 @@ func (e *env) churnOnce(c *contestant, clients, round int) (r churned, err error
 		return r, err
 	}
 	path := "/api/v1/namespaces/" + in.space + "/configmaps"
-	in.watch.Path, in.watch.From, in.watch.HTTP2 = path, from, overHTTP2
+	in.watch.Path, in.watch.From, in.watch.HTTP2, in.watch.Watchers = path, from, overHTTP2, l.watchers
 	watchers, err := in.watch.start(e.ctx)
 	if err != nil {
 		return r, err
@@ -52,7 +52,11 @@ func (e *env) churnOnce(c *contestant, clients, round int) (r churned, err error
 	defer watchers.stop()
 	writers := make([]*churner, clients)
 	for w := range writers {
-		writers[w] = &churner{client: in.client(overHTTP2), path: path, number: w}
+		at := in.target
+		if w%2 > 0 && in.second != nil {
+			at = in.second
+		}
+		writers[w] = &churner{client: at.client(overHTTP2), path: path, number: w, updates: l.updates}
 	}
 	if err := connectAll(writers, "/api/v1/namespaces/"+in.space); err != nil {
 		return r, err
@@ -91,6 +95,9 @@ func (in *churning) findProcesses() {
 		all := behind(port)
 		in.pids, in.behind = descendants(all[0]), all[1:]
 	}
+	if in.second != nil {
+		in.pids = append(in.pids, in.second.server.Pid())
+	}
 }
 
 // count compares what was acknowledged with what each watcher saw.
@@ -123,19 +130,20 @@ func (r *churned) count(acks map[uint64]int64, seen churnSeen) {
 // churner is one client. acked has the time of each acknowledgement, by the number of the write; 0: it failed.
 type churner struct {
 	*client
-	path   string
-	number int
-	acked  []int64
-	waited []time.Duration
+	path    string
+	number  int
+	updates int
+	acked   []int64
+	waited  []time.Duration
 }
 
 func eventOf(client, n int) uint64 { return uint64(client)<<32 | uint64(n) }
 
 // write creates a ConfigMap, updates it with the next writes, and then creates another one.
 func (c *churner) write(n int) error {
-	name := fmt.Sprintf("c%d-%d", c.number, n/(1+churnUpdates))
+	name := fmt.Sprintf("c%d-%d", c.number, n/(1+c.updates))
 	method, path := http.MethodPost, c.path
-	if n%(1+churnUpdates) > 0 {
+	if n%(1+c.updates) > 0 {
 		method, path = http.MethodPut, c.path+"/"+name
 	}
 	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"event":"@%d@","payload":%q}}`, name, eventOf(c.number, n), churnPayload)

@@ -26,6 +26,7 @@ type churnWatch struct {
 	Entry        string // of the list of -against
 	Path, From   string
 	HTTP2        bool
+	Watchers     int
 }
 
 // churnSeen is what its watchers saw.
@@ -120,7 +121,7 @@ func beChurnWatchers() error {
 		return err
 	}
 	var ended, came atomic.Int64
-	all := make([]*churnWatcher, churnWatchers)
+	all := make([]*churnWatcher, w.Watchers)
 	for i := range all {
 		c := newChurnWatcher(t.client(w.HTTP2), w)
 		c.ended, c.came = &ended, &came

@@ -6,7 +6,7 @@
 //	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-kinds N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //	go run ./e2e/bench -scale [-objects N] [-seed FILE] [-number N] [-churn N]
 //	go run ./e2e/bench -against [NAME@]URL[=TOKEN or kubeconfig],...
-//	go run ./e2e/bench -run churn [-store postgres] [-builds NAME=BINARY,...] [-against ...]
+//	go run ./e2e/bench -run 'churn|writers' [-store postgres] [-builds NAME=BINARY,...] [-against ...]
 //	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
 //
 // "cpu" in its output is the processor time of the server for one request, after the
@@ -84,6 +84,7 @@ var measurements = []measurement{
 	{"watchers", measureWatchers},
 	{"manywatches", measureManyWatches},
 	{"churn", measureChurn},
+	{"writers", measureWriters},
 	{"crds", measureCRDs},
 	{"compaction", measureCompaction},
 	{"past", measurePast},
@@ -114,10 +115,10 @@ func main() {
 	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
 	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
 	flag.StringVar(&o.run, "run", "", "which measurements to run")
-	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"N clients, SERVER\" of churn, of the parts of -scale, and of the loads of -against, to measure")
+	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"N clients, SERVER\" of churn and writers, of the parts of -scale, and of the loads of -against, to measure")
 	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
-	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else but -run churn: [NAME@]URL[=TOKEN or kubeconfig],...")
-	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn measures in turns with this one: NAME=BINARY,...")
+	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else but -run churn or writers: [NAME@]URL[=TOKEN or kubeconfig],...")
+	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn and writers measure in turns with this one: NAME=BINARY,...")
 	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")
 	flag.StringVar(&o.plots, "plots", "", "folder for plots of the run, as SVG; of the records that are named behind all flags, if there are any, without a run")
 	flag.StringVar(&o.called, "name", "", "what the record is called in plots that show several")
@@ -178,7 +179,7 @@ func (o settings) chosen(which *regexp.Regexp) []measurement {
 	switch {
 	case o.scale:
 		return []measurement{{"scale", measureScale}}
-	case o.against != "" && o.run != "churn":
+	case o.against != "" && o.run != "churn" && o.run != "writers":
 		return []measurement{{"against", measureAgainst}}
 	}
 	return slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !which.MatchString(m.name) })

@@ -28,18 +28,28 @@ func resident(pid int) float64 {
 // processorTime is what a process has used of the processors. Where others share
 // the machine it says more than a rate.
 func processorTime(pid int) time.Duration {
+	own, _ := processorTimeWithEnded(pid)
+	return own
+}
+
+// processorTimeWithEnded also returns what the children of the process had used that have ended, as
+// sessions of PostgreSQL do.
+func processorTimeWithEnded(pid int) (own, ended time.Duration) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return clock(psColumn(pid, "time="))
+		return clock(psColumn(pid, "time=")), 0
 	}
 	_, rest, _ := strings.Cut(string(data), ") ")
 	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
+	if len(fields) < 15 {
+		return 0, 0
 	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond // ticks of USER_HZ
+	var ticks [4]int64 // user, system, and both of children
+	for i := range ticks {
+		ticks[i], _ = strconv.ParseInt(fields[11+i], 10, 64)
+	}
+	const tick = 10 * time.Millisecond // of USER_HZ
+	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick
 }
 
 // processorTimes is what several processes have used together.

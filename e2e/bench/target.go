@@ -55,7 +55,10 @@ func (t *target) used() time.Duration {
 // usedBehind is the processor time of its database so far.
 func (t *target) usedBehind() (sum time.Duration) {
 	for _, pid := range t.behind {
-		sum += processorTimes(descendants(pid))
+		for _, pid := range descendants(pid) {
+			own, ended := processorTimeWithEnded(pid)
+			sum += own + ended
+		}
 	}
 	return sum
 }
