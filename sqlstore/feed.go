@@ -237,12 +237,8 @@ func (f *feed) take(ctx context.Context, batch []*write) error {
 		settle(batch, fmt.Errorf("%w: %w", ErrUncertain, ErrWentBack))
 		return nil
 	}
-	// What a look has read from the table already is not repeated.
-	if done := f.applied.Load() - f.changes[0].Revision + 1; done < int64(len(f.changes)) {
-		f.deliver(f.changes[done:])
-	}
+	f.acknowledge(batch)
 	clear(f.changes)
-	settle(batch, nil)
 	return nil
 }
 

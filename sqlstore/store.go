@@ -114,6 +114,14 @@ type Sink interface {
 	Apply(batch []Change)
 }
 
+// Deliverer is a Sink that leaves it to other goroutines to hand changes to watchers.
+type Deliverer interface {
+	Sink
+	// Deliver returns when the changes of the last Apply have been handed to all watchers that take them without delay, and
+	// after most at the latest. The goroutine of Apply calls it.
+	Deliver(most time.Duration)
+}
+
 // Reloader is a Sink that can be loaded from live rows if the log no longer reaches back, or the database went
 // back to an older state.
 type Reloader interface {

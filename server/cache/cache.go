@@ -54,6 +54,8 @@ type Cache struct {
 
 	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
 
+	touched []*resource // by the last Apply; for the goroutine that calls Apply and Deliver
+
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
 	waiters []waiter
@@ -142,6 +144,7 @@ func (c *Cache) storageOf(key string) *kinds.Storage {
 
 // Apply takes the next changes of the log; see sqlstore.Sink.
 func (c *Cache) Apply(batch []sqlstore.Change) {
+	c.touched = c.touched[:0]
 	seen := c.revision.Load()
 	for len(batch) > 0 && batch[0].Revision <= seen {
 		batch = batch[1:]
@@ -152,7 +155,7 @@ func (c *Cache) Apply(batch []sqlstore.Change) {
 	now := c.clock().Unix()
 	if len(batch) == 1 {
 		one := [1]*sqlstore.Change{&batch[0]}
-		c.resource(batch[0].Key.Resource).apply(one[:], now)
+		c.apply(one[:], now)
 	} else {
 		c.applyMany(batch, now)
 	}
@@ -178,9 +181,16 @@ func (c *Cache) applyMany(batch []sqlstore.Change, now int64) {
 		for n < len(parts) && parts[n].Key.Resource == parts[0].Key.Resource {
 			n++
 		}
-		c.resource(parts[0].Key.Resource).apply(parts[:n], now)
+		c.apply(parts[:n], now)
 		parts = parts[n:]
 	}
+}
+
+// apply takes changes of one resource.
+func (c *Cache) apply(changes []*sqlstore.Change, now int64) {
+	s := c.resource(changes[0].Key.Resource)
+	s.apply(changes, now)
+	c.touched = append(c.touched, s)
 }
 
 // publish announces a revision, once all changes up to it are applied.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,6 +28,9 @@ type rounds struct {
 	bytes   int           // of the objects that have come since the last round
 	rested  time.Time     // when the rest after the last round is over
 	hurry   chan struct{} // ends the rest
+	now     bool          // watchers are being notified
+	ended   chan struct{} // closed at the end of the round in progress; nil: nobody waits for it
+	next    chan struct{} // the same for the next round, which is not preceded by a rest
 }
 
 // note has a watcher with a new event in its queue signalled.
@@ -50,10 +52,7 @@ func (r *rounds) due() (start bool) {
 	}
 	if r.running {
 		if r.bytes >= restBytes {
-			select {
-			case r.hurry <- struct{}{}:
-			default:
-			}
+			r.endRest()
 		}
 		return false
 	}
@@ -61,18 +60,66 @@ func (r *rounds) due() (start bool) {
 	return true
 }
 
+func (r *rounds) endRest() {
+	select {
+	case r.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// Deliver implements sqlstore.Deliverer.
+func (c *Cache) Deliver(most time.Duration) {
+	var late <-chan time.Time
+	for _, s := range c.touched {
+		notified := s.notifySoon()
+		if notified == nil {
+			continue
+		}
+		if late == nil {
+			timer := time.NewTimer(most)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-notified:
+		case <-late:
+			return
+		case <-c.closing:
+			return
+		}
+	}
+}
+
+// notifySoon begins the next round without a rest, and returns a channel that is closed when all watchers that wait now have been
+// notified. Nil: none waits.
+func (s *stream) notifySoon() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.watchers.rounds
+	switch {
+	case len(r.waiting) > 0:
+		if r.next == nil {
+			r.next = make(chan struct{})
+		}
+		r.endRest()
+		return r.next
+	case r.now && r.ended == nil:
+		r.ended = make(chan struct{})
+	}
+	return r.ended
+}
+
 // runRounds runs rounds until no watcher waits.
 func (s *stream) runRounds() {
 	var list []*Watcher
 	for {
 		s.rest()
-		if list = s.beginRound(list); len(list) == 0 {
+		var awaited bool
+		if list, awaited = s.beginRound(list); len(list) == 0 {
 			return
 		}
-		notifyAll(list)
-		s.mu.Lock()
-		s.watchers.rounds.rested = time.Now().Add(min(time.Duration(len(list))*restEach, restMost))
-		s.mu.Unlock()
+		s.notifyAll(list, awaited)
+		s.endRound(len(list))
 	}
 }
 
@@ -80,7 +127,7 @@ func (s *stream) runRounds() {
 func (s *stream) rest() {
 	r := &s.watchers.rounds
 	s.mu.Lock()
-	full, idle, left := r.bytes >= restBytes, len(r.waiting) == 0, time.Until(r.rested)
+	full, idle, left := r.bytes >= restBytes || r.next != nil, len(r.waiting) == 0, time.Until(r.rested)
 	s.mu.Unlock()
 	if full || idle || left <= 0 {
 		return
@@ -94,8 +141,9 @@ func (s *stream) rest() {
 	}
 }
 
-// beginRound takes the watchers that wait. If there are none, rounds end. It reuses the memory of list.
-func (s *stream) beginRound(list []*Watcher) []*Watcher {
+// beginRound takes the watchers that wait. If there are none, rounds end. It reuses the memory of list. awaited says that the
+// feed waits for the end of the round.
+func (s *stream) beginRound(list []*Watcher) (_ []*Watcher, awaited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.watchers.rounds
@@ -109,33 +157,54 @@ func (s *stream) beginRound(list []*Watcher) []*Watcher {
 	case <-r.hurry: // it came too late
 	default:
 	}
-	return list
+	r.now, r.ended, r.next = r.running, r.next, nil
+	return list, r.ended != nil
+}
+
+// endRound ends a round of n watchers.
+func (s *stream) endRound(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.watchers.rounds
+	r.rested = time.Now().Add(min(time.Duration(n)*restEach, restMost))
+	if r.now = false; r.ended != nil {
+		close(r.ended)
+		r.ended = nil
+	}
 }
 
 // notifyAll notifies watchers, those of a group together. It uses half of the processors and leaves the others to requests,
-// and to clients on the same machine.
-func notifyAll(all []*Watcher) {
+// and to clients on the same machine. Unless the round is awaited, it lets others continue after each step. It does not wait
+// for goroutines that get a processor only when all watchers have been notified.
+func (s *stream) notifyAll(all []*Watcher, awaited bool) {
 	slices.SortFunc(all, func(a, b *Watcher) int { return cmp.Compare(a.scope.order(), b.scope.order()) })
-	var next atomic.Int64
+	var next, left atomic.Int64
+	left.Store(int64(len(all)))
+	done := make(chan struct{})
 	some := func() {
 		for {
 			end := int(next.Add(roundStep))
 			step := all[min(end-roundStep, len(all)):min(end, len(all))]
+			n := int64(len(step))
 			for len(step) > 0 {
 				step = step[notifyTogether(step):]
+			}
+			if n > 0 && left.Add(-n) == 0 {
+				close(done)
 			}
 			if end >= len(all) {
 				return
 			}
-			runtime.Gosched()
+			if !awaited {
+				runtime.Gosched()
+			}
 		}
 	}
-	var helpers sync.WaitGroup
 	for range min(max(1, runtime.GOMAXPROCS(0)/2), (len(all)+roundStep-1)/roundStep) - 1 {
-		helpers.Go(some)
+		s.hub.start(some)
 	}
 	some()
-	helpers.Wait()
+	<-done
 }
 
 // notifyTogether notifies the first watcher and those of the same group that follow it. It returns their number.
