@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
-	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/admission"
+	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // MutatingName is that of the plugin of policies that change objects.
@@ -27,8 +28,8 @@ type Mutating struct {
 // NewMutating makes the plugin. It follows the cache of the config.
 func NewMutating(cfg Config) *Mutating {
 	p := &Mutating{cfg: cfg}
-	kind := admissionregistrationv1alpha1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
-	if r := cfg.Catalogue.LookupKind(kind); r != nil && !r.Off {
+	served := func(r *kinds.Resource) bool { return r.Storage != nil && r.Storage.Key == mutatingStorage } // in any version
+	if slices.ContainsFunc(cfg.Catalogue.All(), served) {
 		p.source = newSource(cfg.Cache, mutatingPolicies(cfg.Conditions))
 	}
 	return p
