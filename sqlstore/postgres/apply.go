@@ -28,11 +28,11 @@ type wavePlan struct {
 	ord, txn, verb            []int32
 	resource, namespace, name []string
 	expect                    []int64
-	value                     [][]byte
 	expires                   []*time.Time
+	values                    []byte  // of all operations
+	at, size                  []int32 // where in values, from 1 on, that of an operation is
 	ops                       []opRef
 	keys                      map[sqlstore.Key]int // position in ops
-	ends                      bool                 // some operation ends a row
 }
 
 type opRef struct{ txn, op int }
@@ -49,7 +49,7 @@ func plan(batch []sqlstore.Txn) []*wavePlan {
 					continue
 				}
 			}
-			w = &wavePlan{keys: make(map[sqlstore.Key]int)}
+			w = &wavePlan{keys: make(map[sqlstore.Key]int), values: []byte{}}
 			waves = append(waves, w)
 			break
 		}
@@ -70,21 +70,13 @@ func (w *wavePlan) add(t, o int, op *sqlstore.Op) {
 	w.namespace = append(w.namespace, op.Key.Namespace)
 	w.name = append(w.name, op.Key.Name)
 	w.expect = append(w.expect, op.Expect)
-	value := op.Value
-	if value == nil {
-		value = []byte{}
-	}
-	w.value = append(w.value, value)
+	w.at, w.size = append(w.at, int32(len(w.values)+1)), append(w.size, int32(len(op.Value)))
+	w.values = append(w.values, op.Value...)
 	var expires *time.Time
 	if !op.ExpiresAt.IsZero() {
 		expires = &op.ExpiresAt
 	}
 	w.expires = append(w.expires, expires)
-	w.ends = w.ends || op.Verb != sqlstore.Create
-}
-
-func (w *wavePlan) args(more ...any) []any {
-	return append([]any{w.ord, w.txn, w.verb, w.resource, w.namespace, w.name, w.expect}, more...)
 }
 
 // marker is the kv_meta key of this process's last batch.
@@ -236,10 +228,8 @@ func (d *Driver) send(ctx context.Context, c *pgx.Conn, p *pendingBatch, out []s
 	prepareOutcomes(p.batch, out, p.now)
 	fence, marker := strconv.FormatInt(d.seq, 10), &p.marker
 	for _, w := range p.waves {
-		if w.ends {
-			b.Queue(qEnd, w.args()...)
-		}
-		b.Queue(qInsert, w.args(w.value, w.expires, p.now, d.marker(), fence, marker)...).Query(func(rows pgx.Rows) error { return w.answer(rows, p.batch, out) })
+		b.Queue(qWave, w.ord, w.txn, w.verb, w.resource, w.namespace, w.name, w.expect, w.values, p.now, d.marker(), fence, marker, w.expires, w.at, w.size).
+			Query(func(rows pgx.Rows) error { return w.answer(rows, p.batch, out) })
 		fence, marker = p.marker, nil
 	}
 	b.Queue(qCommit)
@@ -260,7 +250,7 @@ func prepareOutcomes(batch []sqlstore.Txn, out []sqlstore.Outcome, now time.Time
 	}
 }
 
-// answer takes what qInsert tells: operations that were done, and those that may
+// answer takes what qWave returns: operations that were done, and those that may
 // not be, with what stands in their way. A Txn fails with the first of its own.
 func (w *wavePlan) answer(rows pgx.Rows, batch []sqlstore.Txn, out []sqlstore.Outcome) error {
 	defer rows.Close()

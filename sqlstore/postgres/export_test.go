@@ -53,7 +53,7 @@ var Statements = map[string]string{
 	"qNote": qNote, "qNewNote": qNewNote, "qSetNote": qSetNote, "qFloors": qFloors, "qSetFloors": qSetFloors, "qPacked": qPacked, "qPackedBelow": qPackedBelow, "qPackedAll": qPackedAll, "qPackedResource": qPackedResource, "qPackedNamespace": qPackedNamespace, "qNextPacked": qNextPacked, "qNextEnded": qNextEnded, "qEndedRows": qEndedRows, "qUnkeep": qUnkeep, "qRestate": qRestate, "qInsertPacks": qInsertPacks, "qDropPack": qDropPack, "qNextForget": qNextForget, "qForget": qForget, "qSeconds": qSeconds, "qMark": qMark, "qMarked": qMarked, "qMarkRow": qMarkRow, "qMarkSeconds": qMarkSeconds, "qForgetMarks": qForgetMarks,
 	"qBounds": qBounds, "qBoundsNow": qBoundsNow, "qLock": qLock, "qLockAlive": qLockAlive, "qAlive": qAlive, "qRevive": qRevive, "qCluster": qCluster, "qPlace": qPlace, "qPlaceBare": qPlaceBare, "qSetLine": qSetLine, "qReserve": qReserve, "qRelax": qRelax, "qFence": qFence, "qFlush": qFlush, "qSetRevision": qSetRevision, "qSetClusterID": qSetClusterID, "qRaiseFloor": qRaiseFloor, "qCompatible": qCompatible,
 	"qMarker": qMarker, "qSetMarker": qSetMarker, "qNewMarker": qNewMarker, "qDropMarker": qDropMarker,
-	"qEnd": qEnd, "qInsert": qInsert, "qWritten": qWritten,
+	"qWave": qWave, "qWritten": qWritten,
 	"qLiveAll": qLiveAll, "qLiveResource": qLiveResource, "qLiveNamespace": qLiveNamespace,
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,

@@ -73,51 +73,48 @@ const (
 	qOldMarkers = `DELETE FROM kv_meta WHERE key LIKE 'batch:%' AND number + 1000000 < (SELECT number FROM kv_meta WHERE key = 'floor')`
 )
 
-// A wave is the part of a batch whose keys all differ. Its arrays are ord, txn,
-// verb, resource, namespace, name, expect. An operation may go ahead if its key
-// is as it expects; a Txn if all its operations may. The condition reads the
-// same before and after qEnd, as a row that this wave ended is above the counter.
-// A scalar subquery is looked up for each operation; NOT EXISTS might be answered
-// from all live keys, hashed.
+// A wave is the part of a batch whose keys all differ. An operation may go ahead if its key is as it
+// expects; a Txn if all its operations may. A scalar subquery is looked up for each operation; NOT EXISTS
+// might be answered from all live keys, hashed.
 const (
-	wave = `WITH op AS (
-  SELECT o.ord, o.txn, o.verb, o.resource, o.namespace, o.name, o.expect, k.created_revision,
+	// kv by primary key and kv_live, per operation; kv_meta by primary key. What replaces a row comes from the update
+	// that ended that row, so it cannot be inserted before. $8 has the values one behind the other, of which an operation
+	// has size bytes from at on: an element of an array of values would be searched for from the array's beginning. The
+	// marker $10 moves on with the counter: it must be that of batch $11, the one before in the first wave, and else the
+	// transaction ends (division by zero), as a batch that was given up must not be done when it arrives late. $12 is
+	// the new marker, NULL after the first wave.
+	qWave = `WITH op AS (
+  SELECT o.*, k.created_revision,
          CASE WHEN o.verb = 1
            THEN (SELECT l.revision FROM kv l WHERE l.resource = o.resource COLLATE "C" AND l.namespace = o.namespace COLLATE "C" AND l.name = o.name COLLATE "C" AND l.superseded_revision IS NULL) IS NULL
            ELSE k.revision IS NOT NULL END AS may
-  FROM unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[], $6::text[], $7::int8[]) AS o (ord, txn, verb, resource, namespace, name, expect)
+  FROM unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[], $6::text[], $7::int8[], $13::timestamptz[], $14::int4[], $15::int4[]) AS o (ord, txn, verb, resource, namespace, name, expect, expires, at, size)
   LEFT JOIN kv k ON o.verb <> 1 AND k.revision = o.expect AND k.resource = o.resource COLLATE "C" AND k.namespace = o.namespace COLLATE "C" AND k.name = o.name COLLATE "C"
     AND NOT k.deleted AND (k.superseded_revision IS NULL OR k.superseded_revision > (SELECT number FROM kv_meta WHERE key = 'revision'))
 ), good AS (
   SELECT op.*, (SELECT number FROM kv_meta WHERE key = 'revision') + row_number() OVER (ORDER BY ord) AS revision
   FROM op WHERE txn NOT IN (SELECT txn FROM op WHERE NOT may)
-)`
-	// kv by primary key and kv_live, per operation.
-	qEnd = wave + `
-UPDATE kv SET superseded_revision = good.revision FROM good WHERE good.verb <> 1 AND kv.revision = good.expect`
-	// The same look-ups for what is inserted and for what stands in the way of the
-	// rest; kv_meta by primary key. Values come by their ord. The marker $11 moves on
-	// with the counter: it must be that of batch $12, the one before in the first wave,
-	// and else the transaction ends (division by zero), as a batch that was given up
-	// must not be done when it arrives late. $13 is the new marker, NULL after the first wave.
-	qInsert = wave + `, new AS (
+), ended AS (
+  UPDATE kv SET superseded_revision = good.revision FROM good WHERE good.verb <> 1 AND kv.revision = good.expect
+  RETURNING good.*
+), new AS (
   INSERT INTO kv (` + columns + `)
-  SELECT good.revision, good.resource, good.namespace, good.name, CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END,
-         CASE WHEN good.verb = 3 THEN good.revision END, good.verb = 3, ($8::bytea[])[good.ord], CASE WHEN good.verb <> 3 THEN ($9::timestamptz[])[good.ord] END, $10::timestamptz
-  FROM good
+  SELECT revision, resource, namespace, name, CASE WHEN verb = 1 THEN revision ELSE created_revision END,
+         CASE WHEN verb = 3 THEN revision END, verb = 3, substring($8::bytea FROM at FOR size), CASE WHEN verb <> 3 THEN expires END, $9::timestamptz
+  FROM (SELECT * FROM good WHERE verb = 1 UNION ALL SELECT * FROM ended) n
 ), counted AS (
   SELECT m.number AS before, m.number + (SELECT count(*) FROM good) AS number FROM kv_meta m WHERE m.key = 'revision'
 ), mark AS (
   UPDATE kv_meta m
-  SET number = CASE WHEN m.key = 'revision' THEN c.number WHEN $13::text IS NULL THEN m.number ELSE c.before END,
-      word = CASE WHEN m.key = 'revision' THEN m.word ELSE coalesce($13::text, m.word) || ',' || c.number::text END
+  SET number = CASE WHEN m.key = 'revision' THEN c.number WHEN $12::text IS NULL THEN m.number ELSE c.before END,
+      word = CASE WHEN m.key = 'revision' THEN m.word ELSE coalesce($12::text, m.word) || ',' || c.number::text END
   FROM counted c
-  WHERE m.key IN ('revision', $11) AND (m.key = 'revision' OR split_part(m.word, ',', 1) = $12)
+  WHERE m.key IN ('revision', $10) AND (m.key = 'revision' OR split_part(m.word, ',', 1) = $11)
   RETURNING m.key
 )
-SELECT 0, true, 1 / count(*), '', '', '', 0::int8, NULL::int8, false, NULL::bytea, NULL::timestamptz, $10::timestamptz FROM mark WHERE key = $11
+SELECT 0, true, 1 / count(*), '', '', '', 0::int8, NULL::int8, false, NULL::bytea, NULL::timestamptz, $9::timestamptz FROM mark WHERE key = $10
 UNION ALL
-SELECT good.ord, true, good.revision, '', '', '', CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END, NULL, false, NULL, NULL, $10::timestamptz FROM good
+SELECT good.ord, true, good.revision, '', '', '', CASE WHEN good.verb = 1 THEN good.revision ELSE good.created_revision END, NULL, false, NULL, NULL, $9::timestamptz FROM good
 UNION ALL
 SELECT -op.ord, l.revision IS NOT NULL, coalesce(l.revision, 0), op.resource, op.namespace, op.name, coalesce(l.created_revision, 0),
        l.superseded_revision, coalesce(l.deleted, false), l.value, l.expires_at, coalesce(l.written_at, 'epoch')
