@@ -51,6 +51,7 @@ type CorruptError struct {
 // SchemaError: this binary cannot use the database's schema.
 type SchemaError struct {
 	Found, Known uint
+	Needs        uint // the oldest schema whose binaries can use the database; 0: it is Known or older
 	Reason       string
 }
 

@@ -1,5 +1,7 @@
 package sqlstore
 
+import "fmt"
+
 // Schema compares a database's schema with the one that a binary knows. It is for drivers.
 type Schema struct {
 	Found, Known uint
@@ -13,7 +15,7 @@ func (s Schema) Lacks(compatible func() (int64, error), frozen bool) (bool, erro
 	if s.Found > s.Known {
 		oldest, err := compatible()
 		if err == nil && uint(oldest) > s.Known {
-			err = &SchemaError{Found: s.Found, Known: s.Known, Reason: "it was written by a newer version; use that version"}
+			err = &SchemaError{Found: s.Found, Known: s.Known, Needs: uint(oldest), Reason: fmt.Sprintf("it holds what only versions that know migration %d can read; use the newer version that wrote it, or undo that with it (docs/operations.md, Upgrades)", oldest)}
 		}
 		return false, err
 	}

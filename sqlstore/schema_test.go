@@ -26,7 +26,7 @@ func TestSchemaLacks(t *testing.T) {
 		{schema: sqlstore.Schema{Found: 3, Known: 4}, frozen: true, err: "must be migrated first"},
 		{schema: sqlstore.Schema{Found: 5, Known: 4}, compatible: 4},
 		{schema: sqlstore.Schema{Found: 5, Known: 4, Dirty: true}, compatible: 1, frozen: true},
-		{schema: sqlstore.Schema{Found: 5, Known: 4}, compatible: 5, err: "written by a newer version"},
+		{schema: sqlstore.Schema{Found: 5, Known: 4}, compatible: 5, err: "only versions that know migration 5 can read"},
 		{schema: sqlstore.Schema{Found: 5, Known: 4}, read: broken, err: "broken"},
 	} {
 		lacks, err := tc.schema.Lacks(func() (int64, error) { return tc.compatible, tc.read }, tc.frozen)

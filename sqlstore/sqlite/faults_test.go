@@ -152,7 +152,7 @@ func TestSchema(t *testing.T) {
 	f.Exec(t, `UPDATE kv_meta SET value = 98 WHERE key = 'schema_compatible'`)
 	_, err := sqlite.Open(t.Context(), f.path, sqlite.Config{})
 	var schema *sqlstore.SchemaError
-	if !errors.As(err, &schema) || schema.Found != 99 || strings.Contains(err.Error(), "\n") {
+	if !errors.As(err, &schema) || schema.Found != 99 || schema.Needs != 98 || !strings.Contains(err.Error(), "migration 98") || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("opening a newer database gave %v", err)
 	}
 }

@@ -75,7 +75,7 @@ func Explain(ctx context.Context, err error, left string) error {
 	case errors.As(err, &schema) && schema.Found <= schema.Known:
 		return fmt.Errorf("--store: the database has schema %d, this binary needs %d: run `rowlock store migrate`", schema.Found, schema.Known)
 	case errors.As(err, &schema):
-		return fmt.Errorf("--store: the database has schema %d, this binary knows up to %d: use the newer version of rowlock that wrote it", schema.Found, schema.Known)
+		return fmt.Errorf("--store: the database has schema %d and holds what only versions that know migration %d can read, this binary knows up to %d: use the newer version of rowlock that wrote it, or undo that with it (docs/operations.md, Upgrades)", schema.Found, schema.Needs, schema.Known)
 	}
 	return err
 }

@@ -1,0 +1,36 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/sqlstore/postgres"
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// qShape is what the schema of a database has.
+const qShape = `SELECT string_agg(line, E'\n' ORDER BY line) FROM (
+SELECT format('%s.%s %s %s %s', table_name, column_name, data_type, is_nullable, column_default) AS line FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+UNION ALL SELECT viewname || definition FROM pg_views WHERE schemaname = 'public'
+UNION ALL SELECT relname || ' ' || reloptions::text FROM pg_class WHERE relname LIKE 'kv%' AND reloptions IS NOT NULL
+UNION ALL SELECT proname || prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT version::text FROM schema_migrations) l`
+
+// TestEras opens a database of the first build that served.
+func TestEras(t *testing.T) {
+	var want, got string
+	today := newDatabase(t, postgres.Config{})
+	today.Open(t)
+	today.Query(t, qShape, &want)
+	db := newDatabase(t, postgres.Config{})
+	db.Exec(t, string(storetest.EraFile(t, "../../e2e/testdata/eras/first.sql.gz")))
+	storetest.Era(t, db.Open(t), 19, 35)
+	db.Query(t, qShape, &got)
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("the schema differs from that of a new database (-new +migrated):\n%s", diff)
+	}
+}

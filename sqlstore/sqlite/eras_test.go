@@ -1,0 +1,62 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowlock/rowlock/sqlstore/storetest"
+)
+
+// shape is what the schema of a file has: columns, and the text of indexes, views and triggers.
+func (f file) shape(t *testing.T) (list []string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", f.path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_master WHERE type <> 'table' AND tbl_name <> 'schema_migrations'
+UNION ALL SELECT m.name || '.' || c.name || ' ' || c.type || ' ' || c."notnull" || ' ' || coalesce(c.dflt_value, '') || ' ' || c.pk FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'
+UNION ALL SELECT version || '' FROM schema_migrations ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+// TestEras opens databases of earlier builds, beginning with the first one that served.
+func TestEras(t *testing.T) {
+	dir := t.TempDir()
+	today := file{path: filepath.Join(dir, "today.db")}
+	today.Open(t).Close()
+	want := today.shape(t)
+	for _, era := range []struct {
+		name string
+		rows int
+		head int64
+	}{{"first", 19, 35}, {"schema5", 196, 226}, {"schema9", 202, 278}} {
+		t.Run(era.name, func(t *testing.T) {
+			f := file{path: filepath.Join(dir, fmt.Sprintf("%s.db", era.name))}
+			if err := os.WriteFile(f.path, storetest.EraFile(t, "../../e2e/testdata/eras/"+era.name+".db.gz"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			storetest.Era(t, f.Open(t), era.rows, era.head)
+			if diff := cmp.Diff(want, f.shape(t)); diff != "" {
+				t.Errorf("the schema differs from that of a new file (-new +migrated):\n%s", diff)
+			}
+		})
+	}
+}
