@@ -27,8 +27,12 @@ type churned struct {
 
 func (r churned) String() string {
 	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-	return fmt.Sprintf("%.0f writes/s   p50 %v   p99 %v   cpu of a write with its events %v + %v of the database   lag p50 %v   p99 %v   %d events due, %d lost, %d twice   %d watches ended   %d writes failed   peak %.0f MB",
-		r.writes.rate, round(r.writes.p50), round(r.writes.p99), r.cpu, r.behind, round(r.lag50), round(r.lag99), r.due, r.lost, r.twice, r.ended, r.failed, r.peak)
+	text := fmt.Sprintf("%.0f writes/s   p50 %v   p99 %v   cpu of a write with its events %v + %v of the database   %d writes failed   peak %.0f MB",
+		r.writes.rate, round(r.writes.p50), round(r.writes.p99), r.cpu, r.behind, r.failed, r.peak)
+	if r.due > 0 {
+		text += fmt.Sprintf("   lag p50 %v   p99 %v   %d events due, %d lost, %d twice   %d watches ended", round(r.lag50), round(r.lag99), r.due, r.lost, r.twice, r.ended)
+	}
+	return text
 }
 
 // churnOnce is one round: the watchers open their watches, the clients their connections, and all of these write
