@@ -58,7 +58,7 @@ var Statements = map[string]string{
 	"qEndedAll": qEndedAll, "qEndedResource": qEndedResource, "qEndedNamespace": qEndedNamespace,
 	"qPastAll": qPastAll, "qPastResource": qPastResource, "qPastNamespace": qPastNamespace,
 	"qLive": qLive, "qReadEnded": qReadEnded, "qPast": qPast, "qChanges": qChanges, "qChangesPrev": qChangesPrev,
-	"qWrittenAt": qWrittenAt, "qLastChanges": qLastChanges, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qTakeLead": qTakeLead, "qRenewLeads": qRenewLeads, "qLeaders": qLeaders, "qLeader": qLeader, "qUnlead": qUnlead, "qLeadsStand": qLeadsStand, "qLeadsLost": qLeadsLost,
+	"qWrittenAt": qWrittenAt, "qLastChanges": qLastChanges, "qExpired": qExpired, "qTrim": qTrim, "qLead": qLead, "qTakeLead": qTakeLead, "qRenewLeads": qRenewLeads, "qLeaders": qLeaders, "qSynchronous": qSynchronous, "qLeader": qLeader, "qUnlead": qUnlead, "qLeadsStand": qLeadsStand, "qLeadsLost": qLeadsLost,
 	"qCacheFiles": qCacheFiles, "qLockCacheFiles": qLockCacheFiles, "qCacheFilesRow": qCacheFilesRow, "qSetCacheFiles": qSetCacheFiles, "qListRevisions": qListRevisions, "qWholeRows": qWholeRows,
 	"qWhole": qWhole, "qWholeSettings": qWholeSettings,
 }

@@ -176,15 +176,17 @@ func (d *Driver) lookAtLeads(ctx context.Context) (err error) {
 	if fresh {
 		return nil
 	}
+	waits := d.line.observe()
 	rows, err := d.pool.Query(ctx, qLeaders)
 	if err != nil {
 		return err
 	}
+	var synchronous bool
 	found, own := make(map[string]row), leadSession(d.nonce)
 	var keys []int64
 	var name string
 	var r row
-	if _, err := pgx.ForEachRow(rows, []any{&name, &r.holder, &r.until}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&name, &r.holder, &r.until, &synchronous}, func() error {
 		found[name] = r
 		if key, ok := sessionOf(r.holder); ok && key != own && !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -192,6 +194,9 @@ func (d *Driver) lookAtLeads(ctx context.Context) (err error) {
 		return nil
 	}); err != nil {
 		return err
+	}
+	if len(found) > 0 {
+		waits(synchronous)
 	}
 	gone := make(map[int64]bool)
 	if len(keys) > 0 {
@@ -303,6 +308,8 @@ func (d *Driver) renewLeads(held map[string]*term) {
 	b := &pgx.Batch{}
 	b.Queue(qBegin)
 	d.queueSettings(b)
+	waits, synchronous := d.line.observe(), false
+	b.Queue(qSynchronous).QueryRow(func(row pgx.Row) error { return row.Scan(&synchronous) })
 	b.Queue(qAsynchronous)
 	b.Queue(qRenewLeads, names, holders, d.cfg.LeadFor).Query(func(rows pgx.Rows) error {
 		var name string
@@ -313,6 +320,8 @@ func (d *Driver) renewLeads(held map[string]*term) {
 	err := d.transact(ctx, b)
 	if err != nil {
 		d.cfg.Log.Debug("cannot renew the leads", "names", names, "error", err)
+	} else {
+		waits(synchronous)
 	}
 	d.leads.renewed(held, func(name string) bool { return err == nil && renewed[name] }, err == nil, began, d.cfg.LeadFor*4/5)
 }

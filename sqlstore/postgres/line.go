@@ -53,13 +53,24 @@ type line struct {
 	told    time.Time // when a refusal was logged last
 
 	number atomic.Int64 // of known
-	// synchronous says that commits waited for a standby when the bounds were read last: one that is promoted then
-	// has every revision that a client was shown.
+	// synchronous says that commits waited for a standby when the bounds or the leads were read last, which is several times a
+	// second: one that is promoted then has every revision that a client was shown.
 	synchronous atomic.Bool
 	suspect     atomic.Bool  // known is another database than its row says
 	count       atomic.Int64 // returns.Count
 	notice      chan struct{}
 	log         *slog.Logger
+}
+
+// observe begins to read whether commits wait for a standby. The answer counts only if it came from the database that is
+// known from the beginning to the end: that of a promoted standby says nothing about the commits before its promotion.
+func (l *line) observe() (waits func(synchronous bool)) {
+	number, suspect := l.number.Load(), l.suspect.Load()
+	return func(synchronous bool) {
+		if !suspect && number > 0 && number == l.number.Load() && !l.suspect.Load() {
+			l.synchronous.Store(synchronous)
+		}
+	}
 }
 
 // judge says how a database stands to the one that is known. The caller holds mu.

@@ -97,6 +97,48 @@ func TestRowsAreTakenBack(t *testing.T) {
 	}
 }
 
+// TestStandbyBecomesSynchronous: Patroni makes a new standby synchronous some time after a failover. Servers whose clients only
+// write, so that nobody reads the bounds, hear of that with the leads before it is promoted in turn.
+func TestStandbyBecomesSynchronous(t *testing.T) {
+	primary, standby, db := pair(t)
+	a, b := db.Open(t).(*postgres.Driver), db.Open(t).(*postgres.Driver)
+	set := func(names string, want bool, look func(d *postgres.Driver) error) {
+		t.Helper()
+		admin := database{url: primary.URL("postgres")}
+		admin.Exec(t, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
+		admin.Exec(t, "SELECT pg_reload_conf()")
+		for end := time.Now().Add(2 * time.Minute); a.Synchronous() != want || b.Synchronous() != want; time.Sleep(10 * time.Millisecond) {
+			for _, d := range []*postgres.Driver{a, b} {
+				if err := look(d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if time.Now().After(end) {
+				t.Fatalf("with synchronous_standby_names = '%s' the servers believe %t, %t", names, a.Synchronous(), b.Synchronous())
+			}
+		}
+	}
+	last := writeMany(t, a, "a", 3)
+	set("", false, func(d *postgres.Driver) error { _, err := d.Bounds(t.Context()); return err })
+	if _, _, ok, err := a.Lead(t.Context(), "x"); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	set("*", true, func(d *postgres.Driver) error {
+		if d == a {
+			return nil // it renews its lead
+		}
+		_, _, _, err := d.Lead(t.Context(), "x")
+		return err
+	})
+	primary.Crash()
+	if err := standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next := applied(t, b, "next"); next != last+1 || b.Returned() != 0 {
+		t.Errorf("the next write has revision %d, want %d; the server noticed %+v", next, last+1, b.Returns())
+	}
+}
+
 // TestReadersAreShownRevisions: a server read the last revision from the table, in any way, before the database lost it. It does
 // not give it again.
 func TestReadersAreShownRevisions(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 var indexes = map[string][]string{
 	"qBounds": nil, "qBoundsNow": nil, "qLock": nil, "qLockAlive": nil, "qAlive": {"kv_pkey"}, "qCluster": nil, "qPlace": nil, "qPlaceBare": nil, "qSetLine": nil, "qRevive": nil, "qReserve": nil, "qRelax": nil, "qFence": nil, "qFlush": nil, "qSetRevision": nil, "qSetClusterID": nil, "qRaiseFloor": nil, "qCompatible": nil,
 	"qCacheFiles": nil, "qLockCacheFiles": nil, "qCacheFilesRow": nil, "qSetCacheFiles": nil, "qWholeRows": {"kv_pkey"},
-	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qTakeLead": nil, "qRenewLeads": nil, "qLeaders": nil, "qLeader": nil, "qUnlead": nil, "qLeadsStand": nil, "qLeadsLost": nil,
+	"qMarker": nil, "qSetMarker": nil, "qNewMarker": nil, "qDropMarker": nil, "qLead": nil, "qTakeLead": nil, "qRenewLeads": nil, "qLeaders": nil, "qSynchronous": nil, "qLeader": nil, "qUnlead": nil, "qLeadsStand": nil, "qLeadsLost": nil,
 	"qWave": {"kv_pkey", "kv_live"}, "qWritten": {"kv_pkey"},
 	"qLiveAll": {"kv_live"}, "qLiveResource": {"kv_live"}, "qLiveNamespace": {"kv_live"}, "qLive": {"kv_live"},
 	"qEndedAll": {"kv_ended", "kv_pkey"}, "qEndedResource": {"kv_ended", "kv_pkey"}, "qEndedNamespace": {"kv_ended", "kv_pkey"},

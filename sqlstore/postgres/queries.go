@@ -22,7 +22,8 @@ const (
 	// kv_meta by primary key.
 	qBounds    = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision')`
 	qBoundsNow = `SELECT (SELECT number FROM kv_meta WHERE key = 'floor'), (SELECT number FROM kv_meta WHERE key = 'revision'), clock_timestamp(), EXISTS (SELECT FROM kv_alive WHERE one = 1), coalesce((SELECT number FROM kv_meta WHERE key = 'line'), 0),` +
-		` current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`
+		` ` + waitsForStandby
+	waitsForStandby = `current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`
 	// The lock of all writers: first in every writing transaction, in a statement of
 	// its own, so that the statements after it look with newer snapshots.
 	qLock       = `SELECT number FROM kv_meta WHERE key = 'revision' FOR UPDATE`
@@ -277,7 +278,8 @@ WHERE kv_lead.name = free.name AND (NOT $6::bool OR pg_try_advisory_xact_lock($7
 FROM (SELECT k.name FROM kv_lead k JOIN unnest($1::text[], $2::text[]) n (name, holder) ON k.name = n.name AND k.holder = n.holder ORDER BY k.name FOR NO KEY UPDATE OF k) own
 WHERE kv_lead.name = own.name RETURNING kv_lead.name`
 	qAsynchronous = `SET LOCAL synchronous_commit = off`
-	qLeaders      = `SELECT name, holder, until FROM kv_lead ORDER BY name`
+	qLeaders      = `SELECT name, holder, until, ` + waitsForStandby + ` FROM kv_lead ORDER BY name`
+	qSynchronous  = `SELECT ` + waitsForStandby
 	qLeader       = `SELECT holder FROM kv_lead WHERE name = $1 FOR KEY SHARE`
 	qUnlead       = `DELETE FROM kv_lead WHERE name = $1 AND holder = $2`
 	// In a batch, behind the writers' lock, which each change of a holder takes: it ends the batch (division by zero) if one of

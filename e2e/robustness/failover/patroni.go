@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -344,8 +343,8 @@ func (m *measures) patroni(ctx context.Context) error {
 	}
 	w.end()
 	for i := range p.all {
-		if strings.Contains(p.all[i].Log(), "has gone back") {
-			return errors.New("a server believes that its database went back")
+		if _, why, is := strings.Cut(p.all[i].Log(), "has gone back"); is {
+			return fmt.Errorf("a server believes that its database went back:%.400s", why)
 		}
 	}
 	acknowledged, lost, err := w.lost(ctx, c.url(databaseName))
