@@ -41,6 +41,7 @@ type conn struct {
 	err           error // why nothing can be sent any more
 	streams       map[uint32]*Stream
 	handlers      int    // that run
+	waiters       int    // goroutines in Stream.waitLocked
 	lastStream    uint32 // the newest stream that the client has opened
 	closed        closedStreams
 	buffering     int       // bytes of bodies announced by streams that are buffering

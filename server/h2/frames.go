@@ -101,9 +101,7 @@ func (c *conn) windowUpdate(id uint32, n int64) error {
 		if c.sendWindow += n; c.sendWindow > windowMax {
 			return http2.ConnectionError(http2.ErrCodeFlowControl)
 		}
-		for _, s := range c.streams {
-			s.signalLocked()
-		}
+		c.signalAllLocked()
 		return nil
 	}
 	if c.idleStreamLocked(id) {

@@ -56,8 +56,12 @@ func (s *Stream) waitLocked(until time.Time) (late bool) {
 		s.changed = make(chan struct{})
 	}
 	changed := s.changed
+	s.conn.waiters++
 	s.conn.mu.Unlock()
-	defer s.conn.mu.Lock()
+	defer func() {
+		s.conn.mu.Lock()
+		s.conn.waiters--
+	}()
 	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(time.Until(until))

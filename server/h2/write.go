@@ -118,14 +118,19 @@ func (c *conn) failLocked(err error) {
 	}
 	c.out = nil
 	c.abort()
-	for _, s := range c.streams {
-		s.signalLocked()
-	}
+	c.signalAllLocked()
 }
 
 // wakeWritersLocked wakes the handlers that wait for room in the queue.
 func (c *conn) wakeWritersLocked() {
-	if c.fullLocked() {
+	if !c.fullLocked() {
+		c.signalAllLocked()
+	}
+}
+
+// signalAllLocked signals all streams. Most connections have none that a goroutine waits for.
+func (c *conn) signalAllLocked() {
+	if c.waiters == 0 {
 		return
 	}
 	for _, s := range c.streams {
