@@ -13,7 +13,7 @@ import (
 // as much as an event in it. The rest ends early once restBytes of objects have come.
 const (
 	restEach  = 400 * time.Microsecond
-	restMost  = 40 * time.Millisecond
+	restMost  = 10 * time.Millisecond
 	restBytes = 32 << 10
 )
 
