@@ -34,3 +34,13 @@ func TestEras(t *testing.T) {
 		t.Errorf("the schema differs from that of a new database (-new +migrated):\n%s", diff)
 	}
 }
+
+// TestMigratesBesideWriters: servers of the builds before and behind a migration use a database at the same time.
+func TestMigratesBesideWriters(t *testing.T) {
+	db := newDatabase(t, postgres.Config{})
+	storetest.Migrates(t, db,
+		func() { db.Exec(t, `DROP INDEX kv_past; UPDATE schema_migrations SET version = 11`) },
+		func() {
+			db.Exec(t, `CREATE TABLE kv_later (n bigint); ALTER TABLE kv ADD COLUMN later bigint; UPDATE schema_migrations SET version = 99`)
+		})
+}

@@ -60,3 +60,13 @@ func TestEras(t *testing.T) {
 		})
 	}
 }
+
+// TestMigratesBesideWriters: servers of the builds before and behind a migration use a file at the same time.
+func TestMigratesBesideWriters(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db")}
+	storetest.Migrates(t, f,
+		func() { f.Exec(t, `DROP INDEX kv_past; UPDATE schema_migrations SET version = 11`) },
+		func() {
+			f.Exec(t, `CREATE TABLE kv_later (n INTEGER); ALTER TABLE kv ADD COLUMN later INTEGER; UPDATE schema_migrations SET version = 99`)
+		})
+}
