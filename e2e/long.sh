@@ -23,6 +23,14 @@ done
 go test -count=1 -timeout 30m $(sed -n 's|^[^#].*|./&/...|p' e2e/apart.txt)
 # Two minutes of faults on each store, at the same time.
 ROWLOCK_ROBUSTNESS_MINUTES=2 go test -count=1 -timeout 30m -v -run '^TestRobustness$' ./e2e/robustness
+# Rolling restarts between this build and one that has a migration more, under load: an upgrade, a downgrade, and both at once.
+echo 'CREATE TABLE IF NOT EXISTS kv_later (n bigint);' >"$dir/later.sql"
+printf '{"Replace":{"%s":"%s","%s":"%s"}}' "$PWD/migrations/sqlite/0999_later.up.sql" "$dir/later.sql" \
+    "$PWD/migrations/postgres/0999_later.up.sql" "$dir/later.sql" >"$dir/overlay.json"
+CGO_ENABLED=0 go build -overlay "$dir/overlay.json" -o "$dir/later" ./cmd/rowlock
+for store in sqlite postgres; do
+    go run ./e2e/robustness -minutes 1 -store $store -faults restart,kill -binary "$ROWLOCK_BINARY" -other-binary "$dir/later"
+done
 # Each planted fault compiles. (That each is found takes hours: go run ./e2e/robustness -planted.)
 ROWLOCK_PLANTED=all go test -count=1 -timeout 30m -run '^TestPatchesCompile$' ./e2e/robustness/planted
 # Thousands of simulated runs of store, cache, watches and lists, where the check makes 150.
