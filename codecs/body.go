@@ -40,7 +40,7 @@ type Converter interface {
 func Weigh(c Codec, data []byte, obj runtime.Object) (int64, error) {
 	weight, err := c.Weigh(data, obj)
 	if err == nil {
-		if err = budget.Fits(weight, reflect.TypeOf(obj)); err != nil && c.MediaType() == JSON && budget.TooDeep(data) {
+		if err = budget.Fits(weight, len(data), reflect.TypeOf(obj)); err != nil && c.MediaType() == JSON && budget.TooDeep(data) {
 			err = apierrors.NewBadRequest("exceeded max depth") // no limit of ours alone
 		}
 	}

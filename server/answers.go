@@ -17,7 +17,6 @@ import (
 	"github.com/rowlock/rowlock/codecs/cbor"
 	"github.com/rowlock/rowlock/codecs/framing"
 	"github.com/rowlock/rowlock/codecs/protobuf"
-	"github.com/rowlock/rowlock/server/audit"
 	"github.com/rowlock/rowlock/server/discovery"
 	"github.com/rowlock/rowlock/server/request"
 )
@@ -76,7 +75,7 @@ func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 		if len(items) > 1 {
 			items = append(items, ',')
 		}
-		if items = append(items, text...); len(items) > audit.MaxObject {
+		if items = append(items, text...); len(items) > s.cfg.Audit.Largest() {
 			return framing.ErrTooLong
 		}
 		return nil

@@ -68,6 +68,7 @@ func (s *Server) newFlows() *flow.Classifier {
 	c := &s.cfg
 	limits := c.Limits
 	limits.Read, limits.Write = max(c.MaxInFlight, 0), max(c.MaxMutatingInFlight, 0)
+	limits.Sizes = s.objects.Sizes()
 	config := limits.Seats()
 	config.Plain, config.Patience, config.Catalogue = c.PlainLimits, c.RequestTimeout/4, c.Catalogue
 	return flow.New(s.Cache, config)

@@ -132,6 +132,8 @@ type Config struct {
 	// Limits are those of users, and of requests that last; its Read and Write are the
 	// two above.
 	Limits filters.Limits
+	// MaxObjectBytes is the size of the largest object, as JSON, that is stored; default budget.DefaultObject.
+	MaxObjectBytes int64
 	// PlainLimits has requests limited by their number alone, whatever flow schemas and
 	// priority levels say.
 	PlainLimits bool

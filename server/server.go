@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/forms"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/access"
@@ -87,6 +88,15 @@ func New(cfg Config) (*Server, error) {
 		s.Cache = NewCache(cfg.Catalogue, json.New(json.Settings{Log: cfg.Log, View: cfg.Catalogue.Release().View()}), cfg.Log)
 	}
 	s.objects = objects.New(cfg.Catalogue, cfg.Store, s.Cache)
+	sizes, err := budget.SizesOf(cfg.MaxObjectBytes)
+	if err != nil {
+		return nil, fmt.Errorf("server: Config.MaxObjectBytes %w", err)
+	}
+	s.objects.Bound(sizes)
+	s.Cache.BoundEvents(sizes.Events(), sizes.SlowEvents())
+	if cfg.Audit != nil {
+		cfg.Audit.MaxObject = int(sizes.Recorded())
+	}
 	s.flows, s.line = s.newFlows(), answers.NewLine(runtime.GOMAXPROCS(0))
 	s.controllers = reconcile.NewMetrics(cfg.Clock)
 	s.cacheFile = newCacheFile(s)
@@ -99,7 +109,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	ofWebhooks, ofServers := webhook.NewDated("webhooks"), webhook.NewDated("kube_aggregator")
 	s.Metrics.Registry.MustRegister(append(ofWebhooks.Collectors(), ofServers.Collectors()...)...)
-	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Before: cfg.BeforeWebhook, Dated: ofWebhooks}
+	s.webhooks = &webhook.Client{Resolve: resolver.Resolve, Agent: webhookAgent, Trace: trace, Dial: cfg.Egress.Cluster, DialURL: cfg.Egress.ControlPlane, Before: cfg.BeforeWebhook, Dated: ofWebhooks, MaxAnswer: int(sizes.Answer())}
 	s.aggregated = aggregator.New(aggregator.Config{
 		Cache: s.Cache, Services: resolver, Slices: slices, Certificate: cfg.Aggregation.Certificate, TellUID: cfg.Feature("RemoteRequestHeaderUID"),
 		Trace: trace, Dial: aggregator.Through(cfg.Egress.Cluster), Dated: ofServers,

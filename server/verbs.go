@@ -46,7 +46,7 @@ func (s *Server) newVerbs(who access.Authentication) error {
 		},
 		Watches: &watches.Server{Objects: s.objects, Answers: answering, Sent: s.Metrics.Delivery.Sent, Measure: s.Metrics, Log: c.Log, For: c.WatchFor},
 		Feature: c.Feature, Special: s.specials(who),
-		Gate: verbs.NewGate(),
+		MaxBody: s.objects.Sizes().Body(), Gate: verbs.NewGate(s.objects.Sizes()),
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *Server) admission() (*admission.Chain, error) {
 func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{
-		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: s.line,
+		Items: s.objects, Forms: s.forms(), Packed: packed.New(packedBytes), Line: s.line, Large: answers.NewRoom(s.objects.Sizes()),
 		Clock: s.cfg.Clock, Log: s.cfg.Log, NoBlueprints: s.cfg.Release.Has(release.NoBlueprints),
 		Compress: on("APIResponseCompression"), NameCorrupt: on("AllowUnsafeMalformedObjectDeletion"),
 	}

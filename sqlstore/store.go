@@ -19,7 +19,7 @@ type Config struct {
 	PackEvery    time.Duration        // how often it is packed; default as long as the log is kept
 	MaxBatch     int                  // most Txns in one commit; default 512
 	MaxBatchSize int                  // most value bytes in one commit; default 4 MiB
-	MaxValue     int                  // largest value; default 3 MiB (the API's own limit is lower)
+	MaxValue     int                  // largest value; default 33 MiB (the API's own limit is lower)
 	RetryFor     time.Duration        // how long a busy or unreachable database is tried again before writes fail; default 5s
 	CompactEvery time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
 	ExpireEvery  time.Duration        // how often expired rows are looked for; default 5s
@@ -43,7 +43,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.PackEvery, c.Kept.log(c.LogRetention))
 	setDefault(&c.MaxBatch, 512)
 	setDefault(&c.MaxBatchSize, 4<<20)
-	setDefault(&c.MaxValue, 3<<20)
+	setDefault(&c.MaxValue, 33<<20)
 	setDefault(&c.RetryFor, 5*time.Second)
 	setDefault(&c.CompactEvery, min(max(c.Retention/10, time.Second), time.Minute))
 	setDefault(&c.ExpireEvery, 5*time.Second)

@@ -48,7 +48,7 @@ type Change struct {
 }
 
 // ChangesBytes is how many bytes the values of the entries that Changes returns may have: the entry with which they have
-// more is the last one.
+// more is the last one. Readers of many rows use it for their pages.
 const ChangesBytes = 8 << 20
 
 // Bytes is how many bytes the values of the change have.
@@ -103,7 +103,22 @@ type ScanRequest struct {
 	Namespace string // "": all namespaces
 	After     Key    // the zero Key starts at the beginning; exclusive
 	Limit     int    // must be positive
+	Bytes     int    // the row with which the values have so many bytes is the last one; 0: no bound
 	Revision  int64  // 0: live rows; otherwise the snapshot at that revision
+}
+
+// Full returns whether so many rows, whose values have so many bytes, are all that a page may have.
+func (r *ScanRequest) Full(rows, bytes int) bool {
+	return rows >= r.Limit || r.Bytes > 0 && bytes >= r.Bytes
+}
+
+// Ends returns whether nothing follows a page of the request.
+func (r *ScanRequest) Ends(page []Row) bool {
+	bytes := 0
+	for i := range page {
+		bytes += len(page[i].Value)
+	}
+	return !r.Full(len(page), bytes)
 }
 
 // Compare orders keys bytewise by resource, namespace and name.

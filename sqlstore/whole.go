@@ -24,7 +24,7 @@ func (s *Store) ReadAll(ctx context.Context, revision int64, take func(rows []Ro
 
 // ReadPages is the ReadAll of a driver that has no faster way than page by page in key order.
 func ReadPages(ctx context.Context, from Reader, revision int64, take func(rows []Row) error) error {
-	req := ScanRequest{Limit: wholePage, Revision: revision}
+	req := ScanRequest{Limit: wholePage, Bytes: ChangesBytes, Revision: revision}
 	for {
 		rows, err := from.Scan(ctx, req)
 		if err != nil {
@@ -36,7 +36,7 @@ func ReadPages(ctx context.Context, from Reader, revision int64, take func(rows 
 				return err
 			}
 		}
-		if len(rows) < wholePage {
+		if req.Ends(rows) {
 			return ctx.Err()
 		}
 	}

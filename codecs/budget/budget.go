@@ -20,14 +20,11 @@ import (
 // items that are moved, paths that are compared.
 const Work = 16 << 20
 
-const (
-	// Together is how much the bodies that are worked on at the same time may take together.
-	Together = 4 * Memory
-	// Share is how much of it one user may have.
-	Share = Together / 2
-	// Small is what need not ask, and is not worth a closer look.
-	Small = 8 << 20
-)
+// leastShare is Sizes.Share where no object is larger than DefaultObject.
+const leastShare = 2 * Memory
+
+// Small is the weight of a body that need not wait, and is not worth a closer look.
+const Small = 8 << 20
 
 // askEvery is after how many steps the context is asked whether anybody still waits.
 const askEvery = 4096

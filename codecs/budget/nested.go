@@ -11,10 +11,10 @@ import (
 // text of all that is inside once more: what nests 4,000 levels deep there is read 4,000
 // times, by everybody who reads or writes the definition.
 
-// Reread is how many bytes those readers may go through for one body, after the first
+// RereadOf is how many bytes those readers may go through for a body of n bytes, after the first
 // time. A definition of 1.5 MB has them six levels deep on average then; one that is
 // nothing but nesting ends at about 1,000 levels.
-const Reread = 12 << 20
+func RereadOf(n int) int64 { return 4 * (DefaultBody + above(n)) }
 
 // again are the fields that are read so.
 var again = map[string]bool{
@@ -26,7 +26,7 @@ func Nested(data []byte, t reflect.Type) error {
 	if len(data) < 2048 || !Recursive(t) {
 		return nil
 	}
-	left, level, from := int64(Reread), int64(0), 0
+	left, level, from := RereadOf(len(data)), int64(0), 0
 	var open []bool // whether what is inside of each bracket is read again
 	var key string
 	spend := func(i int) bool {

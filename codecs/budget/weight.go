@@ -7,9 +7,13 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Memory is how much the values of one body may take. Decoding takes about twice as much
-// for a moment.
+// Memory is how much the values of one body of at most DefaultBody bytes may take. Decoding takes about twice
+// as much for a moment.
 const Memory = 96 << 20
+
+// MemoryOf is how much the values of a body of n bytes may take. Each byte above DefaultBody may take twelve: an
+// object or list for each 32 bytes of text, or a value of YAML for each 21.
+func MemoryOf(n int) int64 { return Memory + 12*above(n) }
 
 // untyped is what an object or a list takes in a tree of plain values.
 const untyped = 384
@@ -18,12 +22,13 @@ const untyped = 384
 // upper bound, which is near to the truth only for input that is made to be large.
 func Weight(containers int, t reflect.Type) int64 { return int64(containers) * int64(Largest(t)) }
 
-// Fits refuses a body whose values would take more than Memory.
-func Fits(weight int64, t reflect.Type) error {
-	if weight <= Memory {
+// Fits refuses a body of n bytes whose values would take more than MemoryOf.
+func Fits(weight int64, n int, t reflect.Type) error {
+	most := MemoryOf(n)
+	if weight <= most {
 		return nil
 	}
-	return TooMuch("the objects and lists in the body are too many: a %s may have about %d", name(t), Memory/Largest(t))
+	return TooMuch("the objects and lists in the body are too many: a %s may have about %d", name(t), most/int64(Largest(t)))
 }
 
 func name(t reflect.Type) string {

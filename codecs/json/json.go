@@ -164,6 +164,17 @@ func (c Codec) Encode(dst []byte, obj runtime.Object) ([]byte, error) { return c
 // Append appends any value with the rules of Encode.
 func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 	p := reflect.ValueOf(v)
+	if tree, ok := treeOf(v); ok && c.goesOwn() {
+		out := dst
+		if c.try(Encode, p.Type(), func() (ok bool) {
+			var err error
+			out, err = appendTree(dst, tree)
+			return err == nil
+		}) == Own {
+			return out, nil
+		}
+		return c.appendStandard(dst, v)
+	}
 	if !c.goesOwn() || p.Kind() != reflect.Pointer || p.IsNil() || p.Type().Elem().Kind() != reflect.Struct {
 		c.took(Encode, Standard)
 		return c.appendStandard(dst, v)

@@ -50,9 +50,9 @@ func (Codec) Weigh(data []byte, obj runtime.Object) (int64, error) {
 	if err != nil || recursive(obj) && tooDeep(env.raw) {
 		return 0, nil // it is refused for that
 	}
-	var w weight
+	w := weight{mostReread: budget.RereadOf(len(data))}
 	w.add(env.raw, t)
-	if budget.Recursive(t) && w.reread > budget.Reread {
+	if budget.Recursive(t) && w.reread > w.mostReread {
 		return 0, budget.TooNested()
 	}
 	return w.memory, nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 )
 
@@ -25,8 +24,8 @@ type messageField struct {
 	again   bool // what reads and writes its JSON goes through all of it once more
 }
 
-// weight is what a message takes, and how much of it is read again.
-type weight struct{ memory, reread int64 }
+// weight is what a message takes, how much of it is read again, and how much of it may be.
+type weight struct{ memory, reread, mostReread int64 }
 
 var messages sync.Map // reflect.Type -> map[uint64]messageField
 
@@ -36,7 +35,7 @@ func (w *weight) add(data []byte, t reflect.Type) {
 		t = t.Elem()
 	}
 	fields := fieldsOf(t)
-	for len(data) > 0 && w.reread <= budget.Reread {
+	for len(data) > 0 && w.reread <= w.mostReread {
 		tag, n := binary.Uvarint(data)
 		field, rest, ok := next(data)
 		if n <= 0 || !ok {

@@ -15,22 +15,26 @@ import (
 // aliases let a document stand for a far larger one. So values are counted before, and
 // what aliases stand for is measured.
 const (
-	maxValues   = 400_000
-	maxExpanded = 12 << 20
+	leastValues = 400_000
 	perValue    = 256
 )
+
+// A document of n bytes may have mostValues, and stand for mostExpanded bytes.
+func mostValues(n int) int   { return max(leastValues, n/8) }
+func mostExpanded(n int) int { return 4 * max(budget.DefaultBody, n) }
 
 // fits refuses a document that takes too much to read, with a 413. It gives how many
 // values there are at most.
 func fits(data []byte) (values int, err error) {
-	if values = marks(data); values > maxValues && stdjson.Valid(data) {
+	most, expands := mostValues(len(data)), mostExpanded(len(data))
+	if values = marks(data); values > most && stdjson.Valid(data) {
 		values = marksInJSON(data)
 	}
-	if values > maxValues {
+	if values > most {
 		if budget.TooDeep(data) {
 			return values, apierrors.NewBadRequest("yaml: exceeded max depth of 10000")
 		}
-		return values, budget.TooMuch("the YAML in the body has more than %d values", maxValues)
+		return values, budget.TooMuch("the YAML in the body has more than %d values", most)
 	}
 	if bytes.IndexByte(data, '*') < 0 || bytes.IndexByte(data, '&') < 0 || stdjson.Valid(data) {
 		return values, nil
@@ -39,8 +43,8 @@ func fits(data []byte) (values int, err error) {
 	if goyaml.Unmarshal(data, &tree) != nil {
 		return values, nil // whoever reads it next says why
 	}
-	if expanded(tree, maxExpanded) < 0 {
-		return values, budget.TooMuch("the YAML in the body stands for more than %d bytes", maxExpanded)
+	if expanded(tree, expands) < 0 {
+		return values, budget.TooMuch("the YAML in the body stands for more than %d bytes", expands)
 	}
 	return values, nil
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	goyaml "sigs.k8s.io/yaml/goyaml.v2"
-
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/codecs/json/scan"
@@ -22,7 +20,7 @@ func (c Codec) FromJSON(dst, data []byte) ([]byte, error) {
 	if _, err := c.JSON.Unmarshal(data, &tree, codecs.Ignore); err != nil {
 		return dst, err
 	}
-	out, err := goyaml.Marshal(tree)
+	out, err := marshal(tree, len(data))
 	return append(dst, out...), err
 }
 
@@ -60,6 +58,6 @@ func (l *List) AppendItem(dst, object []byte) ([]byte, error) {
 	if _, err := l.codec.JSON.Unmarshal(object, &item, codecs.Ignore); err != nil {
 		return dst, err
 	}
-	out, err := goyaml.Marshal([]any{item})
+	out, err := marshal([]any{item}, len(object))
 	return append(dst, out...), err
 }

@@ -89,6 +89,7 @@ var measurements = []measurement{
 	{"compaction", measureCompaction},
 	{"past", measurePast},
 	{"elephant", measureElephant},
+	{"large", measureLarge},
 	{"garbage", measureGarbage},
 	{"backup", measureBackup},
 	{"import", measureImport},

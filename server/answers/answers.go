@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/codecs/table"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
@@ -39,6 +40,7 @@ type Answers struct {
 	Forms  forms.Forms      // the served forms
 	Packed *packed.Store    // compressed pieces of lists; nil: none are kept
 	Line   *Line            // puts long answers in order; nil: nobody waits
+	Large  *fair.Gate       // bounds the answers with large objects (NewRoom); nil: there is no bound
 	Clock  func() time.Time // nil: time.Now
 	Log    *slog.Logger     // nil: slog.Default
 
@@ -62,7 +64,9 @@ type Request struct {
 	// is called once the answer has been made: a client may take its time to read it.
 	Release func()
 
-	ctx context.Context // made when first asked for
+	ctx   context.Context // made when first asked for
+	room  *fair.Place     // for large objects; nil: none
+	large int64           // its bytes
 }
 
 // Context is the request's context, with what strategies may ask of it.
@@ -91,6 +95,9 @@ func (q *Request) User() string {
 
 // Item answers with a stored object.
 func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) error {
+	if err := a.Room(q, as, it); err != nil {
+		return err
+	}
 	if as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Corrupt == nil && objects.Clean(q.Resource, it) {
 		return a.write(q, as.Type, code, it.Line())
 	}

@@ -60,17 +60,20 @@ func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 		q.W.Header().Set("Content-Length", strconv.Itoa(size)) // compression takes it back
 	}
 	a.stream(q, v.as, http.StatusOK, func(w io.Writer) error {
-		*buf, err = v.writeItems(w, *buf, p)
+		*buf, err = v.writeItems(q, w, *buf, p)
 		return err
 	})
 	return nil
 }
 
 // writeItems writes a list after its head, which is in dst still.
-func (v *View) writeItems(w io.Writer, dst []byte, p *objects.Page) (_ []byte, err error) {
+func (v *View) writeItems(q *Request, w io.Writer, dst []byte, p *objects.Page) (_ []byte, err error) {
 	first := true
 	for part := range p.Parts() {
 		for _, it := range part {
+			if err = v.answers.Room(q, v.as, it); err != nil {
+				return dst, err
+			}
 			if dst, err = v.form.Item(dst, it, first); err != nil {
 				return dst, err
 			}
@@ -221,6 +224,9 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 		*buf = v.pieceKey((*buf)[:0], piece, first)
 		err := w.Piece(*buf, func(dst []byte) (_ []byte, err error) {
 			for i, it := range piece {
+				if err = a.Room(q, v.as, it); err != nil {
+					return nil, err
+				}
 				if dst, err = v.form.Item(dst, it, first && i == 0); err != nil {
 					return nil, err
 				}
@@ -300,7 +306,11 @@ func (a *Answers) Pace(q *Request) Pace {
 	if a.Line != nil {
 		line = a.Line.gate
 	}
-	return Pace{line: line, ctx: q.R.Context(), scope: q.Scope, user: q.User(), left: unpaced}
+	ctx := q.ctx // of a watch, whose request is gone
+	if q.R != nil {
+		ctx = q.R.Context()
+	}
+	return Pace{line: line, ctx: ctx, scope: q.Scope, user: q.User(), left: unpaced}
 }
 
 // Next must be called before n bytes more are made; it waits for a turn if they need one. The error is that of the request's context.

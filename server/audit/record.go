@@ -24,14 +24,18 @@ type Auditor struct {
 	Metrics *Metrics
 	Clock   func() time.Time
 
+	// MaxObject is how many bytes one object in an event may have: a larger one is left out, and the event says so. Default 4 MiB.
+	// It is set before the first request.
+	MaxObject int
+
 	held atomic.Int64
 }
 
-// What events may hold of bodies. Clients say how large these are.
-const (
-	MaxObject = 4 << 20   // bytes of one object; a larger one is left out, and the event says so
-	MaxHeld   = 256 << 20 // bytes of answers that all requests under way keep for their events
-)
+// MaxHeld is how many bytes of answers all requests under way keep for their events. Clients say how large these are.
+const MaxHeld = 256 << 20
+
+// Largest is MaxObject or its default.
+func (a *Auditor) Largest() int { return cmp.Or(a.MaxObject, 4<<20) }
 
 // Hold reserves n bytes for answers, and reports whether they were free. Release gives them back.
 func (a *Auditor) Hold(n int) bool {
@@ -128,7 +132,7 @@ func (r *Record) RequestPatch(data []byte) {
 	if !r.wants(Request) || !json.Valid(data) {
 		return
 	}
-	if len(data) > MaxObject {
+	if len(data) > r.auditor.Largest() {
 		r.Truncated()
 		return
 	}
@@ -178,7 +182,7 @@ func (r *Record) Truncated() { r.truncated = true }
 
 // body is an object as the event holds it; nil for one that it does not hold.
 func (r *Record) body(data []byte) json.RawMessage {
-	if len(data) > MaxObject {
+	if len(data) > r.auditor.Largest() {
 		r.Truncated()
 		return nil
 	}

@@ -18,6 +18,8 @@ type Config struct {
 	RingEvents int           // most recent events of a storage; default 8192
 	RingBytes  int           // their size; default 24 MiB
 	RingAge    time.Duration // default 5m
+	// SlowBytes bounds the events that are queued, for all watchers together, but no longer in an event log; default 64 MiB.
+	SlowBytes int
 	// PlainBytes bounds the objects and forms that are not packed. Default 64 MiB; negative: no bound.
 	PlainBytes int64
 	Clock      func() time.Time
@@ -54,7 +56,8 @@ type Cache struct {
 
 	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
 
-	touched []*resource // by the last Apply; for the goroutine that calls Apply and Deliver
+	touched   []*resource // by the last Apply; for the goroutine that calls Apply and Deliver
+	slowBytes int         // of Config
 
 	waiting atomic.Int64 // count of waiters
 	waitMu  sync.Mutex
@@ -82,6 +85,9 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	if cfg.RingBytes == 0 {
 		cfg.RingBytes = 24 << 20
 	}
+	if cfg.SlowBytes == 0 {
+		cfg.SlowBytes = slowBytes
+	}
 	if cfg.RingAge == 0 {
 		cfg.RingAge = 5 * time.Minute
 	}
@@ -94,9 +100,21 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	c := &Cache{}
 	c.catalogue, c.clock, c.json, c.corrupt = catalogue, cfg.Clock, cfg.JSON, cfg.Corrupt
 	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
-	c.replays, c.closing = make(chan struct{}, replaysMost), make(chan struct{})
-	c.plain.Most = cfg.PlainBytes
+	c.replays, c.largeReplays, c.closing = make(chan struct{}, replaysMost), make(chan struct{}, replaysMost), make(chan struct{})
+	c.plain.Most, c.slowBytes = cfg.PlainBytes, cfg.SlowBytes
 	return c
+}
+
+// BoundEvents sets Config.RingBytes and Config.SlowBytes. Call it before the cache is loaded.
+func (c *Cache) BoundEvents(recent, slow int) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	c.recent.bytes, c.slowBytes = recent, slow
+	for s := range c.all() {
+		s.mu.Lock()
+		s.recent.bounds.bytes = recent
+		s.mu.Unlock()
+	}
 }
 
 // JSON is the codec of the cache's items.
@@ -416,19 +434,25 @@ func (c *Cache) End(storage string) {
 }
 
 // EndSlow ends watchers that are too slow: first those that catch up and whose next event is no longer in the event log, then
-// the slowest ones until the old events in all other queues are within slowBytes.
+// the slowest ones until the old events in all other queues are within Config.SlowBytes.
 func (c *Cache) EndSlow() {
 	var slow []slowWatcher
 	total := 0
 	for s := range c.all() {
 		slow = append(slow, s.slow()...)
 	}
-	for _, l := range slow {
+	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
+	counted := make(map[*Event]bool)
+	for i := len(slow) - 1; i >= 0; i-- { // a large event counts for the last of those that keep it to be ended
+		l := &slow[i]
+		if l.alone != nil && counted[l.alone] {
+			l.held = 0
+		}
+		counted[l.alone] = true
 		total += l.held
 	}
-	slices.SortFunc(slow, func(a, b slowWatcher) int { return cmp.Compare(a.oldest, b.oldest) })
 	for _, l := range slow {
-		if total <= slowBytes {
+		if total <= c.slowBytes {
 			return
 		}
 		l.w.end(ErrSlow)

@@ -110,6 +110,7 @@ type slowWatcher struct {
 	w      *Watcher
 	oldest int64 // revision of its first event
 	held   int
+	alone  *Event // the event that is kept, if it is larger than a queue may hold; other watchers may keep it too
 }
 
 // slow lists the slow watchers of a stream, and ends those that cannot catch up any more.
@@ -131,8 +132,15 @@ func (s *stream) slow() (slow []slowWatcher) {
 			continue
 		}
 		w.mu.Lock()
+		if e := w.taken; e != nil && e.Item.Revision <= floor {
+			slow = append(slow, slowWatcher{w, e.Item.Revision, 2 * e.Item.Size(), e}) // with its frame
+		}
 		if n := len(w.queue); n > 0 && w.queue[0].Revision() <= floor {
-			slow = append(slow, slowWatcher{w, w.queue[0].Revision(), w.held})
+			l := slowWatcher{w: w, oldest: w.queue[0].Revision(), held: w.held}
+			if l.held > maxQueueBytes {
+				l.alone = w.queue[0].Event
+			}
+			slow = append(slow, l)
 		}
 		w.mu.Unlock()
 	}

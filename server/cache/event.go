@@ -2,7 +2,12 @@ package cache
 
 import (
 	"sort"
+	"sync"
 	"sync/atomic"
+	"unsafe"
+	"weak"
+
+	"github.com/rowlock/rowlock/codecs/budget"
 )
 
 // EventType is ADDED, MODIFIED or DELETED.
@@ -88,9 +93,35 @@ type FrameKey struct {
 // Frame returns the frame of the delivery in a format. make makes it once for all watchers.
 func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error)) ([]byte, error) {
 	f := keep(&d.Event.frames, FrameKey{d.Type, format})
+	if budget.Large(d.Event.Item.Size()) {
+		f.once.Do(func() { f.value = &sharedFrame{} })
+		return f.value.(*sharedFrame).get(func() ([]byte, error) { return make(d.Type, d.Item()) })
+	}
 	f.once.Do(func() { f.value, f.err = make(d.Type, d.Item()) })
 	b, _ := f.value.([]byte)
 	return b, f.err
+}
+
+// sharedFrame is the frame of a large event. It stays in memory only as long as a watcher sends it: the event log, which counts
+// the bytes of objects, does not keep it.
+type sharedFrame struct {
+	mu   sync.Mutex
+	data weak.Pointer[byte] // its first byte
+	size int
+}
+
+// get returns the frame, or makes it for all watchers that send it at the same time.
+func (f *sharedFrame) get(make func() ([]byte, error)) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first := f.data.Value(); first != nil {
+		return unsafe.Slice(first, f.size), nil
+	}
+	frame, err := make()
+	if err == nil && len(frame) > 0 {
+		f.data, f.size = weak.Make(&frame[0]), len(frame)
+	}
+	return frame, err
 }
 
 // translate returns the event as a watcher with the filter sees it; ok is false if the watcher does not see it.

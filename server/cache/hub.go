@@ -11,6 +11,8 @@ type hub struct {
 	// recalling is closed once Recall has ended; nil: it has not begun.
 	recalling atomic.Pointer[chan struct{}]
 	replays   chan struct{} // held while a page of the store's log is read for a watcher
+	// largeReplays is held from then until the watcher has sent a page with large objects.
+	largeReplays chan struct{}
 
 	mu      sync.Mutex
 	closed  bool

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
@@ -48,6 +49,7 @@ func (s *stream) newWatcher(scope Scope, after int64) *Watcher {
 // its scope. The revision never falls. Take does not wait for new deliveries, and reuses the memory of buf. Errors: ErrSlow,
 // ErrEnded, sqlstore.CompactedError, those of the log.
 func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, error) {
+	w.freeLarge()
 	if w.history != nil {
 		return w.replay(ctx, buf[:0])
 	}
@@ -66,6 +68,10 @@ func (w *Watcher) Take(ctx context.Context, buf []Delivery) ([]Delivery, int64, 
 	defer w.mu.Unlock()
 	if w.is(ended) && len(out) == 0 {
 		return nil, 0, w.reason
+	}
+	w.taken = nil
+	if w.held > maxQueueBytes { // then it is alone
+		w.taken = out[0].Event
 	}
 	w.queue, w.held = buf[:0], 0
 	if cap(w.queue) > 64 {
@@ -99,6 +105,7 @@ func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 	}
 	all := s.recent.after(w.seenUpTo)
 	events := slices.Clone(page(all))
+	w.took(events)
 	last := len(events) == len(all)
 	if n := len(events); n > 0 {
 		w.seenUpTo = events[n-1].Item.Revision
@@ -123,6 +130,15 @@ func (w *Watcher) catchUp(out []Delivery) ([]Delivery, int64, error) {
 	}
 	w.given = max(w.given, upTo)
 	return out, w.given, nil
+}
+
+// took notes an event of the event log that is larger than a queue may hold, and so alone.
+func (w *Watcher) took(events []*Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken = nil; len(events) == 1 && events[0].Item.Size() > maxQueueBytes {
+		w.taken = events[0]
+	}
 }
 
 // page returns as many of the events as a queue may hold.
@@ -161,6 +177,15 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	if err != nil {
 		return nil, 0, err
 	}
+	if slices.ContainsFunc(page, func(ch sqlstore.Change) bool { return budget.Large(ch.Bytes()) }) {
+		select {
+		case w.stream.hub.largeReplays <- struct{}{}:
+			w.large = true
+		default:
+			page = nil // so that nothing of it is kept while the watcher waits
+			return w.awaitLarge(ctx, out)
+		}
+	}
 	for i := range page {
 		ch := &page[i]
 		h.next = ch.Revision
@@ -175,6 +200,26 @@ func (w *Watcher) replay(ctx context.Context, out []Delivery) ([]Delivery, int64
 	w.Wake()
 	w.given = max(w.given, h.next)
 	return out, w.given, nil
+}
+
+// awaitLarge waits until one of those that send a large page has sent it, and has the page read again.
+func (w *Watcher) awaitLarge(ctx context.Context, out []Delivery) ([]Delivery, int64, error) {
+	select {
+	case w.stream.hub.largeReplays <- struct{}{}:
+		<-w.stream.hub.largeReplays
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	w.Wake()
+	return out, w.given, nil
+}
+
+// freeLarge says that the watcher no longer holds a large page.
+func (w *Watcher) freeLarge() {
+	if w.large {
+		w.large = false
+		<-w.stream.hub.largeReplays
+	}
 }
 
 // reached changes to the event log, if it has all events after a revision.
@@ -220,11 +265,12 @@ func (w *Watcher) Stop() {
 	}
 	s.mu.Unlock()
 	w.mu.Lock()
-	w.queue, w.held = nil, 0
+	w.queue, w.held, w.taken = nil, 0, nil
 	w.mu.Unlock()
+	w.freeLarge()
 }
 
-// slowBytes bounds the events that are queued, for all watchers together, but no longer in an event log.
+// slowBytes is the default of Config.SlowBytes.
 const slowBytes = 64 << 20
 
 // reread queues an object that can be read now for a watcher without a Scope.Log. The caller holds the stream's mu.

@@ -58,20 +58,32 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	queue  []Delivery
-	held   int   // bytes of the objects in queue
-	reason error // why it has ended, or will end once it has caught up; nil if neither
-	begun  bool  // has been synced
-	woken  bool  // is in watchers.hit or waits for a round; guarded by the stream's mu
+	held   int    // bytes of the objects in queue
+	reason error  // why it has ended, or will end once it has caught up; nil if neither
+	begun  bool   // has been synced
+	taken  *Event // one larger than maxQueueBytes that Take returned last; nil: none
+	woken  bool   // is in watchers.hit or waits for a round; guarded by the stream's mu
 
 	seenUpTo int64 // while catching up: the revision up to which it has read all events; guarded by the stream's mu
 
 	given   int64    // the revision that Take returned last
+	large   bool     // Take has returned large objects of the store's log: replaysMost watchers hold such
 	history *history // set while it catches up from the store's log; then watchers does not have it
 
 	generation int64 // of the stream when it began
 }
 
 func (w *Watcher) is(state uint32) bool { return w.state.Load() == state }
+
+// IsCut says that the cache has ended the watcher, which kept too much in memory.
+func (w *Watcher) IsCut() bool {
+	if !w.is(ended) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Is(w.reason, ErrSlow)
+}
 
 // fallBehind makes a synced watcher catch up. The caller holds mu.
 func (w *Watcher) fallBehind() {

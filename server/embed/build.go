@@ -82,6 +82,7 @@ func (c *ControlPlane) build() error {
 		Listener: o.Listener, TLS: o.TLS, Address: address, Feature: features.Enabled,
 		Admission:   plugins.Config{Enable: o.EnableAdmission, Disable: o.DisableAdmission},
 		Controllers: run, ShutdownGrace: o.Grace, Log: o.Log, Release: chosen.Version, Version: o.version(chosen), Clock: time.Now,
+		MaxObjectBytes: o.MaxObjectBytes,
 	}
 	cfg.Usual(o.services())
 	storing := sqlstore.Config{Retention: o.Retention, Log: o.Log}

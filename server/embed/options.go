@@ -81,6 +81,9 @@ type Options struct {
 	// ServiceNetworks are where addresses of services come from; none: 10.96.0.0/16.
 	ServiceNetworks []netip.Prefix
 
+	// MaxObjectBytes is the size of the largest object, as JSON: 1.5 MiB, the default, to 32 MiB.
+	MaxObjectBytes int64
+
 	// Version is what the API says that it is, behind v1.32.13+ or v1.36.2+; default "rowlock.embedded".
 	Version string
 	// Grace is how long requests under way may take to finish at the end; default a minute.

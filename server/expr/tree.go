@@ -13,11 +13,12 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// MaxTree is how many bytes of JSON the value of a mutation may stand for: those of the
-// largest object. A short expression can say much more, as one list may be twice in another.
-const MaxTree = 3 << 20
+// MaxTree is how many bytes of JSON the value of a mutation may stand for, however large objects may be. A short
+// expression can say much more, as one list may be twice in another.
+const MaxTree = budget.DefaultBody
 
 // maxOperations is how many operations one JSON patch may have.
 const maxOperations = 10_000

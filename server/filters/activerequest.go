@@ -25,13 +25,14 @@ type activeRequest struct {
 	began  time.Duration // when it got seats after a wait; without one, when it was prepared
 }
 
-// wrapBody notes the size of a request's body, and wraps it so that the request returns its seats while the body is read.
-func (t *activeRequest) wrapBody(r *http.Request) {
+// wrapBody notes the size of a request's body, at most largest, and wraps it so that the request returns its seats while the
+// body is read.
+func (t *activeRequest) wrapBody(r *http.Request, largest int64) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
-	if t.Size = r.ContentLength; t.Size < 0 || t.Size > largestBody {
-		t.Size = largestBody
+	if t.Size = r.ContentLength; t.Size < 0 || t.Size > largest {
+		t.Size = largest
 	}
 	r.Body = &pausingBody{ReadCloser: r.Body, request: t, left: r.ContentLength}
 }

@@ -100,7 +100,7 @@ func (t *trail) keep(p []byte) {
 	if t.stated || t.hidden || t.tooLong {
 		return
 	}
-	if len(t.body)+len(p) > audit.MaxObject || !t.auditor.Hold(len(p)) {
+	if len(t.body)+len(p) > t.auditor.Largest() || !t.auditor.Hold(len(p)) {
 		t.tooLong = true
 		t.drop()
 		return
@@ -218,7 +218,7 @@ const (
 	// valueWeight is how many bytes of decoded values a byte of YAML or CBOR takes.
 	valueWeight = 16
 	// textWeight is how many bytes of JSON a byte in another form becomes, at most as a rule. An object is no longer than
-	// audit.MaxObject; a longer result counts once its length is known.
+	// Auditor.MaxObject; a longer result counts once its length is known.
 	textWeight = 16
 )
 
@@ -242,7 +242,7 @@ func (t *trail) answered(h http.Header) {
 	}
 	body := t.body
 	if h.Get("Content-Encoding") == "gzip" {
-		if body, err = framing.Unpacked(body, audit.MaxObject, t.room); errors.Is(err, framing.ErrTooLong) {
+		if body, err = framing.Unpacked(body, t.auditor.Largest(), t.room); errors.Is(err, framing.ErrTooLong) {
 			t.record.Truncated()
 			return
 		} else if err != nil {
@@ -263,7 +263,7 @@ func (t *trail) converted(mediaType string, body []byte) []byte {
 	if t.forms.JSON == nil {
 		return nil
 	}
-	text := min(audit.MaxObject, textWeight*len(body))
+	text := min(t.auditor.Largest(), textWeight*len(body))
 	values := 0
 	if mediaType != codecs.Protobuf {
 		values = valueWeight * len(body)

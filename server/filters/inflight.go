@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/flow"
 	"github.com/rowlock/rowlock/server/flow/seats"
@@ -23,19 +24,21 @@ type Limits struct {
 	Slow int
 	// Watches are the most watches, and the most of one user.
 	Watches, UserWatches int
+	// Sizes has the size of the largest body.
+	Sizes budget.Sizes
 	// Connects are the most connections to pods, nodes and services and logs of containers, and the most of one user.
 	Connects, UserConnects int
 }
 
-// bodiesOfUser bounds the bytes of one user's bodies in the server.
-const bodiesOfUser = 64 << 20
-
-// largestBody is the size for which a body without a length counts: no handler reads more.
-const largestBody = 3 << 20
+// bodiesOfUser bounds the bytes of one user's bodies in the server: one of the largest object that can be configured, twice
+// its size, or many smaller ones.
+const bodiesOfUser = 2 * budget.MostObject
 
 // Seats returns the limits that the classifier of requests needs.
 func (l Limits) Seats() flow.Config {
-	c := flow.Config{Read: l.Read, Write: l.Write, Users: seats.Limits{Bodies: bodiesOfUser, Most: [2]int{l.Read, l.Write}}}
+	c := flow.Config{Read: l.Read, Write: l.Write, Users: seats.Limits{
+		Bodies: bodiesOfUser, LargeBodies: l.Sizes.Bodies(), Large: budget.DefaultBody, Most: [2]int{l.Read, l.Write},
+	}}
 	for class, limit := range [2]struct{ all, share int }{{l.Read, l.ReadShare}, {l.Write, l.WriteShare}} {
 		if limit.all <= 0 {
 			continue
@@ -69,6 +72,8 @@ type InFlight struct {
 	Limited func(limit string)
 	// Flows classifies requests, and has their seats.
 	Flows *flow.Classifier
+	// body is the size for which a body without a length counts: no handler reads more.
+	body int64
 	// Line counts answers that did not wait in it. May be nil.
 	Line *answers.Line
 }
@@ -81,7 +86,7 @@ const (
 
 // NewInFlight makes the filter with the limits of long-running requests; flows has those of others.
 func NewInFlight(l Limits, flows *flow.Classifier) *InFlight {
-	return &InFlight{Flows: flows, watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
+	return &InFlight{Flows: flows, body: l.Sizes.Body(), watches: newLongRunningLimiter(l.Watches, l.UserWatches), connects: newLongRunningLimiter(l.Connects, l.UserConnects)}
 }
 
 // Filter is the filter. It adds headers with flow schema and priority level to answers.
@@ -122,7 +127,7 @@ func masters(s *request.Scope) bool { return s.User != nil && s.User.InGroup(aut
 func (f *InFlight) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	t := f.ask(w, r, f.classify(w, request.From(r.Context())))
 	if !t.exempt {
-		t.wrapBody(r)
+		t.wrapBody(r, f.body)
 	}
 	if err := f.enter(w, t); err != nil {
 		if !t.Master {
@@ -204,7 +209,7 @@ func limitOf(err error) string {
 	var why seats.Refusal
 	errors.As(err, &why)
 	switch why {
-	case seats.Share, seats.Slow, seats.Bodies:
+	case seats.Share, seats.Slow, seats.Bodies, seats.Large:
 		return string(why)
 	}
 	return limitServer
@@ -216,6 +221,7 @@ const (
 	limitShare    = string(seats.Share)
 	limitSlow     = string(seats.Slow)
 	limitBodies   = string(seats.Bodies)
+	limitLarge    = string(seats.Large)
 	limitWatches  = "watches"
 	limitConnects = "connects"
 )
@@ -226,6 +232,7 @@ var refusals = map[string]string{
 	limitShare:    "Too many requests of this user at once, please try again later.",
 	limitSlow:     "Too many requests of this user wait for their client to send or to take something, please try again later.",
 	limitBodies:   "Too many bytes in the bodies of this user's requests (" + strconv.Itoa(bodiesOfUser) + " at once), please try again later.",
+	limitLarge:    "Too many bytes in the large bodies of all requests at once, please try again later.",
 	limitWatches:  "Too many watches at once, of this user or in all, please try again later.",
 	limitConnects: "Too many connections to pods, nodes and services at once, of this user or in all, please try again later.",
 }

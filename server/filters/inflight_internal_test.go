@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/authx"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/flow"
@@ -224,11 +225,49 @@ func TestPlaceAfterBody(t *testing.T) {
 	})
 }
 
+// TestBytesOfLargeBodies: bodies that need more than the default of --max-object-bytes have a limit for all users, which small
+// bodies do not meet.
+func TestBytesOfLargeBodies(t *testing.T) {
+	sizes, err := budget.SizesOf(2 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newLimited(Limits{Write: 100, WriteShare: 100, Sizes: sizes})
+	hold := make(chan struct{})
+	var done []chan struct{}
+	users := int(sizes.Bodies() / sizes.Body())
+	for i := range users {
+		in, out := io.Pipe() // of unknown length, so it counts as the largest body
+		begun := make(chan struct{})
+		done = append(done, f.start(context.Background(), fmt.Sprint("user", i), "POST", "/version", in, httptest.NewRecorder(), func(http.ResponseWriter, *http.Request) {
+			close(begun)
+			<-hold
+		}))
+		defer out.Close()
+		<-begun
+	}
+	large := strings.Repeat("x", budget.DefaultBody+1)
+	if code := f.ask("other", "POST", "/version", large); users != 4 || code != 429 || f.by[0] != limitLarge {
+		t.Errorf("one body too many after %d: %d, %q", users, code, f.by)
+	}
+	if code := f.ask("other", "POST", "/version", large[1:]); code != 200 {
+		t.Errorf("a body that is not large: %d", code)
+	}
+	close(hold)
+	for _, d := range done {
+		<-d
+	}
+	if code := f.ask("other", "POST", "/version", large); code != 200 {
+		t.Errorf("afterwards: %d", code)
+	}
+	f.left(t)
+}
+
 func TestBytesOfBodies(t *testing.T) {
 	f := newLimited(Limits{Write: 100, WriteShare: 100})
 	hold := make(chan struct{})
 	var done []chan struct{}
-	for range bodiesOfUser / largestBody {
+	for range bodiesOfUser / budget.DefaultBody {
 		in, out := io.Pipe() // of unknown length
 		begun := make(chan struct{})
 		done = append(done, f.start(context.Background(), "mallory", "POST", "/version", in, httptest.NewRecorder(), func(http.ResponseWriter, *http.Request) {

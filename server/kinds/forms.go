@@ -33,7 +33,7 @@ type Schema interface {
 	// version.
 	Clean(revision int64) bool
 	// FromStore makes objects of this version of stored ones, of whatever version, which
-	// it may change. ToStore makes the stored form.
+	// it may change. ToStore makes the stored form, of another object if it converts.
 	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
 	ToStore(ctx context.Context, obj Object) (Object, error)
 	// Ready waits until what a write of a user needs of the schema is at hand.
@@ -127,7 +127,7 @@ func (r *Resource) Save(ctx context.Context, obj Object) (Object, error) {
 	r.AsStored(obj)
 	if r.custom() {
 		var err error
-		if obj, err = r.schema().ToStore(ctx, obj.DeepCopyObject().(Object)); err != nil {
+		if obj, err = r.schema().ToStore(ctx, obj); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -88,13 +89,12 @@ func Expiry(st *kinds.Storage, obj kinds.Object, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxObject is the largest object that is stored.
-const maxObject = 3 << 19
-
-// CheckSize refuses a value that is too large to be stored.
-func CheckSize(value []byte) error {
-	if len(value) <= maxObject {
+// CheckSize refuses a value that is too large to be stored. live is the object that it replaces; nil: none. An object
+// that was stored while the limit was higher may stay as large as it is, so that its finalizers can be removed.
+func (s *Store) CheckSize(value []byte, live *cache.Item) error {
+	most := int(s.sizes.Object())
+	if len(value) <= most || live != nil && len(value) <= live.Size()-len(`"resourceVersion":"",`)-len(strconv.FormatInt(live.Revision, 10)) {
 		return nil
 	}
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d bytes, the limit is %d", len(value), maxObject))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d bytes, the limit is %d", len(value), most))
 }

@@ -99,6 +99,7 @@ func (c *Collection) plain(r *kinds.Resource, f *cache.Filter) bool {
 // Pin keeps the snapshot for the pages that follow.
 func (c *Collection) Pin() { c.snap.Pin() }
 
+// scanPage is how many rows are read at once, unless they are large.
 const scanPage = 500
 
 // scan calls fn in key order with the rows of a collection as it was, read from the
@@ -108,7 +109,7 @@ func (s *Store) scan(ctx context.Context, p permits.Permit, at Place, revision i
 	if err := at.check(&p, permits.List); err != nil {
 		return err
 	}
-	req := sqlstore.ScanRequest{Resource: at.Resource.Storage.Key, Namespace: at.Namespace, Limit: scanPage, Revision: revision}
+	req := sqlstore.ScanRequest{Resource: at.Resource.Storage.Key, Namespace: at.Namespace, Limit: scanPage, Bytes: sqlstore.ChangesBytes, Revision: revision}
 	if from != (cache.Position{}) {
 		req.After = sqlstore.Key{Resource: req.Resource, Namespace: from.Namespace, Name: strings.TrimSuffix(from.Name, "\x00")}
 	}
@@ -122,7 +123,7 @@ func (s *Store) scan(ctx context.Context, p permits.Permit, at Place, revision i
 				return nil
 			}
 		}
-		if len(rows) < scanPage {
+		if req.Ends(rows) {
 			return nil
 		}
 		req.After = rows[len(rows)-1].Key

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// restorePage is how many objects are read at once to be stored again. One may have 1.5 MB.
+// restorePage is how many objects are read at once to be stored again, unless they are large.
 const restorePage = 20
 
 // Restored is what came of a page of objects that were to be stored again.
@@ -35,7 +35,8 @@ func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 	if err := at.check(&p, permits.List); err != nil {
 		return done, err
 	}
-	rows, err := s.store.Scan(ctx, sqlstore.ScanRequest{Resource: r.Storage.Key, After: after, Limit: restorePage})
+	req := sqlstore.ScanRequest{Resource: r.Storage.Key, After: after, Limit: restorePage, Bytes: sqlstore.ChangesBytes}
+	rows, err := s.store.Scan(ctx, req)
 	if err != nil {
 		return done, err
 	}
@@ -58,7 +59,7 @@ func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 			done.Written++
 		}
 	}
-	if done.More = len(rows) == restorePage; done.More {
+	if done.More = !req.Ends(rows); done.More {
 		done.Last = rows[len(rows)-1].Key
 	}
 	return done, nil
@@ -87,9 +88,6 @@ func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) 
 
 // restore writes a row, if it is still what was read.
 func (s *Store) restore(ctx context.Context, p permits.Permit, r *kinds.Resource, row *sqlstore.Row, value []byte) (raced bool, err error) {
-	if err := CheckSize(value); err != nil {
-		return false, err
-	}
 	at := Place{Resource: r, Namespace: row.Key.Namespace, Name: row.Key.Name}
 	_, err = s.Commit(ctx, p, at, sqlstore.Op{Verb: sqlstore.Update, Expect: row.Revision, Value: value, ExpiresAt: row.ExpiresAt}, nil)
 	var conflict *sqlstore.ConflictError

@@ -25,6 +25,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -38,6 +39,7 @@ type Store struct {
 	catalogue *kinds.Catalogue
 	store     *sqlstore.Store
 	cache     *cache.Cache
+	sizes     budget.Sizes
 }
 
 // New puts a store and the cache that it feeds behind one face. Who only reads memory
@@ -45,6 +47,12 @@ type Store struct {
 func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
 	return &Store{catalogue: catalogue, store: store, cache: c}
 }
+
+// Bound sets the size of the largest object that is stored, before the Store is used.
+func (s *Store) Bound(sizes budget.Sizes) { s.sizes = sizes }
+
+// Sizes are the size of the largest object, and the bounds that follow from it.
+func (s *Store) Sizes() budget.Sizes { return s.sizes }
 
 // Codec reads and writes the objects as JSON.
 func (s *Store) Codec() json.Codec { return s.cache.JSON() }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/server/webhook"
 )
@@ -188,8 +189,8 @@ func (i *Injected) means(scope *request.Scope, r *http.Request) bool {
 		strings.HasPrefix(r.UserAgent(), i.Agent) && (i.Name == "" || i.Name == nameOf(info, r))
 }
 
-// mostBody is how much of a body is looked through for the name of an object.
-const mostBody = 4 << 20
+// mostBody is how much of a body is looked through for the name of an object: all that a server takes.
+const mostBody = 2 * budget.MostObject
 
 // nameOf is the name of what a request is about.
 func nameOf(info *request.Info, r *http.Request) string {

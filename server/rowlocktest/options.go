@@ -59,6 +59,9 @@ func RuntimeConfig(pairs ...string) Option {
 	return func(o *options) { o.embed.RuntimeConfig = append(o.embed.RuntimeConfig, pairs...) }
 }
 
+// MaxObjectBytes is the size of the largest object, as JSON: 1.5 MiB, the default, to 32 MiB.
+func MaxObjectBytes(n int64) Option { return func(o *options) { o.embed.MaxObjectBytes = n } }
+
 // Past serves the group history.rowlock.dev, as the binary does by default.
 func Past() Option { return func(o *options) { o.past = true } }
 

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/filters"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -185,8 +186,8 @@ type echo struct {
 	revision int64
 }
 
-// mostEchoed is how much of an answer is kept.
-const mostEchoed = 4 << 20
+// mostEchoed is how much of an answer is kept: the largest object.
+const mostEchoed = budget.MostObject + 1<<20
 
 // Unwrap serves http.ResponseController.
 func (e *echo) Unwrap() http.ResponseWriter { return e.ResponseWriter }

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/writes"
@@ -21,10 +23,7 @@ import (
 
 // Body reads the whole body of a request, within its limit.
 func (h *Handler) Body(c *Call) ([]byte, error) {
-	limit := h.MaxBody
-	if limit == 0 {
-		limit = 3 << 20
-	}
+	limit := cmp.Or(h.MaxBody, budget.DefaultBody)
 	if c.R.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}

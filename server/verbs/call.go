@@ -95,8 +95,10 @@ func (h *Handler) weigh(c *Call, from codecs.Codec, body []byte, obj runtime.Obj
 // that install definitions would occupy every processor. A short body may change a large object, all of
 // which is validated and written.
 func (h *Handler) admissionWeight(c *Call, body []byte, weight int64) int64 {
+	live := h.liveSize(c)
+	weight += budget.Copies(len(body)) + budget.Decoded(live)
 	r := c.Resource
-	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || max(len(body), h.liveSize(c)) < r.Storage.Laborious {
+	if r == nil || r.Storage == nil || r.Storage.Laborious == 0 || max(len(body), live) < r.Storage.Laborious {
 		return weight
 	}
 	return max(weight, budget.Small)
@@ -122,8 +124,8 @@ const heavyTurn = 2 * time.Second
 // NewGate makes the gate for heavy bodies. It admits as many as there is room for, and at most half as many at once as there
 // are processors, which leaves the other half to light ones. Users take turns, so a user waits for one body of another and not
 // for all.
-func NewGate() *fair.Gate {
-	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Room: budget.Together, Share: budget.Share, Free: budget.Small})
+func NewGate(sizes budget.Sizes) *fair.Gate {
+	return fair.NewGate(fair.Limits{Places: max(1, goruntime.GOMAXPROCS(0)/2), Turn: heavyTurn, Room: sizes.Together(), Share: sizes.Share(), Free: budget.Small})
 }
 
 // hold waits for its turn, and reserves room at the gate for a call, in place of the room that the call has.
@@ -139,6 +141,9 @@ func (h *Handler) hold(c *Call, weight int64) error {
 	}
 	return err
 }
+
+// holdLive is hold for an object of so many bytes that is decoded. One that is not large needs no room.
+func (h *Handler) holdLive(c *Call, size int) error { return h.hold(c, budget.Decoded(size)) }
 
 // principal is the user whose turn at the gate a call takes.
 func principal(c *Call) string {

@@ -38,6 +38,9 @@ func (h *Handler) delete(c *Call) error {
 			return apierrors.NewForbidden(c.Resource.GroupResource(), c.Info.Name, errors.New(why))
 		}
 	}
+	if err := h.holdLive(c, h.liveSize(c)); err != nil {
+		return err
+	}
 	out, err := h.Writes.Delete(c.R.Context(), req, &writes.Deletion{Name: c.Info.Name, Options: options, Unread: unread})
 	if err != nil {
 		return err

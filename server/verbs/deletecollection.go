@@ -39,6 +39,9 @@ func (h *Handler) deleteCollection(c *Call) error {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
+		if err := h.holdLive(c, item.Size()); err != nil {
+			return err
+		}
 		_, err := h.Writes.Delete(c.R.Context(), req, &writes.Deletion{Name: item.Name, Options: options})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err

@@ -44,7 +44,7 @@ type Handler struct {
 
 	Feature func(string) bool  // whether a feature gate is on; nil: none is
 	Special map[string]Special // by "pods/binding", "tokenreviews.authentication.k8s.io"
-	MaxBody int64              // bytes of a request body; 0: 3 MiB
+	MaxBody int64              // bytes of a request body; 0: budget.DefaultBody
 	Gate    *fair.Gate         // for heavy bodies; nil: no bound
 }
 
@@ -56,7 +56,7 @@ type Special func(h *Handler, c *Call) error
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scope := request.From(r.Context())
 	c := &Call{Request: answers.Request{W: w, R: r, Scope: scope}, Info: scope.Info, User: scope.User}
-	defer c.Done()
+	defer c.End()
 	if err := h.serve(c); err != nil {
 		h.refuse(c, err)
 	}

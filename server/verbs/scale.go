@@ -41,6 +41,9 @@ func (h *Handler) getScale(c *Call) error {
 			return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)
 		}
 	}
+	if err := h.holdLive(c, h.liveSize(c)); err != nil {
+		return err
+	}
 	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), c.place(c.Info.Name))
 	if !parent && (apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)) {
 		return apierrors.NewNotFound(scaleResource(c.Resource), c.Info.Name)

@@ -31,7 +31,7 @@ func TestAdmissionWeight(t *testing.T) {
 			Value: []byte(fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":%q,"annotations":{"a":%q}}}`, name, strings.Repeat("x", size))),
 		}}})
 	}
-	h := &Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, stored), Answers: &answers.Answers{}, Gate: NewGate()}
+	h := &Handler{Catalogue: catalogue, Objects: objects.New(catalogue, nil, stored), Answers: &answers.Answers{}, Gate: NewGate(budget.Sizes{})}
 	for _, c := range []struct {
 		name   string
 		r      *kinds.Resource

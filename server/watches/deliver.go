@@ -3,15 +3,20 @@ package watches
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/answers"
 	"github.com/rowlock/rowlock/server/cache"
 )
 
 // errUp: the watch has lasted for its time.
 var errUp = errors.New("the time of the watch is up")
+
+// errCut: the watch ends in the middle of a large event.
+var errCut = fmt.Errorf("%w for a large event", cache.ErrSlow)
 
 // drain sends the deliveries that wait, and the bookmark that is due. Later ones wake the handler again.
 func (w *stream) drain(ctx context.Context, out output) error {
@@ -123,6 +128,10 @@ func (w *stream) deliver(out output) error {
 				continue
 			}
 		}
+		large := budget.Large(d.Event.Item.Size())
+		if large && out.postpones(d.Event.Item.Size()) { // a goroutine of the cache does not make its frame either
+			break
+		}
 		key := w.later
 		if !w.begun {
 			key = w.first
@@ -131,18 +140,45 @@ func (w *stream) deliver(out output) error {
 		if err != nil {
 			return err
 		}
-		if out.postpones(frame) {
+		if out.postpones(len(frame)) {
 			break
 		}
 		w.rest = w.rest[1:]
 		w.begun = true
 		w.sent(len(frame))
-		if err := out.send(frame); err != nil {
+		if large && out.splits() {
+			err = w.sendLarge(out, frame)
+		} else {
+			err = out.send(frame)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	w.watcher.Written()
 	return out.flush()
+}
+
+// sendLarge sends a frame in pieces, in turn with the long answers of other users. The watch ends in the middle of the frame if
+// the cache has ended its watcher, which would keep the object in memory for as long as the client takes.
+func (w *stream) sendLarge(out output, frame []byte) error {
+	pace := w.server.Answers.Pace(w.request)
+	defer pace.End()
+	began, taken := time.Now(), 0
+	for len(frame) > 0 {
+		piece := frame[:min(len(frame), answers.Chunk)]
+		if err := pace.Next(len(piece)); err != nil {
+			return err
+		}
+		if err := out.send(piece); err != nil {
+			return err
+		}
+		taken += len(piece)
+		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.IsCut() || tooSlow(began, taken)) {
+			return errCut
+		}
+	}
+	return nil
 }
 
 // frame is one event in the wire form of the watch.
@@ -174,9 +210,13 @@ func (w *stream) initial(ctx context.Context, out output) (err error) {
 	began, taken := time.Now(), 0
 	pace := w.server.Answers.Pace(w.request)
 	defer pace.End()
+	defer w.request.End()
 	failed := w.server.Objects.Each(w.request.Context(), w.request.Resource, w.there, w.options.Filter, cache.Position{}, func(it *cache.Item) bool {
 		var frame []byte
-		if frame, err = w.frame(cache.Added, it); err == nil {
+		if err = w.server.Answers.Room(w.request, w.view.Negotiated(), it); err == nil {
+			frame, err = w.frame(cache.Added, it)
+		}
+		if err == nil {
 			w.begun = true
 			w.sent(len(frame))
 			if err = pace.Next(len(frame)); err == nil {
@@ -319,7 +359,7 @@ func (w *stream) turn() (over bool, panicked any) {
 	if !errors.Is(err, errUp) {
 		w.conclude(w.ctx, w.out, err)
 	}
-	w.complete = true
+	w.complete = !errors.Is(err, errCut)
 	return true, nil
 }
 

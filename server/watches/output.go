@@ -22,8 +22,10 @@ type output interface {
 	flush() error
 	// blocked says that the output keeps bytes that the client does not read now. flush waits for the client.
 	blocked() bool
-	// postpones says that a frame is too large to be sent without waiting, so the caller must not send it now.
-	postpones(frame []byte) bool
+	// postpones says that a frame of so many bytes is too large to be sent without waiting, so the caller must not send it now.
+	postpones(size int) bool
+	// splits says that a frame may be sent in several pieces.
+	splits() bool
 }
 
 // closer is an output that must be closed before the handler returns. complete says that the answer is whole.
@@ -115,13 +117,15 @@ func (o *directOutput) blocked() bool { return o.kept }
 
 // postpones leaves a large frame to work, which sends it in parts and waits: the rest that a slow client does not read at
 // once would be kept for this client alone.
-func (o *directOutput) postpones(frame []byte) bool {
-	if o.noWait && len(frame) > 2*chunkSize {
+func (o *directOutput) postpones(size int) bool {
+	if o.noWait && size > 2*chunkSize {
 		o.kept = true
 		return true
 	}
 	return false
 }
+
+func (o *directOutput) splits() bool { return true }
 
 func (o *directOutput) close(complete bool) {
 	o.stream.Close(complete)

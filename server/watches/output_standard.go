@@ -50,9 +50,10 @@ func (o *standardOutput) send(frame []byte) error {
 	return o.write(true)
 }
 
-func (o *standardOutput) flush() error                { return o.write(false) }
-func (o *standardOutput) blocked() bool               { return false }
-func (o *standardOutput) postpones(frame []byte) bool { return false }
+func (o *standardOutput) flush() error       { return o.write(false) }
+func (o *standardOutput) blocked() bool      { return false }
+func (o *standardOutput) postpones(int) bool { return false }
+func (o *standardOutput) splits() bool       { return true }
 
 // write writes the collected frames. more says that the chunk is still needed.
 func (o *standardOutput) write(more bool) error {

@@ -76,9 +76,10 @@ func (m *websocketOutput) send(frame []byte) error {
 	return nil
 }
 
-func (m *websocketOutput) flush() error                { return nil }
-func (m *websocketOutput) blocked() bool               { return false }
-func (m *websocketOutput) postpones(frame []byte) bool { return false }
+func (m *websocketOutput) flush() error       { return nil }
+func (m *websocketOutput) blocked() bool      { return false }
+func (m *websocketOutput) postpones(int) bool { return false }
+func (m *websocketOutput) splits() bool       { return false }
 
 // message is a frame without a copy: all watches share the frames of events.
 type message struct {

@@ -45,6 +45,7 @@ type Objects interface {
 type Answers interface {
 	View(q *answers.Request, as codecs.Form) (*answers.View, error)
 	Pace(q *answers.Request) answers.Pace
+	Room(q *answers.Request, as codecs.Form, it *cache.Item) error
 }
 
 // Measure counts and measures watches.
@@ -212,8 +213,9 @@ func (v Watch) Serve() error {
 	}
 	if out := w.begin(); out != nil {
 		defer w.leave(out)
-		w.run(w.request.R.Context(), out)
-		w.complete = true
+		if w.complete = !errors.Is(w.run(w.request.R.Context(), out), errCut); !w.complete {
+			panic(http.ErrAbortHandler)
+		}
 	}
 	return nil
 }
@@ -273,13 +275,14 @@ func (w *stream) finish(out closer) {
 }
 
 // run sends everything, and an ERROR event if the watch fails.
-func (w *stream) run(ctx context.Context, out output) {
+func (w *stream) run(ctx context.Context, out output) error {
 	err := w.failed
 	if err == nil {
 		err = w.events(ctx, out)
 	}
 	w.request.Scope.Begun() // the first event may be the error that ends the watch
 	w.conclude(ctx, out, err)
+	return err
 }
 
 // conclude sends the error that has ended the watch, if the client can read it.

@@ -9,6 +9,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,8 +48,8 @@ type Service struct {
 
 // Limits of a client.
 const (
-	MaxAnswer  = 8 << 20 // bytes of an answer
-	maxQuote   = 2048    // bytes of an answer in an error
+	maxAnswer  = 8 << 20
+	maxQuote   = 2048 // bytes of an answer in an error
 	maxClients = 200
 	idle       = 90 * time.Second
 	perTarget  = 64 // idle connections
@@ -60,6 +61,8 @@ type Client struct {
 	Resolve func(ctx context.Context, s Service) (address string, err error)
 	// Credentials say as whom the server calls; nil: as nobody.
 	Credentials *Credentials
+	// MaxAnswer is how many bytes an answer may have; default 8 MiB.
+	MaxAnswer int
 	// Agent is the User-Agent.
 	Agent string
 	// Dial reaches Services, and DialURL what URLs name, where they are not on this
@@ -123,15 +126,16 @@ func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error
 		return nil, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	most := cmp.Or(c.MaxAnswer, maxAnswer)
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
 	if err != nil {
 		return nil, fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
 	}
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
 		return nil, refused(resp, answer)
 	}
-	if len(answer) > MaxAnswer {
-		return nil, fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
+	if len(answer) > most {
+		return nil, fmt.Errorf("the answer has more than %d bytes", most)
 	}
 	if len(answer) == 0 {
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, resp.Header.Get("Content-Type"))

@@ -204,7 +204,7 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 		return w.Objects.Unstored(at, 0, sent, value), nil
 	}
 	if err == nil {
-		value, err = w.fit(ctx, req, c.obj, value)
+		value, err = w.fit(ctx, req, c.obj, value, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -214,10 +214,10 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	}, extra)
 }
 
-// fit gives the value to store for obj, whose encoded form is value. One that is too
-// large goes without the record of who owns its fields, unless that was the point.
-func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte) ([]byte, error) {
-	err := objects.CheckSize(value)
+// fit returns the value to store for obj, whose encoded form is value, in place of live. A value that is too large is
+// stored without the owners of its fields, unless the request applies.
+func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte, live *cache.Item) ([]byte, error) {
+	err := w.Objects.CheckSize(value, live)
 	if err == nil || req.applies || len(obj.GetManagedFields()) == 0 {
 		return value, err
 	}
@@ -225,7 +225,7 @@ func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value 
 	if value, err = w.Objects.Encode(ctx, req.Resource, obj); err != nil {
 		return nil, err
 	}
-	return value, objects.CheckSize(value)
+	return value, w.Objects.CheckSize(value, live)
 }
 
 // existsError tells the client whether the object in its way is on its way out.

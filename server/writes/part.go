@@ -74,7 +74,7 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 	if err != nil {
 		return err
 	}
-	if err := objects.CheckSize(value); err != nil {
+	if err := w.Objects.CheckSize(value, item); err != nil {
 		return err
 	}
 	next := item

@@ -198,7 +198,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
 		return &Outcome{Item: item, Object: obj}, nil
 	}
-	if value, err = w.fit(ctx, req, obj, value); err != nil {
+	if value, err = w.fit(ctx, req, obj, value, item); err != nil {
 		return nil, err
 	}
 	next, err := w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{

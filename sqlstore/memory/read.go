@@ -73,7 +73,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore
 		}
 	}
 	found := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
-	for len(found) < cap(found) {
+	for bytes := 0; len(found) < cap(found) && !req.Full(len(found), bytes); bytes += len(found[len(found)-1].Value) {
 		if len(gone) == 0 || len(alive) > 0 && compare(&alive[0].Key, &gone[0].Key) < 0 {
 			found, alive = append(found, given(alive[0])), alive[1:]
 		} else {

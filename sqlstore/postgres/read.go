@@ -98,7 +98,10 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 	defer done(&err)
 	if req.Revision == 0 {
 		sql, args := statement(req, math.MaxInt64, qLiveAll, qLiveResource, qLiveNamespace)
-		rows, err = queryRows(ctx, d.pool, sql, args...)
+		var found pgx.Rows
+		if found, err = d.pool.Query(ctx, sql, args...); err == nil {
+			rows, err = collectPage(found, &req)
+		}
 	} else {
 		rows, err = d.scanSnapshot(ctx, req)
 	}
@@ -132,15 +135,15 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 	var alive, gone []sqlstore.Row
 	live := func(batch *pgx.Batch) {
 		sql, args := statement(req, req.Revision, qLiveAll, qLiveResource, qLiveNamespace)
-		batch.Queue(sql, args...).Query(into(&alive))
+		batch.Queue(sql, args...).Query(page(&alive, &req))
 	}
 	near := func(batch *pgx.Batch) {
 		sql, args := statement(req, req.Revision, qEndedAll, qEndedResource, qEndedNamespace)
-		batch.Queue(sql, args...).Query(into(&gone))
+		batch.Queue(sql, args...).Query(page(&gone, &req))
 	}
 	far := func(batch *pgx.Batch) {
 		sql, args := statement(req, req.Revision, qPastAll, qPastResource, qPastNamespace)
-		batch.Queue(sql, append(args, upTo(alive, req.Limit)...)...).Query(into(&gone))
+		batch.Queue(sql, append(args, upTo(alive, req.Limit)...)...).Query(page(&gone, &req))
 	}
 	var packs []pack.Pack
 	packed := func(batch *pgx.Batch) {
@@ -172,7 +175,7 @@ func (d *Driver) scanSnapshot(ctx context.Context, req sqlstore.ScanRequest) ([]
 		return alive, nil
 	}
 	rows := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
-	for len(rows) < req.Limit && len(alive)+len(gone) > 0 {
+	for bytes := 0; !req.Full(len(rows), bytes) && len(alive)+len(gone) > 0; bytes += len(rows[len(rows)-1].Value) {
 		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].Key) < 0 {
 			rows, alive = append(rows, alive[0]), alive[1:]
 		} else {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,16 +56,23 @@ func (s *scanner) scan(rows pgx.Rows, front, extra []any) (sqlstore.Row, error) 
 }
 
 func collect(rows pgx.Rows) ([]sqlstore.Row, error) {
+	return collectPage(rows, &sqlstore.ScanRequest{Limit: math.MaxInt})
+}
+
+// collectPage collects rows until a page of the request is full.
+func collectPage(rows pgx.Rows, req *sqlstore.ScanRequest) ([]sqlstore.Row, error) {
 	defer rows.Close()
 	var out []sqlstore.Row
 	var s scanner
-	for rows.Next() {
+	for bytes := 0; !req.Full(len(out), bytes) && rows.Next(); {
 		r, err := s.row(rows)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, r)
+		bytes += len(r.Value)
 	}
+	rows.Close()
 	return out, rows.Err()
 }
 
@@ -82,6 +90,14 @@ func queryRow(ctx context.Context, q querier, sql string, args ...any) (sqlstore
 		return sqlstore.Row{}, false, err
 	}
 	return rows[0], true, nil
+}
+
+// page makes a callback that carries the rows of a page out.
+func page(dst *[]sqlstore.Row, req *sqlstore.ScanRequest) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*dst, err = collectPage(rows, req)
+		return err
+	}
 }
 
 // into makes a callback that carries rows out.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -72,11 +73,21 @@ func scanLive(ctx context.Context, c *conn, req sqlstore.ScanRequest) ([]sqlstor
 	}
 	rows := make([]sqlstore.Row, 0, min(req.Limit, 512))
 	var dec decoder
+	bytes := 0
 	err := c.query(ctx, func(v []driver.Value) error {
 		row, err := dec.row(v)
+		if err != nil {
+			return err
+		}
 		rows = append(rows, row)
-		return err
+		if bytes += len(row.Value); req.Full(len(rows), bytes) {
+			return errEnough
+		}
+		return nil
 	}, shape(req, qLiveAll, qLiveResource, qLiveNamespace), scanArgs(req, revision)...)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return rows, err
 }
 
@@ -96,7 +107,7 @@ func scanSnapshot(ctx context.Context, c *conn, req sqlstore.ScanRequest, deep, 
 		return alive, err
 	}
 	rows := make([]sqlstore.Row, 0, min(req.Limit, len(alive)+len(gone)))
-	for len(rows) < req.Limit && len(alive)+len(gone) > 0 {
+	for bytes := 0; !req.Full(len(rows), bytes) && len(alive)+len(gone) > 0; bytes += len(rows[len(rows)-1].Value) {
 		if len(gone) == 0 || len(alive) > 0 && alive[0].Key.Compare(gone[0].key) < 0 {
 			rows, alive = append(rows, alive[0]), alive[1:]
 			continue

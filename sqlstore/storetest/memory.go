@@ -172,7 +172,11 @@ func (m *Memory) Scan(ctx context.Context, req sqlstore.ScanRequest) ([]sqlstore
 		}
 	}
 	slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
-	return rows[:min(req.Limit, len(rows))], nil
+	n, bytes := 0, 0
+	for ; n < len(rows) && !req.Full(n, bytes); n++ {
+		bytes += len(rows[n].Value)
+	}
+	return rows[:n], nil
 }
 
 func (m *Memory) Read(ctx context.Context, k sqlstore.Key, revision int64) (sqlstore.Row, error) {

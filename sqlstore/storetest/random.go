@@ -154,6 +154,9 @@ func (p *player) scan() {
 	if p.rng.IntN(3) > 0 {
 		req.Revision = max(0, p.revision())
 	}
+	if p.rng.IntN(2) == 0 {
+		req.Bytes = 1 + p.rng.IntN(100)
+	}
 	want, wantE := p.model.Scan(p.Context(), req)
 	got, gotE := p.driver.Scan(p.Context(), req)
 	if p.compare(gotE, wantE) {

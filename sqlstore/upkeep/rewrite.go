@@ -91,7 +91,7 @@ func (r *Rewrite) passes(ctx context.Context, d sqlstore.Driver, what string, re
 }
 
 func (r *Rewrite) resource(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
-	req := sqlstore.ScanRequest{Resource: resource, Limit: rewritePage}
+	req := sqlstore.ScanRequest{Resource: resource, Limit: rewritePage, Bytes: sqlstore.ChangesBytes}
 	for {
 		rows, err := d.Scan(ctx, req)
 		if err != nil {
@@ -103,7 +103,7 @@ func (r *Rewrite) resource(ctx context.Context, d sqlstore.Driver, resource stri
 		if r.Progress != nil {
 			r.Progress(*done)
 		}
-		if len(rows) < req.Limit {
+		if req.Ends(rows) {
 			return nil
 		}
 		req.After = rows[len(rows)-1].Key

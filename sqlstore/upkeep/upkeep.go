@@ -92,7 +92,7 @@ func Scan(ctx context.Context, d sqlstore.Driver, req sqlstore.ScanRequest, each
 	if req.Revision == 0 {
 		return nil
 	}
-	for req.Limit = 1000; ; {
+	for req.Limit, req.Bytes = 1000, sqlstore.ChangesBytes; ; {
 		rows, err := d.Scan(ctx, req)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func Scan(ctx context.Context, d sqlstore.Driver, req sqlstore.ScanRequest, each
 		if err := each(rows); err != nil {
 			return err
 		}
-		if len(rows) < req.Limit {
+		if req.Ends(rows) {
 			return nil
 		}
 		req.After = rows[len(rows)-1].Key

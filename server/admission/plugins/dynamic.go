@@ -49,7 +49,7 @@ func share(h Host, c *Config) *shared {
 func (s *shared) policyConfig() policy.Config {
 	return policy.Config{
 		Cluster: s.cluster, Catalogue: s.Catalogue, Schemas: s.Schemas, Cache: s.Cache, Authorizer: s.Authorizer,
-		Metrics: s.policies, Conditions: s.conditions,
+		Metrics: s.policies, Conditions: s.conditions, Largest: int(s.Objects.Sizes().Body()),
 	}
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -155,7 +157,7 @@ func (m *mutator) mutate(v *invocation, by *mutation) (changed bool, err error) 
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	s := &subject{obj: shown, target: v.target, empty: func() runtime.Object { return v.target.New(m.a) }, codec: m.Cache.JSON(), schemas: m.Schemas}
+	s := &subject{obj: shown, target: v.target, empty: func() runtime.Object { return v.target.New(m.a) }, codec: m.Cache.JSON(), schemas: m.Schemas, largest: cmp.Or(m.Largest, budget.DefaultBody)}
 	after, err := by.change(m.ctx, m.input(v), v.mutation().variables, s)
 	if err != nil || after == nil {
 		return false, err

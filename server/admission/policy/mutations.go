@@ -69,6 +69,7 @@ type subject struct {
 	empty   func() runtime.Object
 	codec   jsoncodec.Codec
 	schemas *schema.Schemas
+	largest int // bytes of what may come of it
 }
 
 // change is the object that a mutation makes of another; nil where it leaves it alone. The
@@ -158,8 +159,8 @@ func (s *subject) patch(ctx context.Context, list []expr.Operation) (runtime.Obj
 
 // read makes an object of what a mutation made.
 func (s *subject) read(document []byte) (runtime.Object, error) {
-	if len(document) > expr.MaxTree {
-		return nil, fmt.Errorf("the object would have %d bytes, and %d are allowed", len(document), expr.MaxTree)
+	if len(document) > s.largest {
+		return nil, fmt.Errorf("the object would have %d bytes, and %d are allowed", len(document), s.largest)
 	}
 	obj := s.empty()
 	if _, err := codecs.Weigh(s.codec, document, obj); err != nil {

@@ -41,6 +41,7 @@ type Config struct {
 	Schemas    *schema.Schemas // how objects merge; nil for policies that change none
 	Cache      *cache.Cache
 	Authorizer authx.Authorizer
+	Largest    int                 // bytes of an object that a policy may make; 0: budget.DefaultBody
 	Metrics    *Metrics            // nil: none
 	Conditions *conditions.Metrics // the same
 }

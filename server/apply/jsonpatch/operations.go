@@ -162,8 +162,8 @@ func (r *run) copy(o operation) error {
 		if err != nil {
 			return err
 		}
-		if r.copied += len(text); r.copied > MaxCopied {
-			return fmt.Errorf("Unable to complete the copy, the accumulated size increase of copy is %d, exceeding the limit %d", r.copied, MaxCopied)
+		if r.copied += len(text); r.copied > r.mostCopied {
+			return fmt.Errorf("Unable to complete the copy, the accumulated size increase of copy is %d, exceeding the limit %d", r.copied, r.mostCopied)
 		}
 		if v, err = parse(text, r.Budget); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// MaxCopied bounds what the operations of one patch may copy: each can double the document,
-// and sixty of them are more than there is memory.
-const MaxCopied = 3 << 20
+// mostCopied bounds how many bytes the operations of a patch of a document of n bytes may copy: each can double the
+// document, and sixty of them are more than there is memory.
+func mostCopied(n int) int { return 2 * max(budget.DefaultObject, n) }
 
 // Patch is a JSON Patch (RFC 6902).
 type Patch []operation
@@ -55,7 +55,7 @@ func (p Patch) Apply(document []byte, b *budget.Budget) ([]byte, error) {
 	if _, err := root.open(b); err != nil {
 		return nil, err
 	}
-	r := run{Budget: b, root: root}
+	r := run{Budget: b, root: root, mostCopied: mostCopied(len(document))}
 	for _, op := range p {
 		if err := b.Spend(1); err != nil {
 			return nil, err
@@ -86,8 +86,9 @@ func (p Patch) Apply(document []byte, b *budget.Budget) ([]byte, error) {
 // run is the work on one document. Its methods are the operations.
 type run struct {
 	*budget.Budget
-	root   *node
-	copied int // bytes that copies have added
+	root       *node
+	copied     int // bytes that copies have added
+	mostCopied int
 }
 
 // kind is the name of an operation.

@@ -3,6 +3,7 @@ package ownership
 import (
 	stdjson "encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rowlock/rowlock/codecs"
+	"github.com/rowlock/rowlock/codecs/budget"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 )
 
@@ -19,6 +21,12 @@ import (
 // Nothing at all is an object without fields.
 func ReadTree(body []byte) (map[string]any, error) {
 	tree := map[string]any{}
+	if isLargeJSON(body) {
+		if err := utiljson.Unmarshal(body, &tree); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding JSON: %v", err))
+		}
+		return tree, nil
+	}
 	err := yaml.Unmarshal(body, &tree, func(d *stdjson.Decoder) *stdjson.Decoder {
 		d.UseNumber()
 		return d
@@ -35,6 +43,9 @@ func ReadTree(body []byte) (map[string]any, error) {
 	return tree, nil
 }
 
+// isLargeJSON tells bodies that are not read as YAML, which takes some 400 bytes for each value.
+func isLargeJSON(body []byte) bool { return budget.Large(len(body)) && stdjson.Valid(body) }
+
 // RepeatedFields finds fields that the body of an apply has twice, which a stock server
 // looks for after the apply was merged. They are warnings under codecs.Warn, and a 400
 // under codecs.Strict.
@@ -44,6 +55,13 @@ func RepeatedFields(codec jsoncodec.Codec, body []byte, s codecs.Strictness) (wa
 	}
 	if codec.DecodeClean(body, &unstructured.Unstructured{}) {
 		return nil, nil // JSON without a repeated name: most of them, and much faster
+	}
+	if isLargeJSON(body) {
+		problems, err := codec.Decode(body, &unstructured.Unstructured{}, codecs.Strict)
+		if err == nil && len(problems) > 0 && s == codecs.Strict {
+			err = apierrors.NewBadRequest("error strict decoding JSON: " + strings.Join(problems, ", "))
+		}
+		return problems, err
 	}
 	err = yaml.UnmarshalStrict(body, &map[string]any{})
 	if err == nil {

@@ -88,10 +88,17 @@ func (s *Scheduler) admit(r *Request, now time.Duration) error {
 		return Slow
 	case r.Size > 0 && s.limits.Bodies > 0 && has.bodies+r.Size > s.limits.Bodies:
 		return Bodies
+	case s.isLarge(r) && s.large+r.Size > s.limits.LargeBodies:
+		return Large
 	case share > 0 && has.running >= share && !s.preempt(r.Level, r, true, now):
 		return Share
 	}
 	return nil
+}
+
+// isLarge says that the body of a request counts among the large ones.
+func (s *Scheduler) isLarge(r *Request) bool {
+	return s.limits.LargeBodies > 0 && r.Size > s.limits.Large
 }
 
 // open counts a request for its user.
@@ -111,6 +118,9 @@ func (s *Scheduler) open(r *Request) {
 	u.open++
 	u.running++
 	u.bodies += r.Size
+	if s.isLarge(r) {
+		s.large += r.Size
+	}
 	r.usage = u
 }
 

@@ -34,6 +34,9 @@ func (s *Scheduler) close(r *Request) {
 	u := r.usage
 	r.usage = nil
 	u.bodies -= r.Size
+	if s.isLarge(r) {
+		s.large -= r.Size
+	}
 	if u.open--; u.open == 0 {
 		delete(s.users, user{r.User, r.Class})
 		if len(s.spare) < cap(s.spare) {

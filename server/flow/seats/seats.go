@@ -44,6 +44,7 @@ const (
 	Share  Refusal = "requests-of-user"
 	Slow   Refusal = "slow-requests-of-user"
 	Bodies Refusal = "bodies-of-user"
+	Large  Refusal = "large-bodies"
 )
 
 // Class distinguishes requests that read from those that write: a user has a share of each.
@@ -60,6 +61,8 @@ type Limits struct {
 	Share  [2]int // requests of a class that run, or wait in a queue
 	Open   [2]int // requests of a class that have begun and not ended
 	Bodies int64  // bytes of the bodies of a class
+	// LargeBodies is how many bytes the bodies of all users may have that are larger than Large.
+	LargeBodies, Large int64
 	// Most is how many requests of a class all users are thought to have at once. It limits
 	// nothing: Kinds are parts of it.
 	Most [2]int
@@ -85,7 +88,8 @@ type Scheduler struct {
 	passed   time.Duration // up to when kinds are known
 	queued   [2]int        // requests of a class that wait in queues
 	fair     float64
-	waiters  int // requests that wait in queues or for seats that they lost
+	waiters  int   // requests that wait in queues or for seats that they lost
+	large    int64 // bytes of the large bodies of requests that have begun and not ended
 	armed    bool
 	timer    *time.Timer
 }

@@ -92,7 +92,7 @@ func (v *Version) ToStore(ctx context.Context, obj kinds.Object) (kinds.Object, 
 	if v == to {
 		return obj, nil
 	}
-	out, err := to.convert(ctx, []kinds.Object{obj})
+	out, err := to.convert(ctx, []kinds.Object{obj.DeepCopyObject().(kinds.Object)})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ import (
 // adds up what they would do.
 
 const (
-	// maxFill bounds what may be filled into one object, in bytes of memory.
+	// maxFill bounds what may be filled into one object of at most budget.DefaultBody bytes, in bytes of memory; for larger
+	// ones it grows as they do, and so does maxSteps.
 	maxFill = budget.Small
 	// maxSteps bounds how many properties may be looked for in one object, and how many
 	// parts of allOf, anyOf, oneOf and not, and values of enum, it may be held against.
@@ -33,11 +34,19 @@ func (a *workload) over() bool { return a.left < 0 || a.steps < 0 }
 
 // fits says whether an object can be worked on. The error is a 413.
 func (s *precheck) fits(obj map[string]any) error {
-	a := workload{left: maxFill, steps: maxSteps}
+	fill, steps := maxFill, maxSteps
+	a := workload{left: fill, steps: steps}
 	a.add(s, obj)
+	if a.over() {
+		if text := textOf(obj); text > budget.DefaultBody { // an object that a server with a larger --max-object-bytes takes
+			fill, steps = maxFill*text/budget.DefaultBody, maxSteps*text/budget.DefaultBody
+			a = workload{left: fill, steps: steps}
+			a.add(s, obj)
+		}
+	}
 	switch {
 	case a.left < 0:
-		return budget.TooMuch("the defaults of the schema would make more than %d bytes of the object", maxFill)
+		return budget.TooMuch("the defaults of the schema would make more than %d bytes of the object", fill)
 	case a.steps < 0:
 		return budget.TooMuch("the schema has too many properties, choices or conditions for an object with so much in it")
 	}
@@ -123,6 +132,24 @@ func (a *workload) addDefaults(s *precheck, v map[string]any) {
 			}
 		}
 	}
+}
+
+// textOf is how many bytes the names and texts of a value have, and two for each value: no more than its JSON.
+func textOf(v any) int {
+	n := 2
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case map[string]any:
+		for name, value := range v {
+			n += len(name) + textOf(value)
+		}
+	case []any:
+		for _, item := range v {
+			n += textOf(item)
+		}
+	}
+	return n
 }
 
 // weightOf is what a value takes in memory and on the wire.

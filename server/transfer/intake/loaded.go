@@ -48,18 +48,18 @@ func (s *Spooled) Loaded(ctx context.Context, d sqlstore.Driver) (bool, error) {
 		}
 		want.add(&row)
 	}
-	for after := (sqlstore.Key{}); ; {
-		page, err := d.Scan(ctx, sqlstore.ScanRequest{After: after, Limit: scanPage})
+	for req := (sqlstore.ScanRequest{Limit: scanPage, Bytes: sqlstore.ChangesBytes}); ; {
+		page, err := d.Scan(ctx, req)
 		if err != nil {
 			return false, err
 		}
 		for i := range page {
 			have.add(&page[i])
 		}
-		if len(page) < scanPage {
+		if req.Ends(page) {
 			return have == want, nil
 		}
-		after = page[len(page)-1].Key
+		req.After = page[len(page)-1].Key
 	}
 }
 

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	sizes "github.com/rowlock/rowlock/codecs/budget"
 )
 
 // Config says which server is spoken to, and what it may cost. Zero values take what
@@ -36,7 +38,7 @@ type Config struct {
 	Silence time.Duration // how long an answer may stand still, and a server may ask to wait; 1m
 	Whole   time.Duration // how long one answer may take; 10m
 	Answer  int64         // bytes of one answer; 1 GiB
-	Object  int64         // bytes of one object; 16 MiB
+	Object  int64         // bytes of one object; the largest that a server stores, and a MiB
 	Total   int64         // bytes of all objects of a list, and of all that are collected; 64 GiB
 	Page    int           // objects asked for at once; 500
 	Pages   int           // of one list; a million
@@ -71,7 +73,7 @@ func New(cfg Config) (*Client, error) {
 	cfg.Silence = cmp.Or(cfg.Silence, time.Minute)
 	cfg.Whole = cmp.Or(cfg.Whole, 10*time.Minute)
 	cfg.Answer = cmp.Or(cfg.Answer, 1<<30)
-	cfg.Object = cmp.Or(cfg.Object, 16<<20)
+	cfg.Object = cmp.Or(cfg.Object, sizes.MostObject+1<<20)
 	cfg.Total = cmp.Or(cfg.Total, 64<<30)
 	cfg.Page = cmp.Or(cfg.Page, 500)
 	cfg.Pages = cmp.Or(cfg.Pages, 1_000_000)

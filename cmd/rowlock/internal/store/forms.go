@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/rowlock/rowlock/codecs/budget"
 	codecjson "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/definitions"
@@ -55,6 +56,7 @@ func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*
 	}
 	f.catalogue = kinds.NewCatalogue(all)
 	f.objects = objects.New(f.catalogue, nil, cache.NewWith(f.catalogue, cache.Config{JSON: anyRelease}))
+	f.objects.Bound(budget.MostSizes()) // what the servers take is not known here
 	return f, nil
 }
 
@@ -102,7 +104,7 @@ func (f *encoder) encode(ctx context.Context, row *sqlstore.Row) ([]byte, error)
 	}
 	value, err := f.objects.Form(ctx, r, row)
 	if err == nil {
-		err = objects.CheckSize(value)
+		err = f.objects.CheckSize(value, nil)
 	}
 	return value, err
 }

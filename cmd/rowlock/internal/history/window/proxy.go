@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/history/revisions"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/request"
 )
 
@@ -112,8 +113,8 @@ func (p *proxy) exactly(query url.Values) {
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 }
 
-// mostSingle is the largest answer about one object, in bytes.
-const mostSingle = 16 << 20
+// mostSingle is the largest answer about one object, in bytes: the largest object, in a list.
+const mostSingle = budget.MostObject + 1<<20
 
 // single answers for one object with a list of it, because lists can be had as of a
 // revision. Who may get the object and not list it is answered by the history of it.

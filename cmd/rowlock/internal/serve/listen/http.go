@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx/freshfile"
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/flagfile"
+	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server"
 	"github.com/rowlock/rowlock/server/datadir"
 	"github.com/rowlock/rowlock/server/filters"
@@ -41,6 +42,7 @@ type Flags struct {
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
+	maxObject             int64
 	limits                filters.Limits // but for those two
 	Profiling, contention bool
 }
@@ -83,6 +85,7 @@ func (o *Flags) AddLimits(f *pflag.FlagSet) {
 	f.IntVar(&o.limits.ReadShare, "max-requests-inflight-per-user", 0, "most reading requests of one user at once; 0 is a quarter of --max-requests-inflight")
 	f.IntVar(&o.limits.WriteShare, "max-mutating-requests-inflight-per-user", 0, "most writing requests of one user at once; 0 is a quarter of --max-mutating-requests-inflight")
 	f.IntVar(&o.limits.Slow, "max-slow-requests-per-user", 200, "most reading, and most writing, requests of one user that wait for their client to send or to take something; 0 is no limit")
+	f.Int64Var(&o.maxObject, "max-object-bytes", budget.DefaultObject, fmt.Sprintf("largest object that is stored, in bytes of JSON, %d to %d; a body may have twice as many. Other bounds follow, see docs/limits.md", budget.DefaultObject, budget.MostObject))
 	f.IntVar(&o.limits.Watches, "max-watches", 50000, "most watches at once; 0 is no limit")
 	f.IntVar(&o.limits.UserWatches, "max-watches-per-user", 5000, "most watches of one user at once; 0 is no limit")
 	f.IntVar(&o.limits.Connects, "max-connects", 10000, "most connections to pods, nodes and services, and followed logs, at once; 0 is no limit")
@@ -119,6 +122,9 @@ func (o *Flags) Validate() error {
 	if o.maxStreams > 8191 { // their buffers together are an int32
 		return fmt.Errorf("--http2-max-streams-per-connection %d: at most 8191", o.maxStreams)
 	}
+	if _, err := budget.SizesOf(o.maxObject); err != nil {
+		return fmt.Errorf("invalid argument \"%d\" for \"--max-object-bytes\" flag: want a whole number of bytes from %d to %d", o.maxObject, budget.DefaultObject, budget.MostObject)
+	}
 	if o.goaway < 0 || o.goaway > 0.02 {
 		return errors.New("--goaway-chance can not be less than 0 or greater than 0.02")
 	}
@@ -153,7 +159,7 @@ func (o *Flags) Apply(cfg *server.Config) error {
 	cfg.LivezGrace, cfg.ShutdownDelay = o.livezGrace, o.shutdownDelay
 	cfg.RequestTimeout, cfg.WatchFor = o.requestTimeout, time.Duration(o.minRequestTimeout)*time.Second
 	cfg.MaxInFlight, cfg.MaxMutatingInFlight = limitOrNone(o.maxRead), limitOrNone(o.maxWrite)
-	cfg.Limits = o.limits
+	cfg.Limits, cfg.MaxObjectBytes = o.limits, o.maxObject
 	if o.contention {
 		runtime.SetBlockProfileRate(1)
 	}

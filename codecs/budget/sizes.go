@@ -1,0 +1,82 @@
+package budget
+
+import "fmt"
+
+// The sizes that the largest object may have, in bytes of JSON.
+const (
+	DefaultObject = 3 << 19 // that of a stock server, and the least
+	MostObject    = 32 << 20
+)
+
+// Sizes are the bounds that follow from the size of the largest object. The zero value has those of DefaultObject.
+type Sizes struct{ more int64 } // bytes that the largest object may have above DefaultObject
+
+// SizesOf returns the bounds for objects of at most so many bytes; 0 is DefaultObject.
+func SizesOf(object int64) (Sizes, error) {
+	if object == 0 {
+		object = DefaultObject
+	}
+	if object < DefaultObject || object > MostObject {
+		return Sizes{}, fmt.Errorf("%d: use %d to %d bytes", object, DefaultObject, MostObject)
+	}
+	return Sizes{object - DefaultObject}, nil
+}
+
+// MostSizes are the bounds for objects of MostObject bytes.
+func MostSizes() Sizes { return Sizes{MostObject - DefaultObject} }
+
+// Object is the size of the largest object, as JSON without its resourceVersion.
+func (s Sizes) Object() int64 { return DefaultObject + s.more }
+
+// Body is how many bytes a body may have: twice the largest object, as in a stock server.
+func (s Sizes) Body() int64 { return bodyOf(s.Object()) }
+
+func bodyOf(object int64) int64 { return 2 * object }
+
+// DefaultBody is Body for DefaultObject.
+const DefaultBody = 2 * DefaultObject
+
+// Share is how many bytes of memory the bodies of one user, and large objects that are worked on for it, may take together.
+func (s Sizes) Share() int64 {
+	return max(leastShare, MemoryOf(int(s.Object()))+Copies(int(s.Object()))+Decoded(int(s.Object())))
+}
+
+// Together is Share for all users.
+func (s Sizes) Together() int64 { return 2 * s.Share() }
+
+// Bodies is how many bytes the large bodies of all users may have together.
+func (s Sizes) Bodies() int64 { return 4 * s.Body() }
+
+// Answers is how many bytes the answers with large objects may take that are under way; a user may take half of it.
+func (s Sizes) Answers() int64 { return 16 * s.Object() }
+
+// Events is how many bytes the recent events of a resource may have: sixteen objects of DefaultObject, or four larger ones.
+func (s Sizes) Events() int { return int(max(16*DefaultObject, 4*s.Object())) }
+
+// SlowEvents is how many bytes of older events slow watches may keep in memory.
+func (s Sizes) SlowEvents() int { return int(64<<20 + 2*s.more) }
+
+// Answer is how many bytes a webhook may answer with: an object, in a patch as base64.
+func (s Sizes) Answer() int64 { return 8<<20 + 2*s.more }
+
+// Recorded is how many bytes an object in an audit event may have.
+func (s Sizes) Recorded() int64 { return 4<<20 + s.more }
+
+// Large reports whether an object or a body of n bytes is one that needs more than the default: its bytes count,
+// besides the values that are made of it.
+func Large(n int) bool { return n > DefaultBody }
+
+// Copies is how many bytes the copies of a large body or object may take on its way: as it came, decoded, encoded, stored.
+func Copies(n int) int64 {
+	if !Large(n) {
+		return 0
+	}
+	return 4 * int64(n)
+}
+
+// Decoded is how many bytes a large object may take that is decoded and encoded again, as a bound for those whose values
+// nobody has counted.
+func Decoded(n int) int64 { return 2 * Copies(n) }
+
+// above is how many of n bytes are above DefaultBody.
+func above(n int) int64 { return max(0, int64(n)-DefaultBody) }

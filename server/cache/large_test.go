@@ -1,0 +1,141 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/sqlstore"
+)
+
+const largeSize = 4 << 20
+
+// hugePod is an object that needs more than the default of --max-object-bytes.
+func hugePod() string { return pod("p", strings.Repeat("x", largeSize), "") }
+
+func take(t *testing.T, w *cache.Watcher) []cache.Delivery {
+	t.Helper()
+	for range 4 { // while it catches up, Take returns a page at a time
+		got, _, err := w.Take(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 0 {
+			return got
+		}
+	}
+	t.Fatal("no events")
+	return nil
+}
+
+// TestLargeEventsThatAreSent: a large event that watchers send counts once for all, with its frame; the slowest watchers are cut
+// off where such events need too much memory.
+func TestLargeEventsThatAreSent(t *testing.T) {
+	const events = 6
+	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 1, SlowBytes: 5 * largeSize}), newLog()
+	var watchers [events][]*cache.Watcher // those that send an event
+	for i := range watchers {
+		name := fmt.Sprint("p", i)
+		for range 3 {
+			w, _ := c.WatchNow("pods", cache.Scope{Name: name})
+			defer w.Stop()
+			watchers[i] = append(watchers[i], w)
+		}
+		c.Apply([]sqlstore.Change{l.write("a", name, hugePod())})
+		for _, w := range watchers[i] {
+			take(t, w)
+		}
+		if i == 1 {
+			if c.EndSlow(); watchers[0][0].IsCut() || watchers[0][2].IsCut() {
+				t.Fatal("an event that three watchers send counts three times")
+			}
+		}
+	}
+	c.EndSlow()
+	// The newest event is in the event log. Two of the others, with their frames, have four times largeSize.
+	for i, of := range watchers {
+		for _, w := range of {
+			if cut := i < events-1-2; w.IsCut() != cut {
+				t.Errorf("a watcher that sends event %d of %d is cut off: %t", i, events, w.IsCut())
+			}
+		}
+	}
+}
+
+// TestLargeFrames: the frame of a large event is made once for the watchers that send it together, and does not stay in memory
+// with the event.
+func TestLargeFrames(t *testing.T) {
+	c, l := cache.New(podCatalogue()), newLog()
+	w, _ := c.WatchNow("pods", cache.Scope{})
+	defer w.Stop()
+	c.Apply([]sqlstore.Change{l.write("a", "p", hugePod())})
+	d := take(t, w)[0]
+	made := 0
+	frame := func() []byte {
+		b, err := d.Frame("f", func(_ cache.EventType, it *cache.Item) ([]byte, error) {
+			made++
+			return append([]byte("frame "), it.JSON()...), nil
+		})
+		if err != nil || !strings.HasPrefix(string(b[:40]), "frame ") || len(b) < largeSize {
+			t.Fatalf("%d bytes, %v", len(b), err)
+		}
+		return b
+	}
+	first := frame()
+	runtime.GC()
+	if second := frame(); made != 1 || &second[0] != &first[0] {
+		t.Errorf("made %d times while it is sent", made)
+	}
+	runtime.KeepAlive(first)
+	first = nil
+	runtime.GC()
+	if frame(); made != 2 {
+		t.Errorf("made %d times: the event keeps it", made)
+	}
+}
+
+// pages is a log of one page, whose changes are large.
+type pages struct{ changes []sqlstore.Change }
+
+func (p pages) Floor() int64 { return 0 }
+
+func (p pages) Changes(_ context.Context, after int64, _ int, _ bool) ([]sqlstore.Change, error) {
+	return p.changes[after : after+1], nil
+}
+
+// TestLargeEventsFromTheDatabase: four watchers send large events that were read for each of them; others wait until one has
+// sent its own, and keep nothing meanwhile.
+func TestLargeEventsFromTheDatabase(t *testing.T) {
+	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 1}), newLog()
+	var log pages
+	for range 3 {
+		log.changes = append(log.changes, l.write("a", "p", hugePod()))
+	}
+	c.Apply(log.changes)
+	var all []*cache.Watcher
+	for range 5 {
+		w, err := c.Watch("pods", cache.Scope{}, 0, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		all = append(all, w)
+	}
+	for _, w := range all[:4] {
+		take(t, w)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if got, _, err := all[4].Take(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%d events, %v: the fifth watcher does not wait", len(got), err)
+	}
+	all[0].Stop()
+	take(t, all[4])
+	all[1].Stop()
+	take(t, all[2]) // the next event, in place of the one that it has sent
+}
