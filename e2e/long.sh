@@ -16,6 +16,8 @@ export ROWLOCK_BINARY="${ROWLOCK_BINARY:-$dir/rowlock}"
 export ROWLOCK_CHECK=1 ROWLOCK_LENIENCY="$dir/leniency"
 : >"$ROWLOCK_LENIENCY"
 ROWLOCK_RECORDED_ALL=1 go test -count=1 -timeout 30m -run '^TestRecordedAnswers$' ./e2e
+# Objects of 20 MB, where the check has some of 4 MB.
+ROWLOCK_LARGE_OBJECTS=1 go test -count=1 -timeout 30m -run '^TestLargeObjects$' ./e2e
 # Recorded answers of later releases, in process.
 for release in 1.33 1.34 1.35 1.36; do
     ROWLOCK_RECORDED_RELEASE=$release go test -count=1 -timeout 30m -run ^TestRecorded $(grep -rl 'servertest.Recorded(' --include='*_test.go' server | xargs -n1 dirname | sort -u | sed 's|^|./|')
