@@ -46,7 +46,7 @@ for module in e2e/*/go.mod; do
     where=${module%/go.mod}
     [ -n "$(find "$where" -name '*_test.go')" ] || continue
     # -mod=mod: their go.mod follows what the main module requires.
-    (cd "$where" && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 30m ./...)
+    (cd "$where" && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 60m ./...)
 done
 # Each list at each place in each kind, with feature gates on and off, where libraries are counted too.
 ROWLOCK_LIST_WALK=all CGO_ENABLED=0 go test -vet=off -count=1 -timeout 60m -run '^TestListsAreLinear$' ./server/kinds/builtin
