@@ -144,11 +144,11 @@ func (c Codec) decodeExact(data []byte, into any, s codecs.Strictness) ([]string
 		return nil, err
 	}
 	if s == codecs.Ignore {
-		return nil, c.mistyped(exact.UnmarshalCaseSensitivePreserveInts(data, into), reflect.TypeOf(into))
+		return nil, c.mistyped(exact.UnmarshalCaseSensitivePreserveInts(data, into), reflect.TypeOf(into), data)
 	}
 	strict, err := exact.UnmarshalStrict(data, into)
 	if err != nil {
-		return nil, c.mistyped(err, reflect.TypeOf(into))
+		return nil, c.mistyped(err, reflect.TypeOf(into), data)
 	}
 	var problems []string
 	for _, e := range strict {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/json"
@@ -33,6 +34,24 @@ func TestMistypedFields(t *testing.T) {
 					t.Errorf("%s, codec %d:\n got %v\nwant %s", in, i, err, want)
 				}
 			}
+		}
+	}
+}
+
+// TestMistypedFieldsOfOtherVersions: errors name a type as the version of the object has it, which may be another one than that of
+// the Go type.
+func TestMistypedFieldsOfOtherVersions(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"apiVersion":"resource.k8s.io/v1beta2","spec":{"devices":5}}`:                          "number into Go struct field ResourceClaimSpec.spec.devices of type v1beta2.DeviceClaim",
+		`{"apiVersion":"resource.k8s.io/v1beta2","spec":{"devices":{"requests":{}}}}`:            "object into Go struct field DeviceClaim.spec.devices.requests of type []v1beta2.DeviceRequest",
+		`{"apiVersion":"resource.k8s.io/v1","spec":{"devices":5}}`:                               "number into Go struct field ResourceClaimSpec.spec.devices of type v1.DeviceClaim",
+		`{"apiVersion":"resource.k8s.io/v1beta2","metadata":5}`:                                  "number into Go struct field ResourceClaim.metadata of type v1.ObjectMeta",
+		`{"apiVersion":"resource.k8s.io/v1beta2","spec":{"devices":{"requests":[{"name":[]}]}}}`: "array into Go struct field DeviceRequest.spec.devices.requests.name of type string",
+		`{"spec":{"devices":5}}`: "number into Go struct field ResourceClaimSpec.spec.devices of type v1.DeviceClaim",
+	} {
+		_, err := (json.Codec{}).Decode([]byte(in), &resourcev1.ResourceClaim{}, codecs.Warn)
+		if want := "json: cannot unmarshal " + want; err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", in, err, want)
 		}
 	}
 }

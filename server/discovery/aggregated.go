@@ -175,8 +175,8 @@ func (a *aggregated) read() error {
 		keep(&a.v2.forms, plainJSON, text)
 	}
 	a.v2beta1 = lazyDocument(func() runtime.Object {
-		older := olderList(a.items())
-		older.TypeMeta = metav1.TypeMeta{Kind: listKind, APIVersion: groupName + "/v2beta1"}
+		older := a.list() // the types are the same
+		older.APIVersion = groupName + "/v2beta1"
 		return older
 	})
 	a.is.Store(true)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -32,7 +32,7 @@ type Candidate struct {
 }
 
 // Read makes a Candidate of what a LeaseCandidate says.
-func Read(name string, revision int64, created metav1.Time, spec *coordinationv1alpha2.LeaseCandidateSpec) *Candidate {
+func Read(name string, revision int64, created metav1.Time, spec *coordinationv1beta1.LeaseCandidateSpec) *Candidate {
 	c := &Candidate{Name: name, Revision: revision, strategy: spec.Strategy, created: created.Time}
 	var known [2]bool
 	c.emulation, known[0] = version(spec.EmulationVersion)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -31,7 +31,7 @@ func at(seconds float64) *metav1.MicroTime {
 // many seconds ago.
 func member(text string, asked, renewed float64, strategy ...coordinationv1.CoordinatedLeaseStrategy) *election.Candidate {
 	f := strings.Fields(text)
-	spec := coordinationv1alpha2.LeaseCandidateSpec{EmulationVersion: f[1], BinaryVersion: f[2], PingTime: at(-asked), RenewTime: at(-renewed), Strategy: coordinationv1.OldestEmulationVersion}
+	spec := coordinationv1beta1.LeaseCandidateSpec{EmulationVersion: f[1], BinaryVersion: f[2], PingTime: at(-asked), RenewTime: at(-renewed), Strategy: coordinationv1.OldestEmulationVersion}
 	if len(strategy) > 0 {
 		spec.Strategy = strategy[0]
 	}
@@ -172,7 +172,7 @@ func TestSteps(t *testing.T) {
 
 // However long candidates that never write are decided on, they are asked once.
 func TestQuestionsEnd(t *testing.T) {
-	spec := coordinationv1alpha2.LeaseCandidateSpec{EmulationVersion: "1.31.0", BinaryVersion: "1.32.0", RenewTime: at(-60), Strategy: coordinationv1.OldestEmulationVersion}
+	spec := coordinationv1beta1.LeaseCandidateSpec{EmulationVersion: "1.31.0", BinaryVersion: "1.32.0", RenewTime: at(-60), Strategy: coordinationv1.OldestEmulationVersion}
 	questions, writes := 0, 0
 	var held *coordinationv1.LeaseSpec
 	for second := range 3600 {

@@ -25,12 +25,34 @@ type memberRow struct {
 // the same in all releases.
 type Type struct{ row *typeRow }
 
-// TypeOf finds a Go type; pointers, lists and maps stand for their elements.
-func TypeOf(t reflect.Type) Type {
+// older are packages of older versions, by the package whose Go types stand for theirs, too: only that one is linked.
+var older = map[string]string{
+	"k8s.io/api/admissionregistration/v1":      "k8s.io/api/admissionregistration/v1beta1",
+	"k8s.io/api/admissionregistration/v1beta1": "k8s.io/api/admissionregistration/v1alpha1",
+	"k8s.io/api/authentication/v1":             "k8s.io/api/authentication/v1beta1",
+	"k8s.io/api/certificates/v1beta1":          "k8s.io/api/certificates/v1alpha1",
+	"k8s.io/api/coordination/v1beta1":          "k8s.io/api/coordination/v1alpha2",
+	"k8s.io/api/networking/v1":                 "k8s.io/api/networking/v1beta1",
+	"k8s.io/api/resource/v1":                   "k8s.io/api/resource/v1beta2",
+	"k8s.io/api/storage/v1":                    "k8s.io/api/storage/v1beta1",
+	"k8s.io/api/storage/v1beta1":               "k8s.io/api/storage/v1alpha1",
+}
+
+// Older is the package of an older version whose types are those of a package, as far as both are served; "": there is none.
+func Older(path string) string { return older[path] }
+
+// TypeOf finds a Go type as a release has it; pointers, lists and maps stand for their elements. If the release has the type
+// in an older version only, it is that.
+func TypeOf(t reflect.Type, v Version) Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	return TypeNamed(removed.PackagePath(t.PkgPath()), t.Name())
+	path := removed.PackagePath(t.PkgPath())
+	typ := TypeNamed(path, t.Name())
+	for path = older[path]; path != "" && !typ.In(v); path = older[path] {
+		typ = TypeNamed(path, t.Name())
+	}
+	return typ
 }
 
 // TypeNamed finds a type by its import path ("k8s.io/api/core/v1") and its name.

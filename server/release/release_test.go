@@ -203,7 +203,7 @@ func TestFields(t *testing.T) {
 	for v, want := range map[release.Version][]string{
 		release.V132: {"evictionResponders", "hostnameOverride", "schedulingGroup", "workloadRef"}, release.V136: {"evictionResponders", "workloadRef"},
 	} {
-		if diff := cmp.Diff(want, release.TypeOf(reflect.TypeFor[[]*corev1.PodSpec]()).Lacks(v)); diff != "" {
+		if diff := cmp.Diff(want, release.TypeOf(reflect.TypeFor[[]*corev1.PodSpec](), v).Lacks(v)); diff != "" {
 			t.Errorf("%s: %s", v, diff)
 		}
 	}

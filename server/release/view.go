@@ -26,7 +26,9 @@ func (k viewKey) view() *view.View {
 	made, ok := views.Load(k)
 	if !ok {
 		made, _ = views.LoadOrStore(k, view.New(
-			func(t reflect.Type, field string) bool { return !k.whole && !TypeOf(t).Has(k.Version, field) },
+			func(t reflect.Type, field string) bool {
+				return !k.whole && !TypeOf(t, k.Version).Has(k.Version, field)
+			},
 			func(t reflect.Type, field string) bool { return k.nulls(t, field) },
 			k.Has(EmbeddedNamed),
 		))

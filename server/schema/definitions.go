@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"path"
 	"reflect"
 	"strings"
 
@@ -125,7 +126,8 @@ func newNames(resources []*kinds.Resource) *names {
 				n.custom = append(n.custom, r.APIVersion())
 			}
 		default:
-			n.packages[r.APIVersion()] = packageName(removed.PackagePath(r.GoType().PkgPath()))
+			group := path.Dir(removed.PackagePath(r.GoType().PkgPath())) // the type may be that of another version
+			n.packages[r.APIVersion()] = packageName(path.Join(group, r.Version))
 		}
 	}
 	return n

@@ -60,7 +60,7 @@ func describe(v release.Version, library *descriptions.Library, name string, sch
 		if err := json.Unmarshal(raw, &property); err != nil {
 			return nil, err
 		}
-		values, err := setValues(property, library.Values(name, field).Lacks(v))
+		values, err := setValues(property, library.LacksValues(name, field))
 		if err != nil {
 			return nil, err
 		}

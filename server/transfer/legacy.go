@@ -7,14 +7,11 @@ import (
 	"sync"
 
 	autoscalingv2beta1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/autoscaling/v2beta1"
-	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	nodev1alpha1 "k8s.io/api/node/v1alpha1"
 	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
-	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
-	storagev1beta1 "k8s.io/api/storage/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,6 +24,7 @@ import (
 // fields of the same numbers and types, and of the same names, or of names that convert.Raise gives them
 // anyway. The Go types of those read them, so that types of their own need not be linked (TestAlike compares both).
 var alike = map[schema.GroupVersion]schema.GroupVersion{
+	{Group: "admissionregistration.k8s.io", Version: "v1beta1"}: {Group: "admissionregistration.k8s.io", Version: "v1"},
 	{Group: "apps", Version: "v1beta1"}:                         {Group: "apps", Version: "v1"}, // but for oldFields
 	{Group: "apps", Version: "v1beta2"}:                         {Group: "apps", Version: "v1"},
 	{Group: "autoscaling", Version: "v2beta2"}:                  {Group: "autoscaling", Version: "v2"},
@@ -41,6 +39,8 @@ var alike = map[schema.GroupVersion]schema.GroupVersion{
 	{Group: "rbac.authorization.k8s.io", Version: "v1beta1"}:    {Group: "rbac.authorization.k8s.io", Version: "v1"},
 	{Group: "scheduling.k8s.io", Version: "v1alpha1"}:           {Group: "scheduling.k8s.io", Version: "v1"},
 	{Group: "scheduling.k8s.io", Version: "v1beta1"}:            {Group: "scheduling.k8s.io", Version: "v1"},
+	{Group: "storage.k8s.io", Version: "v1alpha1"}:              {Group: "storage.k8s.io", Version: "v1"},
+	{Group: "storage.k8s.io", Version: "v1beta1"}:               {Group: "storage.k8s.io", Version: "v1"},
 }
 
 // alikeKinds are the same for kinds that have moved to other groups.
@@ -67,11 +67,9 @@ func likeness(kind schema.GroupVersionKind) (now schema.GroupVersionKind, ok boo
 var past = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionregistrationv1beta1.AddToScheme,
 		autoscalingv2beta1.AddToScheme,
 		certificatesv1beta1.AddToScheme, discoveryv1beta1.AddToScheme, networkingv1beta1.AddToScheme,
 		nodev1alpha1.AddToScheme, rbacv1alpha1.AddToScheme,
-		storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two types of one name: a mistake in this list

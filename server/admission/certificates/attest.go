@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
@@ -13,9 +13,9 @@ import (
 // Attest requires the right to attest for a signer for writes of its ClusterTrustBundles. Each write
 // costs two questions to the authorizer at most.
 func Attest(z authx.Authorizer) admission.Validator {
-	return admission.Check[*certificatesv1alpha1.ClusterTrustBundle]{
+	return admission.Check[*certificatesv1beta1.ClusterTrustBundle]{
 		Writes: admission.Writes{Plugin: "ClusterTrustBundleAttest", Operations: []admission.Operation{admission.Create, admission.Update}, Group: group, Plural: "clustertrustbundles"},
-		Refuse: func(ctx context.Context, a *admission.Attributes, b, _ *certificatesv1alpha1.ClusterTrustBundle) error {
+		Refuse: func(ctx context.Context, a *admission.Attributes, b, _ *certificatesv1beta1.ClusterTrustBundle) error {
 			switch {
 			case b.Spec.SignerName == "": // the signer of an object never changes, so the check may use the new one
 				return nil

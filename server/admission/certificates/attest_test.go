@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/admission"
@@ -33,7 +33,7 @@ func TestAttest(t *testing.T) {
 		{"being deleted, and another bundle", admission.Update, "example.org/web", &now, nil, refusal},
 		{"made as if it were being deleted", admission.Create, "example.org/web", &now, nil, refusal},
 	} {
-		b := &certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", DeletionTimestamp: c.deleted}}
+		b := &certificatesv1beta1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", DeletionTimestamp: c.deleted}}
 		b.Spec.SignerName = c.signer
 		err := certificates.Attest(c.grants).Validate(context.Background(), &admission.Attributes{Operation: c.op, Resource: bundles, Name: "b", Object: b})
 		if got := text(err); got != c.want {
@@ -46,23 +46,23 @@ func TestAttest(t *testing.T) {
 func TestAttestLeavesGarbageAlone(t *testing.T) {
 	bundles := &kinds.Resource{Group: "certificates.k8s.io", Version: "v1alpha1", Plural: "clustertrustbundles"}
 	now := metav1.NewTime(time.Unix(1, 0))
-	old := &certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", Finalizers: []string{"example.org/a"}, DeletionTimestamp: &now}}
+	old := &certificatesv1beta1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b", Finalizers: []string{"example.org/a"}, DeletionTimestamp: &now}}
 	old.Spec.SignerName, old.Spec.TrustBundle = "example.org/web", "one"
 	for name, test := range map[string]struct {
-		change func(*certificatesv1alpha1.ClusterTrustBundle)
+		change func(*certificatesv1beta1.ClusterTrustBundle)
 		passes bool
 	}{
-		"nothing":    {func(*certificatesv1alpha1.ClusterTrustBundle) {}, true},
-		"finalizers": {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Finalizers = nil }, true},
-		"owners": {func(b *certificatesv1alpha1.ClusterTrustBundle) {
+		"nothing":    {func(*certificatesv1beta1.ClusterTrustBundle) {}, true},
+		"finalizers": {func(b *certificatesv1beta1.ClusterTrustBundle) { b.Finalizers = nil }, true},
+		"owners": {func(b *certificatesv1beta1.ClusterTrustBundle) {
 			b.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
 		}, true},
-		"owners of fields": {func(b *certificatesv1alpha1.ClusterTrustBundle) {
+		"owners of fields": {func(b *certificatesv1beta1.ClusterTrustBundle) {
 			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		}, true},
-		"a label":           {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Labels = map[string]string{"a": "b"} }, false},
-		"what it trusts":    {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Spec.TrustBundle = "two" }, false},
-		"both with garbage": {func(b *certificatesv1alpha1.ClusterTrustBundle) { b.Finalizers, b.Spec.TrustBundle = nil, "two" }, false},
+		"a label":           {func(b *certificatesv1beta1.ClusterTrustBundle) { b.Labels = map[string]string{"a": "b"} }, false},
+		"what it trusts":    {func(b *certificatesv1beta1.ClusterTrustBundle) { b.Spec.TrustBundle = "two" }, false},
+		"both with garbage": {func(b *certificatesv1beta1.ClusterTrustBundle) { b.Finalizers, b.Spec.TrustBundle = nil, "two" }, false},
 	} {
 		b := old.DeepCopy()
 		test.change(b)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/rowlock/rowlock/server/apply/jsonpatch"
 	"github.com/rowlock/rowlock/server/apply/ownership"
 	"github.com/rowlock/rowlock/server/expr"
-	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/release"
 	"github.com/rowlock/rowlock/server/schema"
 )
@@ -40,7 +38,7 @@ type mutation struct {
 }
 
 // compileMutations never fails: what does not compile fails when it is evaluated.
-func compileMutations(s *admissionregistrationv1alpha1.MutatingAdmissionPolicySpec, ignores bool) *mutations {
+func compileMutations(s *admissionregistrationv1.MutatingAdmissionPolicySpec, ignores bool) *mutations {
 	offer := expr.Offer{Params: s.ParamKind != nil, Authorizer: true}
 	composer := expr.NewComposer(release.Default)
 	c := &mutations{variables: composer}
@@ -48,14 +46,14 @@ func compileMutations(s *admissionregistrationv1alpha1.MutatingAdmissionPolicySp
 		composer.Declare(v.Name, expr.Source{Text: v.Expression, Offer: offer, Stored: true})
 	}
 	if len(s.MatchConditions) > 0 {
-		c.conditions = conditions.Compile(composer, offer, kinds.ConvertValue[[]admissionregistrationv1.MatchCondition](s.MatchConditions), ignores)
+		c.conditions = conditions.Compile(composer, offer, s.MatchConditions, ignores)
 	}
 	offer.Mutation = true
 	for _, m := range s.Mutations {
 		switch {
-		case m.PatchType == admissionregistrationv1alpha1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
+		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
 			c.list = append(c.list, mutation{Program: composer.Compile(expr.Source{Text: m.ApplyConfiguration.Expression, Offer: offer, Gives: expr.Configuration, Stored: true})})
-		case m.PatchType == admissionregistrationv1alpha1.PatchTypeJSONPatch && m.JSONPatch != nil:
+		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
 			c.list = append(c.list, mutation{Program: composer.Compile(expr.Source{Text: m.JSONPatch.Expression, Offer: offer, Gives: expr.Patch, Stored: true}), patches: true})
 		}
 	}

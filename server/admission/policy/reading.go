@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -42,7 +41,7 @@ func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	switch obj := a.Object.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1alpha1.MutatingAdmissionPolicy:
+	case *admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.MutatingAdmissionPolicy:
 		now, old := kindOf(obj), kindOf(a.Old)
 		if now == nil || old != nil && *old == *now {
 			return nil
@@ -50,8 +49,8 @@ func (p Reading) Validate(ctx context.Context, a *admission.Attributes) error {
 		return refused(a, "paramKind", p.mayUseKind(ctx, a.User, now))
 	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
 		return p.binding(ctx, a, validatingStorage, obj.Spec.PolicyName, obj.Spec.ParamRef)
-	case *admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding:
-		return p.binding(ctx, a, mutatingStorage, obj.Spec.PolicyName, kinds.ConvertValue[*admissionregistrationv1.ParamRef](obj.Spec.ParamRef))
+	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		return p.binding(ctx, a, mutatingStorage, obj.Spec.PolicyName, obj.Spec.ParamRef)
 	}
 	return nil
 }
@@ -72,8 +71,8 @@ func kindOf(obj any) *admissionregistrationv1.ParamKind {
 	switch p := obj.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
 		return p.Spec.ParamKind
-	case *admissionregistrationv1alpha1.MutatingAdmissionPolicy:
-		return (*admissionregistrationv1.ParamKind)(p.Spec.ParamKind)
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		return p.Spec.ParamKind
 	}
 	return nil
 }

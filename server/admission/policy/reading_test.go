@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -147,10 +146,10 @@ func TestParametersAreAskedFor(t *testing.T) {
 // TestReadingOfMutators: policies that change objects are read for like those that refuse.
 func TestReadingOfMutators(t *testing.T) {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
-	mutator := &admissionregistrationv1alpha1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	mutator.Spec.ParamKind = &admissionregistrationv1alpha1.ParamKind{APIVersion: "v1", Kind: "Secret"}
-	bound := &admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
-	bound.Spec.PolicyName, bound.Spec.ParamRef = "p", &admissionregistrationv1alpha1.ParamRef{Namespace: "ns", Selector: &metav1.LabelSelector{}}
+	mutator := &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	mutator.Spec.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Secret"}
+	bound := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	bound.Spec.PolicyName, bound.Spec.ParamRef = "p", &admissionregistrationv1.ParamRef{Namespace: "ns", Selector: &metav1.LabelSelector{}}
 	for _, c := range []struct {
 		plural, field, asks string
 		obj, old            runtime.Object

@@ -4,14 +4,12 @@ import (
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 
 	"github.com/rowlock/rowlock/codecs"
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/admission/conditions"
 	"github.com/rowlock/rowlock/server/admission/criteria"
 	"github.com/rowlock/rowlock/server/cache"
-	"github.com/rowlock/rowlock/server/kinds"
 )
 
 // Where policies are stored.
@@ -56,24 +54,24 @@ func mutatingPolicies(m *conditions.Metrics) stored {
 		policies: mutatingStorage, bindings: "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 		policy: func(codec jsoncodec.Codec, item *cache.Item) *policy { return readMutating(codec, item, m) },
 		binding: func(codec jsoncodec.Codec, item *cache.Item) *binding {
-			obj := &admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding{}
+			obj := &admissionregistrationv1.MutatingAdmissionPolicyBinding{}
 			if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 				return nil
 			}
 			s := &obj.Spec
-			return newBinding(obj.Name, s.PolicyName, kinds.ConvertValue[*admissionregistrationv1.ParamRef](s.ParamRef), kinds.ConvertValue[*admissionregistrationv1.MatchResources](s.MatchResources), nil)
+			return newBinding(obj.Name, s.PolicyName, s.ParamRef, s.MatchResources, nil)
 		},
 	}
 }
 
 func readMutating(codec jsoncodec.Codec, item *cache.Item, m *conditions.Metrics) *policy {
-	obj := &admissionregistrationv1alpha1.MutatingAdmissionPolicy{}
+	obj := &admissionregistrationv1.MutatingAdmissionPolicy{}
 	if _, err := codec.Decode(item.JSON(), obj, codecs.Ignore); err != nil {
 		return nil
 	}
 	s := &obj.Spec
-	p := newPolicy((*admissionregistrationv1.ParamKind)(s.ParamKind), kinds.ConvertValue[*admissionregistrationv1.MatchResources](s.MatchConstraints), (*admissionregistrationv1.FailurePolicyType)(s.FailurePolicy))
-	p.again = s.ReinvocationPolicy == admissionregistrationv1alpha1.IfNeededReinvocationPolicy
+	p := newPolicy(s.ParamKind, s.MatchConstraints, s.FailurePolicy)
+	p.again = s.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
 	p.mutation = sync.OnceValue(func() *mutations {
 		c := compileMutations(s, p.ignores)
 		own(c.conditions, obj.Name, m)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -109,7 +109,7 @@ func (e *Controller) set(item *cache.Item) {
 			CreationTimestamp metav1.Time
 			DeletionTimestamp *metav1.Time
 		}
-		Spec coordinationv1alpha2.LeaseCandidateSpec
+		Spec coordinationv1beta1.LeaseCandidateSpec
 	}
 	if !reconcile.Decode(item, &stored) {
 		e.unset(item)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,7 +82,7 @@ func (s *Addresses) network(ctx context.Context) error {
 	if item == nil {
 		return CreateDefaultCIDR(ctx, s.API, s.Release, s.Networks, s.Now())
 	}
-	var c networkingv1beta1.ServiceCIDR
+	var c networkingv1.ServiceCIDR
 	if !reconcile.Decode(item, &c) || c.DeletionTimestamp != nil {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (s *Addresses) network(ctx context.Context) error {
 
 // sayReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those
 // of this server.
-func (s *Addresses) sayReady(ctx context.Context, c *networkingv1beta1.ServiceCIDR) error {
-	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.ServiceCIDRConditionReady)
+func (s *Addresses) sayReady(ctx context.Context, c *networkingv1.ServiceCIDR) error {
+	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {
 		return nil
 	}
@@ -113,7 +113,7 @@ func texts(networks []netip.Prefix) []string {
 // CreateDefaultCIDR writes the ServiceCIDR of the networks that a server was started
 // with, if there is none.
 func CreateDefaultCIDR(ctx context.Context, api reconcile.API, v release.Version, networks []netip.Prefix, now time.Time) error {
-	c := networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: core.DefaultServiceCIDR}}
+	c := networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: core.DefaultServiceCIDR}}
 	c.Spec.CIDRs = texts(networks)
 	if err := api.Call(ctx, serverAgent, http.MethodPost, pathOf(v, "servicecidrs", ""), reconcile.JSON, &c, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -128,7 +128,7 @@ func defaultReady(now time.Time) metav1.Condition {
 // applyReady applies the condition Ready of a ServiceCIDR, and takes it over from other field managers.
 func applyReady(ctx context.Context, api reconcile.API, v release.Version, agent, name string, ready metav1.Condition) error {
 	condition := map[string]any{
-		"type": networkingv1beta1.ServiceCIDRConditionReady, "status": ready.Status, "message": ready.Message, "lastTransitionTime": ready.LastTransitionTime,
+		"type": networkingv1.ServiceCIDRConditionReady, "status": ready.Status, "message": ready.Message, "lastTransitionTime": ready.LastTransitionTime,
 	}
 	if ready.Reason != "" { // the agent owns no field that it does not set
 		condition["reason"] = ready.Reason
@@ -145,8 +145,8 @@ func applyReady(ctx context.Context, api reconcile.API, v release.Version, agent
 func (s *Addresses) addresses(ctx context.Context) error {
 	// Read the Services after the addresses: a Service that is written in between brings its own address.
 	there := s.Cache.Snapshot(core.IPAddressStorage)
-	held := map[netip.Addr]*networkingv1beta1.IPAddress{} // as it should be
-	unread := 0                                           // Services whose addresses are unknown, as they cannot be decoded or decrypted
+	held := map[netip.Addr]*networkingv1.IPAddress{} // as it should be
+	unread := 0                                      // Services whose addresses are unknown, as they cannot be decoded or decrypted
 	s.Cache.Snapshot("services").Ascend("", "", "", func(item *cache.Item) bool {
 		var service struct{ Spec corev1.ServiceSpec }
 		if !reconcile.Decode(item, &service) {
@@ -162,7 +162,7 @@ func (s *Addresses) addresses(ctx context.Context) error {
 	})
 	var stale []*cache.Item
 	there.Ascend("", "", "", func(item *cache.Item) bool {
-		var a networkingv1beta1.IPAddress
+		var a networkingv1.IPAddress
 		if !reconcile.Decode(item, &a) {
 			return true
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 	"github.com/rowlock/rowlock/server/controllers/networks"
@@ -94,7 +94,7 @@ func parentOf(t *testing.T, s *servertest.Server, ip string) string {
 	if w.Code == 404 {
 		return ""
 	}
-	var a networkingv1beta1.IPAddress
+	var a networkingv1.IPAddress
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || a.Spec.ParentRef == nil {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,7 +74,7 @@ func (s *CIDRs) Run(ctx context.Context) error {
 
 func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	delete(s.blocked, key.Name)
-	var c networkingv1beta1.ServiceCIDR
+	var c networkingv1.ServiceCIDR
 	if !reconcile.Decode(s.Cache.Get(core.ServiceCIDRStorage, "", key.Name), &c) {
 		return r, nil
 	}
@@ -87,7 +87,7 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 	if s.needed(&c) {
 		s.blocked[key.Name] = true
 		return r, s.say(ctx, &c, metav1.Condition{
-			Status: metav1.ConditionFalse, Reason: networkingv1beta1.ServiceCIDRReasonTerminating,
+			Status: metav1.ConditionFalse, Reason: networkingv1.ServiceCIDRReasonTerminating,
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
 		})
 	}
@@ -98,8 +98,8 @@ func (s *CIDRs) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.R
 }
 
 // say writes the condition Ready, if it says something else.
-func (s *CIDRs) say(ctx context.Context, c *networkingv1beta1.ServiceCIDR, ready metav1.Condition) error {
-	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1beta1.ServiceCIDRConditionReady)
+func (s *CIDRs) say(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
+	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	if said != nil && said.Status == ready.Status && (ready.Status == metav1.ConditionTrue || said.Reason == ready.Reason && said.Message == ready.Message) {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *CIDRs) say(ctx context.Context, c *networkingv1beta1.ServiceCIDR, ready
 }
 
 // finalize adds the finalizer that keeps a ServiceCIDR, or takes it away.
-func (s *CIDRs) finalize(ctx context.Context, c *networkingv1beta1.ServiceCIDR, keep bool) error {
+func (s *CIDRs) finalize(ctx context.Context, c *networkingv1.ServiceCIDR, keep bool) error {
 	if slices.Contains(c.Finalizers, cidrFinalizer) == keep {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (s *CIDRs) finalize(ctx context.Context, c *networkingv1beta1.ServiceCIDR, 
 }
 
 // needed says whether a Service has an address of a ServiceCIDR that no other one covers.
-func (s *CIDRs) needed(c *networkingv1beta1.ServiceCIDR) (found bool) {
+func (s *CIDRs) needed(c *networkingv1.ServiceCIDR) (found bool) {
 	own, others := map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	var ownBits, otherBits [129]bool // the lengths of prefixes among them
 	now := make(map[string]knownNetwork, len(s.known))
@@ -152,7 +152,7 @@ func (s *CIDRs) needed(c *networkingv1beta1.ServiceCIDR) (found bool) {
 }
 
 func networksOf(item *cache.Item) (list []netip.Prefix) {
-	var c networkingv1beta1.ServiceCIDR
+	var c networkingv1.ServiceCIDR
 	if !reconcile.Decode(item, &c) {
 		return nil
 	}

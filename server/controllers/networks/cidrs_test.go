@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/rowlock/rowlock/server/controllers/controllertest"
 	"github.com/rowlock/rowlock/server/controllers/networks"
@@ -70,7 +70,7 @@ func (s *ranged) says(name, want string) {
 		if w.Code == 404 {
 			return want == ""
 		}
-		var c networkingv1beta1.ServiceCIDR
+		var c networkingv1.ServiceCIDR
 		if err := json.Unmarshal(w.Body.Bytes(), &c); err != nil {
 			s.t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -20,18 +19,18 @@ import (
 
 // MutatingAdmissionPolicy is how MutatingAdmissionPolicies are written.
 func MutatingAdmissionPolicy(of release.Version) kinds.Strategy {
-	return kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicy]{
+	return kinds.Typed[*admissionv1.MutatingAdmissionPolicy]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &metaRules,
-		Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicy) {
-			rules.DefaultTo(&obj.Spec.FailurePolicy, admissionv1alpha1.Fail)
-			defaultAlphaMatch(obj.Spec.MatchConstraints)
+		Default: func(obj *admissionv1.MutatingAdmissionPolicy) {
+			rules.DefaultTo(&obj.Spec.FailurePolicy, admissionv1.Fail)
+			defaultMatch(obj.Spec.MatchConstraints)
 		},
-		Counted: func(p *admissionv1alpha1.MutatingAdmissionPolicy) []any { return []any{p.Spec} },
-		Validate: func(p *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
+		Counted: func(p *admissionv1.MutatingAdmissionPolicy) []any { return []any{p.Spec} },
+		Validate: func(p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 			return newMutating(of, p, nil).validate()
 		},
-		ValidateUpdate: func(p, old *admissionv1alpha1.MutatingAdmissionPolicy) field.ErrorList {
+		ValidateUpdate: func(p, old *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 			return newMutating(of, p, old).validate()
 		},
 	}.Strategy()
@@ -39,7 +38,7 @@ func MutatingAdmissionPolicy(of release.Version) kinds.Strategy {
 
 // MutatingAdmissionPolicyColumns is their Table form.
 var MutatingAdmissionPolicyColumns = columns.Of(
-	func(p *admissionv1alpha1.MutatingAdmissionPolicy, now time.Time) []any {
+	func(p *admissionv1.MutatingAdmissionPolicy, now time.Time) []any {
 		return []any{p.Name, int64(len(p.Spec.Mutations)), paramKindCell((*admissionv1.ParamKind)(p.Spec.ParamKind)), columns.Since(p.CreationTimestamp, now)}
 	},
 	columns.Name(),
@@ -49,17 +48,17 @@ var MutatingAdmissionPolicyColumns = columns.Of(
 )
 
 // MutatingAdmissionPolicyBinding is how MutatingAdmissionPolicyBindings are written.
-var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmissionPolicyBinding]{
+var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1.MutatingAdmissionPolicyBinding]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &metaRules,
-	Default: func(obj *admissionv1alpha1.MutatingAdmissionPolicyBinding) {
-		defaultAlphaMatch(obj.Spec.MatchResources)
+	Default: func(obj *admissionv1.MutatingAdmissionPolicyBinding) {
+		defaultMatch(obj.Spec.MatchResources)
 	},
-	Counted: func(b *admissionv1alpha1.MutatingAdmissionPolicyBinding) []any { return []any{b.Spec} },
-	Validate: func(obj *admissionv1alpha1.MutatingAdmissionPolicyBinding) field.ErrorList {
+	Counted: func(b *admissionv1.MutatingAdmissionPolicyBinding) []any { return []any{b.Spec} },
+	Validate: func(obj *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 		return validateMutatingBinding(&obj.Spec)
 	},
-	ValidateUpdate: func(obj, _ *admissionv1alpha1.MutatingAdmissionPolicyBinding) field.ErrorList {
+	ValidateUpdate: func(obj, _ *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 		return validateMutatingBinding(&obj.Spec)
 	},
 }.Strategy()
@@ -67,15 +66,15 @@ var MutatingAdmissionPolicyBinding = kinds.Typed[*admissionv1alpha1.MutatingAdmi
 // DefaultAlphaBinding sets the defaults of v1alpha1: there, requests without a parameter are denied by default.
 func DefaultAlphaBinding(obj kinds.Object) {
 	MutatingAdmissionPolicyBinding.Default(obj)
-	if r := obj.(*admissionv1alpha1.MutatingAdmissionPolicyBinding).Spec.ParamRef; r != nil {
-		rules.DefaultTo(&r.ParameterNotFoundAction, admissionv1alpha1.DenyAction)
+	if r := obj.(*admissionv1.MutatingAdmissionPolicyBinding).Spec.ParamRef; r != nil {
+		rules.DefaultTo(&r.ParameterNotFoundAction, admissionv1.DenyAction)
 	}
 }
 
 // MutatingAdmissionPolicyBindingColumns is their Table form.
 var MutatingAdmissionPolicyBindingColumns = columns.Of(
-	func(b *admissionv1alpha1.MutatingAdmissionPolicyBinding, now time.Time) []any {
-		return []any{b.Name, b.Spec.PolicyName, paramRefCell(kinds.ConvertValue[*admissionv1.ParamRef](b.Spec.ParamRef)), columns.Since(b.CreationTimestamp, now)}
+	func(b *admissionv1.MutatingAdmissionPolicyBinding, now time.Time) []any {
+		return []any{b.Name, b.Spec.PolicyName, paramRefCell(b.Spec.ParamRef), columns.Since(b.CreationTimestamp, now)}
 	},
 	columns.Name(),
 	columns.Text("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to"),
@@ -83,27 +82,17 @@ var MutatingAdmissionPolicyBindingColumns = columns.Of(
 	columns.Age(),
 )
 
-// defaultAlphaMatch is defaultMatch for the version that mutating policies have.
-func defaultAlphaMatch(m *admissionv1alpha1.MatchResources) {
-	if m == nil {
-		return
-	}
-	filled := kinds.ConvertValue[*admissionv1.MatchResources](m)
-	defaultMatch(filled)
-	*m = *kinds.ConvertValue[*admissionv1alpha1.MatchResources](filled)
-}
-
 // mutating is a mutating policy under validation, with the one it replaces.
 type mutating struct {
 	of       release.Version
-	spec     *admissionv1alpha1.MutatingAdmissionPolicySpec
-	old      *admissionv1alpha1.MutatingAdmissionPolicySpec // nil for a new one
+	spec     *admissionv1.MutatingAdmissionPolicySpec
+	old      *admissionv1.MutatingAdmissionPolicySpec // nil for a new one
 	compiler *expr.Compiler
 
 	variables, mutations map[string]bool // the expressions of old
 }
 
-func newMutating(of release.Version, obj, old *admissionv1alpha1.MutatingAdmissionPolicy) *mutating {
+func newMutating(of release.Version, obj, old *admissionv1.MutatingAdmissionPolicy) *mutating {
 	v := &mutating{of: of, spec: &obj.Spec, compiler: expr.NewComposer(of)}
 	if old != nil {
 		v.old = &old.Spec
@@ -133,32 +122,32 @@ func (v *mutating) validate() field.ErrorList {
 	if expr.TooLong(mutatingTexts(s)) && (v.old == nil || !expr.TooLong(mutatingTexts(v.old))) {
 		return field.ErrorList{field.Forbidden(p, expr.LongDetail())} // before any of them is compiled
 	}
-	errs := validateFailurePolicy((*admissionv1.FailurePolicyType)(s.FailurePolicy), p.Child("failurePolicy"))
+	errs := validateFailurePolicy(s.FailurePolicy, p.Child("failurePolicy"))
 	if s.ParamKind != nil {
-		errs = append(errs, validateParamKind((*admissionv1.ParamKind)(s.ParamKind), p.Child("paramKind"))...)
+		errs = append(errs, validateParamKind(s.ParamKind, p.Child("paramKind"))...)
 	}
-	errs = append(errs, validateConstraints(kinds.ConvertValue[*admissionv1.MatchResources](s.MatchConstraints), p.Child("matchConstraints"))...)
+	errs = append(errs, validateConstraints(s.MatchConstraints, p.Child("matchConstraints"))...)
 	errs = append(errs, mutableOperations(s.MatchConstraints, p.Child("matchConstraints", "resourceRules", "operations"))...)
 	if v.old == nil || !reflect.DeepEqual(s.ParamKind, v.old.ParamKind) || !reflect.DeepEqual(s.MatchConditions, v.old.MatchConditions) {
 		var stored map[string]bool
 		if v.old != nil {
-			stored = texts(nil, kinds.ConvertValue[[]admissionv1.MatchCondition](v.old.MatchConditions))
+			stored = texts(nil, v.old.MatchConditions)
 		}
-		errs = append(errs, validateMatchConditions(expr.NewCompiler(v.of), kinds.ConvertValue[[]admissionv1.MatchCondition](s.MatchConditions), v.offer(), stored, p.Child("matchConditions"))...)
+		errs = append(errs, validateMatchConditions(expr.NewCompiler(v.of), s.MatchConditions, v.offer(), stored, p.Child("matchConditions"))...)
 	}
-	errs = append(errs, validateVariables(kinds.ConvertValue[[]admissionv1.Variable](s.Variables), v.compiler, v.variable, p.Child("variables"))...)
+	errs = append(errs, validateVariables(s.Variables, v.compiler, v.variable, p.Child("variables"))...)
 	errs = rules.RequiredIf(errs, len(s.Mutations) == 0, p.Child("mutations"), "mutations must contain at least one item")
 	errs = append(errs, rules.EachPtr(s.Mutations, p.Child("mutations"), v.mutation)...)
 	if s.ReinvocationPolicy == "" {
 		return append(errs, field.Required(p.Child("reinvocationPolicy"), ""))
 	}
 	return append(errs, rules.OneOf(s.ReinvocationPolicy, p.Child("reinvocationPolicy"),
-		admissionv1alpha1.IfNeededReinvocationPolicy, admissionv1alpha1.NeverReinvocationPolicy)...)
+		admissionv1.IfNeededReinvocationPolicy, admissionv1.NeverReinvocationPolicy)...)
 }
 
 // mutableOperations refuses those that have no object to change. Clients of a stock server know
 // the field without the places in its lists.
-func mutableOperations(m *admissionv1alpha1.MatchResources, p *field.Path) field.ErrorList {
+func mutableOperations(m *admissionv1.MatchResources, p *field.Path) field.ErrorList {
 	if m == nil {
 		return nil
 	}
@@ -176,14 +165,14 @@ func (v *mutating) variable(text string) expr.Source {
 	return expr.Source{Text: text, Offer: v.offer(), Stored: v.variables[text]}
 }
 
-func (v *mutating) mutation(m *admissionv1alpha1.Mutation, p *field.Path) field.ErrorList {
+func (v *mutating) mutation(m *admissionv1.Mutation, p *field.Path) field.ErrorList {
 	const must, mustNot = "must be specified when patchType is ", "must not be specified when patchType is "
 	apply, patch := p.Child("applyConfiguration"), p.Child("jsonPatch")
 	var errs field.ErrorList
 	switch m.PatchType {
 	case "":
 		errs = append(errs, field.Required(p.Child("patchType"), ""))
-	case admissionv1alpha1.PatchTypeApplyConfiguration:
+	case admissionv1.PatchTypeApplyConfiguration:
 		if m.ApplyConfiguration == nil {
 			errs = append(errs, field.Required(apply, must+string(m.PatchType)))
 		} else {
@@ -192,7 +181,7 @@ func (v *mutating) mutation(m *admissionv1alpha1.Mutation, p *field.Path) field.
 		if m.JSONPatch != nil {
 			errs = append(errs, field.Invalid(patch, "{jsonPatch}", mustNot+string(m.PatchType)))
 		}
-	case admissionv1alpha1.PatchTypeJSONPatch:
+	case admissionv1.PatchTypeJSONPatch:
 		if m.JSONPatch == nil {
 			errs = append(errs, field.Required(patch, must+string(m.PatchType)))
 		} else {
@@ -203,7 +192,7 @@ func (v *mutating) mutation(m *admissionv1alpha1.Mutation, p *field.Path) field.
 		}
 	default:
 		errs = append(errs, rules.OneOf(m.PatchType, p.Child("patchType"),
-			admissionv1alpha1.PatchTypeApplyConfiguration, admissionv1alpha1.PatchTypeJSONPatch)...)
+			admissionv1.PatchTypeApplyConfiguration, admissionv1.PatchTypeJSONPatch)...)
 	}
 	return errs
 }
@@ -220,8 +209,8 @@ func (v *mutating) expression(text string, gives []*cel.Type, p *field.Path) fie
 	return faulty(v.compiler.Compile(expr.Source{Text: trimmed, Offer: offer, Gives: gives, Stored: v.mutations[text]}), trimmed, p)
 }
 
-func validateMutatingBinding(s *admissionv1alpha1.MutatingAdmissionPolicyBindingSpec) field.ErrorList {
+func validateMutatingBinding(s *admissionv1.MutatingAdmissionPolicyBindingSpec) field.ErrorList {
 	p := field.NewPath("spec")
-	errs := validateBound(s.PolicyName, kinds.ConvertValue[*admissionv1.ParamRef](s.ParamRef), kinds.ConvertValue[*admissionv1.MatchResources](s.MatchResources), p)
+	errs := validateBound(s.PolicyName, s.ParamRef, s.MatchResources, p)
 	return append(errs, mutableOperations(s.MatchResources, p.Child("matchResources", "resourceRules", "operations"))...)
 }

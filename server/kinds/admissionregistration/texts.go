@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	"k8s.io/utils/ptr"
 )
 
@@ -20,15 +19,15 @@ func validatingTexts(s *admissionv1.ValidatingAdmissionPolicySpec) iter.Seq[stri
 }
 
 // mutatingTexts are the expressions of a mutating policy.
-func mutatingTexts(s *admissionv1alpha1.MutatingAdmissionPolicySpec) iter.Seq[string] {
+func mutatingTexts(s *admissionv1.MutatingAdmissionPolicySpec) iter.Seq[string] {
 	return together(
-		of(s.Variables, func(v *admissionv1alpha1.Variable) string { return v.Expression }),
-		of(s.MatchConditions, func(c *admissionv1alpha1.MatchCondition) string { return c.Expression }),
-		of(s.Mutations, func(m *admissionv1alpha1.Mutation) string {
-			return ptr.Deref(m.ApplyConfiguration, admissionv1alpha1.ApplyConfiguration{}).Expression
+		of(s.Variables, func(v *admissionv1.Variable) string { return v.Expression }),
+		of(s.MatchConditions, func(c *admissionv1.MatchCondition) string { return c.Expression }),
+		of(s.Mutations, func(m *admissionv1.Mutation) string {
+			return ptr.Deref(m.ApplyConfiguration, admissionv1.ApplyConfiguration{}).Expression
 		}),
-		of(s.Mutations, func(m *admissionv1alpha1.Mutation) string {
-			return ptr.Deref(m.JSONPatch, admissionv1alpha1.JSONPatch{}).Expression
+		of(s.Mutations, func(m *admissionv1.Mutation) string {
+			return ptr.Deref(m.JSONPatch, admissionv1.JSONPatch{}).Expression
 		}),
 	)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/expr"
@@ -46,26 +45,26 @@ func TestLongTexts(t *testing.T) {
 			t.Error(name)
 		}
 	}
-	mutating := func(change func(s *admissionv1alpha1.MutatingAdmissionPolicySpec)) *admissionv1alpha1.MutatingAdmissionPolicy {
-		p := &admissionv1alpha1.MutatingAdmissionPolicy{}
+	mutating := func(change func(s *admissionv1.MutatingAdmissionPolicySpec)) *admissionv1.MutatingAdmissionPolicy {
+		p := &admissionv1.MutatingAdmissionPolicy{}
 		change(&p.Spec)
 		return p
 	}
-	for name, p := range map[string]*admissionv1alpha1.MutatingAdmissionPolicy{
-		"variable": mutating(func(s *admissionv1alpha1.MutatingAdmissionPolicySpec) {
-			s.Variables = []admissionv1alpha1.Variable{{Expression: long}}
+	for name, p := range map[string]*admissionv1.MutatingAdmissionPolicy{
+		"variable": mutating(func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.Variables = []admissionv1.Variable{{Expression: long}}
 		}),
-		"condition": mutating(func(s *admissionv1alpha1.MutatingAdmissionPolicySpec) {
-			s.MatchConditions = []admissionv1alpha1.MatchCondition{{Expression: long}}
+		"condition": mutating(func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.MatchConditions = []admissionv1.MatchCondition{{Expression: long}}
 		}),
-		"apply": mutating(func(s *admissionv1alpha1.MutatingAdmissionPolicySpec) {
-			s.Mutations = []admissionv1alpha1.Mutation{{ApplyConfiguration: &admissionv1alpha1.ApplyConfiguration{Expression: long}}}
+		"apply": mutating(func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.Mutations = []admissionv1.Mutation{{ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: long}}}
 		}),
-		"patch": mutating(func(s *admissionv1alpha1.MutatingAdmissionPolicySpec) {
-			s.Mutations = []admissionv1alpha1.Mutation{{JSONPatch: &admissionv1alpha1.JSONPatch{Expression: long}}}
+		"patch": mutating(func(s *admissionv1.MutatingAdmissionPolicySpec) {
+			s.Mutations = []admissionv1.Mutation{{JSONPatch: &admissionv1.JSONPatch{Expression: long}}}
 		}),
 	} {
-		short := mutating(func(*admissionv1alpha1.MutatingAdmissionPolicySpec) {})
+		short := mutating(func(*admissionv1.MutatingAdmissionPolicySpec) {})
 		if !refused(newMutating(release.Default, p, nil).validate()) || !refused(newMutating(release.Default, p, short).validate()) || refused(newMutating(release.Default, p, p).validate()) {
 			t.Error("mutating: " + name)
 		}

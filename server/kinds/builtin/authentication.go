@@ -2,7 +2,6 @@ package builtin
 
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 )
@@ -24,7 +23,7 @@ func authenticationV1beta1() []*kinds.Resource {
 	return rows("authentication.k8s.io", "v1beta1",
 		&kinds.Resource{
 			Plural: "selfsubjectreviews", Kind: "SelfSubjectReview",
-			Verbs: createOnly(), New: object[authenticationv1beta1.SelfSubjectReview](),
+			Verbs: createOnly(), New: object[authenticationv1.SelfSubjectReview](),
 		},
 	)
 }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	certificatesv1 "k8s.io/api/certificates/v1"
-	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -25,12 +24,12 @@ func certificatesBetas() []*kinds.Resource {
 	alpha := rows("certificates.k8s.io", "v1alpha1",
 		&kinds.Resource{
 			Plural: "clustertrustbundles", Kind: "ClusterTrustBundle", Gate: "ClusterTrustBundle",
-			New: object[certificatesv1alpha1.ClusterTrustBundle](), NewList: list[certificatesv1alpha1.ClusterTrustBundleList](),
+			New: object[certificatesv1beta1.ClusterTrustBundle](), NewList: list[certificatesv1beta1.ClusterTrustBundleList](),
 			Storage: &kinds.Storage{Strategy: certificates.ClusterTrustBundle, Fields: certificates.ClusterTrustBundleFields}, Columns: certificates.ClusterTrustBundleColumns,
 		},
 	)
 	beta := rows("certificates.k8s.io", "v1beta1",
-		again(alpha[0], "v1beta1", object[certificatesv1beta1.ClusterTrustBundle](), list[certificatesv1beta1.ClusterTrustBundleList]()),
+		again(alpha[0], "v1beta1"),
 		&kinds.Resource{
 			Plural: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true, Gate: "PodCertificateRequest",
 			New: object[certificatesv1beta1.PodCertificateRequest](), NewList: list[certificatesv1beta1.PodCertificateRequestList](),

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
 	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -24,9 +23,9 @@ func coordinationBetas() []*kinds.Resource {
 	alpha := rows("coordination.k8s.io", "v1alpha2",
 		&kinds.Resource{
 			Plural: "leasecandidates", Kind: "LeaseCandidate", Namespaced: true,
-			New: object[coordinationv1alpha2.LeaseCandidate](), NewList: list[coordinationv1alpha2.LeaseCandidateList](),
+			New: object[coordinationv1beta1.LeaseCandidate](), NewList: list[coordinationv1beta1.LeaseCandidateList](),
 			Storage: &kinds.Storage{Strategy: coordination.LeaseCandidate}, Columns: coordination.LeaseCandidateColumns,
 		},
 	)
-	return append([]*kinds.Resource{again(alpha[0], "v1beta1", object[coordinationv1beta1.LeaseCandidate](), list[coordinationv1beta1.LeaseCandidateList]())}, alpha...)
+	return append([]*kinds.Resource{again(alpha[0], "v1beta1")}, alpha...)
 }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	networkingv1 "k8s.io/api/networking/v1"
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/networking"
@@ -11,10 +10,7 @@ import (
 // networkingGroup serves the kinds of v1beta1 in v1 too.
 func (c Config) networkingGroup() []*kinds.Resource {
 	beta := c.networkingV1beta1()
-	v1 := append(c.networkingV1(),
-		again(beta[0], "v1", object[networkingv1.IPAddress](), list[networkingv1.IPAddressList]()),
-		again(beta[1], "v1", object[networkingv1.ServiceCIDR](), list[networkingv1.ServiceCIDRList]()),
-	)
+	v1 := append(c.networkingV1(), again(beta[0], "v1"), again(beta[1], "v1"))
 	return append(byName(v1), beta...)
 }
 
@@ -44,12 +40,12 @@ func (c Config) networkingV1beta1() []*kinds.Resource {
 	return rows("networking.k8s.io", "v1beta1",
 		&kinds.Resource{
 			Plural: "ipaddresses", Kind: "IPAddress", ShortNames: []string{"ip"},
-			New: object[networkingv1beta1.IPAddress](), NewList: list[networkingv1beta1.IPAddressList](),
+			New: object[networkingv1.IPAddress](), NewList: list[networkingv1.IPAddressList](),
 			Storage: &kinds.Storage{Strategy: networking.IPAddress(c.Feature)}, Columns: networking.IPAddressColumns,
 		},
 		&kinds.Resource{
 			Plural: "servicecidrs", Kind: "ServiceCIDR",
-			New: object[networkingv1beta1.ServiceCIDR](), NewList: list[networkingv1beta1.ServiceCIDRList](),
+			New: object[networkingv1.ServiceCIDR](), NewList: list[networkingv1.ServiceCIDRList](),
 			Storage: &kinds.Storage{Strategy: networking.ServiceCIDR(c.Feature)}, Columns: networking.ServiceCIDRColumns,
 			Subresources: []kinds.Subresource{status()},
 		},

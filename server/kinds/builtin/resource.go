@@ -6,7 +6,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	newv1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -47,19 +46,15 @@ func (c Config) resourceGroup() []*kinds.Resource {
 		{object[resourcev1beta1.ResourceClaimTemplate](), list[resourcev1beta1.ResourceClaimTemplateList]()},
 		{object[resourcev1beta1.ResourceSlice](), list[resourcev1beta1.ResourceSliceList]()},
 	})
+	newer := resourceTypes{
+		{object[resourcev1.DeviceClass](), list[resourcev1.DeviceClassList]()},
+		{object[resourcev1.ResourceClaim](), list[resourcev1.ResourceClaimList]()},
+		{object[resourcev1.ResourceClaimTemplate](), list[resourcev1.ResourceClaimTemplateList]()},
+		{object[resourcev1.ResourceSlice](), list[resourcev1.ResourceSliceList]()},
+	}
 	groups := [][]*kinds.Resource{
-		of("v1", resourceTypes{
-			{object[resourcev1.DeviceClass](), list[resourcev1.DeviceClassList]()},
-			{object[resourcev1.ResourceClaim](), list[resourcev1.ResourceClaimList]()},
-			{object[resourcev1.ResourceClaimTemplate](), list[resourcev1.ResourceClaimTemplateList]()},
-			{object[resourcev1.ResourceSlice](), list[resourcev1.ResourceSliceList]()},
-		}),
-		of("v1beta2", resourceTypes{
-			{object[resourcev1beta2.DeviceClass](), list[resourcev1beta2.DeviceClassList]()},
-			{object[resourcev1beta2.ResourceClaim](), list[resourcev1beta2.ResourceClaimList]()},
-			{object[resourcev1beta2.ResourceClaimTemplate](), list[resourcev1beta2.ResourceClaimTemplateList]()},
-			{object[resourcev1beta2.ResourceSlice](), list[resourcev1beta2.ResourceSliceList]()},
-		}),
+		of("v1", newer),
+		of("v1beta2", newer),
 		v1beta1,
 		of("v1alpha3", resourceTypes{
 			{object[resourcev1alpha3.DeviceClass](), list[resourcev1alpha3.DeviceClassList]()},
@@ -88,7 +83,7 @@ func (c Config) resourceGroup() []*kinds.Resource {
 		Storage: &kinds.Storage{Strategy: by.PoolRequest}, Columns: resource.PoolRequestColumns,
 		Subresources: []kinds.Subresource{status()},
 	})
-	groups[1] = byName(append(groups[1], again(taintRules[0], "v1beta2", object[resourcev1beta2.DeviceTaintRule](), list[resourcev1beta2.DeviceTaintRuleList]())))
+	groups[1] = byName(append(groups[1], again(taintRules[0], "v1beta2")))
 	groups[3] = byName(slices.Concat(groups[3], taintRules, requests))
 	return slices.Concat(groups...)
 }

@@ -10,7 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,7 +82,7 @@ func TestTablesOfReleases(t *testing.T) {
 		{schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"},
 			&networkingv1.IngressClass{ObjectMeta: named("a", networkingv1.AnnotationIsDefaultIngressClass)}, []int{0}, "Name=a", "Name=a (default)"},
 		{schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1beta1", Resource: "volumeattributesclasses"},
-			&storagev1beta1.VolumeAttributesClass{ObjectMeta: named("a", "volumeattributesclass.alpha.kubernetes.io/is-default-class")}, []int{0}, "Name=a (default)", "Name=a"},
+			&storagev1.VolumeAttributesClass{ObjectMeta: named("a", "volumeattributesclass.alpha.kubernetes.io/is-default-class")}, []int{0}, "Name=a (default)", "Name=a"},
 	} {
 		if got := show(of[release.V132][c.of], c.obj, c.at...); got != c.old {
 			t.Errorf("%v of 1.32: %q, want %q", c.of, got, c.old)

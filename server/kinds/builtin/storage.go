@@ -2,8 +2,6 @@ package builtin
 
 import (
 	storagev1 "k8s.io/api/storage/v1"
-	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
-	storagev1beta1 "k8s.io/api/storage/v1beta1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/storage"
@@ -44,11 +42,8 @@ func (c Config) storageV1() []*kinds.Resource {
 func (c Config) storageGroup() []*kinds.Resource {
 	beta := rows("storage.k8s.io", "v1beta1", &kinds.Resource{
 		Plural: "volumeattributesclasses", Kind: "VolumeAttributesClass", ShortNames: []string{"vac"},
-		New: object[storagev1beta1.VolumeAttributesClass](), NewList: list[storagev1beta1.VolumeAttributesClassList](),
+		New: object[storagev1.VolumeAttributesClass](), NewList: list[storagev1.VolumeAttributesClassList](),
 		Storage: &kinds.Storage{Strategy: storage.VolumeAttributesClass(c.Feature)}, Columns: storage.VolumeAttributesClassColumns,
 	})
-	alpha := again(beta[0], "v1alpha1", object[storagev1alpha1.VolumeAttributesClass](), list[storagev1alpha1.VolumeAttributesClassList]())
-	alpha.ToStorage, alpha.FromStorage = storage.AttributesClassToStorage, storage.AttributesClassFromStorage
-	v1 := append(c.storageV1(), again(beta[0], "v1", object[storagev1.VolumeAttributesClass](), list[storagev1.VolumeAttributesClassList]()))
-	return append(v1, beta[0], alpha)
+	return append(c.storageV1(), again(beta[0], "v1"), beta[0], again(beta[0], "v1alpha1"))
 }

@@ -18,7 +18,8 @@ func (c Config) storagemigrationGroup() []*kinds.Resource {
 			Subresources: []kinds.Subresource{status()},
 		},
 	)
-	beta := again(alpha[0], "v1beta1", object[storagemigrationv1beta1.StorageVersionMigration](), list[storagemigrationv1beta1.StorageVersionMigrationList]())
+	beta := again(alpha[0], "v1beta1")
+	beta.New, beta.NewList = object[storagemigrationv1beta1.StorageVersionMigration](), list[storagemigrationv1beta1.StorageVersionMigrationList]()
 	beta.ToStorage, beta.FromStorage = kinds.Conversion(beta.New, alpha[0].New, storagemigration.Different)
 	if c.Release.Introduced(beta.GVK()) {
 		s := alpha[0].Storage

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,12 +22,12 @@ const (
 
 // ClusterTrustBundle is how ClusterTrustBundles are written. Which names are allowed follows
 // from the signer, so that the validation of the whole checks them.
-var ClusterTrustBundle = kinds.Typed[*certificatesv1alpha1.ClusterTrustBundle]{
+var ClusterTrustBundle = kinds.Typed[*certificatesv1beta1.ClusterTrustBundle]{
 	ValidateName: path.ValidatePathSegmentName,
-	Validate: func(b *certificatesv1alpha1.ClusterTrustBundle) field.ErrorList {
+	Validate: func(b *certificatesv1beta1.ClusterTrustBundle) field.ErrorList {
 		return append(validateBundle(b), validateAnchors(b.Spec.TrustBundle)...)
 	},
-	ValidateUpdate: func(b, old *certificatesv1alpha1.ClusterTrustBundle) field.ErrorList {
+	ValidateUpdate: func(b, old *certificatesv1beta1.ClusterTrustBundle) field.ErrorList {
 		errs := validateBundle(b)
 		if b.Spec.TrustBundle != old.Spec.TrustBundle {
 			errs = append(errs, validateAnchors(b.Spec.TrustBundle)...)
@@ -41,7 +41,7 @@ var ClusterTrustBundleFields = []kinds.SelectableField{{Label: "spec.signerName"
 
 // ClusterTrustBundleColumns is their Table form.
 var ClusterTrustBundleColumns = columns.Of(
-	func(b *certificatesv1alpha1.ClusterTrustBundle, _ time.Time) []any {
+	func(b *certificatesv1beta1.ClusterTrustBundle, _ time.Time) []any {
 		signer := "<none>"
 		if b.Spec.SignerName != "" {
 			signer = b.Spec.SignerName
@@ -49,11 +49,11 @@ var ClusterTrustBundleColumns = columns.Of(
 		return []any{b.Name, signer}
 	},
 	columns.Name(),
-	columns.Text("SignerName", certificatesv1alpha1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"]),
+	columns.Text("SignerName", certificatesv1beta1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"]),
 )
 
 // validateBundle checks the name and the signer.
-func validateBundle(b *certificatesv1alpha1.ClusterTrustBundle) field.ErrorList {
+func validateBundle(b *certificatesv1beta1.ClusterTrustBundle) field.ErrorList {
 	signer := b.Spec.SignerName
 	p := field.NewPath("metadata")
 	var errs field.ErrorList

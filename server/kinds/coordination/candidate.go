@@ -5,7 +5,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,14 +15,14 @@ import (
 )
 
 // LeaseCandidate is how LeaseCandidates are written.
-var LeaseCandidate = kinds.Typed[*coordinationv1alpha2.LeaseCandidate]{
+var LeaseCandidate = kinds.Typed[*coordinationv1beta1.LeaseCandidate]{
 	// Candidates are called as holders call themselves, "host_uuid" for one.
 	ValidateName: func(name string, _ bool) []string { return validation.IsConfigMapKey(name) },
 	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true},
-	Validate: func(obj *coordinationv1alpha2.LeaseCandidate) field.ErrorList {
+	Validate: func(obj *coordinationv1beta1.LeaseCandidate) field.ErrorList {
 		return validateCandidate(&obj.Spec)
 	},
-	ValidateUpdate: func(obj, old *coordinationv1alpha2.LeaseCandidate) field.ErrorList {
+	ValidateUpdate: func(obj, old *coordinationv1beta1.LeaseCandidate) field.ErrorList {
 		errs := validateCandidate(&obj.Spec)
 		return append(errs, rules.Immutable(obj.Spec.LeaseName, old.Spec.LeaseName, field.NewPath("spec", "leaseName"))...)
 	},
@@ -31,17 +31,17 @@ var LeaseCandidate = kinds.Typed[*coordinationv1alpha2.LeaseCandidate]{
 
 // LeaseCandidateColumns is their Table form.
 var LeaseCandidateColumns = columns.Of(
-	func(c *coordinationv1alpha2.LeaseCandidate, now time.Time) []any {
+	func(c *coordinationv1beta1.LeaseCandidate, now time.Time) []any {
 		return []any{c.Name, c.Spec.LeaseName, c.Spec.BinaryVersion, c.Spec.EmulationVersion, columns.Since(c.CreationTimestamp, now)}
 	},
 	columns.Name(),
-	columns.Text("LeaseName", coordinationv1alpha2.LeaseCandidateSpec{}.SwaggerDoc()["leaseName"]),
+	columns.Text("LeaseName", coordinationv1beta1.LeaseCandidateSpec{}.SwaggerDoc()["leaseName"]),
 	columns.Text("BinaryVersion", ""),
 	columns.Text("EmulationVersion", ""),
 	columns.Age(),
 )
 
-func validateCandidate(s *coordinationv1alpha2.LeaseCandidateSpec) field.ErrorList {
+func validateCandidate(s *coordinationv1beta1.LeaseCandidateSpec) field.ErrorList {
 	p := field.NewPath("spec")
 	errs := rules.RequiredIf(nil, s.LeaseName == "", p.Child("leaseName"), "")
 	version := func(name, text string) (v semver.Version) {

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,15 +48,15 @@ const addressFields = `{"f:metadata":{"f:labels":{".":{},"f:` + LabelFamily + `"
 	`"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}`
 
 // ServiceAddress is the IPAddress of a Service.
-func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1beta1.IPAddress {
+func ServiceAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress {
 	family := corev1.IPv4Protocol
 	if addr.Is6() {
 		family = corev1.IPv6Protocol
 	}
-	a := &networkingv1beta1.IPAddress{}
+	a := &networkingv1.IPAddress{}
 	a.Name = addr.String()
 	a.Labels = map[string]string{LabelFamily: string(family), LabelManagedBy: ManagedByAllocator}
-	a.Spec.ParentRef = &networkingv1beta1.ParentReference{Resource: "services", Namespace: namespace, Name: name}
+	a.Spec.ParentRef = &networkingv1.ParentReference{Resource: "services", Namespace: namespace, Name: name}
 	return a
 }
 
@@ -66,12 +65,12 @@ func NetworksVersion(v release.Version) string {
 	if gv := networkingv1.SchemeGroupVersion; v.Introduced(gv.WithKind("IPAddress")) {
 		return gv.String()
 	}
-	return networkingv1beta1.SchemeGroupVersion.String()
+	return networkingv1.GroupName + "/v1beta1"
 }
 
 // newServiceAddress is that of a Service that is being written, with the metadata that a
 // write through the API by its manager would give it.
-func newServiceAddress(addr netip.Addr, owner string, v release.Version) *networkingv1beta1.IPAddress {
+func newServiceAddress(addr netip.Addr, owner string, v release.Version) *networkingv1.IPAddress {
 	namespace, name, _ := strings.Cut(owner, "/")
 	a := ServiceAddress(addr, namespace, name)
 	a.UID = types.UID(uuid.NewString())
@@ -150,13 +149,13 @@ func (r *ranges) read(claims kinds.Claims, own map[corev1.IPFamily]network) {
 // not be a controller.
 func readRange(revision int64, encoded []byte) serviceRange {
 	r := serviceRange{revision: revision}
-	var c networkingv1beta1.ServiceCIDR
+	var c networkingv1.ServiceCIDR
 	if json.Unmarshal(encoded, &c) != nil || c.DeletionTimestamp != nil {
 		return r
 	}
 	r.ready = true
 	for i := range c.Status.Conditions {
-		if condition := &c.Status.Conditions[i]; condition.Type == networkingv1beta1.ServiceCIDRConditionReady {
+		if condition := &c.Status.Conditions[i]; condition.Type == networkingv1.ServiceCIDRConditionReady {
 			r.ready = condition.Status == metav1.ConditionTrue
 			break
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -20,7 +20,7 @@ import (
 // serviceCIDR is an encoded ServiceCIDR; ready is "" for one without a condition.
 func serviceCIDR(t *testing.T, ready string, deleted bool, cidrs ...string) string {
 	t.Helper()
-	var c networkingv1beta1.ServiceCIDR
+	var c networkingv1.ServiceCIDR
 	c.Spec.CIDRs = cidrs
 	if ready != "" {
 		c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(ready)}}
@@ -127,8 +127,8 @@ func checkShown(t *testing.T, name, ip string, take []kinds.Claim) {
 		t.Errorf("%s: %s is taken as %+v", name, ip, take)
 		return
 	}
-	a, ok := take[1].Object.(*networkingv1beta1.IPAddress)
-	if !ok || a.Name != ip || a.UID == "" || a.CreationTimestamp.IsZero() || a.Labels[core.LabelFamily] != "IPv4" || *a.Spec.ParentRef != (networkingv1beta1.ParentReference{Resource: "services", Namespace: "shop", Name: "web"}) {
+	a, ok := take[1].Object.(*networkingv1.IPAddress)
+	if !ok || a.Name != ip || a.UID == "" || a.CreationTimestamp.IsZero() || a.Labels[core.LabelFamily] != "IPv4" || *a.Spec.ParentRef != (networkingv1.ParentReference{Resource: "services", Namespace: "shop", Name: "web"}) {
 		t.Errorf("%s: the IPAddress is %+v", name, take[1].Object)
 	}
 }

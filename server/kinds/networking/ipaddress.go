@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,12 +23,12 @@ func IPAddress(on kinds.Feature) kinds.Strategy {
 	if on.Has(release.KindRules133) {
 		name = validateStrictName
 	}
-	return kinds.Typed[*networkingv1beta1.IPAddress]{
+	return kinds.Typed[*networkingv1.IPAddress]{
 		ValidateName: name,
 		Meta:         &kinds.WholeMeta,
 		NameIsBase:   true,
 		Validate:     validateIPAddress,
-		ValidateUpdate: func(a, old *networkingv1beta1.IPAddress) field.ErrorList {
+		ValidateUpdate: func(a, old *networkingv1.IPAddress) field.ErrorList {
 			return append(validateIPAddress(a), rules.Immutable(a.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
 		},
 		UnconditionalUpdate: true,
@@ -38,7 +38,7 @@ func IPAddress(on kinds.Feature) kinds.Strategy {
 // IPAddressColumns is their Table form. Its rows have an age, of which its columns do not tell,
 // as on a stock server.
 var IPAddressColumns = columns.Of(
-	func(a *networkingv1beta1.IPAddress, now time.Time) []any {
+	func(a *networkingv1.IPAddress, now time.Time) []any {
 		parent := "<none>"
 		if r := a.Spec.ParentRef; r != nil {
 			parent = strings.ToLower(schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()) + "/"
@@ -50,7 +50,7 @@ var IPAddressColumns = columns.Of(
 		return []any{a.Name, parent, columns.Since(a.CreationTimestamp, now)}
 	},
 	columns.Name(),
-	columns.Text("ParentRef", networkingv1beta1.IPAddressSpec{}.SwaggerDoc()["parentRef"]),
+	columns.Text("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"]),
 )
 
 // validateAddressName requires the canonical spelling of an address.
@@ -74,7 +74,7 @@ func validateStrictName(name string, _ bool) []string {
 	return messages
 }
 
-func validateIPAddress(a *networkingv1beta1.IPAddress) field.ErrorList {
+func validateIPAddress(a *networkingv1.IPAddress) field.ErrorList {
 	p, r := field.NewPath("spec", "parentRef"), a.Spec.ParentRef
 	if r == nil {
 		return field.ErrorList{field.Required(p, "")}

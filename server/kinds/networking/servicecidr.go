@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -25,25 +25,25 @@ const maxRanges = 2
 // change its status too, unless a gate prevents it.
 func ServiceCIDR(on kinds.Feature) kinds.Strategy {
 	now, wiped := on.Has(release.KindRules133), on("ServiceCIDRStatusFieldWiping")
-	s := kinds.Typed[*networkingv1beta1.ServiceCIDR]{
+	s := kinds.Typed[*networkingv1.ServiceCIDR]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         kinds.WholeMeta132(on),
-		Validate: func(c *networkingv1beta1.ServiceCIDR) field.ErrorList {
+		Validate: func(c *networkingv1.ServiceCIDR) field.ErrorList {
 			if now {
 				return validateRanges(c.Spec.CIDRs, c.Spec)
 			}
 			return validateServiceCIDR(c)
 		},
-		ValidateUpdate: func(c, old *networkingv1beta1.ServiceCIDR) field.ErrorList {
+		ValidateUpdate: func(c, old *networkingv1.ServiceCIDR) field.ErrorList {
 			if now {
 				return validateRangesUpdate(&c.Spec, &old.Spec)
 			}
 			return append(validateServiceCIDR(c), rules.Immutable(c.Spec.CIDRs, old.Spec.CIDRs, field.NewPath("spec", "cidrs"))...)
 		},
 		UnconditionalUpdate: true,
-		Status: &kinds.Status[*networkingv1beta1.ServiceCIDR]{
+		Status: &kinds.Status[*networkingv1.ServiceCIDR]{
 			ByCreate: !wiped, ByUpdate: !wiped,
-			Prepare: func(c, old *networkingv1beta1.ServiceCIDR) {
+			Prepare: func(c, old *networkingv1.ServiceCIDR) {
 				metav1.ResetObjectMetaForStatus(&c.ObjectMeta, &old.ObjectMeta)
 			},
 		},
@@ -56,15 +56,15 @@ func ServiceCIDR(on kinds.Feature) kinds.Strategy {
 
 // ServiceCIDRColumns is their Table form.
 var ServiceCIDRColumns = columns.Of(
-	func(c *networkingv1beta1.ServiceCIDR, now time.Time) []any {
+	func(c *networkingv1.ServiceCIDR, now time.Time) []any {
 		return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), columns.Since(c.CreationTimestamp, now)}
 	},
 	columns.Name(),
-	columns.Text("CIDRs", networkingv1beta1.ServiceCIDRSpec{}.SwaggerDoc()["cidrs"]),
+	columns.Text("CIDRs", networkingv1.ServiceCIDRSpec{}.SwaggerDoc()["cidrs"]),
 	columns.Age(),
 )
 
-func validateRanges(cidrs []string, spec networkingv1beta1.ServiceCIDRSpec) field.ErrorList {
+func validateRanges(cidrs []string, spec networkingv1.ServiceCIDRSpec) field.ErrorList {
 	p := field.NewPath("spec", "cidrs")
 	switch {
 	case len(cidrs) == 0:
@@ -85,7 +85,7 @@ func validateRanges(cidrs []string, spec networkingv1beta1.ServiceCIDRSpec) fiel
 }
 
 // validateRangesUpdate lets a second range be added to the first, and nothing else change.
-func validateRangesUpdate(s, old *networkingv1beta1.ServiceCIDRSpec) field.ErrorList {
+func validateRangesUpdate(s, old *networkingv1.ServiceCIDRSpec) field.ErrorList {
 	p := field.NewPath("spec", "cidrs")
 	var errs field.ErrorList
 	kept := func(i int) {
@@ -105,7 +105,7 @@ func validateRangesUpdate(s, old *networkingv1beta1.ServiceCIDRSpec) field.Error
 	return errs
 }
 
-func validateServiceCIDR(c *networkingv1beta1.ServiceCIDR) field.ErrorList {
+func validateServiceCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 	p, cidrs := field.NewPath("spec", "cidrs"), c.Spec.CIDRs
 	switch {
 	case len(cidrs) == 0:

@@ -3,12 +3,10 @@ package resource
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -20,10 +18,10 @@ var (
 
 	request    = reflect.TypeFor[resourcev1beta1.DeviceRequest]()
 	deviceType = reflect.TypeFor[resourcev1beta1.Device]()
-	requests   = []reflect.Type{reflect.TypeFor[resourcev1.DeviceRequest](), reflect.TypeFor[resourcev1beta2.DeviceRequest]()}
-	devices    = []reflect.Type{reflect.TypeFor[resourcev1.Device](), reflect.TypeFor[resourcev1beta2.Device]()}
+	newRequest = reflect.TypeFor[resourcev1.DeviceRequest]()
+	newDevice  = reflect.TypeFor[resourcev1.Device]()
 	sliceSpec  = reflect.TypeFor[resourcev1beta1.ResourceSliceSpec]()
-	sliceSpecs = []reflect.Type{reflect.TypeFor[resourcev1.ResourceSliceSpec](), reflect.TypeFor[resourcev1beta2.ResourceSliceSpec]()}
+	newSpec    = reflect.TypeFor[resourcev1.ResourceSliceSpec]()
 )
 
 // Different converts what the versions have in different places (see kinds.Conversion): the capacity of a
@@ -36,19 +34,19 @@ func Different(to, from reflect.Value) bool {
 		to.FieldByName("Value").Set(from)
 	case to.Type() == quantity && from.Type() == capacity:
 		to.Set(from.FieldByName("Value"))
-	case to.Type() == request && slices.Contains(requests, from.Type()):
+	case to.Type() == request && from.Type() == newRequest:
 		unfold(to, from, "Exactly")
-	case from.Type() == request && slices.Contains(requests, to.Type()):
+	case from.Type() == request && to.Type() == newRequest:
 		fold(to, from, "Exactly")
-	case to.Type() == sliceSpec && slices.Contains(sliceSpecs, from.Type()) && marksOf(from) != "":
+	case to.Type() == sliceSpec && from.Type() == newSpec && marksOf(from) != "":
 		convertFields(to, from)
 		to.FieldByName("NodeName").SetString(marksOf(from) + to.FieldByName("NodeName").String())
-	case from.Type() == sliceSpec && slices.Contains(sliceSpecs, to.Type()) && strings.HasPrefix(from.FieldByName("NodeName").String(), mark):
+	case from.Type() == sliceSpec && to.Type() == newSpec && strings.HasPrefix(from.FieldByName("NodeName").String(), mark):
 		convertFields(to, from)
 		readMarks(to, from.FieldByName("NodeName").String())
-	case to.Type() == deviceType && slices.Contains(devices, from.Type()):
+	case to.Type() == deviceType && from.Type() == newDevice:
 		fold(to, from, "Basic")
-	case from.Type() == deviceType && slices.Contains(devices, to.Type()):
+	case from.Type() == deviceType && to.Type() == newDevice:
 		unfold(to, from, "Basic")
 	case to.Kind() == reflect.Pointer && to.Type().Elem() == from.Type():
 		if !from.IsZero() {

@@ -4,8 +4,7 @@ import (
 	"maps"
 	"time"
 
-	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
-	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,11 +20,11 @@ const defaultAttributes = "volumeattributesclass.alpha.kubernetes.io/is-default-
 // VolumeAttributesClass is how VolumeAttributesClasses are written.
 func VolumeAttributesClass(on kinds.Feature) kinds.Strategy {
 	now := on.Has(release.KindRules133)
-	return kinds.Typed[*storagev1beta1.VolumeAttributesClass]{
+	return kinds.Typed[*storagev1.VolumeAttributesClass]{
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		Meta:         &kinds.WholeMeta,
 		Validate:     validateAttributesClass,
-		ValidateUpdate: func(c, old *storagev1beta1.VolumeAttributesClass) field.ErrorList {
+		ValidateUpdate: func(c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 			return validateAttributesClassUpdate(c, old, now)
 		},
 		UnconditionalUpdate: true,
@@ -35,7 +34,7 @@ func VolumeAttributesClass(on kinds.Feature) kinds.Strategy {
 
 // VolumeAttributesClassColumns is their Table form.
 var VolumeAttributesClassColumns = columns.Of(
-	func(c *storagev1beta1.VolumeAttributesClass, now time.Time) []any {
+	func(c *storagev1.VolumeAttributesClass, now time.Time) []any {
 		name := c.Name
 		if c.Annotations[defaultAttributes] == "true" {
 			name += " (default)"
@@ -43,26 +42,26 @@ var VolumeAttributesClassColumns = columns.Of(
 		return []any{name, c.DriverName, columns.Since(c.CreationTimestamp, now)}
 	},
 	columns.Name(),
-	columns.Text("DriverName", storagev1beta1.VolumeAttributesClass{}.SwaggerDoc()["driverName"]),
+	columns.Text("DriverName", storagev1.VolumeAttributesClass{}.SwaggerDoc()["driverName"]),
 	columns.Age(),
 )
 
 // VolumeAttributesClassColumnsSince133 is their Table form since release 1.33, which marks no default.
 var VolumeAttributesClassColumnsSince133 = columns.Of(
-	func(c *storagev1beta1.VolumeAttributesClass, now time.Time) []any {
+	func(c *storagev1.VolumeAttributesClass, now time.Time) []any {
 		return []any{c.Name, c.DriverName, columns.Since(c.CreationTimestamp, now)}
 	},
 	VolumeAttributesClassColumns.Definitions...,
 )
 
-func validateAttributesClass(c *storagev1beta1.VolumeAttributesClass) field.ErrorList {
+func validateAttributesClass(c *storagev1.VolumeAttributesClass) field.ErrorList {
 	errs := validateProvisioner(c.DriverName, field.NewPath("driverName"))
 	p := field.NewPath("parameters")
 	errs = append(errs, validateParameters(c.Parameters, p)...)
 	return rules.RequiredIf(errs, len(c.Parameters) == 0, p, "must contain at least one key/value pair")
 }
 
-func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass, now bool) field.ErrorList {
+func validateAttributesClassUpdate(c, old *storagev1.VolumeAttributesClass, now bool) field.ErrorList {
 	errs := rules.ForbiddenIf(nil, c.DriverName != old.DriverName, field.NewPath("driverName"), "updates to driverName are forbidden.")
 	errs = rules.ForbiddenIf(errs, !maps.Equal(c.Parameters, old.Parameters), field.NewPath("parameters"), "updates to parameters are forbidden.")
 	whole := validateAttributesClass(c)
@@ -71,15 +70,4 @@ func validateAttributesClassUpdate(c, old *storagev1beta1.VolumeAttributesClass,
 	}
 	// A stock server of release 1.32 reports the errors of a class that replaces another one twice, and first.
 	return append(rules.Twice(whole), errs...)
-}
-
-// AttributesClassToStorage makes the stored version of a VolumeAttributesClass of v1alpha1.
-// The two differ in nothing but their names.
-func AttributesClassToStorage(obj kinds.Object) (kinds.Object, error) {
-	return (*storagev1beta1.VolumeAttributesClass)(obj.(*storagev1alpha1.VolumeAttributesClass)), nil
-}
-
-// AttributesClassFromStorage is the reverse.
-func AttributesClassFromStorage(obj kinds.Object) (kinds.Object, error) {
-	return (*storagev1alpha1.VolumeAttributesClass)(obj.(*storagev1beta1.VolumeAttributesClass)), nil
 }

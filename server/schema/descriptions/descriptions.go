@@ -13,7 +13,9 @@ package descriptions
 import (
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/release"
@@ -23,12 +25,13 @@ import (
 
 // Library holds the descriptions by Go type.
 type Library struct {
-	types     map[string]reflect.Type      // by name, see Name
-	said      map[string]described         // what types say of themselves, by name
-	published map[string]described         // what OpenAPI definitions say of them, by name
-	words     words.Words                  // of the release, where the types say something else
+	types     map[string]reflect.Type // by name, see Name
+	stands    map[string]string       // the first name of types of all versions, by their names without it
+	said      map[string]described    // what types say of themselves, by name
+	published map[string]described    // what OpenAPI definitions say of them, by name
+	words     words.Words             // of the release, where the types say something else
+	release   release.Version
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
-	stale     bool                         // the published form of core/v1 is older than the release
 }
 
 // described is the description of one type.
@@ -52,12 +55,15 @@ func Read(v release.Version) (*Library, error) {
 		return nil, fmt.Errorf("reading the descriptions of API types: %w", err)
 	}
 	l := newLibrary(types, own, published, said)
-	l.stale = v.Emulated()
+	l.release = v
 	return l, nil
 }
 
 func newLibrary(types map[string]reflect.Type, said, published map[string]described, words words.Words) *Library {
-	l := &Library{types: types, said: said, published: published, words: words, values: map[string]map[string]string{}}
+	l := &Library{types: types, said: said, published: published, words: words, values: map[string]map[string]string{}, stands: map[string]string{}}
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(types))) {
+		l.stands[unversioned(name)] = name
+	}
 	for name, values := range ownValues {
 		l.values[name] = maps.Clone(values)
 	}
@@ -82,15 +88,20 @@ const corePackage = "k8s.io/api/core/v1."
 // Name is what the library calls a type: the path that Kubernetes gave to its package, a dot, its own name.
 func Name(t reflect.Type) string { return removed.PackagePath(t.PkgPath()) + "." + t.Name() }
 
-// describing is the name of the type that describes a type.
-func describing(t reflect.Type) string { return removed.Describing(t.PkgPath()) + "." + t.Name() }
+// describing is the name of what describes a type of a name.
+func describing(name string, t reflect.Type) string {
+	if by := removed.Describing(t.PkgPath()); by != removed.PackagePath(t.PkgPath()) {
+		return by + "." + t.Name()
+	}
+	return name
+}
 
 // Type describes a type, or returns "".
 func (l *Library) Type(name string) string {
 	text := l.published[name].text
-	if t := l.types[name]; t != nil && (text == "" || l.outdated(name)) {
+	if t := l.typeOf(name); t != nil && (text == "" || l.outdated(name)) {
 		if said := l.said[name].text; said != "" && !shortened(said, text) {
-			text = l.words.Said(describing(t), "", said)
+			text = l.words.Said(describing(name, t), "", said)
 		}
 	}
 	if text == "" {
@@ -99,16 +110,33 @@ func (l *Library) Type(name string) string {
 	return text
 }
 
+// typeOf is the Go type of a name; nil: there is none. A type of a version that has no Go types is that of the first version
+// that has it.
+func (l *Library) typeOf(name string) reflect.Type {
+	if t := l.types[name]; t != nil {
+		return t
+	}
+	return l.types[l.stands[unversioned(name)]]
+}
+
+// unversioned is the name of a type without the version of its package.
+func unversioned(name string) string {
+	dot := strings.LastIndexByte(name, '.')
+	return path.Dir(name[:dot]) + name[dot:]
+}
+
 // outdated says whether the published form of a type is older than the release.
-func (l *Library) outdated(name string) bool { return l.stale && strings.HasPrefix(name, corePackage) }
+func (l *Library) outdated(name string) bool {
+	return l.release.Emulated() && strings.HasPrefix(name, corePackage)
+}
 
 // Field describes a field of a type by its JSON name, or returns "". The values are
 // those of the enumeration that the field holds, if it holds one.
 func (l *Library) Field(name, field string, values []string) string {
 	text, _ := splitValues(l.published[name].fields[field])
-	t := l.types[name]
+	t := l.typeOf(name)
 	if t != nil && (text == "" || l.outdated(name)) {
-		if said := l.fieldDoc(t, field); said != "" && !shortened(said, text) {
+		if said := l.fieldDoc(name, t, field); said != "" && !shortened(said, text) {
 			text = said
 		}
 	}
@@ -125,12 +153,13 @@ func (l *Library) Field(name, field string, values []string) string {
 	return text + joinValues(values, sentences)
 }
 
-// Values is what releases have of the enumeration that a field holds, or a list of it.
-func (l *Library) Values(name, field string) release.Type {
-	if f, ok := fieldOf(l.types[name], field); ok {
-		return release.TypeOf(f.Type)
+// LacksValues are the values that the release does not have of the enumeration that a field holds, or a list of it.
+func (l *Library) LacksValues(name, field string) []string {
+	f, ok := fieldOf(l.typeOf(name), field)
+	if !ok {
+		return nil
 	}
-	return release.Type{}
+	return release.TypeOf(f.Type, l.release).Lacks(l.release)
 }
 
 // readValues takes what a published definition says of the values of enumerations.

@@ -69,7 +69,7 @@ func TestPublicationsAreOfTheseTypes(t *testing.T) {
 		}
 		for field, text := range d.fields {
 			text, _ := splitValues(text)
-			if own := l.fieldDoc(typ, field); own != "" {
+			if own := l.fieldDoc(name, typ, field); own != "" {
 				compared++
 				if !strings.HasPrefix(plain(text), plain(own)) {
 					t.Errorf("%s %s\n is published as %q\nand says of itself %q", name, field, text, own)
@@ -91,7 +91,7 @@ func TestRemovedTypesSayWhatTheReleaseSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, typ := range l.types {
-		other := describing(typ)
+		other := describing(name, typ)
 		if other == name || l.types[other] == nil {
 			continue
 		}
@@ -125,7 +125,7 @@ func TestOwnWordsAreNeeded(t *testing.T) {
 	}
 	for name, fields := range ownFields {
 		for field := range fields {
-			if _, ok := fieldOf(l.types[name], field); !ok || l.published[name].fields[field] != "" || l.fieldDoc(l.types[name], field) != "" {
+			if _, ok := fieldOf(l.types[name], field); !ok || l.published[name].fields[field] != "" || l.fieldDoc(name, l.types[name], field) != "" {
 				t.Errorf("%s %s", name, field)
 			}
 		}

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/rowlock/rowlock/server/release"
 )
 
 // markers writes one line a marker, sorted by type and field:
@@ -14,10 +17,17 @@ import (
 //	default k8s.io/api/core/v1.ContainerPort protocol "TCP"
 //
 // Where newer sources say something else of a type, all that they say stands before it, between the lines "newer TYPE"
-// and "end".
+// and "end". Packages whose types those of another stand for have no lines.
 func (s *source) markers(newer *source) []byte {
 	var out bytes.Buffer
+	older := map[string]bool{}
+	for _, p := range slices.Concat(packages, since) {
+		older[release.Older(p)] = true
+	}
 	for _, name := range names(s, newer) {
+		if older[name[:strings.LastIndexByte(name, '.')]] {
+			continue
+		}
 		old, latest := s.markersOf(name), newer.markersOf(name)
 		if newer.types[name] != nil && latest != old {
 			fmt.Fprintf(&out, "newer %s\n%send\n", name, latest)
@@ -27,9 +37,13 @@ func (s *source) markers(newer *source) []byte {
 	return out.Bytes()
 }
 
-// markersOf are the lines about a type.
+// markersOf are the lines about a type. One that these sources do not have is that of an older version.
 func (s *source) markersOf(name string) string {
+	dot := strings.LastIndexByte(name, '.')
 	t := s.types[name]
+	for path := release.Older(name[:dot]); t == nil && path != ""; path = release.Older(path) {
+		t = s.types[path+name[dot:]]
+	}
 	if t == nil {
 		return ""
 	}

@@ -119,7 +119,7 @@ func (own *apiserverOptions) showVersion(out io.Writer) (shown bool, err error) 
 // rawVersion is info in Go's syntax, with the fields that the type has in release v.
 func rawVersion(v release.Version, info version.Info) string {
 	value := reflect.ValueOf(info)
-	lacks := release.TypeOf(value.Type()).Lacks(v)
+	lacks := release.TypeOf(value.Type(), v).Lacks(v)
 	var fields []string
 	for field, part := range value.Fields() {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !slices.Contains(lacks, name) {
