@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,17 +185,15 @@ func (r *refusals) now() []Refusal {
 			found = append(found, Refusal{by.operation, by.kind, f.err})
 		}
 	}
-	slices.SortFunc(found, func(a, b Refusal) int { // writes first, the last kind of each first
-		if (a.Operation == OpWrite) != (b.Operation == OpWrite) {
-			if a.Operation == OpWrite {
-				return -1
-			}
-			return 1
+	sort.Slice(found, func(i, j int) bool { // writes first, the last kind of each first
+		a, b := found[i], found[j]
+		switch {
+		case a.Operation == b.Operation:
+			return r.list[refusedBy{a.Operation, a.Kind}].last > r.list[refusedBy{b.Operation, b.Kind}].last
+		case a.Operation == OpWrite || b.Operation == OpWrite:
+			return a.Operation == OpWrite
 		}
-		if c := strings.Compare(a.Operation, b.Operation); c != 0 {
-			return c
-		}
-		return int(r.list[refusedBy{b.Operation, b.Kind}].last - r.list[refusedBy{a.Operation, a.Kind}].last)
+		return a.Operation < b.Operation
 	})
 	return found
 }

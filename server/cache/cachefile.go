@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sort"
 	"sync/atomic"
 	"unique"
 
@@ -118,7 +119,7 @@ func (r *fileLoading) revisions(ctx context.Context, from sqlstore.Attestor, rev
 	for _, b := range r.file.Directory.Blocks {
 		splits = append(splits, sqlstore.Key{Resource: r.file.Directory.Resources[b.Resource].Name, Namespace: b.Namespace, Name: b.Name})
 	}
-	slices.SortFunc(splits, sqlstore.Key.Compare)
+	sort.Slice(splits, func(i, j int) bool { return splits[i].Compare(splits[j]) < 0 })
 	if err := from.ListRevisions(ctx, revision, splits, func(piece []int64) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -25,7 +26,7 @@ func (c *Cache) Corrupt() []CorruptItem {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b CorruptItem) int { return a.Key.Compare(b.Key) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Key.Compare(out[j].Key) < 0 })
 	return out
 }
 

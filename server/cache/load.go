@@ -1,12 +1,12 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"runtime"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -282,7 +282,7 @@ func (l *loading) sort() {
 		inOrder := r.inOrder() // before order drops all
 		todo = append(todo, work{len(r.all), r.order}, work{len(r.entries), func() { r.enter(inOrder) }})
 	}
-	slices.SortFunc(todo, func(a, b work) int { return cmp.Compare(b.size, a.size) })
+	sort.Slice(todo, func(i, j int) bool { return todo[i].size > todo[j].size })
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(todo)) {

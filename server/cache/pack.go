@@ -1,9 +1,8 @@
 package cache
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/rowlock/rowlock/server/cache/packing"
@@ -89,7 +88,7 @@ func (c *core) weigh(pace *packing.Pace) (all []weight, total int64, fits bool) 
 		}
 	}
 	c.plain.Messages.Store(messages)
-	slices.SortFunc(all, func(a, b weight) int { return cmp.Compare(b.plain, a.plain) })
+	sort.Slice(all, func(i, j int) bool { return all[i].plain > all[j].plain })
 	return all, total, fits
 }
 

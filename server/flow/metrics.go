@@ -3,7 +3,7 @@ package flow
 import (
 	"maps"
 	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -287,7 +287,8 @@ func (c *Classifier) Collect(to chan<- prometheus.Metric) {
 func (c *Classifier) counted() ([]pair, []seats.Counts) {
 	c.ranking.Lock()
 	defer c.ranking.Unlock()
-	pairs := slices.SortedFunc(maps.Keys(c.counts), func(a, b pair) int { return strings.Compare(a.level+"/"+a.schema, b.level+"/"+b.schema) })
+	pairs := slices.Collect(maps.Keys(c.counts))
+	sort.Slice(pairs, func(i, j int) bool { return pairs[i].level+"/"+pairs[i].schema < pairs[j].level+"/"+pairs[j].schema })
 	flows := make([]*seats.Flow, len(pairs))
 	for i, p := range pairs {
 		flows[i] = &c.counts[p].Flow

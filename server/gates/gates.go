@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -115,7 +116,7 @@ func of(v release.Version) []Gate {
 			all = append(all, gate)
 		}
 	}
-	slices.SortFunc(all, func(a, b Gate) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	return all
 }
 

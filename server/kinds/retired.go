@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -94,6 +95,6 @@ func retiredVersions(v release.Version) []schema.GroupVersion {
 			all = append(all, gv)
 		}
 	}
-	slices.SortFunc(all, func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+	sort.Slice(all, func(i, j int) bool { return all[i].String() < all[j].String() })
 	return all
 }

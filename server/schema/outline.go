@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"slices"
+	"sort"
 	"strconv"
 	"unicode/utf8"
 
@@ -267,7 +268,7 @@ func (o *outline) properties(s *outlined, at, depth int) int {
 	if sorted || end < 0 {
 		return end
 	}
-	slices.SortFunc(s.properties, byPropertyName)
+	s.sortProperties()
 	for i := range len(s.properties) - 1 {
 		if bytes.Equal(s.properties[i].name, s.properties[i+1].name) {
 			return -1
@@ -276,7 +277,9 @@ func (o *outline) properties(s *outlined, at, depth int) int {
 	return end
 }
 
-func byPropertyName(a, b outlinedProperty) int { return bytes.Compare(a.name, b.name) }
+func (s *outlined) sortProperties() {
+	sort.Slice(s.properties, func(i, j int) bool { return bytes.Compare(s.properties[i].name, s.properties[j].name) < 0 })
+}
 
 func (o *outline) flag(at int) (end int, is bool) {
 	if end = scan.Word(o.text, at, "true"); end > 0 {

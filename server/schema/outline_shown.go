@@ -34,7 +34,7 @@ func (s *outlined) embed(root bool, text []byte) {
 		return slices.ContainsFunc(of, func(f outlinedProperty) bool { return bytes.Equal(f.name, p.name) })
 	})
 	s.properties = append(s.properties, of...)
-	slices.SortFunc(s.properties, byPropertyName)
+	s.sortProperties()
 	s.says[sayProperties].end = 1
 }
 

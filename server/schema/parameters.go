@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -92,11 +93,9 @@ func inName(kind string) parameter {
 
 // sortParameters puts them in the order of their names, each once.
 func sortParameters(list []parameter) []parameter {
-	slices.SortStableFunc(list, func(a, b parameter) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return strings.Compare(a.in, b.in)
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return a.name < b.name || a.name == b.name && a.in < b.in
 	})
 	return slices.CompactFunc(list, func(a, b parameter) bool { return a.name == b.name && a.in == b.in })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -204,7 +205,7 @@ func (s *shapes) fill(out *Shape, t reflect.Type, rule []string) error {
 			out.model += " " + rule[0]
 		}
 		if out.Fields, err = s.fields(t, name, nil); err == nil {
-			slices.SortFunc(out.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+			sort.Slice(out.Fields, func(i, j int) bool { return out.Fields[i].Name < out.Fields[j].Name })
 		}
 	default:
 		err = fmt.Errorf("type %v has no JSON shape", t)

@@ -1,10 +1,10 @@
 package transfer
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
@@ -136,7 +136,7 @@ func (r *Reader) Report() Report {
 		one.Names = slices.Clone(one.Names)
 		out.Left = append(out.Left, one)
 	}
-	slices.SortFunc(out.Left, func(a, b LeftOut) int { return cmp.Compare(a.Why, b.Why) })
+	sort.Slice(out.Left, func(i, j int) bool { return out.Left[i].Why < out.Left[j].Why })
 	out.Problems = slices.Clone(out.Problems)
 	out.Warnings = slices.Concat([]string{}, out.Warnings, out.losses(), r.customs.warnings())
 	out.byResource, out.byReason, out.byField = nil, nil, nil

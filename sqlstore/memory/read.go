@@ -1,12 +1,11 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -270,6 +269,6 @@ func (d *Driver) Stats(ctx context.Context) (sqlstore.Stats, error) {
 		of.Bytes += int64(len(r.Value))
 		return true
 	})
-	slices.SortFunc(s.Resources, func(a, b sqlstore.ResourceStats) int { return cmp.Compare(a.Resource, b.Resource) })
+	sort.Slice(s.Resources, func(i, j int) bool { return s.Resources[i].Resource < s.Resources[j].Resource })
 	return s, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 
 	"github.com/jackc/pgx/v5"
 
@@ -101,7 +101,7 @@ func unfold(rows []sqlstore.Row, packs []pack.Pack, revision int64) ([]sqlstore.
 		}
 	}
 	if len(packs) > 0 {
-		slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
+		sort.Slice(rows, func(i, j int) bool { return rows[i].Key.Compare(rows[j].Key) < 0 })
 	}
 	return rows, nil
 }

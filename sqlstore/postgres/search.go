@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +81,7 @@ func (h *hosts) look(c *pgconn.Config, before server) (server, error) {
 	for s, err := range a.reasons {
 		e.reasons = append(e.reasons, fmt.Errorf("%s: %w", s, err))
 	}
-	slices.SortFunc(e.reasons, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	sort.Slice(e.reasons, func(i, j int) bool { return e.reasons[i].Error() < e.reasons[j].Error() })
 	return server{}, e
 }
 

@@ -1,12 +1,11 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
@@ -84,7 +83,7 @@ func readMarks(ctx context.Context, c *conn, after, upTo int64) (marks []mark, e
 		marks = append(marks, mark{second, revision})
 		return nil
 	}, qSeconds, after, upTo)
-	slices.SortFunc(marks, func(a, b mark) int { return cmp.Compare(a.revision, b.revision) }) // clocks are set
+	sort.Slice(marks, func(i, j int) bool { return marks[i].revision < marks[j].revision }) // clocks are set
 	return marks, err
 }
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"sort"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -136,7 +136,7 @@ func scanGone(ctx context.Context, c *conn, req sqlstore.ScanRequest, alive []sq
 	}
 	more, err := scanPacked(ctx, c, req, last)
 	gone = append(gone, more...)
-	slices.SortFunc(gone, func(a, b place) int { return a.key.Compare(b.key) })
+	sort.Slice(gone, func(i, j int) bool { return gone[i].key.Compare(gone[j].key) < 0 })
 	return gone, err
 }
 

@@ -1,12 +1,12 @@
 package tagged
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,7 +81,7 @@ func newPlan(t reflect.Type, within []reflect.Type) *plan {
 		}
 		p.fields = append(p.fields, field{number, f.Name, i, c})
 	}
-	slices.SortFunc(p.fields, func(a, b field) int { return cmp.Compare(a.number, b.number) })
+	sort.Slice(p.fields, func(i, j int) bool { return p.fields[i].number < p.fields[j].number })
 	return p
 }
 

@@ -1,10 +1,9 @@
 package tagged
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
+	"sort"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -131,7 +130,7 @@ func mapped(t reflect.Type, of codec) codec {
 		protowire.BytesType,
 		func(dst []byte, number protowire.Number, v reflect.Value) (_ []byte, err error) {
 			keys := v.MapKeys()
-			slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+			sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
 			element := reflect.New(t.Elem()).Elem()
 			for _, k := range keys {
 				dst = append(protowire.AppendTag(dst, number, protowire.BytesType), 0)

@@ -2,11 +2,11 @@ package transcode
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -141,7 +141,7 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 		found = append(found, numbered{number, node{field: len(p.fields)}})
 		p.fields = append(p.fields, field{quoted, v, zero, shown})
 	}
-	slices.SortStableFunc(found, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
+	sort.SliceStable(found, func(i, j int) bool { return found[i].number < found[j].number })
 	nodes := make([]node, len(found))
 	for i := range found {
 		nodes[i] = found[i].node

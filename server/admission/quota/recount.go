@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -41,9 +42,11 @@ func Resources(names corev1.ResourceList) []schema.GroupResource {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b schema.GroupResource) int {
-		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Group, b.Group))
+	out := slices.Collect(maps.Keys(found))
+	sort.Slice(out, func(i, j int) bool {
+		return cmp.Or(strings.Compare(out[i].Resource, out[j].Resource), strings.Compare(out[i].Group, out[j].Group)) < 0
 	})
+	return out
 }
 
 // Recount is the status that each quota of a namespace should have: what it limits by its

@@ -1,10 +1,9 @@
 package seats
 
 import (
-	"cmp"
 	"errors"
 	"slices"
-	"strings"
+	"sort"
 	"time"
 )
 
@@ -114,7 +113,7 @@ func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 		}
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list, s.fair
 }
 
@@ -171,6 +170,6 @@ func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 		list = append(list, state)
 	}
 	// The waiting requests are in the order of their queues and places already.
-	slices.SortStableFunc(list, func(a, b RequestState) int { return cmp.Compare(uint(a.Queue), uint(b.Queue)) })
+	sort.SliceStable(list, func(i, j int) bool { return uint(list[i].Queue) < uint(list[j].Queue) })
 	return list
 }

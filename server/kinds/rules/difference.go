@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -303,6 +303,6 @@ func quoted(text string) string {
 
 func sortedKeys(m reflect.Value) []reflect.Value {
 	keys := m.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
 	return keys
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/rowlock/rowlock/server/removed"
@@ -104,7 +104,7 @@ func appendFields(b []byte, all []member, depth int, within bool) ([]byte, error
 
 func appendMap(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
 	b = append(b, '{')
 	for i, key := range keys {
 		if i > 0 {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -80,7 +81,7 @@ func (p *pile) sorted() []sqlstore.Row {
 	for _, row := range p.rowsBy {
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, func(a, b sqlstore.Row) int { return a.Key.Compare(b.Key) })
+	sort.Slice(rows, func(i, j int) bool { return rows[i].Key.Compare(rows[j].Key) < 0 })
 	return rows
 }
 

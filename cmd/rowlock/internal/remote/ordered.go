@@ -1,11 +1,11 @@
 package remote
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 )
 
 // placed is the place of an object in a Spool.
@@ -26,7 +26,7 @@ func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, err
 			yield(Object{}, err)
 			return
 		}
-		slices.SortStableFunc(places, func(a, b placed) int { return cmp.Compare(a.name, b.name) })
+		sort.SliceStable(places, func(i, j int) bool { return places[i].name < places[j].name })
 		var data []byte
 		for _, p := range places {
 			data = slices.Grow(data[:0], p.size)[:p.size]

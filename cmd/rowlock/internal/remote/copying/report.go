@@ -2,7 +2,7 @@ package copying
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"sync"
 
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
@@ -112,9 +112,10 @@ func (r *Report) finish() {
 	for _, s := range r.tallies {
 		r.Resources = append(r.Resources, *s)
 	}
-	slices.SortFunc(r.Resources, func(a, b Tally) int { return cmp.Compare(a.Resource, b.Resource) })
-	slices.SortStableFunc(r.Details, func(a, b Detail) int {
-		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	sort.Slice(r.Resources, func(i, j int) bool { return r.Resources[i].Resource < r.Resources[j].Resource })
+	sort.SliceStable(r.Details, func(i, j int) bool {
+		a, b := &r.Details[i], &r.Details[j]
+		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 	})
 	r.Total.Resource = "total"
 }
