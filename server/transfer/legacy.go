@@ -8,16 +8,13 @@ import (
 
 	autoscalingv2beta1 "github.com/rowlock/rowlock/server/removed/k8s.io/api/autoscaling/v2beta1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
-	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
-	networkingv1beta1 "k8s.io/api/networking/v1beta1"
-	nodev1alpha1 "k8s.io/api/node/v1alpha1"
-	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/server/convert"
 	"github.com/rowlock/rowlock/server/kinds"
+	older "github.com/rowlock/rowlock/server/transfer/past"
 )
 
 // alike are the versions of the past whose messages are those of a version that is served:
@@ -43,13 +40,15 @@ var alike = map[schema.GroupVersion]schema.GroupVersion{
 	{Group: "storage.k8s.io", Version: "v1beta1"}:               {Group: "storage.k8s.io", Version: "v1"},
 }
 
-// alikeKinds are the same for kinds that have moved to other groups.
+// alikeKinds are the same for kinds that have moved to other groups, or are not alike all kinds of their version.
 var alikeKinds = map[schema.GroupVersionKind]schema.GroupVersion{
 	{Group: "extensions", Version: "v1beta1", Kind: "DaemonSet"}:     {Group: "apps", Version: "v1"}, // but for oldFields
 	{Group: "extensions", Version: "v1beta1", Kind: "Deployment"}:    {Group: "apps", Version: "v1"}, // but for oldFields
 	{Group: "extensions", Version: "v1beta1", Kind: "ReplicaSet"}:    {Group: "apps", Version: "v1"},
 	{Group: "extensions", Version: "v1beta1", Kind: "NetworkPolicy"}: {Group: "networking.k8s.io", Version: "v1"},
 	{Group: "extensions", Version: "v1beta1", Kind: "Ingress"}:       {Group: "networking.k8s.io", Version: "v1beta1"},
+
+	{Group: "networking.k8s.io", Version: "v1beta1", Kind: "IngressClass"}: {Group: "networking.k8s.io", Version: "v1"},
 }
 
 // likeness is the kind whose Go type reads messages of a kind of the past; ok is false where it has its own.
@@ -66,11 +65,7 @@ func likeness(kind schema.GroupVersionKind) (now schema.GroupVersionKind, ok boo
 // them.
 var past = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		autoscalingv2beta1.AddToScheme,
-		certificatesv1beta1.AddToScheme, discoveryv1beta1.AddToScheme, networkingv1beta1.AddToScheme,
-		nodev1alpha1.AddToScheme, rbacv1alpha1.AddToScheme,
-	} {
+	for _, add := range []func(*runtime.Scheme) error{autoscalingv2beta1.AddToScheme, certificatesv1beta1.AddToScheme, older.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // two types of one name: a mistake in this list
 		}
