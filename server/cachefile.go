@@ -20,9 +20,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// CacheFile says where a server keeps its objects as memory has them, so that the next start need
-// not read them all from the database, and unpack, check and pack each. The server reads no file
-// that the database does not attest to (sqlstore/attest.go).
+// CacheFile says where a server keeps its objects packed: their values are read from it when they are asked for, and the next
+// start need not read them all from the database, and check and pack each. The server reads no file that the database does not
+// attest to (sqlstore/attest.go).
 type CacheFile struct {
 	Path  string // "": there is none
 	Least int    // of so many objects on one is written; default 50,000
@@ -32,14 +32,16 @@ type CacheFile struct {
 	Expect func(bytes int64)
 }
 
-// When cache files are written, relative to what a start costs without them.
+// When cache files are written, relative to what a start costs without them, and to the memory that values take until then.
 const (
 	fileLeast   = 50_000
-	fileEvery   = 30 * time.Minute // at most, while the server serves
+	fileEvery   = 30 * time.Minute // at most, while the server serves,
+	fileSoon    = 5 * time.Minute  // unless many values are in memory alone
 	fileLook    = time.Minute
 	fileRate    = 64 << 20         // bytes a second, while the server serves
 	fileAtStop  = 10 * time.Second // it may take that long to write one at the end
-	fileChanged = 10               // percent of the objects that are others than in the last one: another is due
+	fileChanged = 10               // percent of the objects that are not in the last one: another is due
+	fileMany    = 25               // the same, of many
 	fileStale   = 1                // the same at the end of a server
 )
 
@@ -58,6 +60,11 @@ type cacheFile struct {
 	at       atomic.Int64 // when it was written, in seconds since 1970
 	failures atomic.Int64
 	stale    bool // the database attests to nothing more that this server has read
+
+	loads  int64  // of the cache, when the last one was read or written
+	unread int64  // values that could not be read until the last look
+	broken bool   // some could not be read since the last one was written
+	said   string // why the last one was not written
 }
 
 func newCacheFile(s *Server) *cacheFile {
@@ -155,7 +162,7 @@ func (k *cacheFile) read(ctx context.Context, known *sqlstore.CacheFiles) (loade
 			k.at.Store(info.ModTime().Unix())
 		}
 		if loaded.FromRows*100 < (loaded.FromRows+loaded.FromFile)*fileStale {
-			k.written = loaded.Revision
+			k.written, k.loads = loaded.Revision, k.s.Cache.Loads()
 		}
 	}
 	return loaded, err
@@ -182,11 +189,23 @@ func (k *cacheFile) run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if time.Since(last) >= fileEvery && k.due(fileChanged) {
+		k.complain()
+		if age := time.Since(last); age >= fileEvery && k.due(fileChanged) || age >= fileSoon && (k.broken || k.due(fileMany)) {
 			last = time.Now()
 			k.write(ctx, fileRate)
 		}
 	}
+}
+
+// complain logs that values could not be read from the file since the last look. They are in memory now; another file is due,
+// for which the others are read.
+func (k *cacheFile) complain() {
+	now := k.s.Cache.Unread()
+	if now == k.unread {
+		return
+	}
+	k.s.cfg.Log.Warn("values could not be read from the cache file, and were read from the database: the file is written anew; check the disk", "file", k.cfg.Path, "values", now-k.unread)
+	k.unread, k.broken = now, k.epoch != "" && !k.stale
 }
 
 // stop writes a cache file at the end, when nothing changes any more, unless the last one will do.
@@ -199,7 +218,7 @@ func (k *cacheFile) stop() {
 	k.write(ctx, 0)
 }
 
-// due says whether there are enough objects, of which so many percent are others than in the last file.
+// due says whether there are enough objects, of which so many percent are not in the last file.
 func (k *cacheFile) due(percent int) bool {
 	if k.epoch == "" || k.stale {
 		return false
@@ -214,12 +233,16 @@ func (k *cacheFile) due(percent int) bool {
 	if k.written == 0 {
 		return true
 	}
-	if k.s.Cache.Revision()-k.written < int64(total*percent/100) {
+	if k.loads == k.s.Cache.Loads() && k.s.Cache.Revision()-k.written < int64(total*percent/100) {
 		return false
 	}
+	leave := k.config(0).Leave
 	for _, key := range k.s.Cache.Storages() {
+		if cache.Internal(key) || leave(key) {
+			continue
+		}
 		k.s.Cache.Snapshot(key).Ascend("", "", "", func(it *cache.Item) bool {
-			if it.Revision > k.written {
+			if !it.Filed() && it.Corrupt == nil {
 				changed++
 			}
 			return true
@@ -229,11 +252,11 @@ func (k *cacheFile) due(percent int) bool {
 }
 
 func (k *cacheFile) write(ctx context.Context, rate int64) {
-	began, revision := time.Now(), k.s.Cache.Revision()
-	done, err := k.s.Cache.WriteFile(ctx, k.config(rate))
+	began, revision, loads := time.Now(), k.s.Cache.Revision(), k.s.Cache.Loads()
+	done, err := k.s.Cache.WriteFile(ctx, k.config(rate), k.from)
 	switch {
 	case err == nil:
-		k.written = revision
+		k.written, k.loads, k.broken, k.said = revision, loads, false, ""
 		k.bytes.Store(done.Bytes)
 		k.at.Store(time.Now().Unix())
 		k.s.cfg.Log.Info("wrote the cache file", "objects", done.Objects, "bytes", done.Bytes, "took", time.Since(began).Round(time.Millisecond))
@@ -242,7 +265,10 @@ func (k *cacheFile) write(ctx context.Context, rate int64) {
 		k.s.cfg.Log.Warn("no cache file is written until this server starts anew", "error", err)
 	default:
 		k.failures.Add(1)
-		k.s.cfg.Log.Warn("the cache file was not written", "file", k.cfg.Path, "error", err)
+		if said := err.Error(); said != k.said { // a full disk may be full for days
+			k.said = said
+			k.s.cfg.Log.Warn("the cache file was not written; values stay in memory and in the last file", "file", k.cfg.Path, "error", err)
+		}
 	}
 }
 
@@ -271,11 +297,12 @@ var (
 	cacheFileBytes  = prometheus.NewDesc("rowlock_cache_file_bytes", "Size of the cache file that was read or written last.", nil, nil)
 	cacheFileTime   = prometheus.NewDesc("rowlock_cache_file_timestamp_seconds", "When that was written, in seconds since 1970.", nil, nil)
 	cacheFileFailed = prometheus.NewDesc("rowlock_cache_file_failures_total", "How often the cache file could not be written.", nil, nil)
+	cacheFileUnread = prometheus.NewDesc("rowlock_cache_file_unread_values_total", "Values that could not be read from the cache file, and were read from the database.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *cacheFile) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileFailed} {
+	for _, d := range []*prometheus.Desc{startObjects, startSeconds, cacheFileBytes, cacheFileTime, cacheFileFailed, cacheFileUnread} {
 		ch <- d
 	}
 }
@@ -295,4 +322,5 @@ func (k *cacheFile) Collect(ch chan<- prometheus.Metric) {
 		gauge(cacheFileTime, float64(at))
 	}
 	ch <- prometheus.MustNewConstMetric(cacheFileFailed, prometheus.CounterValue, float64(k.failures.Load()))
+	ch <- prometheus.MustNewConstMetric(cacheFileUnread, prometheus.CounterValue, float64(k.s.Cache.Unread()))
 }

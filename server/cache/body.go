@@ -1,21 +1,23 @@
 package cache
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/cache/values"
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// body is the bytes of an item, plain or packed, with the forms made of them. Packing or unpacking an item gives it another
-// body: readers of the former one may go on.
+// body is the bytes of an item with the forms made of them: plain, packed in memory, or packed in a file. Packing or unpacking
+// an item gives it another body: readers of the former one may go on.
 //
 // There is one for each object, so it has 64 bytes, a size class of the allocator, and what most bodies lack is in made.
 type body struct {
-	data   []byte          // plain: JSON and, unless bare, a newline; packed: the metadata, and JSON with its newline
+	data   string          // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
 	with   *shape          // what it is packed with; nil if plain
 	common *packing.Common // labels and owners, if packed
 	made   atomic.Pointer[made]
@@ -23,10 +25,12 @@ type body struct {
 	split  int32         // where the packed metadata ends in data
 	hard   atomic.Uint32 // number of the shape with which a plain body does not become smaller
 	sized  atomic.Int32  // bytes of the Protobuf form, plus one; 0 if unknown
+	at     values.Place  // where the value is in the file of with
 }
 
-// made is what was made of a body's bytes.
+// made is what was made of a body's bytes, or what they were made of.
 type made struct {
+	filed   atomic.Pointer[body]          // the same bytes packed in a file, for a plain body; or nil
 	message *message                      // the packed Protobuf form, or nil; never changes
 	meta    atomic.Pointer[metadata.Meta] // of a plain body
 	forms   atomic.Pointer[form[FormKey]]
@@ -36,11 +40,43 @@ type made struct {
 const noNewline = -1
 
 // bareBody is a plain body without a newline.
-func bareBody(data []byte) *body { return &body{data: data, size: noNewline} }
+func bareBody(data []byte) *body { return &body{data: packing.View(data), size: noNewline} }
 
 func (b *body) packed() bool { return b.with != nil }
 
 func (b *body) bare() bool { return b.size == noNewline }
+
+// inFile returns the body of the same bytes in a file, or nil.
+func (b *body) inFile() *body {
+	if b.packed() {
+		if b.with.values != nil {
+			return b
+		}
+		return nil
+	}
+	if m := b.made.Load(); m != nil {
+		return m.filed.Load()
+	}
+	return nil
+}
+
+// again returns a body of the same bytes, without what was made of them.
+func (b *body) again() *body {
+	return &body{data: b.data, with: b.with, size: b.size, split: b.split, common: b.common, at: b.at}
+}
+
+// unpack appends the line of a packed body.
+func (b *body) unpack(dst []byte) ([]byte, error) {
+	if b.with.values == nil {
+		return b.with.unpack(dst, packing.Bytes(b.data[b.split:]), int(b.size))
+	}
+	value, page, err := b.with.values.Read(b.at)
+	if err != nil {
+		return dst, err
+	}
+	defer page.Release()
+	return b.with.unpack(dst, value, int(b.size))
+}
 
 // keep returns the body's made, and makes it if necessary.
 func (b *body) keep() *made {
@@ -86,15 +122,18 @@ func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 }
 
 // meta is the packed metadata of a packed body.
-func (b *body) meta() []byte { return b.data[:b.split] }
+func (b *body) meta() []byte { return packing.Bytes(b.data[:b.split]) }
 
 // json is the JSON of a plain body.
 func (b *body) json() []byte {
 	if n := len(b.data) - 1; !b.bare() {
-		return b.data[:n:n]
+		return packing.Bytes(b.data[:n])
 	}
-	return b.data
+	return packing.Bytes(b.data)
 }
+
+// line is the JSON of a plain body that is not bare, with its newline.
+func (b *body) line() []byte { return packing.Bytes(b.data) }
 
 // Form names a kept wire form of an item.
 type Form uint8
@@ -206,7 +245,22 @@ func (f *form[K]) size() int {
 type shape struct {
 	number  uint32         // of the storage's shapes, from 1
 	storage *kinds.Storage // whose fields are in the metadata
-	objects *packing.Codec
+	objects *packing.Codec // nil: values are lines as they are, which is so in files alone
+	values  *values.File   // where the values are; nil: in memory
+}
+
+// unpack appends a line, whose JSON has a size, of its value.
+func (s *shape) unpack(dst, value []byte, size int) (_ []byte, err error) {
+	from := len(dst)
+	if s.objects == nil {
+		dst = append(dst, value...)
+	} else if dst, err = s.objects.Unpack(dst, value); err != nil {
+		return dst, err
+	}
+	if n := len(dst) - from; n != size+1 {
+		return dst[:from], fmt.Errorf("unpacking a value: it has %d bytes, not %d", n, size+1)
+	}
+	return dst, nil
 }
 
 // message is a packed Protobuf form.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/server/cache/values"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -29,6 +30,9 @@ type Config struct {
 	// not called for those that Load cannot read, which Cache.Corrupt lists.
 	Corrupt func(key sqlstore.Key, item *Item)
 }
+
+// pageBytes bounds the blocks of a cache file that are kept in memory after they were read.
+const pageBytes = 8 << 20
 
 // Source is the database as Load and CheckRows need it; sqlstore.Store implements it.
 type Source interface {
@@ -54,6 +58,7 @@ type Cache struct {
 	// quiet says since when a resource that is not in resources has not changed, if Recall knows; guarded by making.
 	quiet func(key string) int64
 
+	loads   atomic.Int64 // how often all items were replaced
 	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
 
 	touched   []*resource // by the last Apply; for the goroutine that calls Apply and Deliver
@@ -102,6 +107,7 @@ func NewWith(catalogue *kinds.Catalogue, cfg Config) *Cache {
 	c.recent = eventLogBounds{count: cfg.RingEvents, bytes: cfg.RingBytes, age: int64(cfg.RingAge / time.Second)}
 	c.replays, c.largeReplays, c.closing = make(chan struct{}, replaysMost), make(chan struct{}, replaysMost), make(chan struct{})
 	c.plain.Most, c.slowBytes = cfg.PlainBytes, cfg.SlowBytes
+	c.pages = values.NewPages(pageBytes)
 	return c
 }
 
@@ -116,6 +122,12 @@ func (c *Cache) BoundEvents(recent, slow int) {
 		s.mu.Unlock()
 	}
 }
+
+// Loads counts the loads of everything, after each of which values are in memory that were in the cache file.
+func (c *Cache) Loads() int64 { return c.loads.Load() }
+
+// Unread counts the values that could not be read from a cache file, and were read from their rows.
+func (c *Cache) Unread() int64 { return c.pages.Failed() }
 
 // JSON is the codec of the cache's items.
 func (c *Cache) JSON() json.Codec { return c.json }

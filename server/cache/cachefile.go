@@ -15,6 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/cache/values"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -25,14 +26,15 @@ type Loaded struct {
 	FromFile, FromRows int
 }
 
-// LoadFile is Load that takes the live objects from a cache file, and the others from the database. After an error that is not
-// the database's, the file is unusable and the caller calls Load.
+// LoadFile is Load that takes the live objects from a cache file, and the others from the database. The values stay in the
+// file, which LoadFile keeps open. After an error that is not the database's, the file is unusable and the caller calls Load.
 func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, p *file.File) (done Loaded, err error) {
 	if done.Revision, err = s.Head(ctx); err != nil {
 		return done, err
 	}
 	c.rows.Store(&from)
-	r := &fileLoading{loading: loading{cache: c, found: map[*resource]*loaded{}}, file: p}
+	r := &fileLoading{loading: loading{cache: c, found: map[*resource]*loaded{}}, file: p, values: &values.File{}}
+	r.values.Open(p.Blocks(), c.pages)
 	if err := r.resources(); err != nil {
 		return done, err
 	}
@@ -50,6 +52,7 @@ func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, 
 	}
 	done.FromRows = len(rest)
 	r.sort()
+	p.Keep()
 	c.replace(r.found, done.Revision)
 	c.publish(done.Revision)
 	return done, nil
@@ -58,10 +61,11 @@ func (c *Cache) LoadFile(ctx context.Context, s Source, from sqlstore.Attestor, 
 // fileLoading reads a cache file, and at the same time the revisions of the live rows.
 type fileLoading struct {
 	loading
-	file *file.File
-	of   []*fileResource // by resource; nil: not read from the file
-	made []madeBlock
-	live file.Revisions
+	file   *file.File
+	values *values.File
+	of     []*fileResource // by resource; nil: not read from the file
+	made   []madeBlock
+	live   file.Revisions
 }
 
 // fileResource is what reading the objects of a resource needs.
@@ -86,16 +90,16 @@ func (r *fileLoading) resources() error {
 			r.of = append(r.of, nil)
 			continue
 		}
-		of := &fileResource{s: s, keys: s.keys.Load()}
+		of := &fileResource{s: s, keys: s.keys.Load(), shapes: []*shape{{storage: st, values: r.values}}}
 		for _, b := range a.Dictionaries {
 			d := dictionary.Parse(b)
 			if d == nil {
 				return fmt.Errorf("%w: a dictionary of %s", blockfile.ErrDamaged, a.Name)
 			}
-			of.shapes = append(of.shapes, &shape{storage: st, objects: &packing.Codec{Dictionary: d}})
+			of.shapes = append(of.shapes, &shape{storage: st, objects: &packing.Codec{Dictionary: d}, values: r.values})
 		}
-		if n := len(of.shapes); n > 0 {
-			s.packer.adopt(of.shapes[n-1])
+		if last := of.shapes[len(of.shapes)-1]; last.objects != nil {
+			s.packer.adopt(&shape{storage: st, objects: last.objects})
 		}
 		r.of = append(r.of, of)
 	}
@@ -174,7 +178,7 @@ func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err err
 	if count < 0 || count > len(room.block) {
 		return made, file.ErrForm
 	}
-	reader := itemReader{of: of.s, shapes: of.shapes, left: file.NewObjects(room.block), names: room.names[:0], ends: room.ends[:0]}
+	reader := itemReader{of: of.s, shapes: of.shapes, left: file.NewObjects(room.block)}
 	terms := fieldTerms(*of.keys)
 	var handles []fieldHandles
 	for _, key := range *of.keys {
@@ -208,8 +212,7 @@ func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err err
 	if reader.left.Left() {
 		return made, file.ErrForm
 	}
-	reader.name(made.items)
-	room.names, room.ends = reader.names, reader.ends
+	room.own(made.items)
 	return made, nil
 }
 
@@ -217,10 +220,6 @@ func (of *fileResource) make(room *readRoom, count int) (made madeBlock, err err
 func (r *fileLoading) keep() {
 	_ = r.each(context.Background(), func(i int, _ *readRoom) error {
 		made := &r.made[i]
-		if len(made.items) == 0 {
-			return nil
-		}
-		of := r.of[r.file.Directory.Blocks[i].Resource]
 		before := len(made.items)
 		made.items = slices.DeleteFunc(made.items, func(it *Item) bool { return !r.live.Take(it.Revision) })
 		if len(made.items) < before {
@@ -229,11 +228,6 @@ func (r *fileLoading) keep() {
 				left[it] = true
 			}
 			made.entries = slices.DeleteFunc(made.entries, func(p posting) bool { return !left[p.item] })
-		}
-		for _, it := range made.items {
-			if b := it.body.Load(); !b.packed() {
-				of.s.plain.Grow(len(b.data))
-			}
 		}
 		return nil
 	})
@@ -260,47 +254,6 @@ func (r *fileLoading) gather(more int) (n int) {
 		n, from = n+items, to
 	}
 	return n
-}
-
-// WriteFile writes the live objects to a cache file, packed or plain as they are, while readers and writers go on. It needs
-// the memory of a block, and keeps the state alive that it writes. It leaves out corrupt objects and the server's own rows.
-func (c *Cache) WriteFile(ctx context.Context, cfg *file.Config) (done file.Written, err error) {
-	w, err := file.Create(ctx, cfg)
-	if err != nil {
-		return done, fmt.Errorf("writing a cache file: %w", err)
-	}
-	defer w.Discard()
-	for _, key := range c.Storages() {
-		if s := c.resource(key); !s.internal && !cfg.Leave(key) {
-			if err := s.write(w); err != nil {
-				return done, fmt.Errorf("writing a cache file, %s: %w", key, err)
-			}
-		}
-	}
-	if done, err = w.Finish(); err != nil {
-		return done, fmt.Errorf("writing a cache file: %w", err)
-	}
-	return done, nil
-}
-
-func (s *resource) write(w *file.Writer) error {
-	if err := w.Begin(s.key, fieldLabels(s.storage.Load())); err != nil {
-		return err
-	}
-	var err error
-	s.state().items.Scan(func(it *Item) bool {
-		b := it.body.Load()
-		if it.Corrupt != nil || b.bare() {
-			return true
-		}
-		o := file.Object{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision, Created: it.Created, Head: int(it.head), Data: b.data}
-		if b.packed() {
-			o.With, o.Size, o.Split, o.Common = b.with.objects, int(b.size), int(b.split), b.common
-		}
-		err = w.Add(&o)
-		return err == nil
-	})
-	return err
 }
 
 // fieldLabels are the labels of a storage's selectable fields.

@@ -104,7 +104,7 @@ func copied(t testing.TB, n int) (v *attesting, path string) {
 	if objects, _, _ := c.Packed(); objects == 0 || objects == n {
 		t.Fatalf("%d of %d objects are packed: some are to be and some not", objects, n)
 	}
-	if done, err := c.WriteFile(t.Context(), v.config(path)); err != nil || done.Objects != n+1 {
+	if done, err := c.WriteFile(t.Context(), v.config(path), v); err != nil || done.Objects != n+1 {
 		t.Fatalf("%d objects are in the file: %v", done.Objects, err)
 	}
 	return v, path
@@ -255,7 +255,7 @@ func TestCacheFileIsRefused(t *testing.T) {
 	cfg := v.config(path)
 	v.known = sqlstore.NewEpoch()
 	c := cache.NewWith(podCatalogue(), cache.Config{})
-	if _, err := c.WriteFile(t.Context(), cfg); !errors.Is(err, sqlstore.ErrEpochChanged) {
+	if _, err := c.WriteFile(t.Context(), cfg, v); !errors.Is(err, sqlstore.ErrEpochChanged) {
 		t.Errorf("a file of another epoch was written: %v", err)
 	}
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
@@ -314,8 +314,13 @@ func FuzzCacheFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer w.Discard()
-		if err := errors.Join(w.Add(block), w.Finish(about), w.Commit()); err != nil {
+		if err := errors.Join(w.Add(block), w.Finish(about)); err != nil {
 			t.Fatal(err)
+		}
+		if f, err := w.Commit(); err != nil {
+			t.Fatal(err)
+		} else {
+			f.Close()
 		}
 		known := sqlstore.NewEpoch()
 		known.Add(w.Name(), w.Key())

@@ -6,7 +6,8 @@
 //
 // Each file uses only those below it:
 //
-//	cachefile.go  LoadFile and WriteFile: the live objects from and to a cache file (package file)
+//	cachefile.go  LoadFile: the live objects from a cache file (package file)
+//	filing.go     WriteFile: the live objects to a cache file, where their values stay (package values)
 //	itemreader.go makes items of the blocks of a cache file
 //	load.go       Load: all live rows, read by several goroutines; again if the store has lost its place in the log
 //	corrupt.go    CheckRows, Corrupt, Reopen: objects that cannot be read

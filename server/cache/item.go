@@ -146,7 +146,7 @@ func (it *Item) at(revision int64) *Item {
 
 func (it *Item) setLine(line []byte, head int) {
 	it.head = int32(head)
-	it.body.Store(&body{data: line})
+	it.body.Store(&body{data: packing.View(line)})
 }
 
 // Older says that the object may have been written before Revision, because it is the last state of an object that was
@@ -155,17 +155,29 @@ func (it *Item) Older() bool { return it.older }
 
 // line appends the JSON of a packed body, and its newline. A body that cannot be unpacked is read again from its row.
 func (it *Item) line(b *body, dst []byte) []byte {
-	dst, err := b.with.objects.Unpack(dst, b.data[b.split:])
+	dst, err := it.tryLine(b, dst)
+	if err != nil {
+		panic(err.Error())
+	}
+	return dst
+}
+
+// tryLine is line for a caller that can do without.
+func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
+	dst, err := b.unpack(dst)
 	if err == nil {
-		return dst
+		return dst, nil
 	}
 	if it.home.again != nil {
 		if made := it.home.again(it, b); made != nil {
-			return append(dst, made.data...)
+			return append(dst, made.data...), nil
 		}
 	}
-	panic(fmt.Sprintf("memory of a packed object was changed, and its row cannot be read: %v", err))
+	return dst, fmt.Errorf("the packed value of an object cannot be read, and neither can its row: %w", err)
 }
+
+// Filed says that the item's value is in the cache file.
+func (it *Item) Filed() bool { return it.body.Load().inFile() != nil }
 
 // use notes that the item was read, and returns whether it was already read in this round of packing.
 func (it *Item) use() (again bool) {
@@ -183,9 +195,12 @@ func (it *Item) plain() *body {
 	if !b.packed() {
 		return b
 	}
-	made := &body{data: it.line(b, make([]byte, 0, b.size+1))}
+	made := &body{data: packing.View(it.line(b, make([]byte, 0, b.size+1)))}
 	if again && it.home.plain.Room() {
 		made.like(b, b.message(), b.forms()) // another goroutine may be making a form of these bytes
+		if b.inFile() == b {
+			made.keep().filed.Store(b)
+		}
 		if it.body.CompareAndSwap(b, made) {
 			it.home.plain.Grow(len(made.data))
 		}
@@ -218,7 +233,7 @@ func (it *Item) PeekIn(room *[]byte) []byte {
 // Line is the object's JSON with the newline that ends an answer; nil for a corrupt item.
 func (it *Item) Line() []byte {
 	if b := it.plain(); !b.bare() {
-		return b.data
+		return b.line()
 	}
 	return nil
 }
@@ -341,7 +356,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 	case b.packed() && !metadata.HasManyOwners(b.meta()):
 		return b.common.Refs(dst)
 	case b.packed():
-		b = &body{data: it.line(b, make([]byte, 0, b.size+1))}
+		b = &body{data: packing.View(it.line(b, make([]byte, 0, b.size+1)))}
 	}
 	return it.ownerInfoOf(b).Owners(dst, b.json(), false)
 }

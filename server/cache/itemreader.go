@@ -4,16 +4,15 @@ import (
 	"slices"
 	"unique"
 
-	"github.com/rowlock/rowlock/server/cache/dictionary"
 	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/server/cache/metadata"
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 // readRoom is memory for reading one block after the other.
 type readRoom struct {
 	block []byte
-	names []byte
-	ends  []int
+	text  []byte
 	terms map[string]fieldHandles // by posting key
 }
 
@@ -48,44 +47,47 @@ func (h fieldHandles) handle(t term) unique.Handle[term] {
 	return made
 }
 
-// itemReader makes items of the objects of a block. They keep no part of the block.
+// itemReader makes items of the objects of a block.
 type itemReader struct {
 	of     *resource
 	shapes []*shape // by dictionary
 	left   file.Objects
 	object file.Object
-	names  []byte // of the objects, one after the other
-	ends   []int  // of each in names
 }
 
-// next makes an item without its name, which name sets. It returns the values of the selectable fields, if known, as views of
-// the block, in the memory of fields.
+// next makes an item whose name and metadata are views of the block until own is called. It returns the values of the
+// selectable fields, if known, as views of the block, in the memory of fields.
 func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	o := &r.object
 	if err := r.left.Next(o); err != nil {
 		return nil, nil, err
 	}
-	r.names = append(r.names, o.Name...)
-	r.ends = append(r.ends, len(r.names))
-	both := &itemAndBody{item: Item{Namespace: o.Namespace, Revision: o.Revision, Created: o.Created, head: int32(o.Head), home: &r.of.home}}
+	both := &itemAndBody{item: Item{Namespace: o.Namespace, Name: o.Name, Revision: o.Revision, Created: o.Created, head: int32(o.Head), home: &r.of.home}}
 	it = &both.item
 	it.body.Store(&both.body)
-	if !o.Packed {
-		both.body.data = slices.Clone(o.Data)
-		return it, nil, nil
-	}
 	if fields, err = r.packed(&both.body, fields); err != nil {
 		return nil, nil, err
 	}
 	return it, fields, nil
 }
 
-// name sets the names of the items, all as parts of one string: one object for the garbage collector instead of a thousand. An
-// item that outlives the others keeps the names of its block alive.
-func (r *itemReader) name(items []*Item) {
-	all, from := string(r.names), 0
-	for i, it := range items {
-		it.Name, from = all[from:r.ends[i]], r.ends[i]
+// together is how many items share memory for their names and metadata, which live as long as one of the items.
+const together = 32
+
+// own gives items names and metadata of their own, those of neighbors as parts of one string: one object for the garbage
+// collector instead of many.
+func (r *readRoom) own(items []*Item) {
+	for some := range slices.Chunk(items, together) {
+		r.text = r.text[:0]
+		for _, it := range some {
+			r.text = append(append(r.text, it.Name...), it.body.Load().data...)
+		}
+		left := string(r.text)
+		for _, it := range some {
+			b := it.body.Load()
+			name, end := len(it.Name), len(it.Name)+len(b.data)
+			it.Name, b.data, left = left[:name], left[name:end], left[end:]
+		}
 	}
 }
 
@@ -95,22 +97,19 @@ type itemAndBody struct {
 	body body
 }
 
-// packed fills the body of a packed object, after checking everything that reading it relies on.
+// packed fills the body of an object, after checking everything that reading it relies on, but for its value.
 func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	o := &r.object
 	if o.Dictionary >= len(r.shapes) {
 		return nil, file.ErrForm
 	}
-	if n, err := dictionary.Size(o.Data[o.Split:]); err != nil || n != o.Size+1 {
-		return nil, file.ErrForm
-	}
 	with := r.shapes[o.Dictionary]
-	fields, ok := metadata.CheckPacked(o.Data[:o.Split], o.Size, fields)
+	fields, ok := metadata.CheckPacked(o.Meta, o.Size, fields)
 	st := with.storage
 	if !ok || st != nil && len(fields) != len(st.Fields) {
 		return nil, file.ErrForm
 	}
-	b.data, b.with, b.size, b.split, b.common = slices.Clone(o.Data), with, int32(o.Size), int32(o.Split), o.Common
+	b.data, b.with, b.size, b.split, b.common, b.at = packing.View(o.Meta), with, int32(o.Size), int32(len(o.Meta)), o.Common, o.At
 	if st == nil {
 		return nil, nil
 	}

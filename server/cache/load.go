@@ -108,7 +108,7 @@ func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look fun
 		look(it)
 		if s.packer.pack(it, of, &room.packing) == 0 {
 			b := it.body.Load()
-			it.body.Store(&body{data: slices.Clone(b.data), size: b.size})
+			it.body.Store(&body{data: strings.Clone(b.data), size: b.size})
 		}
 	}
 	return it
@@ -119,6 +119,7 @@ func (c *Cache) replace(loaded map[*resource]*loaded, revision int64) {
 	c.making.Lock()
 	defer c.making.Unlock()
 	c.base, c.known, c.quiet = revision, revision, nil
+	c.loads.Add(1)
 	c.note(nil)
 	for s := range c.all() {
 		s.replace(loaded[s], revision)

@@ -81,7 +81,7 @@ func (p *packer) note(l *packing.Learner, plain, packed int) {
 func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
-	stays := b.packed() || of != nil && b.hard.Load() == of.number
+	stays := b.packed() || b.inFile() == nil && of != nil && b.hard.Load() == of.number
 	message := b.message()
 	drop := message != nil && it.home.plain.Crammed()
 	if !ok || it.Corrupt != nil || b.bare() || stays && b.forms() == nil && !drop {
@@ -91,8 +91,10 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	if drop {
 		message = nil
 	}
-	made := &body{with: b.with, data: b.data, size: b.size, split: b.split, common: b.common}
-	if !stays && !p.packBody(made, it.metaOf(b), b.data, of, room) {
+	made := b.again()
+	if filed := b.inFile(); !b.packed() && filed != nil && filed.with.storage == it.home.storage.Load() {
+		made = filed.again()
+	} else if !stays && !p.packBody(made, it.metaOf(b), b.line(), of, room) {
 		if of != nil {
 			b.hard.Store(of.number)
 		}
@@ -136,15 +138,20 @@ func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, 
 		return false
 	}
 	p.note(&p.objects, len(line), len(packed))
-	text := packing.AppendLabels(room.text[:0], m.Labels)
+	text := room.about(made, m, line)
+	made.data = packing.View(append(append(make([]byte, 0, len(text)+len(packed)), text...), packed...))
+	made.with, made.size, made.split = of, int32(len(line)-1), int32(len(text))
+	return true
+}
+
+// about sets what is common to neighbors, and returns the packed metadata of a line, which is valid until the next call.
+func (r *packRoom) about(made *body, m *metadata.Meta, line []byte) []byte {
+	text := packing.AppendLabels(r.text[:0], m.Labels)
 	end := len(text)
 	text, kept := m.AppendCommonOwners(text, line)
-	made.common = room.near.Common(text[:end], text[end:])
-	text = m.AppendPacked(text[:0], !kept)
-	made.data = append(append(make([]byte, 0, len(text)+len(packed)), text...), packed...)
-	made.with, made.size, made.split = of, int32(len(line)-1), int32(len(text))
-	room.text = text
-	return true
+	made.common = r.near.Common(text[:end], text[end:])
+	r.text = m.AppendPacked(text[:0], !kept)
+	return r.text
 }
 
 // packMessage packs a Protobuf form. It returns nil if that saves nothing.

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -78,7 +77,7 @@ func TestPackRestsWhileItPacks(t *testing.T) {
 	for _, key := range []string{"pods", "others"} {
 		c.Snapshot(key).Ascend("", "", "", func(it *Item) bool {
 			a, b := it.body.Load(), other.Snapshot(key).Get(it.Namespace, it.Name).body.Load()
-			if a.packed() != b.packed() || !bytes.Equal(a.data, b.data) {
+			if a.packed() != b.packed() || a.data != b.data {
 				t.Errorf("%s %s is packed: %v; without rests: %v", key, it.Name, a.packed(), b.packed())
 			}
 			return !t.Failed()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/cache/values"
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/tracing"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -26,8 +27,9 @@ type core struct {
 	json      json.Codec
 	corrupt   func(sqlstore.Key, *Item) // see Config.Corrupt
 	plain     packing.Budget
+	pages     *values.Pages
 
-	rows atomic.Pointer[sqlstore.Attestor] // reads a row again whose packed bytes are damaged; nil before LoadFile
+	rows atomic.Pointer[sqlstore.Attestor] // reads a row again whose packed bytes are damaged; nil before LoadFile and WriteFile
 }
 
 // all yields each resource.

@@ -42,7 +42,7 @@ func TestBrokenBytesAreReadAgain(t *testing.T) {
 		if n, err := dictionary.Size(broken); err != nil || n != right.Size()+1 {
 			t.Fatal(n, err)
 		}
-		it.body.Store(&body{data: broken, with: &shape{objects: with}, size: int32(right.Size())})
+		it.body.Store(&body{data: string(broken), with: &shape{objects: with}, size: int32(right.Size())})
 		s.alter(func() { s.set(it, nil) })
 		var from sqlstore.Attestor = oneRow{row: row}
 		c.rows.Store(&from)

@@ -27,7 +27,7 @@ func written(t testing.TB, n int) (path, name string, key [32]byte) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Commit(); err == nil {
+	if _, err := w.Commit(); err == nil {
 		t.Fatal("a file that is not finished was committed")
 	}
 	if err := w.Finish([]byte("about")); err != nil {
@@ -36,8 +36,15 @@ func written(t testing.TB, n int) (path, name string, key [32]byte) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("the file is there before it is committed (%v)", err)
 	}
-	if err := w.Commit(); err != nil {
+	f, err := w.Commit()
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer f.Close()
+	for i := range n {
+		if b, err := f.Block(i, nil); err != nil || !bytes.Equal(b, block(i)) {
+			t.Fatalf("block %d of the new file: %v", i, err)
+		}
 	}
 	return path, w.Name(), w.Key()
 }

@@ -123,8 +123,14 @@ func (f *File) locate(directory []byte, end int64) (about []byte, err error) {
 // Blocks is the number of blocks, once the file is unsealed.
 func (f *File) Blocks() int { return len(f.places) }
 
+// BlockSize is the size of a block.
+func (f *File) BlockSize(i int) int { return f.places[i].size }
+
 // Block reads a block into room, which it grows if necessary. Errors: ErrDamaged, and those of the system.
 func (f *File) Block(i int, room []byte) ([]byte, error) {
+	if i < 0 || i >= len(f.places) {
+		return nil, fmt.Errorf("%w: it has no block %d", ErrDamaged, i)
+	}
 	return f.open(uint64(i), f.places[i], room)
 }
 

@@ -72,7 +72,7 @@ func Create(path string) (*Writer, error) {
 		return nil, err
 	}
 	if err = os.Remove(w.draft()); err == nil || errors.Is(err, os.ErrNotExist) {
-		w.file, err = os.OpenFile(w.draft(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		w.file, err = os.OpenFile(w.draft(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err != nil {
 		return nil, err
@@ -116,6 +116,9 @@ func (w *Writer) add(number uint64, b []byte) error {
 	return w.write(w.sealed)
 }
 
+// Blocks is the number of blocks so far, and the number of the next one.
+func (w *Writer) Blocks() int { return len(w.sizes) }
+
 // Add adds a block. It does not keep it.
 func (w *Writer) Add(block []byte) error {
 	if len(block) > MostBlock {
@@ -155,25 +158,29 @@ func (w *Writer) Finish(about []byte) error {
 	return nil
 }
 
-// Commit renames the finished file to its path.
-func (w *Writer) Commit() error {
+// Commit renames the finished file to its path, and returns it for reading.
+func (w *Writer) Commit() (*File, error) {
 	if !w.whole {
-		return errors.New("the file is not finished")
+		return nil, errors.New("the file is not finished")
 	}
-	if err := w.file.Close(); err != nil {
-		return err
+	if err := os.Rename(w.draft(), w.path); err != nil {
+		return nil, err
+	}
+	f := &File{file: w.file, size: w.at, name: w.name, seal: w.seal}
+	at := int64(headSize)
+	for _, size := range w.sizes {
+		f.places = append(f.places, place{at, int(size)})
+		at += int64(size) + overhead
 	}
 	w.file = nil
-	if err := os.Rename(w.draft(), w.path); err != nil {
-		return err
-	}
 	dir, err := os.Open(filepath.Dir(w.path))
 	if err != nil {
-		return err
+		f.Close()
+		return nil, err
 	}
 	defer dir.Close()
 	_ = dir.Sync() // where this is unsupported, the former file may be back after a power loss
-	return nil
+	return f, nil
 }
 
 // Discard removes a file that was not committed.

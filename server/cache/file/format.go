@@ -3,10 +3,12 @@ package file
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"unique"
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/cache/values"
 )
 
 // Directory describes the blocks of a file, as JSON.
@@ -25,6 +27,7 @@ type Resource struct {
 
 // Block is a block of objects of one resource.
 type Block struct {
+	At              int // its number in the blockfile
 	Resource        int
 	Objects         int
 	Namespace, Name string // of the first object
@@ -35,33 +38,39 @@ type Object struct {
 	Namespace, Name   string // the name of an object that was read is a view of the block
 	Revision, Created int64
 	Head              int
-	Data              []byte // its line or, if packed, its metadata and its packed line; a view of the block if it was read
+	Size              int    // of its JSON
+	Meta              []byte // its packed metadata; a view of the block if it was read
+	Common            *packing.Common
 
-	With        *packing.Codec // for writing: what it is packed with; nil: plain
-	Packed      bool           // when read: it is packed
-	Dictionary  int            // when read: number of its dictionary in Resource
-	Size, Split int            // if packed: the size of its JSON, and where its metadata ends in Data
-	Common      *packing.Common
+	With  *packing.Codec // for writing: what its value is packed with; nil: plain
+	Value []byte         // for writing: its line
+
+	Dictionary int          // when read: the number of its dictionary in Resource, from 1 on; 0: its value is plain
+	At         values.Place // when read: where its value is
 }
 
 // Flags at the beginning of an object.
 const (
-	flagPacked        = 1 << iota // packed, not plain
-	flagSameNamespace             // the same namespace as the object before
+	flagSameNamespace = 1 << iota // the same namespace as the object before
+	flagSameBlock                 // its value is in the same block as the one before
 )
 
-// blockSize is about how many bytes of objects a block has.
-const blockSize = 1 << 20
+// About how many bytes a block has. A get of one object reads a block of values.
+const (
+	blockSize = 256 << 10
+	valueSize = 16 << 10
+)
 
 // before is the object before, to which an object in a block is relative.
 type before struct {
 	namespace string
 	any       bool // there is one
+	at        uint32
 	near      packing.Neighbors
 }
 
-// append appends an object; dictionary is the number of its dictionary, if packed.
-func (o *Object) append(dst []byte, dictionary int, before *before) []byte {
+// append appends an object.
+func (o *Object) append(dst []byte, before *before) []byte {
 	at := len(dst)
 	dst = append(dst, 0)
 	flags := byte(0)
@@ -73,17 +82,18 @@ func (o *Object) append(dst []byte, dictionary int, before *before) []byte {
 	dst = packing.AppendText(dst, o.Name)
 	dst = binary.AppendUvarint(dst, uint64(o.Revision))
 	dst = binary.AppendUvarint(dst, uint64(o.Created))
-	dst = binary.AppendUvarint(dst, uint64(o.Head))
-	if o.With != nil {
-		flags |= flagPacked
-		for _, n := range [...]int{dictionary, o.Size, o.Split} {
-			dst = binary.AppendUvarint(dst, uint64(n))
-		}
-		dst = before.near.Record(dst, o.Common)
+	if o.At.Block == before.at && before.any {
+		flags |= flagSameBlock
+	} else {
+		dst = binary.AppendUvarint(dst, uint64(o.At.Block))
 	}
-	dst = packing.AppendText(dst, packing.View(o.Data))
+	for _, n := range [...]int{o.Head, o.Dictionary, o.Size, int(o.At.Offset)} {
+		dst = binary.AppendUvarint(dst, uint64(n))
+	}
+	dst = before.near.Record(dst, o.Common)
+	dst = packing.AppendText(dst, packing.View(o.Meta))
 	dst[at] = flags
-	before.namespace, before.any = o.Namespace, true
+	before.namespace, before.at, before.any = o.Namespace, o.At.Block, true
 	return dst
 }
 
@@ -109,27 +119,22 @@ func (r *Objects) Next(o *Object) error {
 	if flags&flagSameNamespace == 0 {
 		r.before.namespace = unique.Make(c.Text()).Value()
 	}
-	*o = Object{Namespace: r.before.namespace, Name: c.Text(), Packed: flags&flagPacked != 0}
-	head := uint64(0)
-	o.Revision, o.Created, head = int64(c.Number()), int64(c.Number()), c.Number()
-	if c.Bad || o.Revision <= 0 || o.Created < 0 || o.Created > o.Revision || head >= blockfile.MostBlock {
-		return ErrForm
+	*o = Object{Namespace: r.before.namespace, Name: c.Text()}
+	o.Revision, o.Created = int64(c.Number()), int64(c.Number())
+	block := uint64(r.before.at)
+	if flags&flagSameBlock == 0 {
+		block = c.Number()
 	}
-	o.Head = int(head)
-	if !o.Packed {
-		o.Data = c.Bytes()
-		if c.Bad || len(o.Data) < 2 || o.Data[len(o.Data)-1] != '\n' || o.Head >= len(o.Data) {
-			return ErrForm
-		}
-		return nil
-	}
-	of, size, split := c.Number(), c.Number(), c.Number()
+	head, of, size, offset := c.Number(), c.Number(), c.Number(), c.Number()
 	known := false
 	o.Common, known = r.before.near.Read(c)
-	o.Data = c.Bytes()
-	if c.Bad || !known || of >= blockfile.MostBlock || size >= blockfile.MostBlock || split >= uint64(len(o.Data)) || head > size {
+	o.Meta = c.Bytes()
+	switch {
+	case c.Bad || !known || o.Revision <= 0 || o.Created < 0 || o.Created > o.Revision,
+		head > size, block > math.MaxUint32, max(of, size, offset) >= blockfile.MostBlock:
 		return ErrForm
 	}
-	o.Dictionary, o.Size, o.Split = int(of), int(size), int(split)
+	r.before.at = uint32(block)
+	o.Head, o.Dictionary, o.Size, o.At = int(head), int(of), int(size), values.Place{Block: uint32(block), Offset: uint32(offset)}
 	return nil
 }

@@ -17,6 +17,7 @@ var ErrOtherMaker = errors.New("the cache file was written by another version of
 type File struct {
 	Directory Directory
 	file      *blockfile.File
+	kept      bool
 }
 
 // Open opens the file at cfg.Path if the database attests to it.
@@ -42,11 +43,11 @@ func Open(cfg *Config, known *sqlstore.CacheFiles) (_ *File, err error) {
 		return nil, err
 	}
 	p := &File{file: file}
-	if err := json.Unmarshal(text, &p.Directory); err != nil || len(p.Directory.Blocks) != file.Blocks() {
+	if err := json.Unmarshal(text, &p.Directory); err != nil {
 		return nil, fmt.Errorf("%w: its directory", blockfile.ErrDamaged)
 	}
 	for _, b := range p.Directory.Blocks {
-		if b.Resource < 0 || b.Resource >= len(p.Directory.Resources) {
+		if b.At < 0 || b.At >= file.Blocks() || b.Resource < 0 || b.Resource >= len(p.Directory.Resources) {
 			return nil, fmt.Errorf("%w: its directory", blockfile.ErrDamaged)
 		}
 		if name := p.Directory.Resources[b.Resource].Name; cfg.Leave(name) {
@@ -69,20 +70,33 @@ var ErrNotAttested = errors.New("the database does not attest to the cache file"
 // Size is the size of the file in bytes.
 func (p *File) Size() int64 { return p.file.Size() }
 
-// besides is about how many bytes an object takes besides those in the file: its item, its body, its entries in trees.
-const besides = 320
+// besides is about how many bytes an object takes besides those in its block: its item, its body, its entries in trees.
+const besides = 240
 
-// Memory is about how many bytes the objects will take.
-func (p *File) Memory() int64 {
-	objects := 0
+// Memory is about how many bytes the objects will take, without their values.
+func (p *File) Memory() (bytes int64) {
 	for _, b := range p.Directory.Blocks {
-		objects += max(0, b.Objects)
+		size := p.file.BlockSize(b.At)
+		bytes += int64(size + besides*min(max(0, b.Objects), size)) // each takes at least a byte of the block
 	}
-	return p.file.Size() + besides*min(int64(objects), p.file.Size()) // each takes at least a byte of the file
+	return bytes
 }
 
-// Close closes the file.
-func (p *File) Close() error { return p.file.Close() }
+// Blocks is the file by block, for reading values.
+func (p *File) Blocks() *blockfile.File { return p.file }
 
-// Block reads a block into room, which it grows if necessary.
-func (p *File) Block(i int, room []byte) ([]byte, error) { return p.file.Block(i, room) }
+// Keep leaves the file open when Close is called, for those who read values.
+func (p *File) Keep() { p.kept = true }
+
+// Close closes the file, unless it is kept.
+func (p *File) Close() error {
+	if p.kept {
+		return nil
+	}
+	return p.file.Close()
+}
+
+// Block reads a block of Directory.Blocks into room, which it grows if necessary.
+func (p *File) Block(i int, room []byte) ([]byte, error) {
+	return p.file.Block(p.Directory.Blocks[i].At, room)
+}

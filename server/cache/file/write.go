@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rowlock/rowlock/server/cache/blockfile"
 	"github.com/rowlock/rowlock/server/cache/packing"
+	"github.com/rowlock/rowlock/server/cache/values"
 )
 
 // Config has the place of a file, and how to write it.
@@ -26,7 +28,7 @@ type Written struct {
 	Bytes   int64
 }
 
-// Writer writes a file: call Begin for each resource, and then Add for each of its objects. It needs memory for a block.
+// Writer writes a file: call Begin for each resource, and then Add for each of its objects. It needs memory for two blocks.
 type Writer struct {
 	ctx       context.Context
 	cfg       *Config
@@ -36,7 +38,8 @@ type Writer struct {
 	objects   int
 
 	block        []byte
-	first        Block // what is known of the block
+	values       []byte // the next block of the file, before the one in block
+	first        Block  // what is known of the block
 	before       before
 	dictionaries map[*packing.Codec]int
 }
@@ -61,40 +64,68 @@ func (w *Writer) Begin(resource string, fields []string) error {
 	return err
 }
 
-// Add adds an object of the resource, in key order.
+// Add adds an object of the resource, in key order, and sets its Dictionary and At.
 func (w *Writer) Add(o *Object) error {
-	dictionary := 0
-	if o.With != nil {
-		dictionary = w.dictionary(o.With)
+	if o.Dictionary = 0; o.With != nil {
+		o.Dictionary = w.dictionary(o.With)
 	}
+	if len(w.values)+len(o.Value) > blockfile.MostBlock/2 {
+		if err := w.flushValues(); err != nil {
+			return err
+		}
+	}
+	o.At.Block = uint32(w.file.Blocks())
+	w.values, o.At.Offset = values.Append(w.values, o.Value)
 	if w.first.Objects == 0 {
 		w.first.Namespace, w.first.Name = o.Namespace, o.Name
 	}
-	w.block = o.append(w.block, dictionary, &w.before)
+	w.block = o.append(w.block, &w.before)
 	w.first.Objects++
-	if len(w.block) < blockSize {
-		return nil
+	switch {
+	case len(w.block) >= blockSize:
+		return w.flush()
+	case len(w.values) >= valueSize:
+		return w.flushValues()
 	}
-	return w.flush()
+	return nil
 }
 
-// dictionary is the number of a dictionary among those of the resource.
+// dictionary is the number of a dictionary among those of the resource, from 1 on.
 func (w *Writer) dictionary(d *packing.Codec) int {
 	n, known := w.dictionaries[d]
 	if !known {
 		r := &w.directory.Resources[len(w.directory.Resources)-1]
+		r.Dictionaries = append(r.Dictionaries, d.Bytes())
 		n = len(r.Dictionaries)
 		w.dictionaries[d] = n
-		r.Dictionaries = append(r.Dictionaries, d.Bytes())
 	}
 	return n
 }
 
+// flushValues writes the block of values.
+func (w *Writer) flushValues() error {
+	if len(w.values) == 0 {
+		return nil
+	}
+	err := w.file.Add(w.values)
+	if w.values = w.values[:0]; cap(w.values) > mostRoom {
+		w.values = nil
+	}
+	return cmp.Or(err, w.pause())
+}
+
+// mostRoom is the most memory for blocks of values that is kept for the next.
+const mostRoom = 1 << 20
+
+// flush writes the block of objects, after that of their values.
 func (w *Writer) flush() error {
 	if w.first.Objects == 0 {
 		return nil
 	}
-	w.first.Resource = len(w.directory.Resources) - 1
+	if err := w.flushValues(); err != nil {
+		return err
+	}
+	w.first.At, w.first.Resource = w.file.Blocks(), len(w.directory.Resources)-1
 	w.directory.Blocks = append(w.directory.Blocks, w.first)
 	if err := w.file.Add(w.block); err != nil {
 		return err
@@ -119,10 +150,10 @@ func (w *Writer) pause() error {
 	return w.ctx.Err()
 }
 
-// Finish seals the file, lets the database attest to it, and renames it to its path.
-func (w *Writer) Finish() (done Written, err error) {
+// Finish seals the file, lets the database attest to it, renames it to its path, and returns it for reading.
+func (w *Writer) Finish() (done Written, f *blockfile.File, err error) {
 	if err = w.flush(); err != nil {
-		return done, err
+		return done, nil, err
 	}
 	text, err := json.Marshal(&w.directory)
 	if err == nil {
@@ -132,10 +163,10 @@ func (w *Writer) Finish() (done Written, err error) {
 		err = w.cfg.Attest(w.ctx, w.file.Name(), w.file.Key())
 	}
 	if err == nil {
-		err = w.file.Commit()
+		f, err = w.file.Commit()
 	}
 	if err != nil {
-		return done, fmt.Errorf("finishing the file: %w", err)
+		return done, nil, fmt.Errorf("finishing the file: %w", err)
 	}
-	return Written{Objects: w.objects, Bytes: w.file.Size()}, nil
+	return Written{Objects: w.objects, Bytes: w.file.Size()}, f, nil
 }

@@ -13,6 +13,14 @@ func View(b []byte) string {
 	return unsafe.String(&b[0], len(b))
 }
 
+// Bytes is a string's bytes without a copy. They must not be changed.
+func Bytes(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}
+
 // AppendText appends the length of a string and the string.
 func AppendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)

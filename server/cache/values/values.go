@@ -1,0 +1,51 @@
+// Package values reads values from the blocks of a cache file, where the cache asks for them.
+//
+// A block that was read stays in Pages, which all files share and whose bytes are bounded: neighbors lie in one block, so a list
+// reads each block once. A File has no goroutine. The cache holds it as long as an object lies in it; the collector closes its
+// descriptor after that, and the system then drops a file that another one has replaced.
+package values
+
+import (
+	"fmt"
+
+	"github.com/rowlock/rowlock/server/cache/blockfile"
+	"github.com/rowlock/rowlock/server/cache/packing"
+)
+
+// Place is where a value lies in a file: a block, and an offset in it.
+type Place struct{ Block, Offset uint32 }
+
+// Append adds a value to a block, which begins as nil, and returns its offset.
+func Append(block, value []byte) (_ []byte, offset uint32) {
+	return packing.AppendText(block, packing.View(value)), uint32(len(block))
+}
+
+// File is the values of a file. Any number of goroutines may read it.
+type File struct {
+	id     uint64
+	blocks *blockfile.File
+	pages  *Pages
+}
+
+// Open begins to read a file. It must come before the first Read.
+func (f *File) Open(blocks *blockfile.File, pages *Pages) {
+	f.id, f.blocks, f.pages = pages.files.Add(1), blocks, pages
+}
+
+// Read returns a value, and the page that it is a view of: the caller calls its Release when it has read the value. Errors:
+// those of blockfile.File.
+func (f *File) Read(at Place) (value []byte, in *Page, err error) {
+	if in, err = f.pages.page(f, at.Block); err != nil {
+		f.pages.failed.Add(1)
+		return nil, nil, err
+	}
+	if int(at.Offset) < len(in.data) {
+		c := packing.NewCursor(in.data[at.Offset:])
+		if value = c.Bytes(); !c.Bad {
+			return value, in, nil
+		}
+	}
+	in.Release()
+	f.pages.failed.Add(1)
+	return nil, nil, fmt.Errorf("%w: block %d has no value at %d", blockfile.ErrDamaged, at.Block, at.Offset)
+}
