@@ -58,7 +58,7 @@ type Cache struct {
 	// quiet says since when a resource that is not in resources has not changed, if Recall knows; guarded by making.
 	quiet func(key string) int64
 
-	loads   atomic.Int64 // how often all items were replaced
+	loads   atomic.Int64                  // how often all items were replaced
 	damaged atomic.Pointer[[]CorruptItem] // what CheckRows found
 
 	touched   []*resource // by the last Apply; for the goroutine that calls Apply and Deliver

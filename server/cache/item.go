@@ -297,7 +297,7 @@ func (it *Item) Meta() *metadata.Meta {
 // fieldMeta is Meta for a caller that needs only Fields: of a packed item it makes no map of labels.
 func (it *Item) fieldMeta() *metadata.Meta {
 	if b := it.body.Load(); b.packed() && b.with.storage == it.home.storage.Load() {
-		return metadata.Unpack(b.meta(), b.with.storage)
+		return metadata.UnpackFields(b.meta(), b.with.storage)
 	}
 	return it.Meta()
 }

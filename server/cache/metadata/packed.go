@@ -2,6 +2,11 @@ package metadata
 
 import (
 	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -37,7 +42,13 @@ const (
 	flagForeground
 	flagOrphan
 	flagManyOwners // the owners have to be read from the object
+	flagUUID       // the UID is a UUID, of which there are 16 bytes
+	flagSeconds    // the creation is a time, of which there are the seconds since 1970
 )
+
+// words are frequent values of fields, which take a byte.
+var words = [...]string{"", "false", "true", "default", "Always", "OnFailure", "Never", "default-scheduler", "Pending", "Running",
+	"Succeeded", "Failed", "Unknown", "Normal", "Warning", "Active", "Terminating", "Opaque"}
 
 // AppendPacked appends m, without labels and owners, in the form that Unpack reads. manyOwners says that
 // AppendCommonOwners did not take the owners.
@@ -48,41 +59,92 @@ func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 			flags |= 1 << i
 		}
 	}
+	id, err := uuid.Parse(m.UID)
+	isUUID := err == nil && id.String() == m.UID
+	if isUUID {
+		flags |= flagUUID
+	}
+	created, err := time.Parse(time.RFC3339, m.CreationTimestamp)
+	isTime := err == nil && created.Unix() >= 0 && encodedTime(created.Unix()) == m.CreationTimestamp
+	if isTime {
+		flags |= flagSeconds
+	}
 	for _, n := range [...]uint64{flags, uint64(m.metadata.from), uint64(m.metadata.to), uint64(len(m.Fields))} {
 		dst = binary.AppendUvarint(dst, n)
 	}
-	dst = packing.AppendText(packing.AppendText(dst, m.UID), m.CreationTimestamp)
+	if isUUID {
+		dst = append(dst, id[:]...)
+	} else {
+		dst = packing.AppendText(dst, m.UID)
+	}
+	if isTime {
+		dst = binary.AppendUvarint(dst, uint64(created.Unix()))
+	} else {
+		dst = packing.AppendText(dst, m.CreationTimestamp)
+	}
 	for _, f := range m.Fields {
-		dst = packing.AppendText(dst, f)
+		if at := slices.Index(words[:], f); at >= 0 {
+			dst = binary.AppendUvarint(dst, uint64(at))
+			continue
+		}
+		dst = append(binary.AppendUvarint(dst, uint64(len(f)+len(words))), f...)
 	}
 	return dst
 }
 
-// Unpack reads the packed form of an object of a storage, which has no labels. The strings are views of b.
+// encodedTime is a time as objects have it.
+func encodedTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
+
+// Unpack reads the packed form of an object of a storage, which has no labels. Its strings may be views of b.
 func Unpack(b []byte, st *kinds.Storage) *Meta {
+	m := UnpackFields(b, st)
 	r := reader(b)
-	m := &Meta{Storage: st}
-	m.Deleting = r.number()&flagDeleting != 0
-	m.metadata = part{int32(r.number()), int32(r.number())}
-	fields := r.number()
-	m.UID, m.CreationTimestamp = r.text(), r.text()
-	if st != nil {
-		m.Fields = make([]string, fields)
-	}
-	for i := range m.Fields {
-		m.Fields[i] = r.text()
+	flags := r.number()
+	r.number() // where the metadata begins
+	r.number() // and ends
+	r.number() // number of fields
+	m.UID = r.uid(flags)
+	if flags&flagSeconds != 0 {
+		m.CreationTimestamp = encodedTime(int64(r.number()))
+	} else {
+		m.CreationTimestamp = r.text()
 	}
 	return m
 }
 
-// UnpackOwnerInfo reads only the OwnerInfo of the packed form. Its string is a view of b.
+// UnpackFields is Unpack without the UID and the creation.
+func UnpackFields(b []byte, st *kinds.Storage) *Meta {
+	r := reader(b)
+	m := &Meta{Storage: st}
+	flags := r.number()
+	m.Deleting = flags&flagDeleting != 0
+	m.metadata = part{int32(r.number()), int32(r.number())}
+	fields := r.number()
+	if flags&flagUUID != 0 {
+		r = r[len(uuid.UUID{}):]
+	} else {
+		r.text()
+	}
+	if n := r.number(); flags&flagSeconds == 0 {
+		r = r[n:]
+	}
+	if st != nil {
+		m.Fields = make([]string, fields)
+	}
+	for i := range m.Fields {
+		m.Fields[i] = r.word()
+	}
+	return m
+}
+
+// UnpackOwnerInfo reads only the OwnerInfo of the packed form. Its string may be a view of b.
 func UnpackOwnerInfo(b []byte) OwnerInfo {
 	r := reader(b)
 	flags := r.number()
 	r.number() // where the metadata begins
 	r.number() // and ends
 	r.number() // number of fields
-	return OwnerInfo{UID: r.text(), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
+	return OwnerInfo{UID: r.uid(flags), Deleting: flags&flagDeleting != 0, Foreground: flags&flagForeground != 0, Orphan: flags&flagOrphan != 0}
 }
 
 // HasManyOwners says that the owners of a packed object have to be read from its value.
@@ -95,15 +157,27 @@ func HasManyOwners(b []byte) bool {
 // fields, in the memory of fields.
 func CheckPacked(b []byte, size int, fields []string) (_ []string, ok bool) {
 	c := packing.NewCursor(b)
-	c.Number() // flags
+	flags := c.Number()
 	from, to, n := c.Number(), c.Number(), c.Number()
-	c.Bytes() // UID
-	c.Bytes() // creation
+	if flags&flagUUID != 0 {
+		c.Next(len(uuid.UUID{}))
+	} else {
+		c.Bytes()
+	}
+	if flags&flagSeconds != 0 {
+		c.Number()
+	} else {
+		c.Bytes()
+	}
 	if fields = fields[:0]; n > uint64(len(b)) {
 		return nil, false
 	}
 	for range n {
-		fields = append(fields, c.Text())
+		if at := c.Number(); at < uint64(len(words)) {
+			fields = append(fields, words[at])
+		} else {
+			fields = append(fields, packing.View(c.Next(int(min(at-uint64(len(words)), math.MaxInt32)))))
+		}
 	}
 	return fields, !c.Bad && c.Left() == 0 && from <= to && to <= uint64(size)
 }
@@ -117,9 +191,28 @@ func (r *reader) number() int {
 	return int(n)
 }
 
-func (r *reader) text() string {
-	n := r.number()
+func (r *reader) text() string { return r.next(r.number()) }
+
+func (r *reader) next(n int) string {
 	s := packing.View((*r)[:n:n])
 	*r = (*r)[n:]
 	return s
+}
+
+// word reads a value of a field.
+func (r *reader) word() string {
+	n := r.number()
+	if n < len(words) {
+		return words[n]
+	}
+	return r.next(n - len(words))
+}
+
+func (r *reader) uid(flags int) string {
+	if flags&flagUUID == 0 {
+		return r.text()
+	}
+	var id uuid.UUID
+	copy(id[:], r.next(len(id)))
+	return id.String()
 }

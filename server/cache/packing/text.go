@@ -69,6 +69,15 @@ func (c *Cursor) Bytes() []byte {
 		c.b, c.Bad = nil, true
 		return nil
 	}
+	return c.Next(int(n))
+}
+
+// Next reads so many bytes, and returns a view.
+func (c *Cursor) Next(n int) []byte {
+	if n > len(c.b) {
+		c.b, c.Bad = nil, true
+		return nil
+	}
 	v := c.b[:n:n]
 	c.b = c.b[n:]
 	return v
