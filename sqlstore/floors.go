@@ -16,6 +16,28 @@ type Floors struct {
 	// Past are the floors of snapshots, by resource ("leases.coordination.k8s.io"), by its
 	// plural in whatever group ("leases"), and "" of all others; nil: all are that of the log.
 	Past map[string]int64 `json:"past,omitempty"`
+	// Skipped are revisions that were left out above the newest one, in order: no snapshot is of one between the two, as
+	// clients may have seen another state at it, which is lost.
+	Skipped []Skipped `json:"skipped,omitempty"`
+}
+
+// Skipped are the revisions between two, which were left out.
+type Skipped struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// mostSkipped bounds Floors.Skipped. Of more, the oldest two are one, with the snapshots between them.
+const mostSkipped = 32
+
+// Skip are the floors after revisions were left out.
+func (f Floors) Skip(from, to int64) Floors {
+	next := Floors{Log: to, Past: f.Past, Skipped: append(slices.Clone(f.Skipped), Skipped{from, to})}
+	if len(next.Skipped) > mostSkipped {
+		next.Skipped[1].From = next.Skipped[0].From
+		next.Skipped = next.Skipped[1:]
+	}
+	return next
 }
 
 // ParseFloors parses the text in a database. If the text has another floor than the log, a program without support
@@ -68,6 +90,11 @@ func (f Floors) Lowest() int64 {
 
 // Check returns whether a snapshot of a resource can be read: CompactedError, FutureError or nil.
 func (f Floors) Check(resource string, revision, head int64) error {
+	for _, s := range f.Skipped {
+		if revision > s.From && revision < s.To {
+			return &CompactedError{Revision: revision, Floor: s.To}
+		}
+	}
 	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
 }
 
@@ -82,6 +109,11 @@ func (f Floors) Raised(to Floors, head int64) Floors {
 	for name, floor := range f.Past {
 		if _, kept := to.Past[name]; !kept && name != "" && floor > next.Of(name) {
 			next.Past[name] = floor
+		}
+	}
+	for lowest, i := next.Lowest(), 0; i < len(f.Skipped); i++ {
+		if f.Skipped[i].To > lowest {
+			next.Skipped = append(next.Skipped, f.Skipped[i])
 		}
 	}
 	return next

@@ -13,9 +13,12 @@ var ErrNotEmpty = errors.New("store not empty")
 type Content struct {
 	Bounds    Bounds
 	Past      map[string]int64 // Floors.Past
+	Skipped   []Skipped        // Floors.Skipped
 	ClusterID string           // empty: keep the database's own
 	Rows      iter.Seq2[Row, error]
 }
 
 // Floors are those of the content.
-func (c *Content) Floors() Floors { return Floors{Log: c.Bounds.Floor, Past: c.Past} }
+func (c *Content) Floors() Floors {
+	return Floors{Log: c.Bounds.Floor, Past: c.Past, Skipped: c.Skipped}
+}

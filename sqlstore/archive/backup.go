@@ -108,7 +108,7 @@ func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) 
 			return h, Trailer{}, err
 		}
 		if f.Past != nil {
-			h.Past = sqlstore.Floors{Log: h.Floor, Past: f.Past}.Text()
+			h.Past = sqlstore.Floors{Log: h.Floor, Past: f.Past, Skipped: f.Skipped}.Text()
 		}
 	}
 	about := stats.LiveRows

@@ -46,6 +46,7 @@ func Restore(ctx context.Context, d sqlstore.Driver, in io.Reader, progress func
 	err = d.Load(ctx, sqlstore.Content{
 		Bounds:    sqlstore.Bounds{Floor: r.header.Floor, Head: r.header.Revision},
 		Past:      floors.Past,
+		Skipped:   floors.Skipped,
 		ClusterID: r.header.ClusterID,
 		Rows:      r.all,
 	})

@@ -66,7 +66,7 @@ func skip(ctx context.Context, tx pgx.Tx, head, to int64) error {
 			return err
 		}
 		batch.Queue(qMark, seconds, revisions)
-		batch.Queue(qSetFloors, sqlstore.Floors{Log: to, Past: f.Past}.Text())
+		batch.Queue(qSetFloors, f.Skip(head, to).Text())
 	}
 	return tx.SendBatch(ctx, batch).Close()
 }

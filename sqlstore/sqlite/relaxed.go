@@ -129,7 +129,7 @@ func skip(ctx context.Context, w *conn, reserved int64) error {
 			return err
 		}
 		if f.Past != nil {
-			if err := markLoaded(ctx, w, b.Floor, sqlstore.Floors{Log: reserved, Past: f.Past}); err != nil {
+			if err := markLoaded(ctx, w, b.Floor, f.Skip(b.Head, reserved)); err != nil {
 				return err
 			}
 		}

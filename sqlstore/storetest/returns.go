@@ -71,6 +71,7 @@ func skipped(t *testing.T, db Database) {
 	last := must(t, d, create(pod("a"), "a"))
 	s, m := mirrored(t, db.Open(t), sqlstore.Config{})
 	waitFor(t, "the sink has all", func() bool { return s.Applied() == last })
+	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
 	from, to, err := d.SkipRevisions(t.Context(), 1000)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return
@@ -84,6 +85,23 @@ func skipped(t *testing.T, db Database) {
 	}
 	waitFor(t, "the sink has the next", func() bool { return s.Applied() == to+1 })
 	m.equals(t, d)
+	// What was kept before can be read, and what comes after. A client may have seen another state at a revision between, which
+	// a database that went back has lost.
+	read := func(revision int64) error {
+		_, err := d.Scan(t.Context(), sqlstore.ScanRequest{Resource: "pods", Revision: revision, Limit: 10})
+		return err
+	}
+	for range 2 {
+		for _, revision := range []int64{from + 1, to - 1} {
+			wantErr(t, read(revision), &sqlstore.CompactedError{Revision: revision, Floor: to})
+		}
+		for _, revision := range []int64{from, to, to + 1} {
+			if err := read(revision); err != nil {
+				t.Errorf("reading revision %d, with %d to %d left out: %v", revision, from, to, err)
+			}
+		}
+		retain(t, sqlstore.Floors{Log: to + 1, Past: map[string]int64{"": 0}}, d) // which keeps that
+	}
 	if from, to, err = d.SkipRevisions(t.Context(), 0); err != nil || to < from+sqlstore.LeftOut(0) {
 		t.Errorf("without a number %d to %d are left out, %v", from, to, err)
 	}
