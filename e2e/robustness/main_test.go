@@ -61,7 +61,7 @@ func TestRobustness(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range judge.Properties {
-				if made.Judged[p.Name] == 0 {
+				if made.Judged[p.Name] == 0 && (p.Name != "leads" || store == "postgres") { // one server leads alone
 					t.Errorf("nothing was held against %s; not judged: %v", p.Name, made.Open)
 				}
 			}

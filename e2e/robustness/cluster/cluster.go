@@ -55,6 +55,7 @@ type Cluster struct {
 	spare  *pgtest.Server // a synchronous standby, while a failover is under way
 	dbName string
 	kills  atomic.Int64
+	losing atomic.Bool // PostgreSQL fails over to a standby that lacks commits
 }
 
 type node struct {

@@ -29,6 +29,9 @@ type Table struct {
 	segments []*history.Segment
 	floors   []history.Floor
 	wrong    []string
+	leads    []history.Lead
+	holders  map[string]lead             // by the names of the leads, as of the last poll
+	held     int                         // how many were read
 	seen     map[history.Key]history.Row // live rows at last
 }
 
@@ -56,10 +59,6 @@ func (t *Table) Run(ctx context.Context, every time.Duration) {
 		}
 	}
 }
-
-// leftOut is more revisions than are written between two polls: a server that takes its database for an older one leaves out
-// a million.
-const leftOut = 500_000
 
 const columns = `revision, resource, namespace, name, created_revision, deleted, value`
 
@@ -91,13 +90,15 @@ func (t *Table) Poll(ctx context.Context) error {
 	if err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT (SELECT %[1]s FROM kv_meta WHERE key = 'revision'), (SELECT %[1]s FROM kv_meta WHERE key = 'floor')`, column)).Scan(&head, &floor); err != nil {
 		return err
 	}
+	holders, err := t.readLeads(ctx, tx)
+	if err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.lead(holders, at)
 	t.floors = append(t.floors, history.Floor{At: at, Revision: floor})
 	if t.current == nil || floor > t.last {
-		if t.current != nil && floor-t.last > leftOut {
-			t.wrong = append(t.wrong, fmt.Sprintf("revisions are left out, although nothing was lost: the newest was %d, and the log begins anew at %d", t.last, floor))
-		}
 		live, err := t.rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted`)
 		if err != nil {
 			return err
@@ -110,6 +111,9 @@ func (t *Table) Poll(ctx context.Context) error {
 		}
 		t.last = head
 		return nil
+	}
+	if head < t.last && t.c.losing.Load() {
+		return nil // no server has left revisions out yet
 	}
 	if head < t.last {
 		t.wrong = append(t.wrong, fmt.Sprintf("the table's newest revision was %d and is %d", t.last, head))
@@ -137,6 +141,45 @@ func (t *Table) Poll(ctx context.Context) error {
 	}
 	t.current.To = t.last
 	return nil
+}
+
+// lead is the holder of a lead, and for how long it has it unless it is renewed.
+type lead struct {
+	holder string
+	left   time.Duration
+}
+
+// readLeads reads the leads of servers that share PostgreSQL.
+func (t *Table) readLeads(ctx context.Context, tx *sql.Tx) (map[string]lead, error) {
+	if t.c.Postgres() == nil {
+		return nil, nil
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT name, holder, extract(epoch FROM until - clock_timestamp())::float8 FROM kv_lead`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := map[string]lead{}
+	for rows.Next() {
+		var name, holder string
+		var left float64
+		if err := rows.Scan(&name, &holder, &left); err != nil {
+			return nil, err
+		}
+		found[name] = lead{holder, time.Duration(left * float64(time.Second))}
+	}
+	return found, rows.Err()
+}
+
+// lead notes which leads have other holders than before.
+func (t *Table) lead(holders map[string]lead, at time.Duration) {
+	for name, now := range holders {
+		if was, ok := t.holders[name]; ok && was.holder != now.holder {
+			t.leads = append(t.leads, history.Lead{At: at, Name: name, From: was.holder, To: now.holder, Left: was.left})
+		}
+	}
+	t.holders = holders
+	t.held += len(holders)
 }
 
 // Content reads the live rows of a SQLite file, and its newest revision.
@@ -209,13 +252,13 @@ func (t *Table) Cut(ctx context.Context, round *history.Round) error {
 		live = []history.Row{}
 	}
 	t.current.Live = live
-	round.Segments, round.Floors, round.Table = t.segments, t.floors, t.wrong
+	round.Segments, round.Floors, round.Table, round.Leads, round.Holders = t.segments, t.floors, t.wrong, t.leads, t.held
 	initial := make([]history.Row, 0, len(t.seen))
 	for _, r := range t.seen {
 		initial = append(initial, r)
 	}
 	slices.SortFunc(initial, func(a, b history.Row) int { return cmp.Compare(a.Revision, b.Revision) })
 	t.current = &history.Segment{From: t.last, To: t.last, Initial: initial}
-	t.segments, t.floors, t.wrong = []*history.Segment{t.current}, nil, nil
+	t.segments, t.floors, t.wrong, t.leads, t.held = []*history.Segment{t.current}, nil, nil, nil, 0
 	return nil
 }

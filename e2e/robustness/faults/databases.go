@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
+	"github.com/rowlock/rowlock/e2e/robustness/history"
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
@@ -49,9 +51,24 @@ func databases() []Fault {
 			return fmt.Sprintf("PostgreSQL sleeps for %s", ms(d)), nil
 		}),
 		primary("pg-failover", "PostgreSQL is killed, or hangs, and a synchronous standby, of which every server has heard, is promoted", 2, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
-			hangs := e.rand.IntN(2) == 0
-			err := e.c.Failover(hangs, func() { e.wait(context.WithoutCancel(ctx), 6*time.Second, 8*time.Second) }, func() { e.wait(ctx, 0, 3*time.Second) })
-			return fmt.Sprintf("a standby of PostgreSQL takes over (the primary hangs: %v)", hangs), err
+			f := e.failover(ctx)
+			return fmt.Sprintf("a standby of PostgreSQL takes over (the primary hangs: %v)", f.Hangs), e.c.Failover(f)
+		}),
+		primary("pg-returns", "after such a failover the former primary is started again, and for up to 3 seconds servers find it in the place of the new one", 1, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
+			f := e.failover(ctx)
+			f.Returns = true
+			return fmt.Sprintf("a standby of PostgreSQL takes over (the primary hangs: %v), and the former primary comes back", f.Hangs), e.c.Failover(f)
+		}),
+		primary("pg-loss", "a standby that lacks the commits of the last seconds is promoted", 1, func(ctx context.Context, e *env, _ *pgtest.Server) (string, error) {
+			f := e.failover(ctx)
+			f.Loses = true
+			loss := &history.Loss{Begin: e.rec.Now()}
+			f.Found = func(found uint64) { loss.Found = found }
+			err := e.c.Failover(f)
+			if loss.End = e.rec.Now(); loss.Found != 0 {
+				e.rec.Add(loss)
+			}
+			return fmt.Sprintf("a standby of PostgreSQL takes over that has nothing behind revision %d", loss.Found), err
 		}),
 		server("db-cut", "all connections of a server to PostgreSQL are closed", 2, func(_ context.Context, _ *env, p *pgtest.Proxy) string {
 			p.Cut()
@@ -104,4 +121,27 @@ func databases() []Fault {
 			return fmt.Sprintf("chunks are reordered for %s", ms(d))
 		}),
 	}
+}
+
+// failover is a failover to a synchronous standby.
+func (e *env) failover(ctx context.Context) cluster.Failover {
+	return cluster.Failover{
+		Hangs: e.rand.IntN(2) == 0,
+		Heard: func() { e.wait(context.WithoutCancel(ctx), 6*time.Second, 8*time.Second) },
+		Pause: func() { e.wait(ctx, 0, 3*time.Second) },
+		Use:   func() error { return e.use(context.WithoutCancel(ctx)) },
+	}
+}
+
+// use waits until every server has written to its database.
+func (e *env) use(ctx context.Context) error {
+	client := e.c.Client(cluster.HTTP1, false)
+	defer client.CloseIdleConnections()
+	for i := range e.c.Len() {
+		err := e.until(ctx, func() error { return create(ctx, client, e.c.URL(i), `{"metadata":{"generateName":"used-"}}`) })
+		if err != nil {
+			return fmt.Errorf("server %d does not write to its database: %w", i, err)
+		}
+	}
+	return nil
 }

@@ -45,7 +45,7 @@ type outcome struct {
 
 // All are the faults, in the order of the help.
 func All() []Fault {
-	return slices.Concat(processes(), connections(), databases(), stores(), strangers(), disks())
+	return slices.Concat(processes(), connections(), databases(), stores(), strangers(), damages(), disks())
 }
 
 // Choose finds faults by their names: all, none, or a list with commas.

@@ -3,10 +3,8 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -72,20 +70,9 @@ func (e *env) strangersCache(ctx context.Context) ([]byte, error) {
 }
 
 func create(ctx context.Context, client *http.Client, url, body string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/namespaces/default/configmaps", bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
+	code, answer, err := request(ctx, client, http.MethodPost, url+"/api/v1/namespaces/default/configmaps", body)
+	if err == nil && code != http.StatusCreated {
+		err = fmt.Errorf("a create was answered with %d %s", code, answer)
 	}
-	req.Header.Set("Authorization", "Bearer "+harness.AdminToken)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-	if resp.StatusCode != http.StatusCreated {
-		return fmt.Errorf("a create was answered with %d %s", resp.StatusCode, answer)
-	}
-	return nil
+	return err
 }

@@ -75,6 +75,8 @@ type Op struct {
 	Field   string        `json:"field,omitempty"`   // that the operation sets, to its ID
 	Expect  uint64        `json:"expect,omitempty"`  // the version that the object must have; 0: any
 	Creates bool          `json:"creates,omitempty"` // a PUT that creates an object that does not exist, whatever version it names
+	Dry     bool          `json:"dry,omitempty"`     // a dry run, which changes nothing
+	Never   bool          `json:"never,omitempty"`   // it has a precondition that no object fulfils
 	AtLeast uint64        `json:"min,omitempty"`     // a get at a version not older than this
 	Cached  bool          `json:"cached,omitempty"`  // a get at any version
 	Call    time.Duration `json:"call"`
@@ -86,7 +88,7 @@ type Op struct {
 }
 
 // Writes reports whether the operation changes something.
-func (o *Op) Writes() bool { return o.Kind != Get }
+func (o *Op) Writes() bool { return o.Kind != Get && !o.Dry }
 
 // String describes the operation on one line.
 func (o *Op) String() string {
@@ -96,6 +98,12 @@ func (o *Op) String() string {
 	}
 	if o.Expect != 0 {
 		s += fmt.Sprintf(" expecting version %d", o.Expect)
+	}
+	if o.Dry {
+		s += " as a dry run"
+	}
+	if o.Never {
+		s += " with the UID of no object"
 	}
 	if o.AtLeast != 0 {
 		s += fmt.Sprintf(" not older than %d", o.AtLeast)
@@ -254,6 +262,26 @@ type Segment struct {
 type Floor struct {
 	At       time.Duration `json:"at"` // before it was read
 	Revision uint64        `json:"rev"`
+}
+
+// Loss is when PostgreSQL lost commits: a standby without them was promoted.
+type Loss struct {
+	Begin time.Duration `json:"begin"` // before the primary was taken away
+	End   time.Duration `json:"end"`   // when all servers used the standby
+	Found uint64        `json:"found"` // its newest revision then
+}
+
+// Lead is a lead that another holder has taken, by the table.
+type Lead struct {
+	At   time.Duration `json:"at"` // when it was found
+	Name string        `json:"n"`
+	From string        `json:"from"`
+	To   string        `json:"to"`
+	Left time.Duration `json:"left"` // for how long the former holder had it, when that was read last
+}
+
+func (l *Lead) String() string {
+	return fmt.Sprintf("%s lead %q, which %s had for %s more, is taken by %s", stamp(l.At), l.Name, l.From, l.Left.Round(time.Millisecond), l.To)
 }
 
 // Reload is when a server loaded all objects anew, because the log no longer reached back to its place. It ends its watches.

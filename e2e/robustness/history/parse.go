@@ -78,7 +78,7 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 }
 
 // fields are the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
-// custom resource, and messages of a Deployment's conditions.
+// custom resource, and messages of a Deployment's conditions; and that a Deployment is paused, which none may set.
 func fields(tree map[string]any) map[string]string {
 	found := map[string]string{}
 	texts := func(m any) {
@@ -92,6 +92,9 @@ func fields(tree map[string]any) map[string]string {
 	texts(tree["data"])
 	spec, _ := tree["spec"].(map[string]any)
 	texts(spec["values"])
+	if paused, ok := spec["paused"].(bool); ok && paused {
+		found["spec.paused"] = "true"
+	}
 	if holder, ok := spec["holderIdentity"].(string); ok {
 		found["holder"] = holder
 	}

@@ -19,6 +19,9 @@ type Round struct {
 	Segments []*Segment    `json:"segments,omitempty"`
 	Floors   []Floor       `json:"floors,omitempty"` // by time
 	Reloads  []*Reload     `json:"reloads,omitempty"`
+	Losses   []*Loss       `json:"losses,omitempty"`
+	Leads    []Lead        `json:"leads,omitempty"`   // by time
+	Holders  int           `json:"holders,omitempty"` // how many holders of leads were read
 	Faults   []*Fault      `json:"faults,omitempty"`
 	Earlier  []*Op         `json:"earlier,omitempty"` // of earlier rounds, without an answer: they may come to pass in this one
 	Ops      []*Op         `json:"ops,omitempty"`
@@ -101,7 +104,7 @@ func (r *Recorder) ID() string {
 	return "op" + strconv.FormatInt(r.ids, 36)
 }
 
-// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right or *Fault.
+// Add adds to the round: an *Op, *List, *Stream, *Cache, *Access, *Right, *Loss or *Fault.
 func (r *Recorder) Add(record any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,6 +121,8 @@ func (r *Recorder) Add(record any) {
 		r.round.Accesses = append(r.round.Accesses, v)
 	case *Right:
 		r.round.Rights = append(r.round.Rights, v)
+	case *Loss:
+		r.round.Losses = append(r.round.Losses, v)
 	case *Fault:
 		r.round.Faults = append(r.round.Faults, v)
 	default:

@@ -5,7 +5,9 @@ package judge
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -34,6 +36,7 @@ var Properties = []struct{ Name, Promise string }{
 	{"exact", "A read of an old revision shows what was then"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
 	{"rights", "A revoked right or token stops working, and no client reads an object without a right to it"},
+	{"leads", "A lead is taken from nobody who renews it"},
 	{"liveness", "Every client continues after the faults, without a restart"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
 }
@@ -92,12 +95,16 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.deletes, j.times, j.order, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.liveness,
+		j.table, j.writes, j.deletes, j.times, j.order, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness,
 	} {
 		check()
 	}
 	return j.v
 }
+
+// leftOut is more revisions than are written between two readings of the table: a server that takes its database for an older
+// one leaves out a million.
+const leftOut = 500_000
 
 // table reports errors in the revisions of the table, and checks that its live rows are those of the log.
 func (j *judge) table() {
@@ -110,6 +117,9 @@ func (j *judge) table() {
 		}
 		if i > 0 && s.From < j.r.Segments[i-1].To {
 			j.violate("revisions", nil, "the table was at revision %d, and then at %d", j.r.Segments[i-1].To, s.From)
+		}
+		if i > 0 && s.From > j.r.Segments[i-1].To+leftOut && len(j.r.Losses) == 0 {
+			j.violate("revisions", nil, "revisions are left out, although nothing was lost: the newest was %d, and the log begins anew at %d", j.r.Segments[i-1].To, s.From)
 		}
 		if s.Live == nil {
 			continue
@@ -134,6 +144,52 @@ func (j *judge) table() {
 			j.violate("compaction", rowLines(r), "the table lacks %s, which its log left at revision %d", r.Key, r.Revision)
 		}
 	}
+}
+
+// Bounds of a lead that is taken from its holder: the holder had it for so long when that was read last, and nothing kept
+// servers from running, or from their database, for so long before. Once may be a machine that stood still.
+const (
+	leadLeft = 2 * time.Second
+	leadCalm = 4 * time.Second
+	leadOnce = 1
+)
+
+// leads checks that leads are taken only from holders that have died, or could not renew them.
+func (j *judge) leads() {
+	j.v.Judged["leads"] += j.r.Holders
+	var taken []string
+	for i := range j.r.Leads {
+		l := &j.r.Leads[i]
+		if l.Left > leadLeft && l.At > j.r.Began+leadCalm && !slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Store && f.Begin < l.At && f.End > l.At-leadCalm }) {
+			taken = append(taken, l.String())
+		}
+	}
+	if len(taken) > leadOnce {
+		j.violate("leads", taken[:min(len(taken), 6)], "leads are taken from holders that renew them, %d times", len(taken))
+	}
+}
+
+// void reports whether a revision is one that PostgreSQL lost, and how long ago at a time.
+func (j *judge) void(revision uint64, at time.Duration) (since time.Duration, lost bool) {
+	for _, l := range j.r.Losses {
+		if revision > l.Found && revision <= l.Found+leftOut {
+			return at - l.End, true
+		}
+	}
+	return 0, false
+}
+
+// voidTime is how long after a loss all servers have noticed it.
+const voidTime = 10 * time.Second
+
+// beforeLoss is when the database lost something for the first time. What the clients know together, such as the order of
+// writes, is checked up to then.
+func (j *judge) beforeLoss() time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for _, l := range j.r.Losses {
+		least = min(least, l.Begin)
+	}
+	return least
 }
 
 func hash(s *history.State) string {

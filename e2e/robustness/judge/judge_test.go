@@ -36,6 +36,26 @@ func row(name string, created uint64, s history.State) history.Row {
 	return history.Row{Revision: s.Version, Key: key(name), Created: created, State: &s}
 }
 
+// taken has leads taken from holders that had them for long enough.
+func taken(r *history.Round, times int) {
+	for range times {
+		r.Leads = append(r.Leads, history.Lead{At: 10 * time.Second, Name: "compactor", From: "a", To: "b", Left: 4 * time.Second})
+	}
+}
+
+// goesOn has the table go on at a revision far behind, with one object, and may say what the database had lost.
+func goesOn(r *history.Round, found ...uint64) {
+	r.Segments = append(r.Segments, &history.Segment{From: 2_000_000, To: 2_000_000, Initial: []history.Row{row("register-a", 10, state(14, true, "v", "op4"))}})
+	for _, f := range found {
+		r.Losses = append(r.Losses, &history.Loss{Begin: 500 * ms, End: 600 * ms, Found: f})
+	}
+}
+
+// get reads set1.
+func get(at time.Duration, s history.State) *history.Op {
+	return &history.Op{Client: "reader", Kind: history.Get, Key: key("set1"), Call: at, Return: at + ms, Outcome: history.OK, Got: &s}
+}
+
 // clean is a round without a violation. Object a is there at revision 10; then b is created at 11, a changed at 12 and
 // leaves the selection, b deleted at 13, a swapped at 14, and set1 begins at 15 and grows at 16.
 func clean() *history.Round {
@@ -67,7 +87,7 @@ func clean() *history.Round {
 	mark := func(t time.Duration, version uint64) history.Event {
 		return history.Event{At: t * ms, Type: "BOOKMARK", Item: item("", history.State{Version: version})}
 	}
-	return &history.Round{Number: 1, Final: 16, Segments: []*history.Segment{segment},
+	return &history.Round{Holders: 1, Number: 1, Final: 16, Segments: []*history.Segment{segment},
 		Ops: []*history.Op{
 			op("op1", history.Create, "register-b", 10, &b11, history.OK),
 			op("op2", history.Set, "register-a", 20, &a12, history.OK),
@@ -257,7 +277,48 @@ func TestProperties(t *testing.T) {
 			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second
 			r.Faults = []*history.Fault{{Name: "stall", Store: true, Begin: 1 * time.Second, End: 4 * time.Second}}
 		}, ""},
+		"a right while another server was cut off": {func(r *history.Round) {
+			r.Accesses[1].Call, r.Accesses[1].Return = 9*time.Second, 9*time.Second
+			r.Faults = []*history.Fault{{Name: "stall", Server: 1, Store: true, Begin: 1 * time.Second, End: 4 * time.Second}}
+		}, "rights"},
 		"a right that never was": {func(r *history.Round) { r.Accesses[2].Code = 200 }, "rights"},
+		"a read of what was no more when the table was read first": {func(r *history.Round) {
+			old := get(20*ms, state(7, true, "v", "op"))
+			old.AtLeast = 10
+			r.Ops = append(r.Ops, old)
+		}, "reads"},
+		"a read of what was before": {func(r *history.Round) {
+			old := get(20*ms, state(7, true, "v", "op"))
+			old.Cached = true
+			r.Ops = append(r.Ops, old)
+		}, ""},
+		"a dry run that is stored": {func(r *history.Round) {
+			r.Ops[slices.IndexFunc(r.Ops, func(o *history.Op) bool { return o.ID == "op2" })].Dry = true
+		}, "writes"},
+		"a delete with the UID of no object": {func(r *history.Round) {
+			r.Ops = append(r.Ops, &history.Op{ID: "never", Kind: history.Delete, Never: true, Key: key("register-a"), Outcome: history.OK, Call: ms, Return: 2 * ms})
+		}, "writes"},
+		"leads taken from holders that renew them": {func(r *history.Round) { taken(r, 2) }, "leads"},
+		"a lead taken while a machine stood still": {func(r *history.Round) { taken(r, 1) }, ""},
+		"leads taken from holders that had been killed": {func(r *history.Round) {
+			taken(r, 2)
+			r.Faults = []*history.Fault{{Name: "kill", Store: true, Begin: 8 * time.Second, End: 9 * time.Second}}
+		}, ""},
+		"revisions left out":                     {func(r *history.Round) { goesOn(r) }, "revisions"},
+		"revisions left out where some are lost": {func(r *history.Round) { goesOn(r, 15) }, ""},
+		"an object read long after it was lost": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Ops = append(r.Ops, get(11*time.Second, state(16, false, "op5", "op5", "op6", "op6")))
+		}, "reads"},
+		"an object read after a client knew that it was lost": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Lists = append(r.Lists, &history.List{Scope: red, Call: time.Second, Return: time.Second, Outcome: history.OK, Pages: []history.Page{{Version: 2_000_000, Items: []history.Item{item("register-a", state(14, true, "v", "op4"))}}}})
+			r.Ops = append(r.Ops, get(2*time.Second, state(16, false, "op5", "op5", "op6", "op6")))
+		}, "reads"},
+		"an object read before anyone knew that it was lost": {func(r *history.Round) {
+			goesOn(r, 15)
+			r.Ops = append(r.Ops, get(2*time.Second, state(16, false, "op5", "op5", "op6", "op6")))
+		}, ""},
 		"a client that is stuck": {func(r *history.Round) { r.Stuck = []string{"a watch"} }, "liveness"},
 		"a damaged database":     {func(r *history.Round) { r.Verify = []string{"1 problem"} }, "verify"},
 	}

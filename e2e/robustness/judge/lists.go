@@ -146,6 +146,9 @@ func (j *judge) lists() {
 		if j.tooNew(revision, l.Return) {
 			j.violate("list", append(lines, opLines(j.writeAfter(revision, l.Return))...), "a list is of version %d before a write with a lower revision began", revision)
 		}
+		if since, lost := j.void(revision, l.Call); lost && since > voidTime {
+			j.violate("list", lines, "a list is of version %d, which the database had lost %s before", revision, since)
+		}
 		if j.phantom(revision) {
 			j.violate(property, lines, "a list is of version %d, which the table does not have", revision)
 			continue
@@ -166,7 +169,7 @@ func (j *judge) lists() {
 func (j *judge) caches() {
 	for _, c := range j.r.Caches {
 		j.judged("cache")
-		if c.Wrong != "" {
+		if c.Wrong != "" && len(j.r.Losses) == 0 {
 			j.violate("cache", nil, "%s: %s", c.Client, c.Wrong)
 		}
 		p := j.part(j.r.Final, j.r.Final)
@@ -185,16 +188,15 @@ func (j *judge) caches() {
 }
 
 // RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
-// its database has heard of it. Times when faults keep servers from their database do not count. The server that acknowledged
+// its database has heard of it. Times when faults keep that server from its database do not count. The server that acknowledged
 // it knows at once.
 const RightsTime = 8 * time.Second
 
 // rights checks that no user reads an object without a right to it.
 func (j *judge) rights() {
 	type span struct {
-		from, to time.Duration // from the first grant to the end of the revocation
-		server   int           // that acknowledged the revocation, from 1 on
-		there    time.Duration // when it did
+		from, to time.Duration // from the first grant to the acknowledgement of the revocation
+		server   int           // that acknowledged it, from 1 on; 0: not known
 	}
 	spans := map[string]*span{}
 	for _, r := range j.r.Rights {
@@ -206,13 +208,17 @@ func (j *judge) rights() {
 		if r.Granted {
 			s.from = min(s.from, r.Call)
 		} else if r.Outcome == history.OK {
-			s.to = j.calm(r.Return, RightsTime)
-			s.server, s.there = r.Server, r.Return
+			s.to, s.server = r.Return, r.Server
 		}
 	}
+	lost := j.beforeLoss()
 	for _, a := range j.r.Accesses {
 		j.judged("rights")
 		if a.Code < 200 || a.Code >= 300 {
+			continue
+		}
+		if s := spans[a.Subject]; s != nil && s.from < lost && a.Return > lost && a.What == "read" {
+			j.open("uses of rights whose changes the database may have lost")
 			continue
 		}
 		lines := func() (lines []string) {
@@ -229,22 +235,22 @@ func (j *judge) rights() {
 			j.violate("rights", lines(), "%s never had the right to this read", a.Subject)
 		case s == nil || a.Return < s.from:
 			j.violate("rights", lines(), "%s was allowed a read before the right was granted", a.Subject)
-		case a.Server == s.server-1 && a.Call > s.there:
+		case a.Server == s.server-1 && a.Call > s.to:
 			j.violate("rights", lines(), "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
-		case a.Call > s.to:
+		case a.Call > s.to && a.Call > j.calm(s.to, RightsTime, a.Server):
 			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
 		}
 	}
 }
 
-// calm is the time when so much time without faults of the store has passed.
-func (j *judge) calm(at, want time.Duration) time.Duration {
+// calm is the time when so much time has passed without faults that kept a server from running or from its database.
+func (j *judge) calm(at, want time.Duration, server int) time.Duration {
 	end := at + want
 	for changed := true; changed; {
 		changed = false
 		busy := time.Duration(0)
 		for _, f := range j.r.Faults {
-			if f.Store && f.Begin < end && f.End > at {
+			if f.Store && (f.Server == server || f.Server < 0) && f.Begin < end && f.End > at {
 				busy += min(f.End, end) - max(f.Begin, at)
 			}
 		}

@@ -22,14 +22,20 @@ func (j *judge) reads() {
 			j.violate("reads", opLines(o), "a read shows version %d of %s, which the table does not have", o.Got.Version, o.Key)
 			continue
 		}
-		p := j.part(o.Got.Version, o.Got.Version)
-		if p == nil {
+		v, known := j.version(o.Key, o.Got.Version)
+		if !known && (len(j.parts) == 0 || o.Got.Version > j.parts[0].from || least < j.parts[0].from) {
 			j.open("reads of versions that were compacted before they were read")
 			continue
 		}
 		j.judged("reads")
-		v := p.at(o.Key, o.Got.Version)
+		if !known { // the table begins with another one
+			j.violate("reads", append(opLines(o), j.whoSaw(least)), "a read is stale: it shows version %d, which was no more at %d, and %d had been seen or asked for", o.Got.Version, j.parts[0].from, least)
+			continue
+		}
+		since, lost := j.void(o.Got.Version, o.Call)
 		switch {
+		case lost && since > voidTime:
+			j.violate("reads", opLines(o), "a read shows version %d of %s, which the database had lost %s before", o.Got.Version, o.Key, since)
 		case v == nil || v.deleted || v.revision != o.Got.Version:
 			lines := opLines(o)
 			if v != nil {
@@ -40,10 +46,40 @@ func (j *judge) reads() {
 			j.violate("reads", append(opLines(v.op, o), rowLine(v.row)), "a read shows another content than version %d has", v.revision)
 		case v.until() <= least:
 			j.violate("reads", append(append(opLines(v.op, o), rowLine(v.next.row)), j.whoSaw(least)), "a read is stale: it shows version %d, which ended at %d, and %d had been seen or asked for", v.revision, v.until(), least)
+		case !j.lives(v, least):
+			j.violate("reads", append(opLines(v.op, o), rowLine(v.row), j.whoSaw(least)), "a read is stale: it shows version %d, which is no more at %d, and %d had been seen or asked for", v.revision, least, least)
 		case j.tooNew(v.revision, o.Return):
 			j.violate("reads", opLines(o, j.writeAfter(v.revision, o.Return)), "a read shows version %d before a write with a lower revision began", v.revision)
 		}
 	}
+}
+
+// version is the version of an object at a revision at which a read shows it. Not known: that is between parts of the log, or
+// before them, and no part begins with it.
+func (j *judge) version(k history.Key, revision uint64) (v *version, known bool) {
+	if p := j.part(revision, revision); p != nil {
+		return p.at(k, revision), true
+	}
+	for _, p := range j.parts {
+		if v := p.at(k, p.from); v != nil && v.revision == revision {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// lives reports whether a version that is the last of its part of the log is still there in later parts, which begin up to
+// a revision.
+func (j *judge) lives(v *version, revision uint64) bool {
+	for _, p := range j.parts {
+		if p.from <= v.revision || p.from > revision {
+			continue
+		}
+		if w := p.at(v.row.Key, p.from); w == nil || w.deleted || w.revision != v.revision {
+			return false
+		}
+	}
+	return true
 }
 
 // absent checks a read that found nothing.

@@ -111,10 +111,17 @@ const registerTime = 5 * time.Second
 // registers checks the registers of the traffic.
 func (j *judge) registers() {
 	byKey := map[history.Key][]*history.Op{}
+	lost := j.beforeLoss()
 	for _, o := range j.r.Ops {
-		if strings.HasPrefix(o.Key.Name, "register") && !o.Cached && o.AtLeast == 0 {
-			byKey[o.Key] = append(byKey[o.Key], o)
+		if !strings.HasPrefix(o.Key.Name, "register") || o.Cached || o.Dry || o.Never || o.AtLeast != 0 || o.Call >= lost {
+			continue
 		}
+		if o.Return >= lost {
+			open := *o
+			open.Outcome, open.Got = history.Unknown, nil
+			o = &open
+		}
+		byKey[o.Key] = append(byKey[o.Key], o)
 	}
 	done := map[*history.Op]*version{}
 	for _, p := range j.parts {
@@ -260,8 +267,9 @@ func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*ve
 // addition begins after it ended; and one of two reads has all that the other has, which is the earlier one.
 func (j *judge) sets() {
 	byKey := map[history.Key][]*history.Op{}
+	lost := j.beforeLoss()
 	for _, o := range j.r.Ops {
-		if strings.HasPrefix(o.Key.Name, "set") && o.Outcome == history.OK && o.Got != nil && !o.Cached {
+		if strings.HasPrefix(o.Key.Name, "set") && o.Return < lost && o.Outcome == history.OK && o.Got != nil && !o.Cached {
 			byKey[o.Key] = append(byKey[o.Key], o)
 		}
 	}

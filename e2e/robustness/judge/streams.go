@@ -118,6 +118,9 @@ func (j *judge) stream(s *history.Stream) {
 		if j.tooNew(at, e.At) {
 			j.violate("watch-future", around(s, offset+i, opLines(j.writeAfter(at, e.At))...), "version %d came before a write of it, or of a version before it, began", at)
 		}
+		if since, lost := j.void(at, e.At); lost && since > voidTime {
+			j.violate("watch-future", around(s, offset+i), "version %d came, which the database had lost %s before", at, since)
+		}
 		if j.phantom(at) {
 			j.violate("watch-future", around(s, offset+i), "version %d came, which the table does not have", at)
 			return

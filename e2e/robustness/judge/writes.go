@@ -88,6 +88,8 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 	rows[op] = v
 	whole := op.Kind == history.Create || op.Kind == history.Swap
 	switch {
+	case op.Dry:
+		j.violate("writes", lines(op), "a dry run was stored")
 	case op.Key != v.row.Key:
 		j.violate("writes", lines(op), "a write to %s is in %s", op.Key, v.row.Key)
 	case op.Outcome != history.OK && op.Outcome != history.Unknown:
@@ -154,6 +156,11 @@ func (j *judge) deletes() {
 	batches := map[string]*history.Op{}
 	for _, o := range j.ops {
 		switch {
+		case o.Dry:
+		case o.Never:
+			if o.Outcome == history.OK {
+				j.violate("writes", opLines(o), "a write was acknowledged whose precondition no object fulfils")
+			}
 		case o.Kind == history.DeleteCollection && (o.Outcome == history.OK || o.Outcome == history.Unknown || o.Outcome == history.Refused):
 			if known := batches[o.Field]; known == nil || o.Outcome == history.OK {
 				batches[o.Field] = o // one that fails may have deleted some

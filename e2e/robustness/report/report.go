@@ -187,6 +187,6 @@ var NotProven = []string{
 	"PostgreSQL's disk is an ordinary one: pages that it did not sync are not lost. Those of SQLite are, where FUSE can be used.",
 	"Everything runs on one machine. Packets are delayed, lost and cut by proxies, and not by a network.",
 	"Of the API the traffic uses ConfigMaps, Leases, Deployments, custom resources, service accounts and roles, in JSON.",
-	"Asynchronous replication, relaxed durability, encryption at rest and a migration in the middle are not part of it; they have tests of their own.",
+	"Relaxed durability, encryption at rest, imports, expiry and migrations are not part of it; they have tests of their own. After PostgreSQL has lost commits, the order of writes to an object is not checked for the rest of a round.",
 	"How fast anything is: times are recorded, and not judged, but for rights and for clients that do not come back.",
 }

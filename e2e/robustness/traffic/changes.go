@@ -47,15 +47,22 @@ func (c *client) hooks(ctx context.Context) {
 	name := fmt.Sprintf("refusing-r%d", c.round)
 	config := fmt.Sprintf(`{"metadata":{"name":%q},"webhooks":[{"name":"refuse.rowlock.dev","sideEffects":"None","admissionReviewVersions":["v1"],"timeoutSeconds":5,"failurePolicy":"Fail",
 "clientConfig":{"url":%q,"caBundle":%q},"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"green"}},
-"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE"]}]}]}`, name, server.URL, base64.StdEncoding.EncodeToString(ca))
+"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE","UPDATE"]}]}]}`, name, server.URL, base64.StdEncoding.EncodeToString(ca))
 	for turn := 0; ctx.Err() == nil; turn++ {
 		subject := fmt.Sprintf("%s-r%d-%d without a webhook", c.name, c.round, turn)
 		c.rec.Add(&history.Right{Subject: subject, Granted: true, Call: c.rec.Now(), Return: c.rec.Now(), Outcome: history.OK})
 		create := func(long time.Duration) {
 			for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
-				c.attempt(ctx, subject, "read", http.MethodPost, green, `{"metadata":{"generateName":"hooked-"}}`)
+				if c.rand.IntN(2) == 0 {
+					c.attempt(ctx, subject, "read", http.MethodPost, green, plainJSON, `{"metadata":{"generateName":"hooked-"}}`)
+				} else {
+					c.attempt(ctx, subject, "read", http.MethodPatch, green+"/hooked", mergePatch, fmt.Sprintf(`{"data":{"time":"%d"}}`, c.rec.Now()))
+				}
 				c.rest(ctx)
 			}
+		}
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, green, `{"metadata":{"name":"hooked"}}`, http.StatusCreated, http.StatusConflict); !ok {
+			break
 		}
 		create(time.Second)
 		if !c.change(ctx, admin, subject, false, http.MethodPost, webhooks, config, http.StatusCreated, http.StatusConflict) {
@@ -74,9 +81,9 @@ func (c *client) hooks(ctx context.Context) {
 }
 
 // attempt is a request whose right comes and goes.
-func (c *client) attempt(ctx context.Context, subject, what, method, path, body string) {
+func (c *client) attempt(ctx context.Context, subject, what, method, path, contentType, body string) {
 	a := &history.Access{Subject: subject, Server: c.next(), What: what, Call: c.rec.Now()}
-	code, _, err := c.send(ctx, a.Server, method, path, plainJSON, body)
+	code, _, err := c.send(ctx, a.Server, method, path, contentType, body)
 	if a.Return, a.Code = c.rec.Now(), code; err == nil {
 		c.rec.Add(a)
 	}
@@ -131,7 +138,7 @@ func (c *client) definitions(ctx context.Context) {
 		subject := fmt.Sprintf("%s-r%d-%d with version v2", c.name, c.round, turn)
 		read := func(long time.Duration) {
 			for began := time.Now(); time.Since(began) < long && ctx.Err() == nil; {
-				c.attempt(ctx, subject, "read", http.MethodGet, "/apis/"+changingGroup+"/v2/things?limit=1", "")
+				c.attempt(ctx, subject, "read", http.MethodGet, "/apis/"+changingGroup+"/v2/things?limit=1", "", "")
 				c.rest(ctx)
 			}
 		}

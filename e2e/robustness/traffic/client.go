@@ -135,7 +135,7 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 	} else if op.Outcome != history.OK {
 		op.Error = message(answer)
 	}
-	if op.Outcome == history.OK && op.Kind != history.Delete && op.Kind != history.DeleteCollection {
+	if op.Outcome == history.OK && !op.Dry && op.Kind != history.Delete && op.Kind != history.DeleteCollection {
 		item, err := c.parsed.Parse(answer)
 		if err != nil {
 			op.Outcome, op.Error = history.Unknown, err.Error()

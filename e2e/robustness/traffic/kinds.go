@@ -32,7 +32,7 @@ var (
 		return map[string]any{"spec": map[string]any{"values": map[string]any{field: id}}}
 	}}
 	deployments = kind{"deployments.apps", "deployments", "apps/v1", "Deployment", "/apis/apps/v1", func(field, id string) map[string]any {
-		return map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
+		return map[string]any{"spec": map[string]any{"paused": true}, "status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
 	}}
 	kinds = []kind{configMaps, leases, widgets, deployments}
 )
@@ -102,7 +102,8 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 "spec":{"group":"robust.rowlock.dev","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]}}`
 
+// deploymentBody is a Deployment with a status, which a create must not store; likewise the spec in a patch of the status.
 func deploymentBody(name, id string, on bool) string {
-	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"on":%q}},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{}}`,
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"on":%q}},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{"conditions":[{"type":"created","status":"True","message":"by nobody"}]}}`,
 		name, map[bool]string{true: "yes", false: "no"}[on])
 }

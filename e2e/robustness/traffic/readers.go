@@ -103,7 +103,15 @@ func (c *client) someScope() history.Scope {
 	return history.Scope{Resource: kinds[c.rand.IntN(len(kinds))].resource, Namespace: Namespaces[c.rand.IntN(len(Namespaces))]}
 }
 
-func (c *client) someSelector() history.Selector { return history.Selector{On: c.rand.IntN(3) == 0} }
+func (c *client) someSelector() history.Selector {
+	switch c.rand.IntN(6) {
+	case 0:
+		return history.Selector{Name: c.gens.some(c.round, c.rand.IntN(registered))}
+	case 1, 2:
+		return history.Selector{On: true}
+	}
+	return history.Selector{}
+}
 
 // pages lists in small pages, of now and of the past.
 func (c *client) pages(ctx context.Context) {

@@ -112,7 +112,7 @@ func (c *client) try(ctx context.Context, account string, long time.Duration) {
 			"read":  []string{"/api/v1/namespaces/red/configmaps/secret-of-red", "/api/v1/namespaces/red/configmaps?resourceVersion=0"}[i%2],
 			"never": []string{"/api/v1/namespaces/blue/configmaps/secret-of-blue", "/api/v1/configmaps?resourceVersion=0", "/api/v1/namespaces/blue/configmaps?watch=1&timeoutSeconds=1"}[i%3],
 		} {
-			c.attempt(ctx, account, what, http.MethodGet, path, "")
+			c.attempt(ctx, account, what, http.MethodGet, path, "", "")
 		}
 		select {
 		case <-ctx.Done():

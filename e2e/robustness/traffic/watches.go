@@ -22,6 +22,8 @@ type watcher struct {
 	scope    history.Scope
 	selector history.Selector
 	streams  bool // begins with streaming lists
+	number   int  // of the register whose name it selects
+	named    bool // the selector is a name, which changes with the generations of objects
 	slow     bool
 	at       uint64
 	listed   bool
@@ -29,6 +31,13 @@ type watcher struct {
 
 func (t *Traffic) startWatches() {
 	n := 0
+	for i := range 2 * registered {
+		k, ns := register(i)
+		w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: ns}, streams: i >= registered, named: true}
+		w.client = t.client(fmt.Sprintf("name-watch-%d", i), protocols[i%2], false)
+		w.number = i % registered
+		t.readers.Go(w.run)
+	}
 	for i, k := range kinds {
 		for j, ns := range Namespaces {
 			for _, on := range []bool{false, true} {
@@ -46,6 +55,9 @@ func (t *Traffic) startWatches() {
 func (w *watcher) run() {
 	defer w.http.CloseIdleConnections()
 	for !w.over(w.at) {
+		if !w.listed && w.named {
+			w.selector.Name = w.gens.some(w.round, w.number)
+		}
 		switch {
 		case !w.listed && w.streams:
 			w.watch(0, true)

@@ -45,6 +45,17 @@ func (g *generations) name(base string, round int) string {
 	return fmt.Sprintf("%s-r%d-g%d", base, round, now.number)
 }
 
+// some is the present name of one of the registers; "": none has one yet.
+func (g *generations) some(round, i int) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	base := fmt.Sprintf("register%d", i)
+	if now := g.all[base]; now != nil {
+		return fmt.Sprintf("%s-r%d-g%d", base, round, now.number)
+	}
+	return ""
+}
+
 func (g *generations) opened(base string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,13 +69,20 @@ const (
 	plainJSON      = "application/json"
 )
 
+// registered is the number of registers.
+const registered = 5
+
+// register is where a register is.
+func register(i int) (kind, string) {
+	return []kind{configMaps, leases, widgets}[i%3], Namespaces[i%2]
+}
+
 // registers reads, sets and swaps a few objects that all clients share: ConfigMaps, Leases and custom resources.
 func (c *client) registers(ctx context.Context) {
 	known := map[string]uint64{}
 	for ctx.Err() == nil {
-		i := c.rand.IntN(5)
-		k := []kind{configMaps, leases, widgets}[i%3]
-		ns := Namespaces[i%2]
+		i := c.rand.IntN(registered)
+		k, ns := register(i)
 		field := map[string]string{configMaps.resource: "v", leases.resource: "holder", widgets.resource: "v"}[k.resource]
 		base := fmt.Sprintf("register%d", i)
 		name := c.gens.name(base, c.round)
@@ -76,7 +94,7 @@ func (c *client) registers(ctx context.Context) {
 			pad = c.rand.IntN(20_000)
 		}
 		version := known[name]
-		switch n := c.rand.IntN(20); {
+		switch n := c.rand.IntN(22); {
 		case n < 5:
 			op.Kind = history.Get
 			c.do(op, http.MethodGet, k.path(ns, name), "", "")
@@ -88,6 +106,23 @@ func (c *client) registers(ctx context.Context) {
 				query = fmt.Sprintf("?resourceVersion=%d", version)
 			}
 			c.do(op, http.MethodGet, k.path(ns, name)+query, "", "")
+		case n == 20 && version != 0: // whatever it is, it must leave no trace
+			op.Kind, op.Field, op.Dry = history.Set, field, true
+			switch c.rand.IntN(3) {
+			case 0:
+				c.do(op, http.MethodPatch, k.path(ns, name)+"?dryRun=All", mergePatch, k.body("", 0, field, op.ID, &on, pad))
+			case 1:
+				c.do(op, http.MethodPut, k.path(ns, name)+"?dryRun=All", plainJSON, k.body(name, version, field, op.ID, &on, pad))
+			default:
+				op.Kind = history.Delete
+				c.do(op, http.MethodDelete, k.path(ns, name)+"?dryRun=All", "", "")
+			}
+		case n == 21 && version != 0:
+			op.Kind, op.Never = history.Delete, true
+			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"00000000-0000-4000-8000-000000000000"}}`)
+		case n < 9 && version != 0: // a patch with a version
+			op.Kind, op.Field, op.Expect = history.Swap, field, version
+			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", version, field, op.ID, &on, pad))
 		case n < 12 && version != 0:
 			op.Kind, op.Field, op.Expect = history.Swap, field, version
 			op.Creates = k.resource == leases.resource // as stock servers do
@@ -106,6 +141,10 @@ func (c *client) registers(ctx context.Context) {
 		default:
 			op.Kind, op.Field = history.Create, field
 			c.do(op, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, field, op.ID, &on, pad))
+		}
+		if op.Dry || op.Never {
+			c.rest(ctx)
+			continue
 		}
 		switch op.Outcome {
 		case history.OK:
