@@ -107,7 +107,7 @@ func (d *Driver) listen(ctx context.Context, hint func()) {
 }
 
 // errMoved: the connection may be to an old primary.
-var errMoved = errors.New("the database has gone back, or another one is used")
+var errMoved = errors.New("a standby was promoted, or another database is used")
 
 func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	conn, err := d.connect(ctx)

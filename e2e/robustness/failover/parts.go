@@ -267,7 +267,7 @@ func (m *measures) promotions(ctx context.Context) error {
 	}
 	w.end()
 	for i := range p.all {
-		if strings.Contains(p.all[i].Log(), "has gone back") {
+		if strings.Contains(p.all[i].Log(), "the database has gone back:") {
 			return errors.New("a server believes that its database went back")
 		}
 	}

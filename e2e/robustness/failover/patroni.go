@@ -279,7 +279,7 @@ func (c *patroniCluster) end() {
 	_ = os.RemoveAll(c.dir)
 }
 
-// patroni kills the primary of two nodes under Patroni, with Patroni (the machine is gone) and without.
+// patroni kills the primary of two nodes under Patroni, with Patroni (the machine is gone) and without; then the standby, and etcd.
 func (m *measures) patroni(ctx context.Context) error {
 	c, err := startPatroni(ctx)
 	defer c.end()
@@ -341,12 +341,65 @@ func (m *measures) patroni(ctx context.Context) error {
 			}
 		}
 	}
+	if err := p.losses(ctx, c, w); err != nil {
+		return err
+	}
 	w.end()
 	for i := range p.all {
-		if _, why, is := strings.Cut(p.all[i].Log(), "has gone back"); is {
+		if _, why, is := strings.Cut(p.all[i].Log(), "the database has gone back:"); is {
 			return fmt.Errorf("a server believes that its database went back:%.400s", why)
 		}
 	}
 	acknowledged, lost, err := w.lost(ctx, c.url(databaseName))
 	return m.judged(acknowledged, lost, err, "failovers under Patroni")
+}
+
+// withoutEtcd is how long etcd is gone: longer than Patroni keeps a primary without it.
+const withoutEtcd = 10 * time.Second
+
+// losses kills the machine of the standby, and then etcd.
+func (p *pair) losses(ctx context.Context, c *patroniCluster, w *writer) error {
+	for range max(1, p.m.rounds/10) {
+		if err := c.redundant(ctx); err != nil {
+			return err
+		}
+		primary, err := c.primary(ctx)
+		if err != nil {
+			return err
+		}
+		standby := c.nodes[0]
+		if standby == primary {
+			standby = c.nodes[1]
+		}
+		time.Sleep(500 * time.Millisecond) // of traffic
+		w.idled()
+		standby.patroni.kill()
+		if err := standby.killPostgres(); err != nil {
+			return err
+		}
+		if err := p.goesOn(ctx, "Patroni: machine of the standby killed: both servers write after that"); err != nil {
+			return err
+		}
+		p.m.took("Patroni: machine of the standby killed: clients idle in all", w.idled())
+		if err := standby.patroni.run(); err != nil {
+			return err
+		}
+		if err := c.redundant(ctx); err != nil {
+			return err
+		}
+		c.etcd.kill()
+		time.Sleep(withoutEtcd)
+		if err := c.etcd.run(); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := accepts(ctx, c.url(databaseName)); err != nil {
+			return err
+		}
+		p.m.took("Patroni: etcd back after 10 s: PostgreSQL accepts writes", time.Since(began))
+		if err := p.goesOn(ctx, "Patroni: etcd back after 10 s: both servers write after that"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
