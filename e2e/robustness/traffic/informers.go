@@ -104,6 +104,23 @@ func (t *Traffic) inform(name string, scope history.Scope) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+	// The informer knows the version before its store has what it received: it is done when nothing in the store has changed for
+	// a second.
+	sum := func() (all uint64) {
+		for _, obj := range informer.GetStore().List() {
+			if u, ok := obj.(*unstructured.Unstructured); ok {
+				v, _ := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
+				all += v
+			}
+		}
+		return all
+	}
+	for before, since := sum(), time.Now(); time.Since(since) < time.Second && t.ctx.Err() == nil; {
+		time.Sleep(50 * time.Millisecond)
+		if now := sum(); now != before {
+			before, since = now, time.Now()
+		}
+	}
 	close(stop)
 	<-done
 	if at := informer.LastSyncResourceVersion(); t.ctx.Err() != nil && !reaches(at, t.final.Load()) {
