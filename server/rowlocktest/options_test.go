@@ -3,6 +3,7 @@ package rowlocktest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,21 @@ func TestOptions(t *testing.T) {
 	}
 	s.Clock().Advance(time.Minute)
 	s.Await(namespaces, "", "goes", 0, rowlocktest.Absent)
+}
+
+// TestMaxObjectBytes: a server stores an object of 2 MiB if the test allows it, and not by default.
+func TestMaxObjectBytes(t *testing.T) {
+	large := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Image: "i", Args: []string{strings.Repeat("x", 2<<20)}}},
+	}}}
+	usual := clients(t, rowlocktest.Start(t).Config())
+	if _, err := usual.CoreV1().PodTemplates("default").Create(t.Context(), large, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "1572864") {
+		t.Errorf("by default: %v", err)
+	}
+	larger := clients(t, rowlocktest.Start(t, rowlocktest.MaxObjectBytes(4<<20)).Config())
+	if _, err := larger.CoreV1().PodTemplates("default").Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
+		t.Errorf("with the option: %v", err)
+	}
 }
 
 // TestRelease: a server is the release that a test names, and servers of several run in one process.

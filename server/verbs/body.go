@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/kinds"
@@ -168,5 +166,3 @@ func (h *Handler) Send(c *Call, code int, obj runtime.Object) error {
 	}
 	return h.Answers.Object(&c.Request, form, code, obj)
 }
-
-func badRequest(err error) error { return apierrors.NewBadRequest(err.Error()) }
