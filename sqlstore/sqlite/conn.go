@@ -27,13 +27,21 @@ func connect(path string, pragmas []string) (*conn, error) {
 		return nil, fmt.Errorf("opening %s: %w", path, translate(err))
 	}
 	c := &conn{raw: raw, stmts: make(map[string]driver.Stmt)}
-	for _, p := range pragmas {
-		if err := c.exec("PRAGMA " + p); err != nil {
-			c.close()
-			return nil, fmt.Errorf("opening %s: pragma %s: %w", path, p, err)
-		}
+	if err := c.set(path, pragmas); err != nil {
+		c.close()
+		return nil, err
 	}
 	return c, nil
+}
+
+// set sets pragmas; path is that of the file, for errors.
+func (c *conn) set(path string, pragmas []string) error {
+	for _, p := range pragmas {
+		if err := c.exec("PRAGMA " + p); err != nil {
+			return fmt.Errorf("opening %s: pragma %s: %w", path, p, err)
+		}
+	}
+	return nil
 }
 
 // setRelaxed says whether commits from here on leave the write-ahead log to a later sync, which

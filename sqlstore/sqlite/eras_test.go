@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rowlock/rowlock/sqlstore/sqlite"
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
@@ -69,4 +71,24 @@ func TestMigratesBesideWriters(t *testing.T) {
 		func() {
 			f.Exec(t, `CREATE TABLE kv_later (n INTEGER); ALTER TABLE kv ADD COLUMN later INTEGER; UPDATE schema_migrations SET version = 99`)
 		})
+}
+
+// TestOpensBesideAWriter opens a database of the present schema while another process holds the lock of writers.
+func TestOpensBesideAWriter(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{BusyTimeout: 5 * time.Millisecond}}
+	f.Open(t)
+	other, err := sql.Open("sqlite", f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if _, err := tx.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	f.Open(t)
 }

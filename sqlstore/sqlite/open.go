@@ -139,11 +139,9 @@ func (d *Driver) open(ctx context.Context) error {
 		return fmt.Errorf("opening %s: %w", d.path, err)
 	}
 	err := d.lock.exclusively(ctx, "migrate", func() error {
-		w, err := connect(d.path, d.writerPragmas())
-		if err != nil {
+		if err := d.connectWriter(); err != nil {
 			return err
 		}
-		d.writer = w
 		if err := d.migrate(); err != nil {
 			return err
 		}
@@ -236,9 +234,27 @@ func (d *Driver) cache() string {
 	return fmt.Sprintf("cache_size(-%d)", bytes>>10)
 }
 
+// connectWriter opens the writer. The pragma auto_vacuum acts before the first table exists, but takes the lock of writers
+// whenever it is set, and would wait for those of other processes: so it is set only where the file does not have it.
+func (d *Driver) connectWriter() error {
+	w, err := connect(d.path, d.commonPragmas())
+	if err != nil {
+		return err
+	}
+	d.writer = w
+	pragmas := d.writerPragmas()
+	if mode, err := w.number("PRAGMA auto_vacuum"); err != nil {
+		return fmt.Errorf("opening %s: pragma auto_vacuum: %w", d.path, err)
+	} else if mode != incremental {
+		pragmas = append([]string{"auto_vacuum(INCREMENTAL)"}, pragmas...)
+	}
+	return w.set(d.path, pragmas)
+}
+
+const incremental = 2 // the number of auto_vacuum(INCREMENTAL)
+
 func (d *Driver) writerPragmas() []string {
 	p := append(d.commonPragmas(),
-		"auto_vacuum(INCREMENTAL)", // before the first table; ignored later
 		"journal_mode(WAL)",
 		d.synchronous(),
 		d.cache(),
@@ -301,7 +317,8 @@ func (d *Driver) addChecksums() error {
 }
 
 func (d *Driver) migrateUp() error {
-	db := sql.OpenDB(connector{path: d.path, pragmas: d.writerPragmas()})
+	patient := fmt.Sprintf("busy_timeout(%d)", max(d.cfg.BusyTimeout, time.Minute).Milliseconds()) // SQLite's lock is not fair to one who waits
+	db := sql.OpenDB(connector{path: d.path, pragmas: append(d.writerPragmas(), patient)})
 	defer db.Close()
 	drv, err := migratesqlite.WithInstance(db, &migratesqlite.Config{})
 	if err != nil {

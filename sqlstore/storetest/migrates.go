@@ -35,6 +35,7 @@ func Migrates(t *testing.T, db Database, older, newer func()) {
 					return
 				}
 				wrote.Add(1)
+				time.Sleep(time.Millisecond) // SQLite's lock is not fair: a writer without a pause keeps the others out
 			}
 		})
 	}
