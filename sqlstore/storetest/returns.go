@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
 )
@@ -69,7 +70,8 @@ func GoesBack(t *testing.T, db Database, back func(to int64)) {
 func skipped(t *testing.T, db Database) {
 	d := db.Open(t)
 	last := must(t, d, create(pod("a"), "a"))
-	s, m := mirrored(t, db.Open(t), sqlstore.Config{})
+	// The server keeps history for as long as the floors below say: with less, its compaction would delete it.
+	s, m := mirrored(t, db.Open(t), sqlstore.Config{Retention: time.Hour, LogRetention: time.Minute})
 	waitFor(t, "the sink has all", func() bool { return s.Applied() == last })
 	retain(t, sqlstore.Floors{Log: last, Past: map[string]int64{"": 0}}, d)
 	from, to, err := d.SkipRevisions(t.Context(), 1000)
