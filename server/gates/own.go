@@ -108,6 +108,7 @@ var switches = []string{
 	"StorageVersionMigrator",
 	"StrictIPCIDRValidation",
 	"StructuredAuthenticationConfiguration",
+	"StructuredAuthenticationConfigurationEgressSelector",
 	"SupplementalGroupsPolicy",
 	"TaintTolerationComparisonOperators",
 	"TokenRequestServiceAccountUIDValidation",
