@@ -29,13 +29,16 @@ var LeaseCandidate = kinds.Typed[*coordinationv1beta1.LeaseCandidate]{
 	CreateOnUpdate: true,
 }.Strategy()
 
+// leaseName is the description of the field in v1alpha2, which Tables of all versions show.
+const leaseName = "LeaseName is the name of the lease for which this candidate is contending. This field is immutable."
+
 // LeaseCandidateColumns is their Table form.
 var LeaseCandidateColumns = columns.Of(
 	func(c *coordinationv1beta1.LeaseCandidate, now time.Time) []any {
 		return []any{c.Name, c.Spec.LeaseName, c.Spec.BinaryVersion, c.Spec.EmulationVersion, columns.Since(c.CreationTimestamp, now)}
 	},
 	columns.Name(),
-	columns.Text("LeaseName", coordinationv1beta1.LeaseCandidateSpec{}.SwaggerDoc()["leaseName"]),
+	columns.Text("LeaseName", leaseName),
 	columns.Text("BinaryVersion", ""),
 	columns.Text("EmulationVersion", ""),
 	columns.Age(),
