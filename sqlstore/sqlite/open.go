@@ -135,12 +135,16 @@ func withDenied(err error, path string) error {
 }
 
 func (d *Driver) open(ctx context.Context) error {
-	if err := createPrivate(d.path); err != nil {
+	denied, err := createPrivate(d.path)
+	if err != nil {
 		return fmt.Errorf("opening %s: %w", d.path, err)
 	}
-	err := d.lock.exclusively(ctx, "migrate", func() error {
+	err = d.lock.exclusively(ctx, "migrate", func() error {
 		if err := d.connectWriter(); err != nil {
 			return err
+		}
+		if denied {
+			return fmt.Errorf("opening %s: %w", d.path, sqlstore.ErrReadOnly)
 		}
 		if err := d.migrate(); err != nil {
 			return err
@@ -191,17 +195,17 @@ func (d *Driver) open(ctx context.Context) error {
 	return nil
 }
 
-// createPrivate makes the file, so that its mode does not follow the umask:
-// it holds secrets.
-func createPrivate(path string) error {
+// createPrivate makes the file, so that its mode does not follow the umask: it holds secrets. denied says that an existing file
+// may not be written; where it may not be read either, SQLite says more.
+func createPrivate(path string) (denied bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, os.ErrPermission) {
-		return nil // an existing file that may only be read: SQLite reports it better
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return f.Close()
+	return false, f.Close()
 }
 
 // dsn names a file.
