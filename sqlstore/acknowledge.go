@@ -2,11 +2,10 @@ package sqlstore
 
 import "time"
 
-// Where many writers wait for one commit, the processors are the bound: all writers continue at once when they are
-// acknowledged, and whatever else is to run waits behind them. So a group of crowd rows or more is acknowledged in parts,
-// each after its changes have been handed to watchers: writers wait, and watchers do not. Smaller groups are acknowledged at
-// once. Handing changes on waits for no client, only for processors; the bound of deliverFor for a group is for so many
-// watchers that these take longer.
+// When many writers wait for one commit, the processors are the bottleneck: as soon as the store acknowledges the commit, all
+// writers run, and the goroutines that serve watchers wait behind them. So the store acknowledges a group of crowd rows or more
+// in parts, each after the sink has handed the changes of that part to watchers. It acknowledges smaller groups at once.
+// Deliver waits for processors and never for a client; deliverFor bounds the wait of a group that has very many watchers.
 const (
 	crowd      = 8
 	partRows   = 64
@@ -14,7 +13,7 @@ const (
 	deliverFor = 500 * time.Millisecond
 )
 
-// acknowledge gives the changes of a committed batch, which are in f.changes, to the sink, and finishes its writes.
+// acknowledge passes the changes of a committed batch, which are in f.changes, to the sink, and finishes the writes.
 func (f *feed) acknowledge(batch []*write) {
 	deliverer, _ := f.sink.(Deliverer)
 	if len(f.changes) < crowd {
@@ -26,7 +25,7 @@ func (f *feed) acknowledge(batch []*write) {
 		if deliverer != nil && left > 0 {
 			writes, rows = part(batch)
 		}
-		// What a look has read from the table already is not repeated.
+		// The feed may have read the first changes from the table already.
 		if rows > 0 {
 			if done := f.applied.Load() - changes[0].Revision + 1; done < int64(rows) {
 				f.deliver(changes[done:rows])
