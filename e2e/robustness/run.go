@@ -84,7 +84,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		return 0, err
 	}
 	defer c.Close()
-	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), chosen: chosen}
+	r := &run{settings: s, out: out, c: c, rec: history.NewRecorder(), deck: faults.NewDeck(chosen, s.seed)}
 	r.report = report.New(s.command(), s.seed, s.store, s.servers, c.Version(ctx))
 	if note != "" {
 		r.report.Notes = append(r.report.Notes, note)
@@ -146,7 +146,7 @@ type run struct {
 	c          *cluster.Cluster
 	rec        *history.Recorder
 	table      *cluster.Table
-	chosen     []faults.Fault
+	deck       *faults.Deck
 	number     int
 	earlier    []*history.Op
 	violations int
@@ -166,7 +166,7 @@ func (r *run) oneRound(ctx context.Context, long time.Duration) error {
 	defer polls.Wait()
 	defer stopPolling()
 	wg.Go(func() { t.Run(stormy) })
-	err := faults.Run(stormy, r.c, r.rec, traffic.Ours, traffic.Scopes(), r.chosen, roundSeed, r.pause)
+	err := faults.Run(stormy, r.c, r.rec, traffic.Ours, traffic.Scopes(), r.deck, r.pause)
 	calm()
 	wg.Wait()
 	final := uint64(0)

@@ -97,27 +97,51 @@ func Help() string {
 	return b.String()
 }
 
-// Run makes faults one after the other, with pauses, until ctx ends, and mends the last. It ends with the
+// Deck decides which fault comes next. Like a shuffled pack of cards it has each fault as often as Often says, and is shuffled
+// again once all were drawn, so that a run of a few minutes makes every fault. It is for one goroutine.
+type Deck struct {
+	cards []Fault
+	left  int // of cards, those that were not drawn yet are first
+	rand  *rand.Rand
+}
+
+// NewDeck returns the deck of some faults that a seed determines.
+func NewDeck(chosen []Fault, seed uint64) *Deck {
+	d := &Deck{rand: rand.New(rand.NewPCG(seed, 7))}
+	for _, f := range chosen {
+		for range f.Often {
+			d.cards = append(d.cards, f)
+		}
+	}
+	return d
+}
+
+// Draw takes the next fault. The deck must not be empty.
+func (d *Deck) Draw() Fault {
+	if d.left == 0 {
+		d.left = len(d.cards)
+	}
+	i := d.rand.IntN(d.left)
+	d.left--
+	d.cards[i], d.cards[d.left] = d.cards[d.left], d.cards[i]
+	return d.cards[d.left]
+}
+
+// Run makes faults of a deck one after the other, with pauses, until ctx ends, and mends the last. It ends with the
 // error of the first that could not be made or mended.
-func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, scopes []history.Scope, chosen []Fault, seed uint64, pause time.Duration) error {
-	if len(chosen) == 0 {
+func Run(ctx context.Context, c *cluster.Cluster, rec *history.Recorder, ours func(history.Key) bool, scopes []history.Scope, deck *Deck, pause time.Duration) error {
+	if len(deck.cards) == 0 {
 		<-ctx.Done()
 		return nil
 	}
-	var draw []Fault
-	for _, f := range chosen {
-		for range f.Often {
-			draw = append(draw, f)
-		}
-	}
-	r := rand.New(rand.NewPCG(seed, 7))
+	r := deck.rand
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Duration(r.Float64() * 2 * float64(pause))):
 		}
-		f := draw[r.IntN(len(draw))]
+		f := deck.Draw()
 		record := &history.Fault{Name: f.Name, Begin: rec.Now(), Store: f.Cuts}
 		o := f.run(ctx, &env{c, rand.New(rand.NewPCG(r.Uint64(), 1)), rec, ours, scopes})
 		record.End, record.What, record.Server, record.Wrong, record.NotMade = rec.Now(), o.what, o.server, o.wrong, text(o.absent)
