@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -238,5 +239,69 @@ func waitFor(t testing.TB, what string, done func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// twoServers writes at random through two servers and checks what each was
+// shown: the same log, in order, whole, each acknowledged write in it, and equal to the table.
+func twoServers(t *testing.T, db Database) {
+	const writers, writes, keys = 6, 40, 5
+	d := db.Open(t)
+	servers := []*server{serve(t, d, sqlstore.Config{}), serve(t, db.Open(t), sqlstore.Config{})}
+	for i := range keys {
+		write(t, servers[0], create(pod(fmt.Sprint(i)), "0").Ops[0])
+	}
+	var mu sync.Mutex
+	acknowledged := make(map[int64]string)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 1))
+			s := servers[w%len(servers)]
+			for n := 0; n < writes; {
+				k := pod(strconv.Itoa(rng.IntN(keys)))
+				row, err := s.Read(t.Context(), k, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				value := fmt.Sprintf("%d/%d", w, n)
+				out, err := s.Write(t.Context(), update(k, row.Revision, value).Ops...)
+				var conflict *sqlstore.ConflictError
+				if errors.As(err, &conflict) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n++
+				if s.Applied() < out.Revisions[0] {
+					t.Errorf("acknowledged %d and applied %d", out.Revisions[0], s.Applied())
+				}
+				mu.Lock()
+				acknowledged[out.Revisions[0]] = value
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	head := int64(keys + writers*writes)
+	wantBounds(t, d, 0, head)
+	table := changes(t, d, 0)
+	contiguous(t, table, 0)
+	for _, s := range servers {
+		waitFor(t, "the whole log", func() bool { return s.Applied() == head })
+		log := s.Log(t)
+		log = log[max(0, len(log)-writers*writes):]
+		for i, c := range log {
+			want := table[keys+i]
+			if c.Revision != want.Revision || c.Key != want.Key || string(c.Value) != string(want.Value) || c.PrevRevision != want.PrevRevision {
+				t.Fatalf("a sink was shown %+v, the table has %+v", c, want)
+			}
+			if acknowledged[c.Revision] != string(c.Value) {
+				t.Fatalf("revision %d was acknowledged as %q and is %q", c.Revision, acknowledged[c.Revision], c.Value)
+			}
+		}
 	}
 }
