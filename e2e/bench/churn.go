@@ -15,7 +15,7 @@ import (
 
 const churnBytes = 500 // of the payload of each ConfigMap
 
-// churnLoad is what the clients do.
+// churnLoad is the kind and the amount of the clients' requests.
 type churnLoad struct {
 	name     string
 	clients  []int
@@ -30,7 +30,7 @@ type contestant struct {
 	store string            // of a server that each round starts afresh; "": SQLite
 	bin   string            // its binary
 	two   bool              // there are two servers
-	other *target           // a server that somebody else has started
+	other *target           // the server of -against
 	entry string            // of other, in the list of -against
 	got   map[int][]churned // the rounds, by the number of clients
 }
@@ -39,7 +39,7 @@ type contestant struct {
 type churning struct {
 	*target
 	second *target    // the second server; nil: there is none
-	watch  churnWatch // what the process of the watchers is given
+	watch  churnWatch // the order for the process of the watchers
 	space  string     // the namespace of the ConfigMaps
 	end    func() error
 }

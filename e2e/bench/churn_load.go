@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// churned is what one round came to.
+// churned is the result of one round.
 type churned struct {
 	writes             result        // those that were acknowledged, and what clients waited for them
 	cpu, behind        time.Duration // of the server, and of its database, for a write with all its events

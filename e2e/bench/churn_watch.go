@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// churnWatch is what the process of the watchers is told. It is a process of its own, as the watchers of a
-// cluster are: they must not wait until the clients that write leave them a processor.
+// churnWatch is the order that the process of the watchers reads first. The watchers have a process of their own, as those of a
+// cluster have: they must not wait until the clients that write leave them a processor.
 type churnWatch struct {
 	URL, DataDir string // of a server of the bench, or
 	Entry        string // of the list of -against
@@ -29,7 +29,7 @@ type churnWatch struct {
 	Watchers     int
 }
 
-// churnSeen is what its watchers saw.
+// churnSeen is the events that the watchers saw.
 type churnSeen struct {
 	Watchers [][]arrival // by watcher
 	Ended    int         // watches that the server ended; each was opened anew
@@ -46,8 +46,8 @@ const (
 	churnPatience      = 3 * time.Minute
 )
 
-// churnProcess is the running process. It reads a churnWatch and then how many events are due from its
-// standard input, and writes a line once all watch, and then a churnSeen.
+// churnProcess is the running process. It reads a churnWatch from its standard input, writes true once all watch, reads the
+// number of events that are due, and writes a churnSeen.
 type churnProcess struct {
 	cmd *exec.Cmd
 	in  *gob.Encoder
@@ -229,7 +229,7 @@ func (c *churnWatcher) readEvents(body io.Reader) {
 	}
 }
 
-// between is what stands between two words of a line; nil: they do not.
+// between is the part of a line between two words; nil: the line does not have both.
 func between(line []byte, before, after string) []byte {
 	i := bytes.Index(line, []byte(before))
 	if i < 0 {

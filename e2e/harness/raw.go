@@ -106,7 +106,7 @@ func (s *Server) ClientOf(t testing.TB, two bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Get is what an administrator gets of a path.
+// Get is the answer to an administrator's GET of a path.
 func (s *Server) Get(t testing.TB, path string) string {
 	t.Helper()
 	client, err := s.Client()

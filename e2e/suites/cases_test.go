@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// cases are files with e2e cases of Kubernetes that need an API server alone, by package; what is "*" is all
-// of a package but etcd_failure.go. Other files of these packages are left out, as they need a kubelet's packages,
+// cases are files with e2e cases of Kubernetes that need an API server alone, by package; "*" stands for all
+// files of a package but etcd_failure.go. Other files of these packages are left out, as they need a kubelet's packages,
 // and twice the time to compile.
 var cases = map[string]string{
 	"apimachinery":    "*",

@@ -279,7 +279,7 @@ func (c *Cluster) Kill(i int) {
 // Kills is how often a server was killed.
 func (c *Cluster) Kills() int { return int(c.kills.Load()) }
 
-// Version is what the build under test says it is.
+// Version is the version that the build under test prints.
 func (c *Cluster) Version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, c.opts.Binary, "version").Output()
 	if err != nil {

@@ -15,10 +15,10 @@ type Failover struct {
 	Loses   bool // the standby lacks the last commits, which waited for no standby; otherwise it is synchronous
 	Returns bool // later the former primary is started again, and for a time servers find it in the place of the new one
 
-	Heard func()             // waits until every server has heard whether commits wait for a standby
+	Heard func()             // waits until every server knows whether commits wait for a standby
 	Pause func()             // is called between the steps
 	Use   func() error       // has every server use its database
-	Found func(found uint64) // is told the newest revision of the standby
+	Found func(found uint64) // receives the newest revision of the standby
 }
 
 // Failover makes a standby, takes the primary away, and promotes the standby.

@@ -60,8 +60,8 @@ func addressSpace(pid int) (uint64, error) {
 	return pages * uint64(os.Getpagesize()), nil
 }
 
-// corrupt damages a row, sees whether a server that starts then serves what is damaged, and whether store verify finds it, and
-// mends the row.
+// corrupt damages a row, checks that a server that starts then does not serve the damaged object and that store verify finds the
+// row, and mends it.
 func (e *env) corrupt(ctx context.Context, i int) (wrong string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

@@ -33,7 +33,7 @@ func (k Key) Scope() Scope { return Scope{k.Resource, k.Namespace} }
 // State is an object at a version.
 type State struct {
 	Version uint64            `json:"v"`
-	Fields  map[string]string `json:"f,omitempty"` // what writers set: each value is the ID of the operation that set it
+	Fields  map[string]string `json:"f,omitempty"` // that writers set: each value is the ID of the operation that set it
 	On      bool              `json:"on,omitempty"`
 	Hash    string            `json:"h"` // of the whole object without its version
 }
@@ -232,7 +232,7 @@ func (s *Stream) String() string {
 	return fmt.Sprintf("%s..%s %s at server %d by %s: %s of %s/%s %s -> %d, %d events, %s", stamp(s.Call), stamp(s.End), s.Client, s.Server, s.Protocol, kind, s.Scope.Resource, s.Scope.Namespace, s.Selector, s.Code, len(s.Events), s.Reason)
 }
 
-// Cache is what an informer of client-go holds when all is quiet.
+// Cache is the objects that an informer of client-go holds when all is quiet.
 type Cache struct {
 	Client string `json:"c"`
 	Scope  Scope  `json:"scope"`

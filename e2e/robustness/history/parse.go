@@ -18,7 +18,7 @@ func ParseObject(data []byte, version uint64) (Item, error) {
 	return FromTree(tree, version)
 }
 
-// Parser reads objects, and keeps what it read of late: the same bytes are the same object, whichever answer or event has them.
+// Parser reads objects, and keeps the last ones with their bytes: the same bytes in another answer or event are the same object.
 // It is safe for concurrent use.
 type Parser struct {
 	mu       sync.Mutex

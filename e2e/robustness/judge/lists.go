@@ -165,7 +165,7 @@ func (j *judge) lists() {
 	}
 }
 
-// caches checks what informers hold in the end.
+// caches checks the objects that informers hold in the end.
 func (j *judge) caches() {
 	for _, c := range j.r.Caches {
 		j.judged("cache")

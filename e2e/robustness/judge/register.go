@@ -209,8 +209,8 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 	return list
 }
 
-// shortest is the shortest history that is still impossible: up to some answer, with what was under way then as open, and
-// without operations that are not needed.
+// shortest is the shortest history that is still impossible: up to some answer, with the operations that were under way then
+// as open, and without operations that are not needed.
 func shortest(model porcupine.Model, ops []*history.Op, done map[*history.Op]*version, whole bool) []string {
 	type cut struct{ answered, open []*history.Op }
 	bad := func(c cut) bool {

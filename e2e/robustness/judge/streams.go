@@ -60,7 +60,7 @@ func (j *judge) refused(s *history.Stream) {
 	j.violate("watch-resumable", around(s, len(s.Events)), "a watch at version %d ended with 410, and the log still reached back to %d", place, floor)
 }
 
-// lines are what shows a violation: the stream, and the events around one.
+// around shows a violation: the stream, and the events around one of them.
 func around(s *history.Stream, i int, more ...string) []string {
 	lines := []string{s.String()}
 	for k := max(0, i-2); k < min(len(s.Events), i+2); k++ {

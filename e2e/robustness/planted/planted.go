@@ -82,7 +82,7 @@ type Found struct {
 	Seed  string
 }
 
-// Result is what became of one patch.
+// Result is the outcome of one patch.
 type Result struct {
 	Patch
 	Found []Found
