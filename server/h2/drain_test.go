@@ -1,0 +1,177 @@
+package h2_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowlock/rowlock/server/h2"
+	"github.com/rowlock/rowlock/server/wire"
+	"golang.org/x/net/http2"
+)
+
+// TestDrain: a client gets GOAWAY and a PING; requests that it sends before it acknowledges the PING are
+// served, and the connection closes when they are done.
+func TestDrain(t *testing.T) {
+	drains := func(name string, f func(s *h2.Server, p *piped, gate chan struct{})) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				s := h2.New(h2.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })})
+				defer s.Close()
+				p := pipe(t, s, true)
+				p.ask(1, "GET", "/", true)
+				synctest.Wait()
+				var running sync.WaitGroup
+				running.Go(func() {
+					if err := s.Drain(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+				p.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
+				f(s, p, gate)
+				running.Wait()
+			})
+		})
+	}
+	drains("heard", func(_ *h2.Server, p *piped, gate chan struct{}) {
+		p.ask(3, "GET", "/", true) // on its way
+		p.must(p.WritePing(true, [8]byte([]byte("rowlock."))))
+		p.wants("told", false, "GOAWAY NO_ERROR")
+		p.ask(5, "GET", "/", true) // which it should not
+		time.Sleep(time.Hour)
+		close(gate)
+		time.Sleep(10 * time.Millisecond)
+		p.wants("done", true, "HEADERS", "HEADERS")
+	})
+	drains("not heard", func(_ *h2.Server, p *piped, gate chan struct{}) {
+		time.Sleep(200 * time.Millisecond)
+		p.wants("before", false)
+		time.Sleep(100 * time.Millisecond)
+		p.wants("told", false, "GOAWAY NO_ERROR")
+		close(gate)
+		time.Sleep(10 * time.Millisecond)
+		p.wants("done", true, "HEADERS")
+	})
+}
+
+// TestDrainsThoseThatCome: a client that connects while the server drains gets SETTINGS first, and then
+// GOAWAY.
+func TestDrainsThoseThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })})
+		defer s.Close()
+		p := pipe(t, s, true)
+		p.ask(1, "GET", "/", true)
+		synctest.Wait()
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := s.Drain(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		late := pipe(t, s, true)
+		if first := <-late.first; first != http2.FrameSettings {
+			t.Errorf("it hears of %v first", first)
+		}
+		late.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
+		close(gate)
+		running.Wait()
+	})
+}
+
+// TestTogether: what watches of a connection say while others are about to leaves together.
+func TestTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conn wire.Conn
+		streams := make(chan wire.Stream, 50)
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn = wire.From(r.Context())
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			stream, _ := wire.Detach(w)
+			streams <- stream
+		})})
+		defer s.Close()
+		p := pipe(t, s, true)
+		var list []wire.Stream
+		for i := range 50 {
+			p.ask(uint32(2*i+1), "GET", "/", true)
+			list = append(list, <-streams)
+		}
+		_, _ = p.said()
+		before := p.writes.Load()
+		conn.AddWriter()
+		for _, one := range list {
+			b := append(make([]byte, wire.Headroom), "event"...)
+			if blocked, err := one.TryWrite(&b); blocked || err != nil {
+				t.Fatal(blocked, err)
+			}
+		}
+		if got, _ := p.said(); len(got) != 0 {
+			t.Errorf("%d frames leave at once", len(got))
+		}
+		conn.RemoveWriter()
+		if got, _ := p.said(); len(got) != 50 || p.writes.Load()-before != 1 {
+			t.Errorf("%d frames, %d writes", len(got), p.writes.Load()-before)
+		}
+		for _, one := range list {
+			one.Close(true)
+			one.Over()
+		}
+		p.conn.Close()
+	})
+}
+
+// TestEndsTogether: while the server drains, the ends of all watches of a connection are one write, whoever ends them, and follow
+// GOAWAY.
+func TestEndsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams := make(chan wire.Stream, 50)
+		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			stream, _ := wire.Detach(w)
+			streams <- stream
+		})})
+		defer s.Close()
+		p := pipe(t, s, true)
+		var list []wire.Stream
+		for i := range 50 {
+			p.ask(uint32(2*i+1), "GET", "/", true)
+			list = append(list, <-streams)
+		}
+		_, _ = p.said()
+		before := p.writes.Load()
+		s.GoAway()
+		p.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")
+		var ends sync.WaitGroup
+		for _, one := range list {
+			ends.Go(func() {
+				one.Close(true)
+				one.Over()
+			})
+		}
+		ends.Wait()
+		if got, _ := p.said(); len(got) != 0 {
+			t.Errorf("%d frames are sent one by one", len(got))
+		}
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := s.Drain(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+		if got, _ := p.said(); len(got) != 50 || p.writes.Load()-before != 2 {
+			t.Errorf("%d frames; %d writes, want 50 and 2, one of them GOAWAY with the PING", len(got), p.writes.Load()-before)
+		}
+		p.must(p.WritePing(true, [8]byte([]byte("rowlock."))))
+		running.Wait()
+	})
+}

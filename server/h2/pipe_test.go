@@ -1,0 +1,111 @@
+package h2_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rowlock/rowlock/server/h2"
+	"github.com/rowlock/rowlock/server/wire"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// piped is a client of a server in the same process, by a pipe: time may be that of synctest.
+type piped struct {
+	*raw
+	frames chan string // as text, but data; closed at the end
+	first  chan http2.FrameType
+	writes *atomic.Int32
+}
+
+// counted counts what is written to a connection.
+type counted struct {
+	net.Conn
+	writes atomic.Int32
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+func pipe(t *testing.T, s *h2.Server, greets bool, settings ...http2.Setting) *piped {
+	t.Helper()
+	near, far := net.Pipe()
+	server := &counted{Conn: near}
+	c := tls.Server(wire.NewSocket(server, 0), &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}, SessionTicketsDisabled: true})
+	client := tls.Client(far, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	shaken := make(chan error, 1)
+	go func() { shaken <- c.Handshake() }()
+	if err := errors.Join(client.Handshake(), <-shaken); err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(c)
+	p := &piped{raw: &raw{TB: t, Framer: http2.NewFramer(client, client), conn: client}, frames: make(chan string, 10_000), first: make(chan http2.FrameType, 1), writes: &server.writes}
+	p.enc = hpack.NewEncoder(&p.head)
+	go p.listen()
+	if greets {
+		_, err := io.WriteString(client, http2.ClientPreface)
+		p.must(err)
+		p.must(p.WriteSettings(settings...))
+	}
+	return p
+}
+
+// listen notes frames until the connection ends.
+func (p *piped) listen() {
+	defer close(p.frames)
+	for {
+		f, err := p.ReadFrame()
+		if err != nil {
+			return
+		}
+		select {
+		case p.first <- f.Header().Type:
+		default:
+		}
+		switch f := f.(type) {
+		case *http2.GoAwayFrame:
+			p.frames <- "GOAWAY " + f.ErrCode.String()
+		case *http2.RSTStreamFrame:
+			p.frames <- "RST " + f.ErrCode.String()
+		case *http2.PingFrame:
+			p.frames <- "PING " + string(f.Data[:])
+		case *http2.DataFrame:
+			p.frames <- "DATA"
+		case *http2.HeadersFrame:
+			p.frames <- "HEADERS"
+		}
+	}
+}
+
+// said is what the server has said so far. ended says that it has hung up.
+func (p *piped) said() (list []string, ended bool) {
+	synctest.Wait()
+	for {
+		select {
+		case f, ok := <-p.frames:
+			if !ok {
+				return list, true
+			}
+			list = append(list, f)
+		default:
+			return list, false
+		}
+	}
+}
+
+// wants fails unless the server has said so.
+func (p *piped) wants(when string, ended bool, want ...string) {
+	p.Helper()
+	got, end := p.said()
+	if strings.Join(got, ", ") != strings.Join(want, ", ") || end != ended {
+		p.Errorf("%s: %v, ended %v; want %v, %v", when, got, end, want, ended)
+	}
+}
