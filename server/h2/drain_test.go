@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/rowlock/rowlock/server/h2"
 	"github.com/rowlock/rowlock/server/wire"
-	"golang.org/x/net/http2"
 )
 
 // TestDrain: a client gets GOAWAY and a PING; requests that it sends before it acknowledges the PING are
@@ -85,26 +86,31 @@ func TestDrainsThoseThatCome(t *testing.T) {
 	})
 }
 
-// TestTogether: what watches of a connection say while others are about to leaves together.
+// watched is a server with a connection on which fifty watches have begun.
+func watched(t *testing.T) (s *h2.Server, p *piped, conn wire.Conn, watches []wire.Stream) {
+	t.Helper()
+	streams := make(chan wire.Stream, 50)
+	s = h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn = wire.From(r.Context())
+		w.WriteHeader(200)
+		_ = http.NewResponseController(w).Flush()
+		stream, _ := wire.Detach(w)
+		streams <- stream
+	})})
+	p = pipe(t, s, true)
+	for i := range 50 {
+		p.ask(uint32(2*i+1), "GET", "/", true)
+		watches = append(watches, <-streams)
+	}
+	_, _ = p.said()
+	return s, p, conn, watches
+}
+
+// TestTogether: events that watches of a connection write while others are about to write leave together.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var conn wire.Conn
-		streams := make(chan wire.Stream, 50)
-		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			conn = wire.From(r.Context())
-			w.WriteHeader(200)
-			_ = http.NewResponseController(w).Flush()
-			stream, _ := wire.Detach(w)
-			streams <- stream
-		})})
+		s, p, conn, list := watched(t)
 		defer s.Close()
-		p := pipe(t, s, true)
-		var list []wire.Stream
-		for i := range 50 {
-			p.ask(uint32(2*i+1), "GET", "/", true)
-			list = append(list, <-streams)
-		}
-		_, _ = p.said()
 		before := p.writes.Load()
 		conn.AddWriter()
 		for _, one := range list {
@@ -132,21 +138,8 @@ func TestTogether(t *testing.T) {
 // GOAWAY.
 func TestEndsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		streams := make(chan wire.Stream, 50)
-		s := h2.New(h2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(200)
-			_ = http.NewResponseController(w).Flush()
-			stream, _ := wire.Detach(w)
-			streams <- stream
-		})})
+		s, p, _, list := watched(t)
 		defer s.Close()
-		p := pipe(t, s, true)
-		var list []wire.Stream
-		for i := range 50 {
-			p.ask(uint32(2*i+1), "GET", "/", true)
-			list = append(list, <-streams)
-		}
-		_, _ = p.said()
 		before := p.writes.Load()
 		s.GoAway()
 		p.wants("at first", false, "GOAWAY NO_ERROR", "PING rowlock.")

@@ -10,10 +10,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/rowlock/rowlock/server/h2"
-	"github.com/rowlock/rowlock/server/wire"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/rowlock/rowlock/server/h2"
+	"github.com/rowlock/rowlock/server/wire"
 )
 
 // piped is a client of a server in the same process, by a pipe: time may be that of synctest.
