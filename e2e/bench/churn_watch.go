@@ -231,13 +231,10 @@ func (c *churnWatcher) readEvents(body io.Reader) {
 
 // between is the part of a line between two words; nil: the line does not have both.
 func between(line []byte, before, after string) []byte {
-	i := bytes.Index(line, []byte(before))
-	if i < 0 {
+	_, line, _ = bytes.Cut(line, []byte(before))
+	line, _, found := bytes.Cut(line, []byte(after))
+	if !found {
 		return nil
 	}
-	line = line[i+len(before):]
-	if i = bytes.Index(line, []byte(after)); i < 0 {
-		return nil
-	}
-	return line[:i]
+	return line
 }
