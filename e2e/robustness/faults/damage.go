@@ -90,7 +90,9 @@ func (e *env) corrupt(ctx context.Context, i int) (wrong string, err error) {
 	}()
 	var was []byte
 	damage := func(value []byte) []byte {
-		was = bytes.Clone(value)
+		if was == nil { // the answer to an earlier try may have been lost
+			was = bytes.Clone(value)
+		}
 		if e.c.Postgres() != nil { // it has no checksum of its own for values
 			return value[:len(value)-2]
 		}
