@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,7 +15,7 @@ import (
 
 // churned is the result of one round.
 type churned struct {
-	writes             result        // those that were acknowledged, and what clients waited for them
+	writes             result        // those that were acknowledged, and how long clients waited for them
 	cpu, behind        time.Duration // of the server, and of its database, for a write with all its events
 	lag50, lag99       time.Duration // from the acknowledgement to the arrival of an event, over all events
 	due                int           // events: each acknowledged write at each watcher
@@ -160,7 +159,7 @@ func (c *churner) write(n int) error {
 	}
 }
 
-var churnPayload = string(bytes.Repeat([]byte("x"), churnBytes))
+var churnPayload = strings.Repeat("x", churnBytes)
 
 // connectAll has each client open its connection, some at a time.
 func connectAll(all []*churner, path string) error {

@@ -41,7 +41,7 @@ func workflowStatus() string {
 	return `{"phase":"Running","nodes":{` + nodes.String() + `}}`
 }
 
-// measureLarge measures what mice feel while a workflow's status of 20 MB is updated once a second, and
+// measureLarge measures the latency of mice while a workflow's status of 20 MB is updated once a second, and
 // 20 watchers follow it, of which some are slow.
 func measureLarge(e *env) error {
 	s, stop, err := e.start("--max-object-bytes=33554432")
