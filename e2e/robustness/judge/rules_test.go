@@ -100,6 +100,10 @@ func TestRules(t *testing.T) {
 			written(r, history.Op{Kind: history.Create, Field: "v"}, state(17, false, "v", "new17"))
 			written(r, history.Op{Kind: history.Status, Field: "status.w"}, state(18, false, "status.w", "new18"))
 		}, "writes: a write of one field changed another one"},
+		"a patch through status that pauses": {func(r *history.Round) {
+			written(r, history.Op{Kind: history.Create, Field: "v"}, state(17, false, "v", "new17"))
+			written(r, history.Op{Kind: history.Status, Field: "status.w"}, state(18, false, "v", "new17", "status.w", "new18", "spec.paused", "true"))
+		}, "writes: revision 18 has"},
 		"a patch through status that drops another's": {func(r *history.Round) {
 			written(r, history.Op{Kind: history.Create, Field: "v"}, state(17, false, "v", "new17"))
 			written(r, history.Op{Kind: history.Status, Field: "status.w"}, state(18, false, "v", "new17", "status.w", "new18"))
