@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,6 +50,30 @@ func TestNoTargets(t *testing.T) {
 		_, _, err := targets(list)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v, want %q", list, err, want)
+		}
+	}
+}
+
+// TestChosen: other servers are measured instead of everything else, but with churn and writers if these are all.
+func TestChosen(t *testing.T) {
+	for _, c := range []struct {
+		run, against string
+		want         []string
+	}{
+		{"^g", "", []string{"get", "garbage"}},
+		{"churn|writers", "", []string{"churn", "writers"}},
+		{"churn|writers", "https://h:1", []string{"churn", "writers"}},
+		{"^writers$", "https://h:1", []string{"writers"}},
+		{"churn|get", "https://h:1", []string{"against"}},
+		{"", "https://h:1", []string{"against"}},
+		{"none", "https://h:1", []string{"against"}},
+	} {
+		var got []string
+		for _, m := range (settings{run: c.run, against: c.against}).chosen(regexp.MustCompile(c.run)) {
+			got = append(got, m.name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("-run %q -against %q measures %q, want %q", c.run, c.against, got, c.want)
 		}
 	}
 }

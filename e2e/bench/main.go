@@ -118,7 +118,7 @@ func main() {
 	flag.StringVar(&o.run, "run", "", "which measurements to run")
 	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"N clients, SERVER\" of churn and writers, of the parts of -scale, and of the loads of -against, to measure")
 	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
-	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else but -run churn or writers: [NAME@]URL[=TOKEN or kubeconfig],...")
+	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else, unless -run chooses nothing but churn and writers: [NAME@]URL[=TOKEN or kubeconfig],...")
 	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn and writers measure in turns with this one: NAME=BINARY,...")
 	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")
 	flag.StringVar(&o.plots, "plots", "", "folder for plots of the run, as SVG; of the records that are named behind all flags, if there are any, without a run")
@@ -177,13 +177,15 @@ func (e *env) main(o settings) (err error) {
 
 // chosen are the measurements of a run.
 func (o settings) chosen(which *regexp.Regexp) []measurement {
-	switch {
-	case o.scale:
+	if o.scale {
 		return []measurement{{"scale", measureScale}}
-	case o.against != "" && o.run != "churn" && o.run != "writers":
+	}
+	all := slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !which.MatchString(m.name) })
+	others := slices.ContainsFunc(all, func(m measurement) bool { return m.name != "churn" && m.name != "writers" })
+	if o.against != "" && (others || len(all) == 0) {
 		return []measurement{{"against", measureAgainst}}
 	}
-	return slices.DeleteFunc(slices.Clone(measurements), func(m measurement) bool { return !which.MatchString(m.name) })
+	return all
 }
 
 func (e *env) run(chosen []measurement) error {
