@@ -80,7 +80,11 @@ func (d Delivery) Item() *Item {
 	if it := e.gone.Load(); it != nil {
 		return it
 	}
-	e.gone.CompareAndSwap(nil, e.Prev.at(e.Item.Revision))
+	made := e.Prev.at(e.Item.Revision)
+	if made.Corrupt != nil && e.Prev.Corrupt == nil {
+		return made // it may be readable for the next watcher
+	}
+	e.gone.CompareAndSwap(nil, made)
 	return e.gone.Load()
 }
 
@@ -97,7 +101,13 @@ func (d Delivery) Frame(format any, make func(EventType, *Item) ([]byte, error))
 		f.once.Do(func() { f.value = &sharedFrame{} })
 		return f.value.(*sharedFrame).get(func() ([]byte, error) { return make(d.Type, d.Item()) })
 	}
-	f.once.Do(func() { f.value, f.err = make(d.Type, d.Item()) })
+	f.once.Do(func() {
+		f.err = errUnmade
+		f.value, f.err = make(d.Type, d.Item())
+	})
+	if f.err == errUnmade {
+		return make(d.Type, d.Item())
+	}
 	b, _ := f.value.([]byte)
 	return b, f.err
 }

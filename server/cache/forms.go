@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"math"
 )
 
@@ -18,13 +19,20 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 		f = keep(&b.keep().forms, key)
 	}
 	f.once.Do(func() {
+		defer f.done.Store(true)
+		f.err = errUnmade
 		f.value, f.err = make(it)
-		f.done.Store(true)
 		it.home.plain.Grow(f.size())
 	})
+	if f.err == errUnmade {
+		return make(it)
+	}
 	it.use() // last: that make reads the item is not a second use
 	return f.value, f.err
 }
+
+// errUnmade is the error of a form whose make panicked, as it does if the item cannot be read: each caller makes it for itself.
+var errUnmade = errors.New("the form of an object was not made")
 
 // Bytes is Form for a form that is bytes.
 func (it *Item) Bytes(key FormKey, make func(*Item) ([]byte, error)) ([]byte, error) {

@@ -3,7 +3,6 @@ package cache
 import (
 	"cmp"
 	stdjson "encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -128,13 +127,20 @@ func (it *Item) splice(room, value []byte) {
 	}
 }
 
-// at returns the same state at another revision: a watcher sees it for an object that left its selection.
+// at returns the same state at another revision: a watcher sees it for an object that left its selection. An item that cannot
+// be read makes a corrupt one.
 func (it *Item) at(revision int64) *Item {
 	out := &Item{
 		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
 		Corrupt: it.Corrupt, Sealed: it.Sealed, home: it.home, older: true,
 	}
-	data := it.JSON()
+	b, err := it.tryPlain()
+	if err != nil {
+		out.Corrupt = err
+		out.body.Store(bareBody(nil))
+		return out
+	}
+	data := b.json()
 	if it.Corrupt == nil && it.head != 0 {
 		if out.splice(nil, data); out.Corrupt == nil {
 			return out
@@ -153,29 +159,6 @@ func (it *Item) setLine(line []byte, head int) {
 // deleted or left a selection.
 func (it *Item) Older() bool { return it.older }
 
-// line appends the JSON of a packed body, and its newline. A body that cannot be unpacked is read again from its row.
-func (it *Item) line(b *body, dst []byte) []byte {
-	dst, err := it.tryLine(b, dst)
-	if err != nil {
-		panic(err.Error())
-	}
-	return dst
-}
-
-// tryLine is line for a caller that can do without.
-func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
-	dst, err := b.unpack(dst)
-	if err == nil {
-		return dst, nil
-	}
-	if it.home.again != nil {
-		if made := it.home.again(it, b); made != nil {
-			return append(dst, made.data...), nil
-		}
-	}
-	return dst, fmt.Errorf("the packed value of an object cannot be read, and neither can its row: %w", err)
-}
-
 // Filed says that the item's value is in the cache file.
 func (it *Item) Filed() bool { return it.body.Load().inFile() != nil }
 
@@ -191,11 +174,23 @@ func (it *Item) use() (again bool) {
 // plain returns the item's body, unpacked. An item that is read more than once within a round of packing stays unpacked, as
 // long as there is room.
 func (it *Item) plain() *body {
+	b, err := it.tryPlain()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (it *Item) tryPlain() (*body, error) {
 	again, b := it.use(), it.body.Load()
 	if !b.packed() {
-		return b
+		return b, nil
 	}
-	made := &body{data: packing.View(it.line(b, make([]byte, 0, b.size+1)))}
+	line, err := it.tryLine(b, make([]byte, 0, b.size+1))
+	if err != nil {
+		return nil, err
+	}
+	made := &body{data: packing.View(line)}
 	if again && it.home.plain.Room() {
 		made.like(b, b.message(), b.forms()) // another goroutine may be making a form of these bytes
 		if b.inFile() == b {
@@ -205,7 +200,7 @@ func (it *Item) plain() *body {
 			it.home.plain.Grow(len(made.data))
 		}
 	}
-	return made
+	return made, nil
 }
 
 // JSON is the whole object with its resourceVersion, or the stored bytes if the item is corrupt.
@@ -213,11 +208,23 @@ func (it *Item) JSON() []byte { return it.plain().json() }
 
 // Peek is JSON for a caller that reads many objects once: a packed item stays packed.
 func (it *Item) Peek() []byte {
-	b := it.body.Load()
-	if b.packed() {
-		return it.line(b, make([]byte, 0, b.size+1))[:b.size:b.size]
+	data, err := it.tryPeek()
+	if err != nil {
+		panic(err)
 	}
-	return b.json()
+	return data
+}
+
+func (it *Item) tryPeek() ([]byte, error) {
+	b := it.body.Load()
+	if !b.packed() {
+		return b.json(), nil
+	}
+	line, err := it.tryLine(b, make([]byte, 0, b.size+1))
+	if err != nil {
+		return nil, err
+	}
+	return line[:b.size:b.size], nil
 }
 
 // PeekIn is Peek that unpacks into room, which it grows. The result is valid until room is used again.
@@ -286,11 +293,17 @@ func (it *Item) Meta() *metadata.Meta {
 	if !b.packed() {
 		return it.metaOf(b)
 	}
-	if b.with.storage != it.home.storage.Load() {
-		return it.metaOf(it.plain())
+	st := it.home.storage.Load()
+	if b.with.storage != st {
+		if plain, err := it.tryPlain(); err == nil {
+			return it.metaOf(plain)
+		}
 	}
 	m := metadata.Unpack(b.meta(), b.with.storage)
 	m.Labels = b.common.Set()
+	if b.with.storage != st { // its fields can be read nowhere
+		m.Storage, m.Fields = st, noFields(st)
+	}
 	return m
 }
 
@@ -322,8 +335,8 @@ func (it *Item) metaOf(b *body) *metadata.Meta {
 			m = scanned
 		}
 	}
-	if m.Fields == nil && st != nil {
-		m.Fields = make([]string, len(st.Fields))
+	if m.Fields == nil {
+		m.Fields = noFields(st)
 	}
 	b.keep().meta.Store(m)
 	return m

@@ -29,10 +29,15 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	with := p.objects.Learn(n, func(i int) []byte {
-		if it := at(i); it.Corrupt == nil {
-			return it.AppendJSON(nil)
+		it := at(i)
+		if it.Corrupt != nil {
+			return nil
 		}
-		return nil
+		b, err := it.tryPeek()
+		if err != nil {
+			return nil
+		}
+		return b
 	})
 	if with == nil {
 		return nil

@@ -1,0 +1,65 @@
+package cache
+
+import (
+	"fmt"
+
+	"github.com/rowlock/rowlock/server/kinds"
+)
+
+// Unreadable is the error of an item whose value can be read neither from memory or the cache file nor from its row.
+//
+// Methods of Item that need the value panic with it. A request recovers and is answered with an internal error. A goroutine that
+// does not recover calls them in Try. Meta, Owners of an item with few of them, OwnerInfo and Size need no value.
+type Unreadable struct{ err error }
+
+func (u *Unreadable) Error() string {
+	return fmt.Sprintf("the packed value of an object cannot be read, and neither can its row: %v", u.err)
+}
+
+func (u *Unreadable) Unwrap() error { return u.err }
+
+// Try calls fn, and returns the Unreadable with which it panics, or nil. Other panics go on.
+func Try(fn func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *Unreadable:
+			err = p
+		default:
+			panic(p)
+		}
+	}()
+	fn()
+	return nil
+}
+
+// line appends the JSON of a packed body, and its newline. A body that cannot be unpacked is read again from its row.
+func (it *Item) line(b *body, dst []byte) []byte {
+	dst, err := it.tryLine(b, dst)
+	if err != nil {
+		panic(err)
+	}
+	return dst
+}
+
+// tryLine is line that returns the Unreadable.
+func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
+	dst, err := b.unpack(dst)
+	if err == nil {
+		return dst, nil
+	}
+	if it.home.again != nil {
+		if made := it.home.again(it, b); made != nil {
+			return append(dst, made.data...), nil
+		}
+	}
+	return dst, &Unreadable{err}
+}
+
+// noFields are the fields of an object that has none of a storage's.
+func noFields(st *kinds.Storage) []string {
+	if st == nil {
+		return nil
+	}
+	return make([]string, len(st.Fields))
+}
