@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"errors"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,13 +34,22 @@ type reading struct {
 	err     error
 }
 
+// errUnread is the error of a reading that panicked, as it does if the cache cannot read the item.
+var errUnread = errors.New("the definition was not read")
+
 // Read is Read for an item of the cache. What it returns is shared, and must not be changed.
 func (r *Reader) Read(c json.Codec, item *cache.Item) (*apiextensionsv1.CustomResourceDefinition, Digests, error) {
 	if r == nil || item.Corrupt != nil { // the same revision may be another text later
 		return Read(c, item.Peek())
 	}
 	one := r.reading(item)
-	one.once.Do(func() { one.crd, one.digests, one.err = Read(c, item.Peek()) })
+	one.once.Do(func() {
+		one.err = errUnread
+		one.crd, one.digests, one.err = Read(c, item.Peek())
+	})
+	if one.err == errUnread {
+		return Read(c, item.Peek())
+	}
 	return one.crd, one.digests, one.err
 }
 

@@ -43,6 +43,14 @@ func TestReader(t *testing.T) {
 			t.Errorf("%s at %d is taken for another: %v, %v", other.Name, other.Revision, crd.Spec.Group, err)
 		}
 	}
+	func() {
+		defer func() { _ = recover() }() // as of an object that the cache cannot read
+		_, _, _ = r.Read(codec, &cache.Item{Name: "d", Revision: 4})
+		t.Error("an item without a body was read")
+	}()
+	if crd, _, err := r.Read(codec, item("d", 4, "late")); err != nil || crd == nil || crd.Spec.Group != "late" {
+		t.Errorf("what could not be read at first stays so: %v, %v", crd, err)
+	}
 	corrupt := item("c", 3, "wrong")
 	corrupt.Corrupt = errors.New("it cannot be decrypted")
 	_, _, _ = r.Read(codec, corrupt)

@@ -5,6 +5,9 @@
 // it; and whoever reads sees all kinds that it is derived from as they were at one
 // revision.
 //
+// An object that cannot be read for a while (cache.Unreadable) panics in whoever reads
+// the state: without it the state would be another. The next reader tries again.
+//
 // A Follower has no goroutine. What has changed waits in the buffers of its watches,
 // which the cache bounds, until somebody reads.
 package follow
@@ -73,11 +76,18 @@ func (f *Follower) CatchUp() {
 	defer f.updating.Store(false)
 	f.state.Lock()
 	defer f.state.Unlock()
+	done := false
+	defer func() {
+		if !done && f.watchers.Load() != nil { // an object cannot be read, and the caller panics: the next one lists all again
+			f.stop()
+		}
+	}()
 	for {
 		if f.watchers.Load() == nil {
 			f.list()
 		}
 		if f.takeEvents() == nil {
+			done = true
 			return
 		}
 		f.stop() // the cache cut a watch off, as it fell behind: all objects are listed again
@@ -147,6 +157,11 @@ func (k *Kind) hand(d cache.Delivery) {
 func (f *Follower) list() {
 	f.reset()
 	watchers, newest := make([]*cache.Watcher, len(f.kinds)), int64(0)
+	defer func() {
+		if f.watchers.Load() == nil { // an object cannot be read
+			stop(watchers)
+		}
+	}()
 	for i, k := range f.kinds {
 		w, snapshot := f.cache.WatchNow(k.Storage, cache.Scope{})
 		watchers[i], newest = w, max(newest, snapshot.Revision)
@@ -164,8 +179,14 @@ func (f *Follower) list() {
 }
 
 func (f *Follower) stop() {
-	for _, w := range *f.watchers.Load() {
-		w.Stop()
-	}
+	stop(*f.watchers.Load())
 	f.watchers.Store(nil)
+}
+
+func stop(watchers []*cache.Watcher) {
+	for _, w := range watchers {
+		if w != nil {
+			w.Stop()
+		}
+	}
 }

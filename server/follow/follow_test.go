@@ -202,3 +202,41 @@ func TestCaughtUpWithoutALock(t *testing.T) {
 	done.Store(true)
 	others.Wait()
 }
+
+// TestUnreadable: whoever reads while an object cannot be read panics, whether the object is listed or has changed, and nobody
+// reads a state without it. Once it can be read, the state is complete.
+func TestUnreadable(t *testing.T) {
+	s := newStore()
+	values, bad := map[string]string{}, "listed"
+	f := follow.New(s.cache, func() { clear(values) }, follow.Kind{Storage: "configmaps", Delete: func(_, name string) { delete(values, name) }, Set: func(item *cache.Item) {
+		if item.Name == bad {
+			panic(&cache.Unreadable{})
+		}
+		values[item.Name] = item.Meta().Labels["value"]
+	}})
+	want := func(want map[string]string) {
+		t.Helper()
+		bad := bad
+		for range 3 {
+			if err := cache.Try(f.CatchUp); (err != nil) != (bad != "") {
+				t.Errorf("while %q cannot be read: %v", bad, err)
+			}
+		}
+		if n := s.cache.Watchers("configmaps"); n > 1 || bad != "" && n != 0 {
+			t.Errorf("while %q cannot be read there are %d watchers", bad, n)
+		}
+		if bad == "" && !maps.Equal(values, want) {
+			t.Errorf("the state is %v, want %v", values, want)
+		}
+	}
+	s.write("configmaps", "listed", "1")
+	want(nil)
+	bad = ""
+	want(map[string]string{"listed": "1"})
+	bad = "changed"
+	s.write("configmaps", "changed", "2")
+	s.write("configmaps", "after", "3")
+	want(nil)
+	bad = ""
+	want(map[string]string{"listed": "1", "changed": "2", "after": "3"})
+}
