@@ -24,10 +24,13 @@ type follower struct {
 	refs       []graph.Ref
 }
 
-// ownersOf are an object's references, which are valid until the next call.
-func (c *follower) ownersOf(item *cache.Item) []cache.Owner {
-	c.owners = item.Owners(c.owners[:0])
-	return c.owners
+// ownersOf are an object's references, which are valid until the next call. If they cannot be read, it logs that, and ok is false.
+func (c *follower) ownersOf(item *cache.Item) (_ []cache.Owner, ok bool) {
+	if err := cache.Try(func() { c.owners = item.Owners(c.owners[:0]) }); err != nil {
+		c.logUnread(item, err)
+		return nil, false
+	}
+	return c.owners, true
 }
 
 // How soon the catalogue is looked at after a change of a definition, for how long, and how
@@ -217,8 +220,12 @@ func (c *follower) set(s *source, item *cache.Item) bool {
 	if item.Corrupt != nil {
 		return false // it may be read later; until then it is as it was
 	}
+	owners, ok := c.ownersOf(item)
+	if !ok {
+		return false // the same
+	}
 	info, refs := item.OwnerInfo(), c.refs[:0]
-	for _, o := range c.ownersOf(item) {
+	for _, o := range owners {
 		refs = append(refs, graph.Ref{Owner: graph.IDOf(o.UID), Blocks: o.Blocks})
 	}
 	c.refs = refs
@@ -295,7 +302,12 @@ func (c *follower) screen(ctx context.Context, newest int64, items []*cache.Item
 	}
 	var known solidOwner
 	for _, item := range items {
-		for _, r := range c.ownersOf(item) {
+		owners, ok := c.ownersOf(item)
+		if !ok {
+			c.queue.Plan(graph.Look{ID: graph.IDOf(item.OwnerInfo().UID), Namespace: unique.Make(item.Namespace)}, c.Settle)
+			continue
+		}
+		for _, r := range owners {
 			if known.is(item, &r) {
 				continue
 			}

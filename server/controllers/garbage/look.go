@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
 
@@ -25,7 +26,10 @@ type looker struct {
 
 // look processes an object, and reports whether it must be queued again.
 func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
-	s := c.subject(id)
+	s, unread := c.subject(id)
+	if unread {
+		return true
+	}
 	if s == nil {
 		return false // it is gone: the watch delivers that
 	}
@@ -37,7 +41,8 @@ func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
 	case err == nil, ctx.Err() != nil:
 		return false
 	case apierrors.IsNotFound(err): // it is gone, or not served for a moment
-		return c.subject(id) != nil
+		s, unread := c.subject(id)
+		return s != nil || unread
 	case errors.Is(err, errUnknown):
 		c.park(id)
 		return false
@@ -47,8 +52,8 @@ func (c *looker) look(ctx context.Context, id graph.ID) (again bool) {
 	return true
 }
 
-// subject finds an object; nil if it is not there.
-func (c *looker) subject(id graph.ID) *subject {
+// subject finds an object; nil if it is not there, or cannot be read, which is logged if it may be readable later.
+func (c *looker) subject(id graph.ID) (_ *subject, unread bool) {
 	c.mu.Lock()
 	node, ok := c.graph.Find(id)
 	storage := ""
@@ -57,17 +62,21 @@ func (c *looker) subject(id graph.ID) *subject {
 	}
 	c.mu.Unlock()
 	if !ok || !node.Located || node.Absent || storage == "" {
-		return nil
+		return nil, false
 	}
 	item := c.Cache.Get(storage, node.Place.Namespace.Value(), node.Place.Name)
 	if item == nil || item.Corrupt != nil {
-		return nil
+		return nil, false
 	}
-	s := &subject{id: id, storage: storage, item: item, metadata: read(item)}
+	s := &subject{id: id, storage: storage, item: item}
+	if err := cache.Try(func() { s.metadata = read(item) }); err != nil {
+		c.logUnread(item, err)
+		return nil, true
+	}
 	if graph.IDOf(s.UID) != id {
-		return nil
+		return nil, false
 	}
-	return s
+	return s, false
 }
 
 // verdict is what was found out about the owners of an object.

@@ -1,6 +1,9 @@
 package garbage
 
 import (
+	"context"
+	"log/slog"
+
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
@@ -10,6 +13,11 @@ type metadata struct {
 	cache.OwnerInfo
 	finalizers []byte        // the list, as it stands
 	refs       []cache.Owner // with their JSON
+}
+
+// logUnread logs that an object cannot be read. Until it can, the collector leaves it as it is.
+func (s *state) logUnread(item *cache.Item, err error) {
+	s.failed.Log(context.Background(), s.Log, slog.LevelWarn, "collecting garbage", "namespace", item.Namespace, "name", item.Name, "error", err)
 }
 
 // read reads all of it, from the object's value.

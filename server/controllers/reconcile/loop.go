@@ -136,15 +136,19 @@ func (l *Loop) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	for ctx.Err() == nil {
-		if err := l.begin(ctx, &workers); err != nil {
+		var err error
+		unread := cache.Try(func() {
+			if err = l.begin(ctx, &workers); err == nil {
+				l.run(ctx, &workers)
+			}
+		})
+		if err = cmp.Or(unread, err); err != nil {
 			l.Failed(ctx, Key{}, err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(l.Retry):
 			}
-			continue
 		}
-		l.run(ctx, &workers)
 	}
 	return nil
 }
@@ -187,9 +191,16 @@ func (l *Loop) list(ctx context.Context, s Source, there *cache.Snapshot) {
 		return
 	}
 	there.Ascend("", "", "", func(item *cache.Item) bool {
-		s.Seen(item)
+		l.show(ctx, item, s.Seen)
 		return ctx.Err() == nil
 	})
+}
+
+// show hands an object to a function of a source. It logs that an object cannot be read, which the loop then leaves out.
+func (l *Loop) show(ctx context.Context, item *cache.Item, to func(*cache.Item)) {
+	if err := cache.Try(func() { to(item) }); err != nil {
+		l.Failed(ctx, KeyOf(item), err)
+	}
 }
 
 // Leave ends the watches that Watch began, of the storages for which gone is true.
@@ -305,11 +316,11 @@ func (l *Loop) take(ctx context.Context, i int) bool {
 	for _, d := range batch {
 		switch {
 		case s.Changed != nil:
-			s.Changed(d)
+			l.show(ctx, d.Event.Item, func(*cache.Item) { s.Changed(d) })
 		case d.Type != cache.Deleted && s.Seen != nil:
-			s.Seen(d.Item())
+			l.show(ctx, d.Item(), s.Seen)
 		case d.Type == cache.Deleted && s.Gone != nil:
-			s.Gone(d.Item())
+			l.show(ctx, d.Item(), s.Gone)
 		}
 	}
 	return true
@@ -319,7 +330,11 @@ func (l *Loop) reconcile(ctx context.Context, key Key) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, nil
 	}
-	r, err := l.Reconcile(ctx, key)
+	var r Result
+	var err error
+	if unread := cache.Try(func() { r, err = l.Reconcile(ctx, key) }); unread != nil {
+		err = unread
+	}
 	switch {
 	case err == nil, ctx.Err() != nil, Superseded(err):
 		return r, nil // the watch delivers the other write

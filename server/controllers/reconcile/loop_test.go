@@ -179,3 +179,51 @@ func TestSuperseded(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadable: an object that cannot be read is logged and left out where a source sees it, and tried again where it is
+// reconciled; a loop that comes upon one elsewhere lists again. None of that ends the server.
+func TestUnreadable(t *testing.T) {
+	l, begun, polled := &looped{}, 0, 0
+	controllertest.During(t, func(w *controllertest.World) {
+		for _, name := range []string{"fine", "tried", "unseen"} {
+			w.Set("configmaps", "a", name, `{}`)
+		}
+		controllertest.Pass(0)
+		controllertest.Pass(2 * time.Second)
+		names := l.took()
+		if strings.Contains(names, "unseen") || !strings.Contains(names, "fine") || strings.Count(names, "tried") < 2 {
+			t.Errorf("reconciled are %s", names)
+		}
+		if begun != 2 {
+			t.Errorf("the loop began %d times", begun)
+		}
+		w.Set("configmaps", "a", "unseen", `{"data":{"a":"b"}}`)
+		controllertest.Pass(0)
+		for _, name := range []string{"tried", "unseen"} {
+			if line := `msg="cannot do it" namespace=a name=` + name + ` error="the packed value`; !strings.Contains(l.log.String(), line) {
+				t.Errorf("the log has no %s:\n%s", line, l.log.String())
+			}
+		}
+	}, l.run(func(l *looped) {
+		reconciled := l.Reconcile
+		l.Begin = func(context.Context) error { begun++; return nil }
+		l.Poll = func() time.Duration {
+			if polled++; polled == 1 {
+				panic(&cache.Unreadable{})
+			}
+			return 0
+		}
+		l.Sources = []reconcile.Source{l.Objects("configmaps", func(item *cache.Item) bool {
+			if item.Name == "unseen" {
+				panic(&cache.Unreadable{})
+			}
+			return true
+		})}
+		l.Reconcile = func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+			if r, err := reconciled(ctx, key); key.Name != "tried" {
+				return r, err
+			}
+			panic(&cache.Unreadable{})
+		}
+	}))
+}
