@@ -94,7 +94,8 @@ func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregis
 		return nil
 	}
 	var have apiregistrationv1.APIService
-	if json.Unmarshal(item.JSON(), &have) != nil || reflect.DeepEqual(have.Spec, local.Spec) {
+	var err error
+	if cache.Try(func() { err = json.Unmarshal(item.JSON(), &have) }) != nil || err != nil || reflect.DeepEqual(have.Spec, local.Spec) {
 		return nil
 	}
 	have.Spec = local.Spec

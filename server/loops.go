@@ -98,9 +98,12 @@ func (s *Server) work() []Loop {
 // start starts loops, which end with ctx. The first that fails ends them all.
 func (s *Server) start(ctx context.Context, group *errgroup.Group, list []Loop) {
 	for _, l := range list {
-		run := l.Run
-		if l.leads {
+		run := func(ctx context.Context) error { return s.runAgain(ctx, l) }
+		switch {
+		case l.leads:
 			run = func(ctx context.Context) error { return s.lead(ctx, l) }
+		case l.writes:
+			run = l.Run
 		}
 		group.Go(func() error {
 			err := run(ctx)
@@ -112,10 +115,33 @@ func (s *Server) start(ctx context.Context, group *errgroup.Group, list []Loop) 
 	}
 }
 
+// unreadRest is how long a loop rests that came upon an object that cannot be read.
+const unreadRest = 5 * time.Second
+
+// runAgain runs a loop, and again after a rest if it came upon an object that cannot be read.
+func (s *Server) runAgain(ctx context.Context, l Loop) (err error) {
+	for {
+		unread := cache.Try(func() { err = l.Run(ctx) })
+		if unread == nil {
+			return err
+		}
+		s.cfg.Log.Error("a loop came upon an object that cannot be read, and is started again", "name", l.Name, "error", unread)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(unreadRest):
+		}
+	}
+}
+
 // lead runs a loop whenever this server is the one to do so.
 func (s *Server) lead(ctx context.Context, l Loop) error {
 	return s.cfg.Store.Lead(ctx, l.Name, func(ctx context.Context) {
-		if err := l.Run(ctx); err != nil && ctx.Err() == nil {
+		var err error
+		if unread := cache.Try(func() { err = l.Run(ctx) }); unread != nil {
+			err = unread
+		}
+		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("a controller ended and is started again", "name", l.Name, "error", err)
 		}
 	})

@@ -32,8 +32,11 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 	var lacking []func(context.Context) error
 	for _, s := range p.objects() {
 		item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName())
-		if item != nil && (item.Corrupt != nil || p.enough(s, item.JSON())) {
-			continue
+		if item != nil {
+			enough := false
+			if item.Corrupt != nil || cache.Try(func() { enough = p.enough(s, item.JSON()) }) != nil || enough {
+				continue
+			}
 		}
 		lacking = append(lacking, func(ctx context.Context) error {
 			err := s.ensure(ctx, api, item != nil)

@@ -38,6 +38,8 @@ const (
 	restAs = 10
 	// mostRest bounds that, for who reads the catalogue as it is.
 	mostRest = 100 * time.Millisecond
+	// unreadRest is how long the loop rests that came upon a definition that cannot be read.
+	unreadRest = 5 * time.Second
 )
 
 // Follower keeps a catalogue in step.
@@ -144,7 +146,14 @@ func (f *Follower) run(ctx context.Context) {
 	var batch []cache.Delivery
 	for {
 		began := time.Now()
-		f.Follow()
+		if err := cache.Try(f.Follow); err != nil {
+			f.log.Error("definitions are not followed as long as one cannot be read", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(unreadRest):
+			}
+			return
+		}
 		f.live.Store(true)
 		// Setting a catalogue of thousands takes some milliseconds, so definitions that come one after the
 		// other are set together. A request for a custom resource follows them by itself. Watches that are to
