@@ -100,3 +100,28 @@ func (c *Cache) Reopen(ctx context.Context, with Opener) (opened int) {
 	}
 	return opened
 }
+
+// sealed lists the live items that cannot be decrypted, in no order.
+func (s *resource) sealed() (list []*Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, it := range s.corrupt {
+		if it.Sealed {
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+// reread replaces a corrupt item by one that can be read. It returns false if the object has changed since.
+func (s *resource) reread(old, it *Item) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, _ := s.items.Get(old); have != old {
+		return false
+	}
+	s.alter(func() { s.set(it, old) })
+	s.recent.reread(old, it)
+	s.watchers.each(func(w *Watcher) { w.reread(it) })
+	return true
+}

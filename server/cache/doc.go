@@ -11,9 +11,12 @@
 //	itemreader.go makes items of the blocks of a cache file
 //	load.go       Load: all live rows, read by several goroutines; again if the store has lost its place in the log
 //	corrupt.go    CheckRows, Corrupt, Reopen: objects that cannot be read
-//	cache.go      Cache: Apply takes changes from the store; Get, Snapshot, At, Watch and WatchNow are for readers
+//	recall.go     Recall: the events of before the start, from the store's log
+//	watching.go   Watch, WatchNow, End, EndSlow: the watchers of a storage
+//	cache.go      Cache: Apply takes changes from the store; Get, Snapshot and At are for readers
 //	pack.go       Pack: compresses objects that are seldom read, in rounds
-//	resource.go   the objects of one storage: applies changes, makes states for readers, indexes labels
+//	resource.go   the objects of one storage: applies changes, makes states for readers
+//	labelbuild.go the same: builds the index of labels while objects change
 //	packer.go     packs one item
 //	dispatch.go   finds the watchers of an event, and queues it; slow watchers
 //	round.go      notifies the watchers that have events, in rounds
@@ -28,6 +31,7 @@
 //	index.go      builds and updates the index of fields or labels
 //	postings.go   the items that have a term
 //	items.go      trees of items in key order
+//	unreadable.go Try: for goroutines that an item which cannot be read must not end
 //	forms.go      the wire forms of an item
 //	item.go       Item: one version of one object
 //	body.go       the bytes of an item, plain or packed

@@ -5,6 +5,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/klauspost/compress/s2"
+
 	"github.com/rowlock/rowlock/server/cache/dictionary"
 	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/sqlstore"
@@ -39,7 +41,7 @@ func TestBrokenBytesAreReadAgain(t *testing.T) {
 		right := s.read(&row, nil)
 		it := &Item{Namespace: "a", Name: "b", Revision: 1, Created: 1, head: right.head, home: &s.home}
 		broken := append([]byte{byte(right.Size() + 1)}, 0xff, 0xff, 0xff)
-		if n, err := dictionary.Size(broken); err != nil || n != right.Size()+1 {
+		if n, err := s2.DecodedLen(broken); err != nil || n != right.Size()+1 {
 			t.Fatal(n, err)
 		}
 		it.body.Store(&body{data: string(broken), with: &shape{objects: with}, size: int32(right.Size())})

@@ -84,6 +84,3 @@ func Parse(b []byte) *Dictionary {
 	}
 	return &Dictionary{with: with}
 }
-
-// Size is the size that a packed value claims to have.
-func Size(packed []byte) (int, error) { return s2.DecodedLen(packed) }
