@@ -36,7 +36,7 @@ func values(c *cache.Cache) (inMemory int, bytes int64) {
 	return inMemory, bytes
 }
 
-// same compares all that readers can see of two caches, twice: what is read twice may be plain the second time.
+// same compares everything that readers can see of two caches, twice: an object that was read may be plain the second time.
 func same(t *testing.T, when string, c, want *cache.Cache) {
 	t.Helper()
 	for range 2 {
@@ -46,8 +46,8 @@ func same(t *testing.T, when string, c, want *cache.Cache) {
 	}
 }
 
-// TestValuesInTheFile: what is in the cache file is not in memory, after a start and after the file was written, and readers see
-// what they see if everything is in memory.
+// TestValuesInTheFile: values that are in the cache file are not in memory, after a start and after the file was written. Readers
+// see the same objects as in a cache that has everything in memory.
 func TestValuesInTheFile(t *testing.T) {
 	const n = 600
 	v, path := copied(t, n)
@@ -157,7 +157,7 @@ func TestValuesOfABrokenFile(t *testing.T) {
 				t.Fatalf("%d objects are in the next file: %v", done.Objects, err)
 			}
 			if c.Unread() == 0 {
-				t.Error("nobody is told that the file is damaged")
+				t.Error("the values that could not be read are not counted")
 			}
 			same(t, "after another file was written", c, want)
 			c, done := loadedFrom(t, v, path)

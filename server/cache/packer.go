@@ -149,7 +149,8 @@ func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, 
 	return true
 }
 
-// about sets what is common to neighbors, and returns the packed metadata of a line, which is valid until the next call.
+// about sets made.common, which neighbors with equal labels and owners share. It returns the packed metadata of a line, valid
+// until the next call.
 func (r *packRoom) about(made *body, m *metadata.Meta, line []byte) []byte {
 	text := packing.AppendLabels(r.text[:0], m.Labels)
 	end := len(text)

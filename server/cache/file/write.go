@@ -39,7 +39,7 @@ type Writer struct {
 
 	block        []byte
 	values       []byte // the next block of the file, before the one in block
-	first        Block  // what is known of the block
+	first        Block  // the directory's entry for block, without At and Resource
 	before       before
 	dictionaries map[*packing.Codec]int
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// TestPackedForm: what is packed comes back, in few bytes if it is as in most objects.
+// TestPackedForm: Unpack returns the metadata that AppendPacked packed. Usual metadata takes few bytes.
 func TestPackedForm(t *testing.T) {
 	const id, created = "0b7e6f3c-4d7b-4a51-9c1e-0123456789ab", "2026-01-01T00:00:00Z"
 	usual := []string{"node-000123.zone-1.example", "Always", "default-scheduler", "default", "false", "Running", "10.0.0.1", ""}
