@@ -39,6 +39,7 @@ type Item struct {
 type home struct {
 	storage atomic.Pointer[kinds.Storage] // nil while the catalogue does not know the key
 	plain   *packing.Budget               // nil: not counted
+	unread  atomic.Bool                   // the fields of an item could not be read: the index of fields may be wrong
 	again   func(it *Item, b *body) *body // reads a body again that cannot be unpacked, and returns nil if it cannot; may be nil
 }
 
@@ -302,6 +303,7 @@ func (it *Item) Meta() *metadata.Meta {
 	m := metadata.Unpack(b.meta(), b.with.storage)
 	m.Labels = b.common.Set()
 	if b.with.storage != st { // its fields can be read nowhere
+		it.home.unread.Store(true)
 		m.Storage, m.Fields = st, noFields(st)
 	}
 	return m

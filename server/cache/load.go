@@ -132,6 +132,7 @@ func (s *resource) replace(with *loaded, revision int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unread.Store(false)
 	if with.keys == nil || with.keys != s.keys.Load() {
 		with.index = s.indexOf(with.items)
 	}

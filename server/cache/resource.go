@@ -99,7 +99,7 @@ func (s *resource) state() *state {
 	if v := s.published.Load(); v != nil {
 		return v
 	}
-	v := &state{changed: s.changed, removed: s.removed, items: s.items.Copy(), corrupt: len(s.corrupt) > 0, of: &s.readers}
+	v := &state{changed: s.changed, removed: s.removed, items: s.items.Copy(), corrupt: len(s.corrupt) > 0 || s.unread.Load(), of: &s.readers}
 	if s.indexed() {
 		v.index, v.keys = s.index.Copy(), s.keys.Load()
 	}

@@ -31,7 +31,7 @@ type state struct {
 	items   *btree.BTreeG[*Item]
 	index   *postings // of fields; nil if none is indexed
 	labels  *postings // nil if not indexed, or not yet
-	corrupt bool      // some items may be corrupt
+	corrupt bool      // some items may be corrupt, or not be in index
 	keys    *[]string // posting keys of the fields in index
 	of      *readers
 }
@@ -284,7 +284,7 @@ const fewEntries = 32
 
 // best returns the shortest entries of the filter's index keys, if reading them is cheaper than a scan.
 func (s *Snapshot) best(f *Filter, namespace string) (best entries, ok bool) {
-	if s.v.corrupt { // corrupt items are in no index
+	if s.v.corrupt { // such items are in no index
 		return best, false
 	}
 	var keys []string

@@ -82,6 +82,10 @@ func TestUnreadable(t *testing.T) {
 	if index(s.items, fieldTerms([]string{fieldTerm + "spec.nodeName"}), nil, never) == nil {
 		t.Error("fields are not indexed")
 	}
+	s.alter(func() {})
+	if !s.state().corrupt {
+		t.Error("the index of fields is used, from which it may be missing")
+	}
 	it.home.plain.Most = 1
 	s.core.Pack(t.Context())
 	selector, err := labels.Parse("app=x")
