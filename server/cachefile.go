@@ -27,8 +27,8 @@ type CacheFile struct {
 	Path  string // "": there is none
 	Least int    // of so many objects on one is written; default 50,000
 
-	// Expect is called with about how many bytes of memory will be taken by what is about to be read from the file.
-	// The read waits for it. nil: nobody wants to know.
+	// Expect is called before the file is read, with about how many bytes of memory its objects will take. The read waits
+	// for it. nil: it is not called.
 	Expect func(bytes int64)
 }
 

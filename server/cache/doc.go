@@ -25,7 +25,7 @@
 //	watcher.go    Watcher: its three states and its queue
 //	hub.go        what the streams of all storages share
 //	event.go      Event, Delivery, and the log of recent events
-//	snapshot.go   Snapshot and Selection: what a reader reads
+//	snapshot.go   Snapshot and Selection, for readers
 //	filter.go     Filter: a compiled selector
 //	terms.go      matches a selector of many terms or values
 //	index.go      builds and updates the index of fields or labels

@@ -8,10 +8,10 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// What a selector means is for the version that is asked for to say: a field of a
-// custom resource may be elsewhere in the stored one, or nowhere, or have a default
-// that came later. Memory knows what is stored; here is who looks closer. Nothing of
-// this runs where events are handed out, as a webhook may be asked.
+// A selector selects objects as the requested version shows them: a field of a custom
+// resource may be elsewhere in the stored version, or nowhere, or have a default that
+// came later. The cache knows the stored version alone, so these functions convert.
+// The cache never calls them itself, as a webhook may have to convert.
 
 // metaOf is the key of what an item's form in a version says of itself.
 type metaOf struct{ r *kinds.Resource }
@@ -77,7 +77,7 @@ func (s *selection) add(it *cache.Item) bool {
 	return len(s.waiting) < convertAtOnce || s.settle()
 }
 
-// settle hands on what waits. What is not wanted any more still waits.
+// settle converts the waiting items and hands them on. If the caller wants no more, the others still wait.
 func (s *selection) settle() bool {
 	if s.err = s.s.Convert(s.ctx, s.r, s.waiting); s.err != nil {
 		return false

@@ -1,7 +1,7 @@
-// Package objects reads and writes what is stored: the catalogue, the store and the cache
+// Package objects reads and writes stored objects: it puts the catalogue, the store and the cache
 // behind one face. Writes, answers, watches and verbs see no object in any other way.
 //
-//	store.go    what the store is made of, and how far it has come
+//	store.go    Store, and the revisions that it has
 //	read.go     reads of memory and of the table, each with a permit
 //	find.go     one live object, for certain
 //	list.go     a list or a page of it, at the resource version that is asked for;
@@ -12,7 +12,7 @@
 //	corrupt.go  the refusal of stored bytes that cannot be read
 //	encode.go   from objects to the bytes to store; memory.go the memory that these are in
 //	commit.go   writes of an object with its claims, each with a permit
-//	claims.go   what is unique in the cluster: service addresses, node ports
+//	claims.go   values that are unique in the cluster: service addresses, node ports
 //	restore.go  objects that are stored again, in the form in which they would be written now
 //
 // It promises: a call that its permit does not cover changes and tells nothing, and
@@ -77,7 +77,7 @@ func (p *Place) check(permit *permits.Permit, e permits.Effect) error {
 	})
 }
 
-// What follows tells nothing of any object.
+// The methods below tell nothing of any object, so they need no permit.
 
 // Head is the newest revision that any server has written.
 func (s *Store) Head(ctx context.Context) (int64, error) { return s.store.Head(ctx) }

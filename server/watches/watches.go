@@ -350,7 +350,7 @@ func (w *stream) events(ctx context.Context, out output) error {
 	return w.ownLoop(ctx, out)
 }
 
-// What wakes ownLoop besides changes.
+// Causes that wake ownLoop besides changes.
 const (
 	timerFired uint32 = 1 << iota
 	contextEnded

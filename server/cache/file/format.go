@@ -42,8 +42,8 @@ type Object struct {
 	Meta              []byte // its packed metadata; a view of the block if it was read
 	Common            *packing.Common
 
-	With  *packing.Codec // for writing: what its value is packed with; nil: plain
-	Value []byte         // for writing: its line
+	With  *packing.Codec // for writing: packs its value; nil: it is plain
+	Value []byte         // for writing: its line, packed with With
 
 	Dictionary int          // when read: the number of its dictionary in Resource, from 1 on; 0: its value is plain
 	At         values.Place // when read: where its value is
