@@ -91,13 +91,15 @@ func (w *stream) push(ctx context.Context, out *directOutput) (done bool) {
 		return false
 	}
 	out.noWait = true
-	w.failed = w.deliver(out)
+	defer func() { out.noWait = false }()
+	if unread := cache.Try(func() { w.failed = w.deliver(out) }); unread != nil {
+		w.failed = unread
+	}
 	if w.failed == nil && w.due && len(w.rest) == 0 && !out.blocked() {
 		// The revision was read after the bookmark was due, and everything up to it has been sent.
 		w.due = false
 		w.failed = w.bookmark(out, revision, false)
 	}
-	out.noWait = false
 	return w.failed == nil && !out.blocked()
 }
 
@@ -352,7 +354,10 @@ func (w *stream) turn() (over bool, panicked any) {
 			over, panicked = true, p
 		}
 	}()
-	err := w.drain(w.ctx, w.out)
+	var err error
+	if unread := cache.Try(func() { err = w.drain(w.ctx, w.out) }); unread != nil {
+		err = unread
+	}
 	if err == nil && w.ctx.Err() == nil {
 		return false, nil
 	}

@@ -278,7 +278,9 @@ func (w *stream) finish(out closer) {
 func (w *stream) run(ctx context.Context, out output) error {
 	err := w.failed
 	if err == nil {
-		err = w.events(ctx, out)
+		if unread := cache.Try(func() { err = w.events(ctx, out) }); unread != nil {
+			err = unread
+		}
 	}
 	w.request.Scope.Begun() // the first event may be the error that ends the watch
 	w.conclude(ctx, out, err)
