@@ -197,14 +197,14 @@ func (k *cacheFile) run(ctx context.Context) error {
 	}
 }
 
-// complain logs that values could not be read from the file since the last look. They are in memory now; another file is due,
-// for which the others are read.
+// complain logs that values could not be read from the file since the last look. Those whose rows can be read are in memory
+// now. Another file is due, for which all others are read.
 func (k *cacheFile) complain() {
 	now := k.s.Cache.Unread()
 	if now == k.unread {
 		return
 	}
-	k.s.cfg.Log.Warn("values could not be read from the cache file, and were read from the database: the file is written anew; check the disk", "file", k.cfg.Path, "values", now-k.unread)
+	k.s.cfg.Log.Warn("values could not be read from the cache file: their rows are read from the database, and the file is written anew; check the disk", "file", k.cfg.Path, "values", now-k.unread)
 	k.unread, k.broken = now, k.epoch != "" && !k.stale
 }
 
@@ -297,7 +297,7 @@ var (
 	cacheFileBytes  = prometheus.NewDesc("rowlock_cache_file_bytes", "Size of the cache file that was read or written last.", nil, nil)
 	cacheFileTime   = prometheus.NewDesc("rowlock_cache_file_timestamp_seconds", "When that was written, in seconds since 1970.", nil, nil)
 	cacheFileFailed = prometheus.NewDesc("rowlock_cache_file_failures_total", "How often the cache file could not be written.", nil, nil)
-	cacheFileUnread = prometheus.NewDesc("rowlock_cache_file_unread_values_total", "Values that could not be read from the cache file, and were read from the database.", nil, nil)
+	cacheFileUnread = prometheus.NewDesc("rowlock_cache_file_unread_values_total", "Reads of values from the cache file that failed, after each of which the row is read from the database.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

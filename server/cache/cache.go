@@ -125,7 +125,7 @@ func (c *Cache) BoundEvents(recent, slow int) {
 // Loads counts the loads of everything, after each of which values are in memory that were in the cache file.
 func (c *Cache) Loads() int64 { return c.loads.Load() }
 
-// Unread counts the values that could not be read from a cache file, and were read from their rows.
+// Unread counts the reads of values from a cache file that failed, after each of which the row is read.
 func (c *Cache) Unread() int64 { return c.pages.Failed() }
 
 // JSON is the codec of the cache's items.
