@@ -154,7 +154,10 @@ func (c *checker) begin(ctx context.Context) {
 		c.running++
 		service := v.service
 		c.checks.Go(func() {
-			o := outcome{v, service, c.a.judge(ctx, service)}
+			o := outcome{v: v, service: service}
+			if unread := cache.Try(func() { o.verdict = c.a.judge(ctx, service) }); unread != nil {
+				o.verdict = Verdict{apiregistrationv1.ConditionUnknown, "ServiceAccessError", brief(unread.Error())}
+			}
 			select {
 			case c.done <- o:
 			case <-ctx.Done():

@@ -330,7 +330,7 @@ func TestAway(t *testing.T) {
 	w.leave("away.example", "v1", "nobody") // as its Available condition would change
 	w.untilSays("away.example/v1", "Current things things/status")
 
-	w.serve("nobody", nil)
+	w.serve("nobody", func(http.ResponseWriter, *http.Request) { panic(&cache.Unreadable{}) }) // as of its Service
 	w.untilSays("away.example/v1", "Stale")
 	w.untilSays("good.example/v1", "Current things things/status")
 	w.drop("away.example", "v1")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs/json/scan"
+	"github.com/rowlock/rowlock/server/cache"
 )
 
 // Backend reaches the servers behind APIServices; aggregator.Aggregator is one.
@@ -59,7 +60,10 @@ func (d *Documents) ask(ctx context.Context, s *apiregistrationv1.APIService, q 
 	if q.etag != "" {
 		r.Header.Set("If-None-Match", q.etag)
 	}
-	resp, err := d.cfg.Backend.RoundTrip(ctx, s, q.who, r)
+	var resp *http.Response
+	if unread := cache.Try(func() { resp, err = d.cfg.Backend.RoundTrip(ctx, s, q.who, r) }); unread != nil {
+		err = unread
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAway, err)
 	}
