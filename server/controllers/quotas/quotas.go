@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,11 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-const quotasStorage = "resourcequotas"
+const (
+	quotasStorage = "resourcequotas"
+	// admissionManager is the field manager of the usage that admission records.
+	admissionManager = "kube-apiserver"
+)
 
 // Controller maintains the status of ResourceQuotas: it copies the limits from their spec, and counts the usage when a
 // quota is new or its limits change, when an object that counts is deleted, and at each resync. Admission adds new objects
@@ -56,6 +61,9 @@ const (
 	// recheck is the delay before another count of a namespace whose count was lower than its recorded usage, or that had a
 	// limit unknown to admission: objects that were admitted may not have been stored at the count.
 	recheck = 5 * time.Second
+	// clientStatus is how long the controller leaves alone a status that a client has written itself: such a client reads
+	// it back, up to three seconds later as recorded answers show, and expects to find it with what was admitted since.
+	clientStatus = 3 * time.Second
 	// contended is the least delay before a retry for a quota that another client has written meanwhile; as after each
 	// write of a client, it is at least Base.Settle.
 	contended = 100 * time.Millisecond
@@ -168,8 +176,12 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		if quota.Same(&one.Status, status) {
 			continue
 		}
+		if left := q.leftAlone(one); left > 0 {
+			later = max(later, left)
+			continue
+		}
 		if lowered(one.Status.Used, status.Used) || quota.Unmeasured(one) {
-			later = recheck
+			later = max(later, recheck)
 		}
 		one.Status = *status
 		path := "/api/v1/namespaces/" + namespace + "/resourcequotas/" + url.PathEscape(one.Name) + "/status"
@@ -186,6 +198,24 @@ func (q *Controller) count(ctx context.Context, namespace string) (next time.Dur
 		next = later
 	}
 	return next, err
+}
+
+// leftAlone is for how long the controller does not write a status yet because a client has just done so. It takes time for
+// each manager of the quota's fields.
+func (q *Controller) leftAlone(one *corev1.ResourceQuota) (left time.Duration) {
+	if q.Settle == 0 {
+		return 0
+	}
+	for _, m := range one.ManagedFields {
+		if m.Subresource != "status" || m.Manager == admissionManager || m.Time == nil || strings.HasPrefix(agent, m.Manager+"/") {
+			continue
+		}
+		// The time is in seconds. One of the future is not to be trusted.
+		if since := q.Now().Sub(m.Time.Time); since >= 0 {
+			left = max(left, clientStatus+time.Second-since)
+		}
+	}
+	return left
 }
 
 // follow has the loop watch the resources that a namespace limits: of what goes it is counted again.

@@ -162,6 +162,41 @@ func TestQuotaThatAClientWrites(t *testing.T) {
 	}, runQuotas(settled))
 }
 
+// TestQuotaWhoseStatusAClientWrote: the controller leaves alone for three seconds what a client has written into the status,
+// but not what admission or the controller itself has, nor what is said to be written in the future, nor where the controller
+// was named.
+func TestQuotaWhoseStatusAClientWrote(t *testing.T) {
+	quotaOf := func(manager string, at time.Time) string {
+		return fmt.Sprintf(`{"metadata":{"managedFields":[{"manager":%q,"operation":"Update","apiVersion":"v1","time":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:status":{}},"subresource":"status"}]},`+
+			`"spec":{"hard":{"pods":"5"}},"status":{"hard":{"pods":"5"},"used":{"pods":"0"}}}`, manager, at.UTC().Format(time.RFC3339))
+	}
+	for _, c := range []struct {
+		manager string
+		ahead   time.Duration
+		settle  time.Duration
+		waits   bool
+	}{
+		{"kubectl", 0, settled, true},
+		{"kubectl", time.Hour, settled, false},
+		{"kubectl", 0, 0, false},
+		{admissionManager, 0, settled, false},
+		{"kube-controller-manager", 0, settled, false},
+	} {
+		controllertest.During(t, func(w *controllertest.World) {
+			w.Set("pods", "a", "p", `{"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
+			w.Set(quotasStorage, "a", "q", quotaOf(c.manager, time.Now().Add(c.ahead)))
+			controllertest.Pass(2 * time.Second)
+			counted := "1"
+			if c.waits {
+				counted = "0"
+			}
+			uses(w, "a", "q", "pods", counted)
+			controllertest.Pass(3 * time.Second)
+			uses(w, "a", "q", "pods", "1")
+		}, runQuotas(c.settle))
+	}
+}
+
 // TestQuotasOfQuotas: that the last quota goes that limits quotas does not end the
 // controller's own watch of them.
 func TestQuotasOfQuotas(t *testing.T) {
