@@ -171,8 +171,8 @@ lint() {
 # The race detector runs the tests that e2e/race.txt names. It costs the drivers much of their time, so they run
 # with it on a part of their suite and without it on all (lane blackbox). Long tests in which one thing happens
 # after the other run without it: a backup taken apart byte by byte, piles and watchers of many megabytes, every
-# right on every resource.
-steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers)$'
+# right on every resource, lists of many megabytes in every form, every kind of write sent twice.
+steps='^(TestCutAnywhere|TestFlipAnywhere|TestEveryRevision|TestPile|TestEveryRight|TestNothingIsKeptForSlowWatchers|Test(Packed|PagesOf)?LongLists(OnSQLite)?|TestDryRunsOfRecordedWrites)$'
 unit() {
 	slowest="./server/verbs ./server/cache ./server ./cmd/rowlock" # started first, so that the others do not wait for them
 	racing="$slowest $(sed -n 's|^race \([^ :]*\).*|./\1|p' e2e/race.txt)"
@@ -186,7 +186,7 @@ unit() {
 	wait $conformance
 	say "unit tests, without it; these have not changed, nor what they use: $(tr '\n' ' ' <"$made/apart")"
 	tested tests -vet=off -timeout 10m $plain
-	tested tests -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/cache
+	tested tests -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/cache ./server/verbs
 	say "kinds and what their tests reach"
 	tested sh e2e/cover.sh -vet=off -timeout 15m
 }
