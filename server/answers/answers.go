@@ -98,7 +98,7 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 	if err := a.Room(q, as, it); err != nil {
 		return err
 	}
-	if as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Corrupt == nil && objects.Clean(q.Resource, it) {
+	if q.asStored(as, it) {
 		return a.write(q, as.Type, code, it.Line())
 	}
 	v, err := a.View(q, as)
@@ -122,6 +122,9 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 // Page answers with the items of a page.
 func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 	if err := objects.CorruptList(q.Resource, p.Items, a.NameCorrupt); err != nil {
+		return err
+	}
+	if err := a.Room(q, as, p.Items...); err != nil {
 		return err
 	}
 	if err := a.Items.Convert(q.R.Context(), q.Resource, p.Items); err != nil {

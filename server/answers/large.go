@@ -7,28 +7,43 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 	"github.com/rowlock/rowlock/server/cache"
 	"github.com/rowlock/rowlock/server/fair"
+	"github.com/rowlock/rowlock/server/objects"
 )
 
-// NewRoom makes the room for answers with large objects, in bytes: those of the objects, and of what is made of
-// them. Users take turns.
+// NewRoom makes the gate that bounds how many bytes the answers with large objects take together. Users take turns.
 func NewRoom(sizes budget.Sizes) *fair.Gate {
 	return fair.NewGate(fair.Limits{Places: math.MaxInt32, Room: sizes.Answers(), Share: sizes.Answers() / 2, Free: 1})
 }
 
-// formWeight is how many bytes a byte of a large object may take that is answered in another form than it is stored in.
+// formWeight is how many bytes a byte of a large object may take if the answer does not have its stored bytes.
 const formWeight = 8
 
-// Room waits until there is room for an item in an answer, if it is large. The request keeps the room until End: the
-// answer may leave slowly.
-func (a *Answers) Room(q *Request, as codecs.Form, it *cache.Item) error {
-	size := it.Size()
-	if a.Large == nil || !budget.Large(size) {
+// asStored says that an answer has the stored bytes of an item.
+func (q *Request) asStored(as codecs.Form, it *cache.Item) bool {
+	return as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Corrupt == nil && objects.Clean(q.Resource, it)
+}
+
+// Room waits until there is room for the large ones of some items of an answer: for the largest, because the answer makes
+// their forms one after another, or for all that must be converted, because their forms are kept. The request keeps the
+// room until End, because the client may read slowly.
+func (a *Answers) Room(q *Request, as codecs.Form, items ...*cache.Item) error {
+	if a.Large == nil {
 		return nil
 	}
-	weight := int64(size)
-	if as.Type != codecs.JSON || as.As.Kind != "" || as.Pretty {
-		weight *= formWeight
+	weight, kept := int64(0), int64(0)
+	for _, it := range items {
+		size := int64(it.Size())
+		switch {
+		case !budget.Large(int(size)):
+		case q.asStored(as, it):
+			weight = max(weight, size)
+		case q.Resource.LoadMayFail() && !objects.Clean(q.Resource, it):
+			kept += formWeight * size
+		default:
+			weight = max(weight, formWeight*size)
+		}
 	}
+	weight = max(weight, kept)
 	if weight <= q.large {
 		return nil
 	}

@@ -3,16 +3,32 @@ package answers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs"
 	"github.com/rowlock/rowlock/codecs/budget"
+	"github.com/rowlock/rowlock/codecs/forms"
+	jsoncodec "github.com/rowlock/rowlock/codecs/json"
+	"github.com/rowlock/rowlock/codecs/packed"
 	"github.com/rowlock/rowlock/server/cache"
+	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/kinds/builtin"
+	"github.com/rowlock/rowlock/server/objects"
 	"github.com/rowlock/rowlock/server/request"
 	"github.com/rowlock/rowlock/sqlstore"
 )
+
+// itemOf is an item of an object of n bytes, to which its resourceVersion comes.
+func itemOf(n int) *cache.Item {
+	const head, tail = `{"metadata":{},"text":"`, `"}`
+	return cache.NewOwnItem(&sqlstore.Row{Value: []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)}, nil)
+}
 
 // TestRoomForLargeObjects: answers with large objects have as many bytes as there is room for, half of it for one user; others wait.
 func TestRoomForLargeObjects(t *testing.T) {
@@ -21,11 +37,10 @@ func TestRoomForLargeObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &Answers{Large: NewRoom(sizes)}
-	item := func(n int) *cache.Item { return cache.NewOwnItem(&sqlstore.Row{Value: make([]byte, n)}, nil) }
-	large := item(4 << 20)
+	large := itemOf(4<<20 - 100) // its resourceVersion comes on top
 	json, yaml := codecs.Form{Type: codecs.JSON}, codecs.Form{Type: codecs.YAML}
 	of := func(user string) *Request {
-		return &Request{R: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Scope: &request.Scope{User: &authx.Identity{Name: user}}}
+		return &Request{R: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Resource: &kinds.Resource{}, Scope: &request.Scope{User: &authx.Identity{Name: user}}}
 	}
 	waits := func(user string, as codecs.Form, it *cache.Item) bool {
 		t.Helper()
@@ -50,7 +65,7 @@ func TestRoomForLargeObjects(t *testing.T) {
 			}
 		}
 	}
-	if !waits("one", json, large) || waits("other", json, large) || waits("one", json, item(budget.DefaultBody)) {
+	if !waits("one", json, large) || waits("other", json, large) || waits("one", json, itemOf(budget.DefaultBody-100)) {
 		t.Error("half of the room is for one user, and small objects need none")
 	}
 	q := of("other")
@@ -67,5 +82,105 @@ func TestRoomForLargeObjects(t *testing.T) {
 	}
 	for _, q := range some {
 		q.End()
+	}
+	converted := of("one")
+	converted.Resource = &kinds.Resource{FromStorage: func(obj kinds.Object) (kinds.Object, error) { return obj, nil }}
+	if err := a.Room(converted, json, itemOf(budget.DefaultBody-100), large, itemOf(100)); err != nil || !waits("one", json, large) {
+		t.Errorf("JSON of another version than the stored one counts eight times: %v", err)
+	}
+	converted.End()
+	least := itemOf(budget.DefaultBody + 1)
+	for n, full := range map[int]bool{1: false, 2: true} {
+		kept := of("one")
+		kept.Resource = &kinds.Resource{Schema: converts{}}
+		if err := a.Room(kept, json, []*cache.Item{least, least}[:n]...); err != nil || waits("one", json, large) != full {
+			t.Errorf("%d objects that are converted: %v; the room is full: %t", n, err, !full)
+		}
+		kept.End()
+	}
+}
+
+// converts is a schema whose objects must be converted.
+type converts struct{ kinds.AsStored }
+
+func (converts) Clean(int64) bool { return false }
+
+// conversions notes that items are converted.
+type conversions struct {
+	Items
+	made bool
+}
+
+func (c *conversions) Convert(context.Context, *kinds.Resource, []*cache.Item) error {
+	c.made = true
+	return nil
+}
+
+// TestRoomBeforeConversions: a list waits for room before it converts its items.
+func TestRoomBeforeConversions(t *testing.T) {
+	items := &conversions{}
+	a := &Answers{Items: items, Large: NewRoom(budget.Sizes{})}
+	place, err := a.Large.Enter(t.Context(), "one", 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Leave()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	q := &Request{R: httptest.NewRequestWithContext(ended, "GET", "/", nil), Resource: &kinds.Resource{}, Scope: &request.Scope{User: &authx.Identity{Name: "one"}}}
+	defer q.End()
+	page := &objects.Page{Items: []*cache.Item{itemOf(budget.DefaultBody + 1)}}
+	if err := a.Page(q, codecs.Form{Type: codecs.JSON}, page); !errors.Is(err, context.Canceled) || items.made {
+		t.Errorf("%v; items were converted: %t", err, items.made)
+	}
+}
+
+// waiting is a context that tells when somebody begins to wait for its end.
+type waiting struct {
+	context.Context
+	begun func()
+}
+
+func (w waiting) Done() <-chan struct{} {
+	w.begun()
+	return w.Context.Done()
+}
+
+// TestNobodyWaitsForRoomInAPiece: a list that waits for room keeps no other list of the same pieces from going on.
+func TestNobodyWaitsForRoomInAPiece(t *testing.T) {
+	r := kinds.NewCatalogue(builtin.Resources()).Lookup("", "v1", "configmaps")
+	row := &sqlstore.Row{Key: sqlstore.Key{Resource: r.Storage.Key, Namespace: "ns", Name: "c"}, Revision: 1, Created: 1}
+	row.Value = fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"ns"},"data":{"k":%q}}`, strings.Repeat("v", budget.DefaultBody))
+	page := &objects.Page{Revision: 1, Remaining: -1, Items: []*cache.Item{cache.NewOwnItem(row, r.Storage)}}
+	a := &Answers{Forms: forms.Forms{JSON: jsoncodec.New(jsoncodec.Settings{})}, Packed: packed.New(64 << 20), Compress: true, Large: NewRoom(budget.Sizes{})}
+	place, err := a.Large.Enter(t.Context(), "one", 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(ctx context.Context, user string) int {
+		w := httptest.NewRecorder()
+		q := &Request{W: w, R: httptest.NewRequestWithContext(ctx, "GET", "/", nil), Resource: r, Scope: &request.Scope{User: &authx.Identity{Name: user}}}
+		defer q.End()
+		v, err := a.View(q, codecs.Form{Type: codecs.JSON})
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		a.sendPacked(q, v, page, []byte(`{"items":[`))
+		return w.Body.Len()
+	}
+	begun, first, second := make(chan struct{}), make(chan int, 1), make(chan int, 1)
+	go func() { first <- list(waiting{t.Context(), sync.OnceFunc(func() { close(begun) })}, "one") }()
+	<-begun
+	go func() { second <- list(t.Context(), "other") }()
+	select {
+	case n := <-second:
+		second <- n
+	case <-time.After(2 * time.Minute):
+		t.Error("the list of one user waits for the room of another")
+	}
+	place.Leave()
+	if a, b := <-first, <-second; a != b || a < 1000 {
+		t.Errorf("the lists have %d and %d bytes", a, b)
 	}
 }

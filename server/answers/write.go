@@ -70,10 +70,10 @@ func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 func (v *View) writeItems(q *Request, w io.Writer, dst []byte, p *objects.Page) (_ []byte, err error) {
 	first := true
 	for part := range p.Parts() {
+		if err = v.answers.Room(q, v.as, part...); err != nil {
+			return dst, err
+		}
 		for _, it := range part {
-			if err = v.answers.Room(q, v.as, it); err != nil {
-				return dst, err
-			}
 			if dst, err = v.form.Item(dst, it, first); err != nil {
 				return dst, err
 			}
@@ -218,15 +218,13 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	defer pace.End()
 	first := true
 	for piece, size := range pieces(p) {
-		if pace.Next(size) != nil {
+		// A list that waits for room has no turn, and has not begun the piece, so it holds up no other list.
+		if a.Room(q, v.as, piece...) != nil || pace.Next(size) != nil {
 			return
 		}
 		*buf = v.pieceKey((*buf)[:0], piece, first)
 		err := w.Piece(*buf, func(dst []byte) (_ []byte, err error) {
 			for i, it := range piece {
-				if err = a.Room(q, v.as, it); err != nil {
-					return nil, err
-				}
 				if dst, err = v.form.Item(dst, it, first && i == 0); err != nil {
 					return nil, err
 				}

@@ -45,7 +45,7 @@ type Objects interface {
 type Answers interface {
 	View(q *answers.Request, as codecs.Form) (*answers.View, error)
 	Pace(q *answers.Request) answers.Pace
-	Room(q *answers.Request, as codecs.Form, it *cache.Item) error
+	Room(q *answers.Request, as codecs.Form, items ...*cache.Item) error
 }
 
 // Measure counts and measures watches.
