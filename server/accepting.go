@@ -16,22 +16,23 @@ import (
 	"time"
 )
 
-// accepting is a listener that notes for how long no connection can be accepted, as where file descriptors are used up.
-// Clients wait then, without a word, until some are free again: package net/http tries again within a second.
+// accepting is a listener that records how long Accept has been failing, for example because the process has
+// no file descriptors left. Clients wait silently until some are free; package net/http retries within a
+// second.
 type accepting struct {
 	net.Listener
 	log    *slog.Logger
 	failed func() // counts
 
 	mu     sync.Mutex
-	err    error // the last, while none can be accepted
+	err    error // the last one, while Accept fails
 	since  time.Time
 	count  int
 	logged bool
 	said   time.Time
 }
 
-// sayAccept is how often the log has a beginning and an end at most.
+// sayAccept is the shortest interval between two log lines about the beginning or the end of such a failure.
 const sayAccept = time.Minute
 
 // Accept implements net.Listener.
@@ -78,7 +79,7 @@ func advice(err error) string {
 	return "look at the memory and the network of this machine"
 }
 
-// stuck says why no connection can be accepted.
+// stuck returns why Accept fails.
 func (a *accepting) stuck() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,15 +89,15 @@ func (a *accepting) stuck() error {
 	return fmt.Errorf("connections have not been accepted for %s: %w", time.Since(a.since).Round(time.Second), a.err)
 }
 
-// handshakes is a listener whose connections have their TLS handshake behind them.
-// A handshake needs a deep stack, and a goroutine that serves a watch after it would
-// keep that for hours: so each has a goroutine of its own, which ends with it.
+// handshakes is a listener whose connections have completed their TLS handshake. A handshake needs a deep
+// stack, and a goroutine that went on to serve a watch would keep that stack for hours. Therefore each
+// handshake has a goroutine of its own, which ends with it.
 type handshakes struct {
 	net.Listener
 	config *tls.Config
 	limit  time.Duration // for one handshake
 	failed func(from net.Addr, err error)
-	take   func(*tls.Conn) bool // serves a connection itself
+	take   func(*tls.Conn) bool // serves a connection; Accept does not return it
 
 	done   chan net.Conn
 	broken chan error
@@ -109,15 +110,14 @@ type handshakes struct {
 	pending list.List // of net.Conn, the oldest first
 }
 
-// Each handshake in progress costs some 20 KB and a file descriptor, and any client can begin
-// one. When there are too many, the server drops the oldest: a legitimate client needs a fraction
-// of a second.
+// Each handshake in progress costs some 20 KB and a file descriptor, and any client can begin one. When there
+// are too many, the server drops the oldest: a legitimate client needs a fraction of a second.
 const (
 	handshakeFor  = 10 * time.Second
 	handshakeMost = 2048
 )
 
-// begun counts a handshake; the function that it returns ends that.
+// begun counts a handshake; the returned function ends it.
 func (h *handshakes) begun(raw net.Conn) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,11 +129,11 @@ func (h *handshakes) begun(raw net.Conn) (end func()) {
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.pending.Remove(me) // does nothing if it was given up
+		h.pending.Remove(me) // does nothing if the handshake was dropped
 	}
 }
 
-// newHandshakes starts to accept; Close ends what it started.
+// newHandshakes starts accepting connections; Close stops the goroutines.
 func newHandshakes(l net.Listener, config *tls.Config, limit time.Duration, failed func(from net.Addr, err error), take func(*tls.Conn) bool) *handshakes {
 	h := &handshakes{Listener: l, config: config, limit: limit, failed: failed, take: take, most: handshakeMost, done: make(chan net.Conn), broken: make(chan error)}
 	h.ctx, h.end = context.WithCancel(context.Background())
@@ -156,7 +156,7 @@ func (h *handshakes) accept() {
 	}
 }
 
-// shake hands a connection on after its handshake.
+// shake performs the handshake of a connection and passes the connection on.
 func (h *handshakes) shake(raw net.Conn) {
 	c := tls.Server(raw, h.config)
 	ctx, cancel := context.WithTimeout(h.ctx, h.limit)
@@ -175,7 +175,7 @@ func (h *handshakes) shake(raw net.Conn) {
 	}
 }
 
-// hand lets a connection be accepted, for the first time or again.
+// hand makes Accept return a connection, for the first time or again.
 func (h *handshakes) hand(c net.Conn) {
 	select {
 	case h.done <- c:
@@ -192,7 +192,7 @@ func refuse(err error) {
 	}
 	switch string(re.RecordHeader[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
-		_, _ = io.WriteString(re.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n") // it may have gone
+		_, _ = io.WriteString(re.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n") // the client may have gone
 	}
 }
 
@@ -223,9 +223,8 @@ const (
 	maxChainBytes = 64 << 10 // of all of them together
 )
 
-// acceptable gives each handshake a configuration that names the authorities whose
-// certificates a client may show, as they are at that moment. There is one for each
-// version of the authorities, whatever the number of handshakes.
+// acceptable gives each handshake a configuration that names the certificate authorities accepted at that
+// moment. All handshakes share one configuration per version of the authorities.
 func acceptable(base *tls.Config, authorities func() *x509.CertPool) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	var last atomic.Pointer[tls.Config]
 	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -240,7 +239,7 @@ func acceptable(base *tls.Config, authorities func() *x509.CertPool) func(*tls.C
 	}
 }
 
-// shortChain refuses a handshake in which the client sends a longer chain than any client needs.
+// shortChain fails a handshake in which the client sends a longer certificate chain than any client needs.
 func shortChain(raw [][]byte, _ [][]*x509.Certificate) error {
 	size := 0
 	for _, c := range raw {

@@ -21,13 +21,14 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// answersObjects says whether requests are answered with objects that this server makes: those for
+// answersObjects reports whether the answer to a request is an object that this server makes: requests for
 // resources, and discovery documents.
 func answersObjects(i *request.Info) bool {
 	return !i.Remote && (i.IsResource || discovery.Serves(i.Path) && !strings.HasPrefix(i.Path, "/version"))
 }
 
-// auditedAnswer turns an answer that is no JSON into JSON for an audit event; nil for other media types.
+// auditedAnswer converts an answer in another form than JSON into JSON for an audit event. It returns nil for
+// unknown media types.
 func (s *Server) auditedAnswer(mediaType string, body []byte) ([]byte, error) {
 	switch mediaType {
 	case codecs.YAML:
@@ -44,7 +45,7 @@ func (s *Server) auditedAnswer(mediaType string, body []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// fromProtobuf turns an object, or a list, in Protobuf into JSON.
+// fromProtobuf converts an object or a list in Protobuf into JSON.
 func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 	kind, err := (protobuf.Codec{}).Kind(body)
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Server) fromProtobuf(body []byte) ([]byte, error) {
 		if _, err := (protobuf.Codec{JSON: s.Cache.JSON()}).Decode(body, obj, codecs.Ignore); err != nil {
 			return nil, err
 		}
-		if list, ok := obj.(*metav1.PartialObjectMetadataList); ok { // in Protobuf items do not say what they are
+		if list, ok := obj.(*metav1.PartialObjectMetadataList); ok { // items in Protobuf do not carry their kind
 			for i := range list.Items {
 				list.Items[i].SetGroupVersionKind(kind.GroupVersion().WithKind("PartialObjectMetadata"))
 			}
@@ -93,7 +94,7 @@ type listOf struct {
 	Items           json.RawMessage `json:"items"`
 }
 
-// emptyOf makes an object of a kind that is answered with; nil where the kind has no type.
+// emptyOf makes an empty object of a kind that answers hold; nil if the kind has no type.
 func (s *Server) emptyOf(kind schema.GroupVersionKind) runtime.Object {
 	if r := s.cfg.Catalogue.LookupKind(kind); r != nil && r.HasGoType() {
 		return r.New()

@@ -10,16 +10,16 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// The stages of a start.
+// Stages of the start.
 const (
-	stageLoading int32 = iota // the stored objects are read
+	stageLoading int32 = iota // stored objects are loaded
 	stageWriting              // the cluster's own objects are written
-	stageLooping              // loops are started
+	stageLooping              // loops run
 	stageServing
 )
 
-// hooks are the steps of a start by the names that monitoring knows from stock
-// servers, each with the stage at whose end its work is done here.
+// hooks are the steps of the start, under the names that monitoring knows from stock servers, each with the
+// stage that completes it here.
 var hooks = []struct {
 	name  string
 	after int32
@@ -76,8 +76,8 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return err
 }
 
-// refusedBecause is what health checks show of each kind of refusal to every client. The database's own words are
-// in the log, and in the answer of the single check.
+// refusedBecause is the text of health checks for each kind of refusal, which every client may read. The
+// database's own words are in the log, and in the answer of the single check.
 var refusedBecause = map[sqlstore.Kind]string{
 	sqlstore.KindFull:        "the store is full",
 	sqlstore.KindReadOnly:    "the store is read-only",
@@ -88,9 +88,9 @@ var refusedBecause = map[sqlstore.Kind]string{
 	sqlstore.KindUnavailable: "the database does not answer, or reports an error of its disk or memory",
 }
 
-// probeWrites says that the store refuses writes. While its disk is full or it is
-// read-only, reads go on on this server as on any other; a database that is not where
-// it was makes what this server shows a dead end.
+// probeWrites fails while the store refuses writes. While its disk is full or it is read-only, this server
+// serves reads as well as any other; if the database is not at its old place, the state that this server
+// shows has no future.
 func (s *Server) probeWrites(context.Context) error {
 	err := s.cfg.Store.Writable()
 	if err == nil || errors.Is(err, sqlstore.ErrGone) {
@@ -99,7 +99,7 @@ func (s *Server) probeWrites(context.Context) error {
 	return &health.Remark{Shown: "writes are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
 }
 
-// probeReads says that reads of the database fail, while memory goes on to serve what it has.
+// probeReads fails while reads of the database fail. The server continues to serve from memory.
 func (s *Server) probeReads(context.Context) error {
 	err := s.cfg.Store.Readable()
 	if err == nil {
@@ -108,7 +108,8 @@ func (s *Server) probeReads(context.Context) error {
 	return &health.Remark{Shown: "reads of the store are refused: " + refusedBecause[sqlstore.KindOf(err)], Err: err}
 }
 
-// probeConnections fails while the server cannot accept connections. Clients that have one can see that.
+// probeConnections fails while the server cannot accept connections. Clients that have a connection can see
+// that.
 func (s *Server) probeConnections(context.Context) error {
 	if s.accepting == nil {
 		return nil
@@ -116,14 +117,14 @@ func (s *Server) probeConnections(context.Context) error {
 	return s.accepting.stuck()
 }
 
-// For how long readyz mentions a database that went back, and one that is refused.
+// How long readyz mentions that the database went back to an older state, and that a database was refused.
 const (
 	returnShown  = time.Hour
 	refusalShown = time.Minute
 )
 
-// probeReturns fails while the database has gone back to an older state and its objects are loaded anew. Afterwards it
-// mentions what happened, for the operator.
+// probeReturns fails while the database has gone back to an older state and the server reloads its objects.
+// Afterwards it reports for a while what happened, for the operator.
 func (s *Server) probeReturns(context.Context) error {
 	if s.cfg.Store.WentBack() {
 		return fmt.Errorf("%w: all objects are loaded anew", sqlstore.ErrWentBack)
@@ -146,8 +147,8 @@ func (s *Server) probeReady(context.Context) error {
 	return nil
 }
 
-// mostBehind is how long memory may lack what the database is known to have before
-// the server should get no more requests.
+// mostBehind is how long the cache may lag behind the known head of the database before the server should
+// receive no more requests.
 const mostBehind = 10 * time.Second
 
 func (s *Server) probeFeed(context.Context) error {
@@ -160,7 +161,7 @@ func (s *Server) probeFeed(context.Context) error {
 	return nil
 }
 
-// begin goes on to the next stage of the start.
+// begin enters the next stage of the start.
 func (s *Server) begin(stage int32) {
 	s.stage.Store(stage)
 	if stage == stageServing {

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/core"
 )
 
-// apiserverAgent is the field manager of what the server writes for itself.
+// apiserverAgent is the field manager of the server's own writes.
 const apiserverAgent = "kube-apiserver"
 
 const (
@@ -27,8 +27,8 @@ const (
 	servicesPath = "/api/v1/namespaces/default/services"
 )
 
-// bootstrap writes what a cluster holds from its first moment: its namespaces, its
-// default objects and the kubernetes Service with its endpoints.
+// bootstrap writes the objects that a cluster has from its start: its namespaces, its default objects, and
+// the kubernetes Service with its endpoints.
 func (o *ownObjects) bootstrap(ctx context.Context) error {
 	if err := o.namespaces(ctx); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 	return o.endpoints(ctx)
 }
 
-// keep makes again what a stock server makes again while it runs: the namespaces of the system, and the
-// kubernetes Service with its endpoints. What is there stays as others left it, until the next start.
+// keep restores what a stock server restores while it runs: system namespaces, and the kubernetes Service
+// with its endpoints. Until the next start it leaves existing objects as others have changed them.
 func (o *ownObjects) keep(ctx context.Context) error {
 	if err := o.namespaces(ctx); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (o *ownObjects) keep(ctx context.Context) error {
 	return o.endpoints(ctx)
 }
 
-// namespaces makes the namespaces of the system.
+// namespaces creates the system namespaces.
 func (o *ownObjects) namespaces(ctx context.Context) error {
 	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
 		if o.standing("namespaces", "", ns) != nil {
@@ -93,7 +93,7 @@ func (o *ownObjects) namespaces(ctx context.Context) error {
 	return nil
 }
 
-// service makes the kubernetes Service.
+// service creates the kubernetes Service.
 func (o *ownObjects) service(ctx context.Context) error {
 	b := o.cfg.Bootstrap
 	if b.ServiceIP == nil {
@@ -111,7 +111,7 @@ func (o *ownObjects) service(ctx context.Context) error {
 		}
 		err := o.create(ctx, servicesPath, service)
 		if isReason(err, metav1.StatusReasonInvalid) && o.api.Call(ctx, apiserverAgent, http.MethodGet, servicesPath+"/kubernetes", "", nil, nil) == nil {
-			err = nil // another server made it meanwhile, with this address
+			err = nil // in the meantime another server created it with this address
 		}
 		if err := o.forgive("services/default/kubernetes", err); err != nil {
 			return err
@@ -120,12 +120,12 @@ func (o *ownObjects) service(ctx context.Context) error {
 	return nil
 }
 
-// advertises says that the kubernetes Service leads to this server.
+// advertise adds this server to the endpoints of the kubernetes Service.
 func (o *ownObjects) advertises() bool {
 	return o.cfg.Bootstrap.ServiceIP != nil && o.cfg.Bootstrap.AdvertiseIP != nil
 }
 
-// endpoints is advertise for a step of a start.
+// endpoints is advertise as a step of the start.
 func (o *ownObjects) endpoints(ctx context.Context) error {
 	if err := o.forgive("endpoints/default/kubernetes", o.advertise(ctx)); err != nil {
 		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
@@ -140,13 +140,13 @@ func (o *ownObjects) create(ctx context.Context, path string, obj any) error {
 func (o *ownObjects) createAs(ctx context.Context, agent, path string, obj any) error {
 	err := o.api.Call(ctx, agent, http.MethodPost, path, jsonType, obj, nil)
 	if isReason(err, metav1.StatusReasonAlreadyExists) {
-		return nil // another server, or an earlier start that was cut short
+		return nil // another server did it, or an earlier start that was interrupted
 	}
 	return err
 }
 
-// advertise makes sure that this server is among the endpoints of the kubernetes
-// Service. Others may be at it at the same moment; each conflict is a write of theirs.
+// advertise makes sure that this server is among the endpoints of the kubernetes Service. Other servers may
+// write them at the same time, hence the retries on conflicts.
 func (o *ownObjects) advertise(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := o.writeEndpoints(ctx)

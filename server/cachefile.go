@@ -20,51 +20,52 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// CacheFile says where a server keeps its objects packed: their values are read from it when they are asked for, and the next
-// start need not read them all from the database, and check and pack each. The server reads no file that the database does not
-// attest to (sqlstore/attest.go).
+// CacheFile configures the cache file. The server reads values from it on demand, and the next start does not
+// have to read, verify and pack every object from the database. The server reads no file that the database
+// does not attest to (sqlstore/attest.go).
 type CacheFile struct {
-	Path  string // "": there is none
-	Least int    // of so many objects on one is written; default 50,000
+	Path  string // "": no cache file
+	Least int    // the smallest number of objects for which a file is written; default 50,000
 
-	// Expect is called before the file is read, with about how many bytes of memory its objects will take. The read waits
-	// for it. nil: it is not called.
+	// Expect is called before the file is read, with the approximate memory of its objects in bytes. Reading
+	// waits for it. It may be nil.
 	Expect func(bytes int64)
 }
 
-// When cache files are written, relative to what a start costs without them, and to the memory that values take until then.
+// Intervals between cache files, in relation to the time that a start without them takes, and to the memory
+// that values use until then.
 const (
 	fileLeast   = 50_000
-	fileEvery   = 30 * time.Minute // at most, while the server serves,
-	fileSoon    = 5 * time.Minute  // unless many values are in memory alone
+	fileEvery   = 30 * time.Minute // the longest interval while the server runs,
+	fileSoon    = 5 * time.Minute  // except while many values are in memory only
 	fileLook    = time.Minute
-	fileRate    = 64 << 20         // bytes a second, while the server serves
-	fileAtStop  = 10 * time.Second // it may take that long to write one at the end
-	fileChanged = 10               // percent of the objects that are not in the last one: another is due
-	fileMany    = 25               // the same, of many
-	fileStale   = 1                // the same at the end of a server
+	fileRate    = 64 << 20         // bytes a second while the server runs
+	fileAtStop  = 10 * time.Second // the longest time for writing one at the end
+	fileChanged = 10               // percent of the objects that the last file lacks: a new one is due
+	fileMany    = 25               // the same, if there are many
+	fileStale   = 1                // the same, when the server ends
 )
 
-// cacheFile keeps a server's cache file.
+// cacheFile writes and loads a server's cache file.
 type cacheFile struct {
 	cfg   CacheFile
 	s     *Server
 	from  sqlstore.Attestor
-	epoch string // of the rows that were loaded; "": the database attests to nothing
+	epoch string // of the loaded rows; "": the database has no attestation
 	maker string
 
-	written  int64 // revision up to which the last one has everything; 0: there is none
+	written  int64 // the last file is complete up to this revision; 0: there is no file
 	loaded   atomic.Pointer[cache.Loaded]
-	took     atomic.Int64 // to load everything
-	bytes    atomic.Int64 // of the last one that was written, or read
-	at       atomic.Int64 // when it was written, in seconds since 1970
+	took     atomic.Int64 // time to load everything
+	bytes    atomic.Int64 // of the last file written or read
+	at       atomic.Int64 // when it was written, as a Unix time
 	failures atomic.Int64
-	stale    bool // the database attests to nothing more that this server has read
+	stale    bool // the database no longer attests to the state that this server has loaded
 
-	loads  int64  // of the cache, when the last one was read or written
-	unread int64  // values that could not be read until the last look
-	broken bool   // some could not be read since the last one was written
-	said   string // why the last one was not written
+	loads  int64  // of the cache, when the last file was written or read
+	unread int64  // values that could not be read when last counted
+	broken bool   // some could not be read since the last file was written
+	said   string // why writing the last file failed
 }
 
 func newCacheFile(s *Server) *cacheFile {
@@ -78,7 +79,7 @@ func newCacheFile(s *Server) *cacheFile {
 	return k
 }
 
-// load fills the cache, from the cache file if there is one that can be used.
+// load fills the cache, from the cache file if a valid one exists.
 func (k *cacheFile) load(ctx context.Context) (from int64, err error) {
 	began := time.Now()
 	loaded, used := cache.Loaded{}, false
@@ -103,8 +104,8 @@ func (k *cacheFile) load(ctx context.Context) (from int64, err error) {
 	return loaded.Revision, nil
 }
 
-// disown begins a new epoch where no cache file is wanted: a file of before may lie somewhere, and rows may have been edited
-// since, which a later start with that file would not read.
+// disown begins a new epoch if the cache file is disabled: rows may have been edited since an earlier cache
+// file, and a later start must not read that file.
 func (k *cacheFile) disown(ctx context.Context) error {
 	attestor := k.s.cfg.Store.Attestor()
 	if attestor == nil {
@@ -121,7 +122,8 @@ func (k *cacheFile) disown(ctx context.Context) error {
 	return err
 }
 
-// loadFile loads from the cache file; used is false where that cannot be, which it logs.
+// loadFile loads from the cache file. It returns used as false, and logs the reason, if the file cannot be
+// used.
 func (k *cacheFile) loadFile(ctx context.Context) (loaded cache.Loaded, used bool, err error) {
 	known, err := k.from.CacheFiles(ctx)
 	if err != nil {
@@ -178,7 +180,7 @@ func (k *cacheFile) config(rate int64) *file.Config {
 	}
 }
 
-// run writes a cache file now and then.
+// run writes cache files periodically.
 func (k *cacheFile) run(ctx context.Context) error {
 	tick := time.NewTicker(fileLook)
 	defer tick.Stop()
@@ -197,8 +199,8 @@ func (k *cacheFile) run(ctx context.Context) error {
 	}
 }
 
-// complain logs that values could not be read from the file since the last look. Those whose rows can be read are in memory
-// now. Another file is due, for which all others are read.
+// complain logs values that could not be read from the file since the last call. Those whose rows are
+// readable are in memory now. A new file is due, and writing it reads all other values.
 func (k *cacheFile) complain() {
 	now := k.s.Cache.Unread()
 	if now == k.unread {
@@ -208,7 +210,7 @@ func (k *cacheFile) complain() {
 	k.unread, k.broken = now, k.epoch != "" && !k.stale
 }
 
-// stop writes a cache file at the end, when nothing changes any more, unless the last one will do.
+// stop writes a cache file at the end, after the last change, unless the previous file is recent enough.
 func (k *cacheFile) stop() {
 	if k.from == nil || !k.due(fileStale) {
 		return
@@ -218,7 +220,7 @@ func (k *cacheFile) stop() {
 	k.write(ctx, 0)
 }
 
-// due says whether there are enough objects, of which so many percent are not in the last file.
+// due reports whether there are enough objects, and whether the last file lacks that percentage of them.
 func (k *cacheFile) due(percent int) bool {
 	if k.epoch == "" || k.stale {
 		return false
@@ -272,8 +274,8 @@ func (k *cacheFile) write(ctx context.Context, rate int64) {
 	}
 }
 
-// maker tells this program from others, from other versions of it, and from itself as another release, which reads the same
-// rows as other objects.
+// maker identifies this version of the program, running as this release: other versions, and other releases,
+// read the same rows as other objects.
 func maker(of release.Version) (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// step is one filter and its name, for the tests that pin the order.
+// step is a filter and its name; tests check the order of the names.
 type step struct {
 	name   string
 	filter filters.Filter
 }
 
-// steps are all filters, in the order in which a request meets them; the filter of
-// a step that is not asked for is nil.
+// steps are all filters in the order in which requests pass them. A step that the configuration does not need
+// has a nil filter.
 func (s *Server) steps(who authx.Authenticator) []step {
 	c := &s.cfg
 	inFlight := filters.NewInFlight(c.Limits, s.flows)
@@ -63,7 +63,7 @@ func (s *Server) steps(who authx.Authenticator) []step {
 	}
 }
 
-// newFlows makes what says where requests belong, and gives them seats.
+// newFlows makes the classification of requests into priority levels, and their seats.
 func (s *Server) newFlows() *flow.Classifier {
 	c := &s.cfg
 	limits := c.Limits
@@ -84,8 +84,8 @@ func chain(steps []step, last http.Handler) http.Handler {
 	return h
 }
 
-// inside are the steps that a request of the server to itself takes: the client is
-// known, and nothing limits how long or how many.
+// inside are the filters for requests of the server to itself: the client is known, and neither the duration
+// nor the number of requests is limited.
 func inside(steps []step) []step {
 	var list []step
 	for _, step := range steps {
@@ -100,7 +100,7 @@ func inside(steps []step) []step {
 	return list
 }
 
-// goesOn says of a path that it is answered while objects are loaded anew.
+// goesOn reports whether requests for a path are served while objects are reloaded.
 func (s *Server) goesOn(path string) bool {
 	return health.Serves(path) || path == "/metrics" || path == "/metrics/slis"
 }
@@ -109,8 +109,8 @@ func (s *Server) refuseWentBack(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, sqlstore.ErrWentBack)
 }
 
-// refuseLeaving counts requests, and refuses them when the server leaves, where
-// that is asked for, or where nothing else says which are under way.
+// refuseLeaving counts requests, and refuses them once the server drains if so configured. It is nil if
+// neither is needed.
 func (s *Server) refuseLeaving() filters.Filter {
 	if !s.cfg.Serving.RefuseLeaving && s.cfg.Listener != nil {
 		return nil
@@ -119,18 +119,18 @@ func (s *Server) refuseLeaving() filters.Filter {
 	return func(next http.Handler) http.Handler { return refuse(count(next)) }
 }
 
-// markRemote notes that another server answers a request, before anything is decided by
-// how long it may take.
+// markRemote marks requests that an aggregated server answers, before the filters that depend on how long the
+// request may take.
 func (s *Server) markRemote(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Ready() { // before that nobody is asked for anything
+		if s.Ready() { // before that there are no APIServices
 			s.aggregated.Mark(request.From(r.Context()).Info, r.Header)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// route finds who answers a request that has passed all filters.
+// route finds the handler for a request that has passed all filters.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	s.target(r).ServeHTTP(w, r)
 }
@@ -147,7 +147,7 @@ func (s *Server) target(r *http.Request) http.Handler {
 
 func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
-	if discovery.Serves(path) { // which follows definitions when it makes documents
+	if discovery.Serves(path) { // it follows definitions while it makes documents
 		s.discovery.ServeHTTP(w, r)
 		return
 	}
@@ -176,7 +176,7 @@ func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// index lists the paths that there are.
+// index lists the paths of this server.
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	paths := []string{"/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/readyz", "/version"}
 	seen := map[schema.GroupVersion]bool{}
@@ -208,12 +208,12 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	status.WriteJSON(w, r, http.StatusOK, &metav1.RootPaths{Paths: slices.Compact(paths)})
 }
 
-// fail answers with an error outside the verbs.
+// fail sends an error for a failure outside the verbs.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.failIn(w, r, err, s.forms())
 }
 
-// failPlainly is fail for paths that, as on a stock server, have errors in all forms but CBOR.
+// failPlainly is fail for paths whose errors, as in a stock server, can have any form but CBOR.
 func (s *Server) failPlainly(w http.ResponseWriter, r *http.Request, err error) {
 	f := s.forms()
 	f.CBOR = false
@@ -229,14 +229,13 @@ func (s *Server) failIn(w http.ResponseWriter, r *http.Request, err error, serve
 	status.Write(w, r, st, served)
 }
 
-// Route is a document that can be got in one media type, and nothing else.
+// Route is a read-only document with one media type.
 type Route struct {
 	Produces string
 	Handler  http.Handler
 }
 
-// routed answers a request for a route or for a path below one; it reports whether
-// there is such a route.
+// routed serves a request if its path is that of a route or below one, and reports whether it did.
 func (s *Server) routed(w http.ResponseWriter, r *http.Request) bool {
 	for root, route := range s.cfg.Routes {
 		rest, found := strings.CutPrefix(r.URL.Path, root)

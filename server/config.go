@@ -39,152 +39,148 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Config is what a server is made of. Zero values take the defaults named; what has
-// none is required.
+// Config configures a Server. Fields without a named default are required.
 type Config struct {
 	Store         *sqlstore.Store
 	Catalogue     *kinds.Catalogue
-	Authenticator authx.Authenticator // nil: Authenticate makes it
+	Authenticator authx.Authenticator // default: made by Authenticate
 	Authorizer    authx.Authorizer
 	TLS           *tls.Config
-	Listener      net.Listener // plain TCP; closed by Run. Nil, as TLS then is: requests come by Handler alone
+	Listener      net.Listener // plain TCP; closed by Run. If it and TLS are nil, requests come through Handler only
 
-	// Authenticate makes the authenticator of a server, and what reviews tokens, where
-	// they look at the server's objects. New calls it once.
+	// Authenticate makes the authenticator of a server and the reviewer of tokens, for those that read the
+	// server's objects. New calls it once.
 	Authenticate func(access.Host) access.Authentication
 
-	// ClientAuthorities are those that handshakes name, for clients to choose among their
-	// certificates; nil: none. They may change.
+	// ClientAuthorities are the authorities that the server names in handshakes, from which clients choose
+	// their certificate; nil: none. They may change.
 	ClientAuthorities func() *x509.CertPool
 
-	// Cache is that of NewCache, for an Authorizer that follows objects; nil: New makes it.
+	// Cache comes from NewCache, for an Authorizer that follows objects; default: made by New.
 	Cache *cache.Cache
-	// CacheFile says where a copy of what the Cache holds is kept for the next start.
+	// CacheFile configures the copy of the cache from which the next start loads.
 	CacheFile CacheFile
-	// Policy is the roles and bindings that there must be from the start; nil: none.
+	// Policy holds the roles and bindings that must exist after the start; nil: none.
 	Policy *access.Policy
-	// Admission says which of the release's admission plugins run.
+	// Admission selects the release's admission plugins.
 	Admission plugins.Config
-	// Plugins run behind them, and cannot be switched off.
+	// Plugins run after those of Admission, and cannot be disabled.
 	Plugins []admission.Plugin
-	// Kubelet says how the node agents of pods are reached, Tokens how tokens of service
-	// accounts are issued and reviewed, Reviews who answers reviews of access, Components
-	// whose health componentstatuses tell. What is nil is not served.
+	// Kubelet configures connections to kubelets, Tokens the issuing and review of service account tokens,
+	// Reviews access reviews, and Components the checks of componentstatuses. The server does not offer those
+	// that are nil.
 	Kubelet    *podverbs.Kubelet
-	Tokens     *tokenverbs.Config // but for its Review
+	Tokens     *tokenverbs.Config // except for its Review
 	Reviews    *reviews.Config
 	Components []components.Component
-	// Aggregation says how other API servers are asked.
+	// Aggregation configures requests to aggregated API servers.
 	Aggregation Aggregation
-	// Egress says how connections leave.
+	// Egress configures outgoing connections.
 	Egress Egress
-	// Around meet each request of others once it is known who sends it, before it is limited
-	// and allowed, in this order.
+	// Around are filters for each request of other clients. They run in this order, after authentication and
+	// before limits and authorization.
 	Around []filters.Filter
-	// BeforeWebhook is asked before each call of a webhook, and fails it with an error or takes
-	// its time; nil: nobody is asked.
+	// BeforeWebhook is called before each call of a webhook; its error fails the call, and it may delay it.
+	// It may be nil.
 	BeforeWebhook func(ctx context.Context, t webhook.Target) error
-	// Special are more handlers of virtual resources and subresources, which come before
-	// those; see verbs.Handler.
+	// Special are additional handlers of virtual resources and subresources; they take precedence over the
+	// built-in ones. See verbs.Handler.
 	Special map[string]verbs.Special
-	// Paths are further handlers of non-resource paths, by exact path.
+	// Paths are additional handlers of non-resource paths, by exact path.
 	Paths map[string]http.Handler
-	// Routes are non-resource paths that are strict about what they are asked, and
-	// own their children.
+	// Routes are non-resource paths that check the method and media type, and own the paths below them.
 	Routes map[string]Route
-	// Controllers says which of them run, and how.
+	// Controllers selects and configures the controllers.
 	Controllers controllers.Config
-	// Loops are those of parts of this Config, such as authenticators that read files again.
+	// Loops belong to parts of this Config, such as authenticators that reload files.
 	Loops []Loop
-	// Collectors are more metrics.
+	// Collectors are additional metrics.
 	Collectors []prometheus.Collector
-	// Metrics says which of them are shown.
+	// Metrics selects the exposed metrics.
 	Metrics metrics.Selection
-	// Audit records requests; nil records none.
+	// Audit records requests; nil: no audit log.
 	Audit *audit.Auditor
-	// Tracer sends spans of requests and their parts to a collector; nil: there is none.
+	// Tracer exports spans of requests; nil: no tracing.
 	Tracer *tracing.Tracer
-	// Checks are more health checks, ReadyChecks those that do not count for /livez: a
-	// restart would not help.
+	// Checks are additional health checks. ReadyChecks do not count for /livez, because a restart would not
+	// help.
 	Checks, ReadyChecks []health.Check
-	// Bootstrap says what the first start writes.
+	// Bootstrap configures the objects that the first start writes.
 	Bootstrap Bootstrap
 
-	// StandardOwnership leaves the owners of fields to the library alone. The same for reading and
-	// writing JSON is a setting of the codec of the Cache.
+	// StandardOwnership computes field ownership with the library only. The codec of the Cache has the same
+	// choice for JSON.
 	StandardOwnership bool
-	// DeletesApart is for how long watchers see a Pod that has no grace period be deleted,
-	// before it goes; 0: as long as it takes.
+	// DeletesApart is the time for which watches show a Pod without a grace period as terminating before it
+	// is removed; 0: no longer than needed.
 	DeletesApart time.Duration
 
-	Release             release.Version        // the release that the server behaves as; the zero value is release.Default
-	Feature             func(gate string) bool // nil: gates are as they are by default in the release
+	Release             release.Version        // the emulated release; the zero value is release.Default
+	Feature             func(gate string) bool // nil: the default gates of the release
 	Version             version.Info
-	Address             string        // where clients reach the server, host:port
+	Address             string        // the server's address for clients, host:port
 	RequestTimeout      time.Duration // default 60s
-	WatchFor            time.Duration // a watch without timeout lasts this to twice this; default 30 minutes
-	ShutdownDelay       time.Duration // how long to go on serving once readyz is red; default 0
-	ShutdownGrace       time.Duration // how long requests under way may take to finish; default 60s
-	LivezGrace          time.Duration // how long /livez hides that the server is starting; default 0
+	WatchFor            time.Duration // the shortest timeout of a watch that requests none, and half of the longest; default 30 minutes
+	ShutdownDelay       time.Duration // time to continue serving after readyz fails; default 0
+	ShutdownGrace       time.Duration // the longest time for requests in flight to finish; default 60s
+	LivezGrace          time.Duration // time for which /livez ignores that the server is starting; default 0
 	Serving             Serving
 	MaxInFlight         int // default 400; negative: no limit
 	MaxMutatingInFlight int // default 200; negative: no limit
-	// Limits are those of users, and of requests that last; its Read and Write are the
-	// two above.
+	// Limits apply to users and to long-running requests; Read and Write above take the place of its fields
+	// of these names.
 	Limits filters.Limits
-	// MaxObjectBytes is the size of the largest object, as JSON, that is stored; default budget.DefaultObject.
+	// MaxObjectBytes is the maximum size of a stored object as JSON; default budget.DefaultObject.
 	MaxObjectBytes int64
-	// PlainLimits has requests limited by their number alone, whatever flow schemas and
-	// priority levels say.
+	// PlainLimits limits requests by their number alone, without flow schemas and priority levels.
 	PlainLimits bool
 	Log         *slog.Logger
 	Clock       func() time.Time
-	// ClockMoves has controllers look at the clock when somebody moves it: what it returns is
-	// closed by the next move. Nil: nobody does.
+	// ClockMoves makes controllers look at the clock when a test moves it: the next move closes the returned
+	// channel. It may be nil.
 	ClockMoves func() <-chan struct{}
-	// Started is called once, when requests are served. It may be nil.
+	// Started is called once, when the server serves requests. It may be nil.
 	Started func()
 }
 
-// Serving says how HTTP is spoken. The zero value is how it usually is.
+// Serving configures HTTP. The zero value is the default.
 type Serving struct {
-	MaxStreams      uint32           // requests at once on an HTTP/2 connection; default 100
-	NoHTTP2         bool             // speak HTTP/1.1 alone
-	GoawayChance    float64          // part of requests after which the client connects anew
+	MaxStreams      uint32           // concurrent requests of an HTTP/2 connection; default 100
+	NoHTTP2         bool             // serve HTTP/1.1 only
+	GoawayChance    float64          // share of requests after which the server asks the client to reconnect
 	StrictTransport string           // value of the header Strict-Transport-Security
-	Origins         []*regexp.Regexp // whose pages in browsers may use the API
-	RefuseLeaving   bool             // while shutting down, go on listening and answer 429
-	HTTP2           HTTP2Mode        // which server of HTTP/2; default OwnHTTP2
-	WatchGrace      time.Duration    // over which watches end while shutting down; default: all at once
+	Origins         []*regexp.Regexp // web pages of these origins may use the API
+	RefuseLeaving   bool             // while draining, keep listening and answer 429
+	HTTP2           HTTP2Mode        // implementation of HTTP/2; default OwnHTTP2
+	WatchGrace      time.Duration    // period over which the server ends watches while draining; default: all at once
 }
 
-// HTTP2Mode says which server speaks HTTP/2.
+// HTTP2Mode selects the implementation of HTTP/2.
 type HTTP2Mode string
 
 const (
-	// OwnHTTP2 is package h2, whose watches have no handlers; those of HTTP/1.1 are served by
-	// package h1stream.
+	// OwnHTTP2 is package h2, whose watches need no goroutine; package h1stream does the same for HTTP/1.1.
 	OwnHTTP2 HTTP2Mode = "own"
-	// StandardHTTP2 is package net/http for everything: slower, and larger for each watch.
+	// StandardHTTP2 is package net/http alone: slower, with a goroutine for each watch.
 	StandardHTTP2 HTTP2Mode = "standard"
 )
 
-// Aggregation says how API servers behind this one are asked.
+// Aggregation configures requests to aggregated API servers.
 type Aggregation struct {
-	// Certificate is what this server shows them, as it is now; nil: it shows none.
+	// Certificate is this server's current client certificate; nil: it shows none.
 	Certificate func() *tls.Certificate
-	// Redirects passes redirects of theirs on to clients, who go there with what they
-	// prove themselves with; else they are errors.
+	// Redirects passes redirects of aggregated servers on to clients, who follow them with their credentials;
+	// otherwise redirects are errors.
 	Redirects bool
 }
 
-// Egress is how connections are made: to nodes, pods and Services of the cluster, and to
-// what webhooks name by URL. What is nil is dialed directly.
+// Egress makes connections: to nodes, Pods and Services of the cluster, and to webhooks with URLs. The server
+// dials directly those that are nil.
 type Egress struct {
 	Cluster, ControlPlane func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Bootstrap is what a cluster's own objects need to know.
+// Bootstrap holds the parameters of the cluster's own objects.
 type Bootstrap struct {
 	ServiceIP     net.IP // of the kubernetes Service
 	AdvertiseIP   net.IP // of its endpoint
@@ -230,12 +226,12 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Usual fills in what follows from the rest of a Config, its Feature and Address above all,
-// in each server that is not made for one purpose. services are the networks of services.
+// Usual sets the fields that every general-purpose server derives from others; Feature and Address must be
+// set. services are the networks of services.
 func (c *Config) Usual(services []netip.Prefix) {
 	if c.Feature("APIServerIdentity") {
 		host, err := os.Hostname()
-		if err != nil { // the host name is unknown: the server counts as a host of its own
+		if err != nil { // the host name is unknown: the server is the only one of its host
 			host = c.Address
 		}
 		c.Controllers.Host, c.Controllers.StorageVersions = host, c.Feature("StorageVersionAPI")

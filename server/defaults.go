@@ -19,13 +19,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/scheduling"
 )
 
-// defaultWriters bounds how many default objects are written at once; writes that
-// meet share a commit.
+// defaultWriters is the number of default objects that are written concurrently; concurrent writes share a
+// commit.
 const defaultWriters = 16
 
-// defaults writes the cluster objects that a stock server keeps: priority classes,
-// flow schemas with their priority levels, and the APIServices of what it serves.
-// What is there already stays as it is, but for the specs of APIServices that the server manages.
+// defaults creates the cluster objects that a stock server keeps: priority classes, flow schemas with their
+// priority levels, and the APIServices of the groups that it serves. It changes existing objects only to
+// correct the specs of APIServices that the server manages.
 func (o *ownObjects) defaults(ctx context.Context) error {
 	var lacking []func(context.Context) error
 	add := func(agent, storage, path, name string, obj any) {
@@ -86,8 +86,8 @@ func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 	return found
 }
 
-// changedLocal is the APIService of a served group as it should be, where somebody changed its spec and left the
-// label that says that the server manages it. Nil: it stays as it is.
+// changedLocal returns the APIService of a served group as it should be, if somebody has changed its spec but
+// not the label by which the server manages it; otherwise nil.
 func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregistrationv1.APIService {
 	item := o.cache.Get(apiServices, "", local.Name)
 	if item == nil || item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.OnStart {
@@ -103,7 +103,7 @@ func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregis
 	return &have
 }
 
-// restoreLocal writes what changedLocal found. Who was faster may have written anything, which stays.
+// restoreLocal writes the result of changedLocal. A concurrent change wins.
 func (o *ownObjects) restoreLocal(ctx context.Context, s *apiregistrationv1.APIService) error {
 	err := o.api.Call(ctx, apiserverAgent, http.MethodPut, apiServicesPath+"/"+s.Name, jsonType, s, nil)
 	if isReason(err, metav1.StatusReasonConflict) || isReason(err, metav1.StatusReasonNotFound) {
@@ -112,8 +112,7 @@ func (o *ownObjects) restoreLocal(ctx context.Context, s *apiregistrationv1.APIS
 	return o.forgive(apiServices+"/"+s.Name, err)
 }
 
-// unserved are the names of APIServices that an earlier start wrote for versions that
-// have been turned off since.
+// unserved are the names of APIServices that an earlier start created for versions that are disabled now.
 func (o *ownObjects) unserved() []string {
 	var names []string
 	locals := o.locals()
@@ -126,7 +125,7 @@ func (o *ownObjects) unserved() []string {
 	return names
 }
 
-// createSchema writes a flow schema and says that its priority level exists.
+// createSchema creates a flow schema, with the condition that its priority level exists.
 func (o *ownObjects) createSchema(ctx context.Context, path string, f *flowcontrolv1.FlowSchema) error {
 	if err := o.createAs(ctx, flowcontrol.Producer, path, f); err != nil {
 		return err

@@ -15,10 +15,10 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// system is who the server is to itself.
+// system is the identity of the server in calls to itself.
 var system = &authx.Identity{Name: "system:apiserver", Groups: []string{authx.GroupMasters, authx.GroupAuthenticated}}
 
-// asSystem is who authenticates calls in process.
+// asSystem authenticates calls in process.
 func asSystem(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scope := request.From(r.Context())
@@ -27,10 +27,9 @@ func asSystem(next http.Handler) http.Handler {
 	})
 }
 
-// Call lets the server's own controllers use its API: in process, as
-// system:apiserver in system:masters, under an agent's name that becomes the field
-// manager. Such calls are measured and audited as any others. body and into are encoded and decoded as JSON; both may be nil. A
-// refusal is an *apierrors.StatusError.
+// Call lets the server's own controllers use its API in process, as system:apiserver in system:masters; agent
+// becomes the field manager. Such calls appear in metrics and in the audit log like all others. body and into
+// are encoded and decoded as JSON; both may be nil. An error of the API is an *apierrors.StatusError.
 func (s *Server) Call(ctx context.Context, agent, method, path, contentType string, body, into any) error {
 	var data []byte
 	if body != nil {
@@ -71,10 +70,10 @@ func (s *Server) Call(ctx context.Context, agent, method, path, contentType stri
 	return nil
 }
 
-// What an answer to a call in process may have: another server may have given it.
+// Limits of answers to calls in process, which may come from another server.
 const (
 	maxLoopback      = 16 << 20
-	maxLoopbackQuote = 1024 // of one that is no Status, in an error
+	maxLoopbackQuote = 1024 // of an answer that is not a Status, in an error
 )
 
 var errLoopback = errors.New("the answer is too large")
@@ -103,7 +102,7 @@ func (w *loopbackWriter) Write(p []byte) (int, error) {
 	return w.body.Write(p)
 }
 
-// isReason says whether an error of Call is a refusal for one of some reasons.
+// isReason reports whether err is an API error with one of the reasons.
 func isReason(err error, reasons ...metav1.StatusReason) bool {
 	var st *apierrors.StatusError
 	if !errors.As(err, &st) {

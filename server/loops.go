@@ -13,21 +13,21 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Loop is a loop that runs while the server does.
+// Loop runs as long as the server.
 type Loop struct {
 	Name string
-	// Run works until ctx ends. An error before that ends the server; if the loop leads,
-	// the error is logged and the loop is started again.
+	// Run works until ctx ends. If it fails earlier, the server ends; a loop that leads is restarted instead,
+	// and the error is logged.
 	Run func(ctx context.Context) error
 
-	leads  bool // it runs on one server at a time
-	writes bool // an error counts even after ctx has ended: something may not be stored
+	leads  bool // runs on one server at a time
+	writes bool // an error counts even after ctx has ended: something may not have been stored
 }
 
-// upkeep are the loops that begin once the cache holds everything up to a revision.
+// upkeep are the loops that start when the cache is complete up to a revision.
 func (s *Server) upkeep(from int64) []Loop {
 	list := []Loop{
-		// Commits, reading the log, compaction and expiry.
+		// Commits, the log of changes, compaction and expiry.
 		{Name: "store", writes: true, Run: func(ctx context.Context) error {
 			s.following.Store(true)
 			defer s.following.Store(false)
@@ -49,7 +49,7 @@ func (s *Server) upkeep(from int64) []Loop {
 	return list
 }
 
-// recall reads the events of before the start, for watches that continue after a restart.
+// recall reads the events before the start, for watches that continue after a restart.
 func (s *Server) recall(ctx context.Context) error {
 	began := time.Now()
 	switch err := s.Cache.Recall(ctx, s.cfg.Store); {
@@ -62,11 +62,11 @@ func (s *Server) recall(ctx context.Context) error {
 	return nil
 }
 
-// reopenEvery is how often objects that could not be decrypted are tried again: a key may
-// come back with a file that is read again, or a key server with its network.
+// reopenEvery is the interval between attempts to decrypt objects that could not be decrypted: reloading a
+// file may bring their key back, or the network its key server.
 const reopenEvery = 2 * time.Second
 
-// reopen tries again and again to decrypt what could not be.
+// reopen repeatedly tries to decrypt those objects.
 func (s *Server) reopen(ctx context.Context) error {
 	tick := time.NewTicker(reopenEvery)
 	defer tick.Stop()
@@ -82,7 +82,7 @@ func (s *Server) reopen(ctx context.Context) error {
 	}
 }
 
-// work are the loops that begin once the cluster's own objects are there.
+// work are the loops that start when the cluster's own objects exist.
 func (s *Server) work() []Loop {
 	list := []Loop{{Name: "own objects", Run: s.own.heal}, {Name: "aggregated documents", Run: s.elsewhere.Run}, {Name: "discovery", Run: s.discovery.Run}, {Name: "documents", Run: s.openapi.Run}}
 	host := controllers.Host{
@@ -95,7 +95,7 @@ func (s *Server) work() []Loop {
 	return append(list, s.cfg.Loops...)
 }
 
-// start starts loops, which end with ctx. The first that fails ends them all.
+// start starts loops, which end with ctx. The first failure ends all of them.
 func (s *Server) start(ctx context.Context, group *errgroup.Group, list []Loop) {
 	for _, l := range list {
 		run := func(ctx context.Context) error { return s.runAgain(ctx, l) }
@@ -115,10 +115,10 @@ func (s *Server) start(ctx context.Context, group *errgroup.Group, list []Loop) 
 	}
 }
 
-// unreadRest is how long a loop rests that came upon an object that cannot be read.
+// unreadRest is the pause of a loop that found an unreadable object.
 const unreadRest = 5 * time.Second
 
-// runAgain runs a loop, and again after a rest if it came upon an object that cannot be read.
+// runAgain runs a loop, and restarts it after a pause if it found an unreadable object.
 func (s *Server) runAgain(ctx context.Context, l Loop) (err error) {
 	for {
 		unread := cache.Try(func() { err = l.Run(ctx) })
@@ -134,7 +134,7 @@ func (s *Server) runAgain(ctx context.Context, l Loop) (err error) {
 	}
 }
 
-// lead runs a loop whenever this server is the one to do so.
+// lead runs a loop while this server is the leader.
 func (s *Server) lead(ctx context.Context, l Loop) error {
 	return s.cfg.Store.Lead(ctx, l.Name, func(ctx context.Context) {
 		var err error
@@ -147,7 +147,7 @@ func (s *Server) lead(ctx context.Context, l Loop) error {
 	})
 }
 
-// sink is where the feed of the store leads.
+// sink receives the feed of the store.
 func (s *Server) sink() sqlstore.Sink {
 	if s.cfg.Tracer == nil {
 		return s.Cache
@@ -155,14 +155,14 @@ func (s *Server) sink() sqlstore.Sink {
 	return tracedFeed{s.Cache, s.cfg.Tracer}
 }
 
-// tracedFeed is the cache, with a span for pages that traced writes are in.
+// tracedFeed is the cache with a span for each page that contains traced writes.
 type tracedFeed struct {
 	*cache.Cache
 	tracer *tracing.Tracer
 }
 
-// Apply implements sqlstore.Sink. The span is that of the whole page: when it ends, readers
-// see its changes, and watches have them in their queues.
+// Apply implements sqlstore.Sink. Its span is that of the whole page: when it ends, readers see the changes,
+// and watches have queued them.
 func (f tracedFeed) Apply(changes []sqlstore.Change) {
 	var commits []*tracing.Span
 	own := 0
@@ -184,12 +184,12 @@ func (f tracedFeed) Apply(changes []sqlstore.Change) {
 	}
 }
 
-// rowsShare is the share of one processor that comparing the table with what should be in it may take.
+// rowsShare is the share of one processor for comparing the table with its indexes.
 const rowsShare = 0.1
 
-// checkRows compares the table with its indexes once, in the background: the start has only compared their numbers of
-// rows. If objects were loaded from the cache file, it first verifies the checksums of their rows, which the start did
-// not read. A row that differs is a corrupt object from then on.
+// checkRows compares the table with its indexes once, in the background; the start has compared their numbers
+// of rows only. If objects were loaded from the cache file, it first verifies the checksums of their rows,
+// which the start did not read. It marks objects whose rows differ as corrupt.
 func (s *Server) checkRows(ctx context.Context) error {
 	loaded, began := s.cacheFile.loaded.Load(), time.Now()
 	values := loaded != nil && loaded.FromFile > 0

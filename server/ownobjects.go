@@ -22,36 +22,35 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ownObjects writes the objects that every cluster has, and knows which of them are
-// lacking because some objects cannot be read. That does not keep a server from
-// starting: who is to mend it needs the server.
+// ownObjects writes the objects that every cluster has, and tracks which of them are missing because objects
+// are unreadable. The server starts nevertheless: operators need it to repair them.
 type ownObjects struct {
 	cfg   *Config
 	api   access.API
 	cache *cache.Cache
 
-	unchecked atomic.Pointer[error] // why the table could not be compared with its indexes
+	unchecked atomic.Pointer[error] // why comparing the table with its indexes failed
 
 	mu      sync.Mutex
-	own     map[sqlstore.Key]bool // the objects that every cluster has
-	failing []string              // those that could not be written in the pass under way
-	missing []string              // those that could not be written in the last pass
-	told    map[string]bool       // those that were logged since all were there
+	own     map[sqlstore.Key]bool // objects that every cluster has
+	failing []string              // not written by the current pass
+	missing []string              // not written by the last pass
+	told    map[string]bool       // logged since the last time that none were missing
 	remind  reminder
 }
 
-// mostLogged bounds the lines about objects that cannot be read, for each load and for
-// all that the feed brings: the check and the metric have the number.
+// mostLogged limits log lines about unreadable objects, for each load and for the whole feed; the health
+// check and the metric show their number.
 const mostLogged = 20
 
 // defaultPolicy stands for all roles and bindings that every cluster has.
 const defaultPolicy = "the default policy"
 
-// healEvery is how often a server tries again to write the cluster's own objects,
-// after some could not be; after a start sooner at first.
+// healEvery is the interval between attempts to write the cluster's own objects after a failure; the first
+// ones after a start come sooner.
 const healEvery = 10 * time.Second
 
-// standing finds one of the cluster's own objects, and remembers that it is one.
+// standing finds one of the cluster's own objects, and records that it is one.
 func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,8 +61,8 @@ func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
 	return o.cache.Get(storage, namespace, name)
 }
 
-// forgive takes the error of a step of the start that failed because an object cannot
-// be read, or cannot be encrypted while its key is away; any other it returns.
+// forgive suppresses an error of a step of the start if the reason is an unreadable object, or an encryption
+// key that is not available.
 func (o *ownObjects) forgive(what string, err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +71,7 @@ func (o *ownObjects) forgive(what string, err error) error {
 	defer o.mu.Unlock()
 	switch {
 	case apierrors.IsInternalError(err) && (len(o.cache.Corrupt()) > 0 || o.keyAway(err)):
-	case apierrors.IsNotFound(err) && len(o.failing) > 0: // it lies in a namespace that could not be written
+	case apierrors.IsNotFound(err) && len(o.failing) > 0: // its namespace could not be written
 	default:
 		return err
 	}
@@ -90,7 +89,7 @@ func (o *ownObjects) forgive(what string, err error) error {
 	return nil
 }
 
-// ensure is bootstrap, and remembers what could not be written.
+// ensure is bootstrap, and records the objects that could not be written.
 func (o *ownObjects) ensure(ctx context.Context) error {
 	o.mu.Lock()
 	o.failing = nil
@@ -98,20 +97,20 @@ func (o *ownObjects) ensure(ctx context.Context) error {
 	err := o.bootstrap(ctx)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err == nil || len(o.failing) > 0 { // else it ended before it had tried
+	if err == nil || len(o.failing) > 0 { // otherwise bootstrap ended early
 		slices.Sort(o.failing)
 		o.missing = o.failing
 	}
 	return err
 }
 
-// startFor is how long a start waits for a database that is away or busy, as it is where several
-// servers start on it at once and the machine has other work: longer than a write is tried.
+// startFor is how long a start waits for a database that is unavailable or busy, such as when several servers
+// start on it at once. It is longer than the timeout of a write.
 const startFor = 30 * time.Second
 
-// begin is ensure for a start. over is closed when a loop that it needs has failed: then no store comes back.
-// In a cluster that there is, a store that takes no writes does not keep the server from serving reads: what could not be
-// written is tried again by heal.
+// begin is ensure for a start. over is closed when a loop that it needs has failed, because the store will
+// not return then. In an existing cluster, a store that refuses writes does not keep the server from serving
+// reads: heal retries the writes.
 func (o *ownObjects) begin(ctx context.Context, over <-chan struct{}) error {
 	err := patiently(ctx, over, o.ensure, o.refuses)
 	if err == nil || ctx.Err() != nil || !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) || o.cache.Get("namespaces", "", metav1.NamespaceDefault) == nil {
@@ -129,7 +128,7 @@ func (o *ownObjects) begin(ctx context.Context, over <-chan struct{}) error {
 	return nil
 }
 
-// refuses says why the store takes no writes where waiting for it is of no use.
+// refuses returns the reason why the store refuses writes, if waiting does not help.
 func (o *ownObjects) refuses() error {
 	err := o.cfg.Store.Writable()
 	switch sqlstore.KindOf(err) {
@@ -139,8 +138,8 @@ func (o *ownObjects) refuses() error {
 	return err
 }
 
-// patiently tries again for a while what fails because the store is away. One that refuses
-// writes, as it is full or read-only, is not waited for.
+// patiently retries f for a while if the store is unavailable. It does not wait for a store that refuses
+// writes because it is full or read-only.
 func patiently(ctx context.Context, over <-chan struct{}, try func(context.Context) error, writable func() error) error {
 	for end := time.Now().Add(startFor); ; {
 		err := try(ctx)
@@ -157,13 +156,13 @@ func patiently(ctx context.Context, over <-chan struct{}, try func(context.Conte
 	}
 }
 
-// keyAway says whether an answer tells of a value that could not be encrypted for now. An
-// answer has no more than the words of its cause.
+// keyAway reports whether an answer says that a value cannot be encrypted at present. The answer has only the
+// text of its cause.
 func (o *ownObjects) keyAway(err error) bool {
 	return o.cfg.Store.Sealed() && strings.Contains(err.Error(), sqlstore.ErrKeyUnavailable.Error())
 }
 
-// sayCorrupt logs what cannot be read of all that was loaded.
+// sayCorrupt logs the unreadable objects of a load.
 func (o *ownObjects) sayCorrupt() {
 	list := o.cache.Corrupt()
 	for i, c := range list {
@@ -175,8 +174,8 @@ func (o *ownObjects) sayCorrupt() {
 	}
 }
 
-// NewCache makes the memory of a server, whose objects are read and written by codec. Objects that another writer has put into the
-// store, and that cannot be read, it logs.
+// NewCache makes the cache of a server; codec encodes and decodes its objects. It logs unreadable objects
+// that arrive from other writers.
 func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *cache.Cache {
 	var logged atomic.Int64
 	return cache.NewWith(catalogue, cache.Config{JSON: codec, Corrupt: func(key sqlstore.Key, item *cache.Item) {
@@ -186,8 +185,7 @@ func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *c
 	}})
 }
 
-// lacking names the cluster's own objects that cannot be read, and those that are missing
-// because of others.
+// lacking names the cluster's own objects that are unreadable, and those that are missing because of others.
 func (o *ownObjects) lacking(list []cache.CorruptItem) (unread, missing []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -199,9 +197,8 @@ func (o *ownObjects) lacking(list []cache.CorruptItem) (unread, missing []string
 	return unread, o.missing
 }
 
-// probeObjects tells of objects that cannot be read. To all who may read the check of
-// the whole server it tells their number, and the names of those that every cluster
-// has; the others to those who may read the single check.
+// probeObjects reports unreadable objects: to every client that may read the combined check, their number and
+// the names of the cluster's own objects; the other names to clients that may read this single check.
 func (o *ownObjects) probeObjects(context.Context) error {
 	list := o.cache.Corrupt()
 	unread, missing := o.lacking(list)
@@ -233,9 +230,8 @@ func (o *ownObjects) probeObjects(context.Context) error {
 	return &health.Remark{Shown: shown, Err: errors.New(shown + "\n" + strings.Join(all, "\n"))}
 }
 
-// heal writes the cluster's own objects again, for as long as some of them cannot be
-// read or were not written, and for as long as it takes after they were mended. The log
-// gets the list of missing objects at growing intervals. Those of keep it makes again when they were deleted.
+// heal retries writing the cluster's own objects while some of them are unreadable or unwritten, until all
+// exist. It logs the list of missing objects at growing intervals. keep restores deleted objects.
 func (o *ownObjects) heal(ctx context.Context) error {
 	wait, ill := healEvery, o.isIll()
 	if ill {
@@ -264,8 +260,8 @@ func (o *ownObjects) heal(ctx context.Context) error {
 	}
 }
 
-// locked says why no pass is made: the encryption key of the missing objects is not available, so that each write
-// would be refused, with a line in the log.
+// locked returns why no pass is made: the encryption key of the missing objects is not available, so each
+// write would fail and be logged.
 func (o *ownObjects) locked(ctx context.Context) error {
 	o.mu.Lock()
 	missing := o.missing
@@ -287,7 +283,7 @@ func (o *ownObjects) locked(ctx context.Context) error {
 	return nil
 }
 
-// tell says how the cluster's own objects are after a look at them.
+// tell reports the state of the cluster's own objects after a pass.
 func (o *ownObjects) tell(ill bool, err error) {
 	unread, missing := o.lacking(o.cache.Corrupt())
 	o.mu.Lock()
@@ -301,8 +297,8 @@ func (o *ownObjects) tell(ill bool, err error) {
 	}
 }
 
-// reminder spaces out repeated messages: the second comes a minute after the
-// first, and each space is twice the one before, up to an hour.
+// reminder spaces repeated messages: the second follows after a minute, and each interval is twice the
+// previous one, up to an hour.
 type reminder struct {
 	next  time.Time
 	space time.Duration

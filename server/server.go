@@ -1,8 +1,7 @@
-// Package server puts the API server together: the filters in their order, the
-// routes behind them, and every loop that runs while it serves.
+// Package server assembles the API server: filters in their order, the handlers behind them, and the loops
+// that run while it serves.
 //
-// It promises: Run returns when everything that it started has ended. All loops are
-// listed in loops.go.
+// Run returns after everything that it has started has ended. loops.go lists all loops.
 package server
 
 import (
@@ -42,7 +41,7 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// Server is one API server.
+// Server is an API server.
 type Server struct {
 	cfg     Config
 	Cache   *cache.Cache
@@ -55,7 +54,7 @@ type Server struct {
 	objects     *objects.Store
 	controllers *reconcile.Metrics
 	flows       *flow.Classifier
-	line        *answers.Line // of long answers
+	line        *answers.Line // of large answers
 	webhooks    *webhook.Client
 	aggregated  *aggregator.Aggregator
 	proxy       *aggregator.Proxy
@@ -69,16 +68,15 @@ type Server struct {
 	stage       atomic.Int32
 	started     chan struct{} // closed when the server serves
 	leaving     chan struct{} // closed when it takes no more requests
-	running     atomic.Int64  // requests, where they are counted
-	following   atomic.Bool   // the cache follows the changes of the store
+	running     atomic.Int64  // counts requests, if needed
+	following   atomic.Bool   // the cache follows the store
 	own         *ownObjects
 	cacheFile   *cacheFile
-	accepting   *accepting // nil: nothing is listened on
+	accepting   *accepting // nil: no listener
 }
 
-// New puts a server together, lower layers first. Nothing runs and
-// nothing is read until Run. One circle is closed at its end: what the server calls
-// itself by in process, the parts of the server hold from the start.
+// New assembles a server, lower layers first. Nothing runs, and nothing is read, before Run. One dependency
+// is circular, and is set last: the function by which parts of the server call its API.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -143,7 +141,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// newMetrics makes the metrics of all that there is so far, and of what Config brings.
+// newMetrics registers the metrics of all parts made so far, and those of the Config.
 func (s *Server) newMetrics() {
 	s.Metrics = metrics.New(s.cfg.Catalogue, s.cfg.Clock)
 	s.Metrics.Shown = s.cfg.Metrics
@@ -156,12 +154,12 @@ func (s *Server) newMetrics() {
 	register(s.flows.Collectors()...)
 }
 
-// forms are the wire forms that are served.
+// forms are the served wire forms.
 func (s *Server) forms() forms.Forms {
 	return forms.Forms{JSON: s.Cache.JSON(), CBOR: s.cfg.Feature("CBORServingAndStorage")}
 }
 
-// authentication makes what finds out who sends a request.
+// authentication makes the authenticator.
 func (s *Server) authentication() access.Authentication {
 	if s.cfg.Authenticate == nil {
 		return access.Authentication{Authenticator: s.cfg.Authenticator}
@@ -169,7 +167,7 @@ func (s *Server) authentication() access.Authentication {
 	return s.cfg.Authenticate(access.Host{Catalogue: s.cfg.Catalogue, Cache: s.Cache, Objects: s.objects, API: s})
 }
 
-// newDocuments makes what describes the API.
+// newDocuments makes the documents that describe the API.
 func (s *Server) newDocuments() (err error) {
 	c := &s.cfg
 	s.openapi = schema.NewDocuments(c.Catalogue, c.Release.String())
@@ -194,22 +192,20 @@ func (s *Server) newDocuments() (err error) {
 	return nil
 }
 
-// Config is what the server was made of.
+// Config returns the configuration of the server.
 func (s *Server) Config() *Config { return &s.cfg }
 
-// Ready says whether the server serves: what it stores is loaded, and the cluster's
-// own objects are there.
+// Ready reports whether the server serves: stored objects are loaded, and the cluster's own objects exist.
 func (s *Server) Ready() bool { return s.stage.Load() == stageServing }
 
 // Started is closed when Ready becomes true.
 func (s *Server) Started() <-chan struct{} { return s.started }
 
-// Handler serves everything; tests call it without a listener.
+// Handler serves all requests; tests call it without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Run listens, loads the cache, serves, and drains once ctx ends. It closes the
-// listener. Until everything is loaded only health checks are answered; other
-// requests wait.
+// Run listens, loads the cache, serves, and drains when ctx ends. It closes the listener. Until everything is
+// loaded, only health checks are answered; other requests wait.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.endWatches()
 	f, err := s.open()
@@ -223,7 +219,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// run does everything but opening and, where it fails, closing the front.
+// run is Run without opening the front, and without closing it after a failure.
 func (s *Server) run(ctx context.Context, f *front) error {
 	from, err := s.cacheFile.load(ctx)
 	if err != nil {
@@ -231,7 +227,7 @@ func (s *Server) run(ctx context.Context, f *front) error {
 	}
 	s.own.sayCorrupt()
 	s.begin(stageWriting)
-	// Loops outlive ctx: requests under way still need them.
+	// Loops outlive ctx: requests in flight still need them.
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
 	group, loops := errgroup.WithContext(loops)
@@ -248,13 +244,13 @@ func (s *Server) run(ctx context.Context, f *front) error {
 		err = s.drain(f)
 	case <-f.served:
 		err = fmt.Errorf("serving: %w", f.err)
-	case <-loops.Done(): // one of them failed
+	case <-loops.Done(): // a loop failed
 		f.close()
 	}
 	stopLoops()
 	err = errors.Join(err, group.Wait())
 	s.cacheFile.stop()
-	s.Cache.Close() // nobody applies changes any more
+	s.Cache.Close() // no more changes are applied
 	s.aggregated.Close()
 	s.webhooks.Close()
 	return err

@@ -18,25 +18,25 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// front is the listener with what speaks HTTP on it.
+// front is the listener and its HTTP servers.
 type front struct {
-	hs      *http.Server       // nil: nothing is listened on
-	h2      *h2.Server         // connections of HTTP/2 are its; nil: they are of hs
-	hijacks *h1stream.Hijacker // watches whose connections hs has given away; nil: it has given away none
-	served  chan struct{}      // closed when it has ended
-	err     error              // that ended it
+	hs      *http.Server       // nil: no listener
+	h2      *h2.Server         // serves HTTP/2; nil: hs does
+	hijacks *h1stream.Hijacker // serves watches on connections that hs has released; nil: hs serves them
+	served  chan struct{}      // closed when hs has ended
+	err     error              // the error of hs
 
 	mu    sync.Mutex
-	mute  map[net.Conn]time.Time // connections that have not asked for anything yet: since when
+	mute  map[net.Conn]time.Time // connections without a request yet, and when each arrived
 	ended bool
 
-	leaving atomic.Bool // nobody is to send another request
+	leaving atomic.Bool // requests are refused from now on
 }
 
-// idleFor is how long a connection may be without a request.
+// idleFor is how long a connection may stay without a request.
 const idleFor = 3 * time.Minute
 
-// open begins to serve.
+// open starts serving.
 func (s *Server) open() (*front, error) {
 	f := &front{served: make(chan struct{}), mute: map[net.Conn]time.Time{}}
 	if s.cfg.Listener == nil {
@@ -47,9 +47,9 @@ func (s *Server) open() (*front, error) {
 		ReadHeaderTimeout: 32 * time.Second, IdleTimeout: idleFor, MaxHeaderBytes: 1 << 20,
 		ErrorLog: quietLog(s.cfg.Log),
 	}
-	// Small records first are for browsers on slow lines.
+	// Growing TLS records help browsers on slow lines only.
 	f.hs.TLSConfig.DynamicRecordSizingDisabled = true
-	// A stream's buffer holds nearly every body; a connection's those of all its streams.
+	// The buffer of a stream holds nearly every body, and that of a connection the bodies of all its streams.
 	const perStream = 256 << 10
 	f.hs.HTTP2 = &http.HTTP2Config{
 		MaxConcurrentStreams: int(s.cfg.Serving.MaxStreams), MaxReadFrameSize: perStream, MaxReceiveBufferPerStream: perStream,
@@ -72,7 +72,7 @@ func (s *Server) open() (*front, error) {
 	if own {
 		f.hijacks = h1stream.New(func(c net.Conn) {
 			if f.leaving.Load() {
-				_ = c.Close() // as package net/http closes those that are idle
+				_ = c.Close() // as package net/http does with idle connections
 				return
 			}
 			listener.hand(c)
@@ -87,7 +87,7 @@ func (s *Server) open() (*front, error) {
 	return f, nil
 }
 
-// take serves a connection itself if HTTP/2 was agreed on and package net/http is not to.
+// take serves a connection if it has negotiated HTTP/2 and the mode is OwnHTTP2.
 func (f *front) take(c *tls.Conn) bool {
 	if f.h2 == nil || c.ConnectionState().NegotiatedProtocol != "h2" {
 		return false
@@ -96,8 +96,8 @@ func (f *front) take(c *tls.Conn) bool {
 	return true
 }
 
-// track notes connections that have not said anything yet: nobody's request is broken when they
-// are closed, and package net/http would wait five seconds for each that its client does not close.
+// track records connections without a request. Closing them breaks no request, and package net/http would
+// wait five seconds for each that its client does not close.
 func (f *front) track(c net.Conn, state http.ConnState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,36 +106,35 @@ func (f *front) track(c net.Conn, state http.ConnState) {
 		return
 	}
 	if f.ended {
-		_ = c.Close() // it came while the listener was being closed
+		_ = c.Close() // accepted while the listener was being closed
 		return
 	}
 	f.mute[c] = time.Now()
 }
 
-// hangUp closes the connections on which nobody waits for anything. Unless all are to go,
-// those that have just come have some time to say what they want.
+// hangUp closes connections without a request. Unless all is set, new ones get some time to send one.
 func (f *front) hangUp(all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = f.ended || all
 	for c, since := range f.mute {
 		if all || time.Since(since) >= lastWords {
-			_ = c.Close() // whatever it says, it is over
+			_ = c.Close() // an error does not matter: the connection ends
 		}
 	}
 }
 
-// close ends serving at once.
+// close stops serving immediately.
 func (f *front) close() {
 	if f.hs == nil {
 		return
 	}
-	_ = f.hs.Close() // the listener's error is of no use any more
+	_ = f.hs.Close() // the listener's error is of no use now
 	<-f.served
 	f.closeOwn()
 }
 
-// closeOwn ends what package net/http does not serve.
+// closeOwn closes the connections that package net/http does not serve.
 func (f *front) closeOwn() {
 	if f.h2 != nil {
 		f.h2.Close()
@@ -145,14 +144,14 @@ func (f *front) closeOwn() {
 	}
 }
 
-// How long clients have to say what they were just about to.
+// How long clients have to send a request that they were about to send.
 const (
 	lastWords  = 250 * time.Millisecond
 	shortRound = 5 * time.Millisecond
 )
 
-// finish takes no new connections, tells clients to leave, and waits until what is
-// under way is done.
+// finish accepts no more connections, sends GOAWAY or Connection: close, and waits until requests in flight
+// are done.
 func (f *front) finish(ctx context.Context) error {
 	f.leaving.Store(true)
 	drained := make(chan error, 1)
@@ -167,12 +166,11 @@ func (f *front) finish(ctx context.Context) error {
 	return errors.Join(err, <-drained)
 }
 
-// finishStandard does that for what package net/http serves. Each round gives clients that have
-// just connected, or just sent something, the time to say so.
+// finishStandard is finish for package net/http. Each round leaves time for clients that have just connected
+// or sent something.
 func (f *front) finishStandard(ctx context.Context) error {
-	// A connection whose handshake ends after Shutdown has told all others is told by
-	// nobody, and would be waited for until it had been idle for minutes. So everybody
-	// is told again, now and then.
+	// A connection whose handshake ends after Shutdown gets no GOAWAY, and Shutdown would wait until it has
+	// been idle for minutes. Therefore Shutdown is called repeatedly.
 	for began := time.Now(); ; {
 		late := time.Since(began) >= lastWords
 		round := shortRound
@@ -195,9 +193,8 @@ func (f *front) finishStandard(ctx context.Context) error {
 	}
 }
 
-// drain ends serving without breaking anybody's request: readyz turns red, the
-// server goes on for the delay that load balancers need, then watches end, no new
-// connections are accepted and requests in flight finish.
+// drain stops serving without breaking requests: readyz fails, the server continues for the delay that load
+// balancers need, watches end, no new connections are accepted, and requests in flight finish.
 func (s *Server) drain(f *front) error {
 	s.cfg.Log.Info("draining")
 	s.Health.Drain()
@@ -206,7 +203,7 @@ func (s *Server) drain(f *front) error {
 	}
 	close(s.leaving)
 	if f.h2 != nil && !s.cfg.Serving.RefuseLeaving {
-		f.h2.GoAway() // first, so that no client asks for its watches again here
+		f.h2.GoAway() // first, so that clients do not renew their watches here
 	}
 	s.endWatches()
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.cfg.ShutdownGrace, s.cfg.Serving.WatchGrace))
@@ -226,7 +223,7 @@ func (s *Server) drain(f *front) error {
 	return err
 }
 
-// quiet waits until no request runs, while new ones are refused.
+// quiet waits until no request runs; new ones are refused.
 func (s *Server) quiet(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -239,8 +236,7 @@ func (s *Server) quiet(ctx context.Context) {
 	}
 }
 
-// quietLog brings what net/http has to say into the server's log, at a level where
-// clients that hang up do not matter.
+// quietLog logs messages of net/http at a level at which clients that hang up do not matter.
 func quietLog(to *slog.Logger) *log.Logger { return log.New(quiet{to}, "", 0) }
 
 type quiet struct{ to *slog.Logger }

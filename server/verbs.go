@@ -25,11 +25,11 @@ import (
 	"github.com/rowlock/rowlock/server/writes"
 )
 
-// packedBytes is how much is kept of compressed lists: some 5,000 Pods of 5 KB take
-// two to four million bytes of it.
+// packedBytes is the memory for compressed lists; a list of 5,000 Pods of 5 KB needs two to four million
+// bytes.
 const packedBytes = 16 << 20
 
-// newVerbs makes what answers requests for resources.
+// newVerbs makes the handler of requests for resources.
 func (s *Server) newVerbs(who access.Authentication) error {
 	c, answering := &s.cfg, s.answers()
 	admits, err := s.admission()
@@ -51,13 +51,13 @@ func (s *Server) newVerbs(who access.Authentication) error {
 	return nil
 }
 
-// changed are the callbacks that an update calls before its client gets an answer, by storage.
+// changed are the callbacks, by storage, that an update calls before it is answered.
 func (s *Server) changed() map[string]func(context.Context, *cache.Item) {
 	services := &apiservices.Controller{Base: reconcile.Base{API: s, Cache: s.Cache, Log: s.cfg.Log, Clock: s.cfg.Clock}, Aggregator: s.aggregated}
 	return map[string]func(context.Context, *cache.Item){aggregator.Storage: services.Restore}
 }
 
-// admission is the chain of plugins that writes pass.
+// admission makes the admission chain of writes.
 func (s *Server) admission() (*admission.Chain, error) {
 	c := &s.cfg
 	list, err := plugins.Build(plugins.Host{
@@ -73,7 +73,7 @@ func (s *Server) admission() (*admission.Chain, error) {
 	return chain, nil
 }
 
-// answers has the forms in which stored objects leave the server.
+// answers makes the encoder of stored objects in answers.
 func (s *Server) answers() *answers.Answers {
 	on := s.cfg.Feature
 	return &answers.Answers{
@@ -83,8 +83,7 @@ func (s *Server) answers() *answers.Answers {
 	}
 }
 
-// specials are the handlers of resources that are not stored objects, as far as the Config enables
-// them.
+// specials are the handlers of resources that are not stored, as far as the Config enables them.
 func (s *Server) specials(a access.Authentication) map[string]verbs.Special {
 	c, all := &s.cfg, map[string]verbs.Special{}
 	if c.Kubelet != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// converters makes what converts the objects of a definition; that is nil where
-// versions differ in nothing but their names.
+// converters makes the converter for the objects of a definition; it is nil if versions differ only in their
+// names.
 func converters(client *webhook.Client) func(*apiextensionsv1.CustomResourceDefinition) custom.Converter {
 	return func(crd *apiextensionsv1.CustomResourceDefinition) custom.Converter { return converter(client, crd) }
 }
@@ -47,11 +47,10 @@ func converter(client *webhook.Client, crd *apiextensionsv1.CustomResourceDefini
 	}
 }
 
-// webhookAgent is the User-Agent of calls of webhooks.
+// webhookAgent is the User-Agent of webhook calls.
 const webhookAgent = "kube-apiserver-admission"
 
-// services finds out where Services are. direct leads to endpoints of Services, and not to
-// the Services' addresses.
+// services resolves Services. direct connects to endpoints of Services instead of the Services' addresses.
 func services(r plugins.Reader, index *endpoints.Index, direct bool) *webhook.Resolver {
 	return &webhook.Resolver{
 		Service: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
@@ -67,7 +66,7 @@ func services(r plugins.Reader, index *endpoints.Index, direct bool) *webhook.Re
 	}
 }
 
-// find finds an object of a built-in kind, nil where there is none.
+// find returns an object of a built-in kind, or nil.
 func find[T kinds.Object](ctx context.Context, r plugins.Reader, storage, namespace, name string) (found T, err error) {
 	obj, err := r.Get(ctx, storage, namespace, name)
 	if err == nil && obj != nil {
@@ -76,7 +75,7 @@ func find[T kinds.Object](ctx context.Context, r plugins.Reader, storage, namesp
 	return found, err
 }
 
-// slicesOf reads the endpoint slices of a Service.
+// slicesOf returns the endpoint slices of a Service.
 func slicesOf(r plugins.Reader, found *endpoints.Slices) ([]*discoveryv1.EndpointSlice, error) {
 	if found == nil {
 		return nil, nil
