@@ -41,13 +41,13 @@ func main() {
 			stop()
 			os.Exit(int(code))
 		}
-		// One line, whatever is wrapped in it.
+		// One line, whatever text the error wraps.
 		fmt.Fprintln(os.Stderr, "Error: "+cli.OneLine(err))
 		os.Exit(1)
 	}
 }
 
-// called is what the binary does by the name of its file.
+// called returns the command for the file name of the binary.
 func called(name string) *cobra.Command {
 	switch name {
 	case program.APIServer:

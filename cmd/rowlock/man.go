@@ -12,8 +12,7 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/program"
 )
 
-// Only the program that makes releases has this command: what writes manual pages is not
-// needed on a server.
+// Only the program that makes releases has this command: a server needs no code that writes manual pages.
 func init() { extras = append(extras, manCommand) }
 
 func manCommand() *cobra.Command {
@@ -27,7 +26,7 @@ func manCommand() *cobra.Command {
 				return fmt.Errorf("FOLDER: %w", err)
 			}
 			root := cmd.Root()
-			root.DisableAutoGenTag = true // pages of one version are the same, whenever they are made
+			root.DisableAutoGenTag = true // pages of one version are identical, whatever the day
 			return doc.GenManTree(root, &doc.GenManHeader{Title: "ROWLOCK", Section: "1", Source: "rowlock " + program.Version, Manual: "rowlock"}, args[0])
 		},
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// implementationOptions choose between this program's implementations and the libraries that they stand in for.
+// implementationOptions choose between this program's implementations and the libraries that they replace.
 type implementationOptions struct{ ownership, json string }
 
 func (o *implementationOptions) addTo(f *pflag.FlagSet) {

@@ -20,8 +20,8 @@ func notify(log *slog.Logger, state string) {
 	}
 }
 
-// notifyWhenDone notifies the service manager when ctx ends that the server stops, which may take as long as
-// requests do. The result cancels that.
+// notifyWhenDone notifies the service manager that the server stops when ctx ends; stopping may take as long
+// as requests do. Calling the result cancels that.
 func notifyWhenDone(ctx context.Context, log *slog.Logger) func() bool {
 	return context.AfterFunc(ctx, func() { notify(log, notifyStopping) })
 }

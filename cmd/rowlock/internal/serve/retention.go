@@ -14,7 +14,7 @@ type retention struct{ sqlstore.Retention }
 
 // Set implements pflag.Value.
 func (r *retention) Set(text string) error {
-	rest := r.Rest // where only others are named
+	rest := r.Rest // if the flag names other resources only
 	read, err := sqlstore.ParseRetention(text)
 	if read.Rest == 0 {
 		read.Rest = rest
@@ -33,7 +33,7 @@ func (r *retention) Type() string { return "retention" }
 func (r *retention) warnUnknown(built []*kinds.Resource, log *slog.Logger) {
 	known := make(map[string]bool)
 	for _, b := range built {
-		if b.Storage != nil { // else nothing of it is stored
+		if b.Storage != nil { // otherwise none of it is stored
 			known[b.Plural], known[b.Storage.Key] = true, true
 		}
 	}

@@ -195,7 +195,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 			return fmt.Errorf("--data-dir: %w", err)
 		}
 	}
-	// The embedded database has one server at a time, which may have been given new keys.
+	// An embedded database has one server at a time, and may have been given new keys.
 	if err := access.Keys.Agree(ctx, driver, dir.Path, isFile || o.replaceKeys, log); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 		cfg.Collectors = append(cfg.Collectors, metrics.Compatibility("kube", chosen.Patch(), chosen.String(), chosen.MinCompatibility.String()))
 	}
 	cfg.Usual(n.services)
-	// Servers on one database share their authority, which none of them may replace alone.
+	// Servers of one database share their authority, so that none of them may replace it alone.
 	cfg.Loops = append(cfg.Loops, renewalLoop(dir, isFile || database.IsInMemory(url), log), server.Loop{Name: "heap", Run: startup.Run})
 	measured.Behind = cfg.Store.Behind
 	if err := o.backup.Apply(&cfg, driver, log); err != nil {
@@ -269,7 +269,7 @@ func (o *options) run(ctx context.Context, out io.Writer, log *slog.Logger) erro
 	return s.Run(ctx)
 }
 
-// resources are all resources, with those turned off that should not be served.
+// resources are all resources, without the disabled ones.
 func (o *options) resources(v release.Chosen, n *network, feature func(gate string) bool, log *slog.Logger) ([]*kinds.Resource, error) {
 	all := builtin.Config{Release: v.Version, MinCompatibility: v.MinCompatibility, ServiceCIDRs: n.services, FirstNodePort: n.firstPort, LastNodePort: n.lastPort, EventTTL: o.eventTTL, Feature: feature, NoPrivileged: !o.allowPrivileged}.Resources()
 	if o.historyAPI {

@@ -63,13 +63,13 @@ type options struct {
 	runtimeConfig                 []string
 	logFormat                     string
 	verbosity                     int
-	flags                         *pflag.FlagSet // all of them, as they are set
+	flags                         *pflag.FlagSet // with the values that were set
 
 	// prepare completes the options before the server starts; nil: nothing to complete.
 	prepare      func(context.Context, *network, *slog.Logger) error
-	olderGates   bool          // gates may be switched that only older releases let be
-	deletesApart time.Duration // of kube-apiserver by its name
-	ephemeral    bool          // keys and certificates need to last no longer than the machine runs
+	olderGates   bool          // gates can be switched that are locked in the newest release
+	deletesApart time.Duration // called by the name of kube-apiserver
+	ephemeral    bool          // keys and certificates are needed only until the machine stops
 }
 
 func Command() *cobra.Command { return newCommand(&options{}) }
@@ -107,7 +107,7 @@ kubeconfig in the data directory; later starts find them again.`,
 		o.cacheFile.addTo(f)
 		o.encryption.addTo(f)
 	})
-	s.Put("etcd", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "cert-dir") // of kube-apiserver by its name
+	s.Put("etcd", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "cert-dir") // called by the name of kube-apiserver
 	s.Add("history", f, o.addHistory)
 	s.Add("backup", f, o.backup.AddTo)
 	s.Add("secure serving", f, o.serving.AddTo)

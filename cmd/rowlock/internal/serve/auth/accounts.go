@@ -29,7 +29,7 @@ const defaultIssuer = "https://kubernetes.default.svc"
 type accountOptions struct {
 	issuers, keyFiles, audiences []string
 	signingKey, jwksURI          string
-	endpoint                     string // of who signs instead
+	endpoint                     string // of the external signer
 	lookup, extend               bool
 	maxAge                       time.Duration
 }
@@ -142,7 +142,7 @@ func (o *accountOptions) local(_ context.Context, c Config, a *Authentication, d
 	}
 	keys := serviceaccount.Fixed{signer.Key()}
 	files := o.keyFiles
-	if len(files) == 0 && c.TLSKey != "" { // as a stock server does; a key of another sort is none
+	if len(files) == 0 && c.TLSKey != "" { // as in a stock server; a key of another kind has none
 		if _, err := serviceaccount.LoadPublic(c.TLSKey); err == nil {
 			files = []string{c.TLSKey}
 		}
@@ -202,8 +202,8 @@ func (o *accountOptions) external(ctx context.Context, c Config, a *Authenticati
 	return signer, nil
 }
 
-// documents are the discovery document and the keys by which others verify tokens. They are not served for an
-// issuer that is not a URL at which they could be found.
+// documents are the discovery document and the keys that verify tokens. They are served only if the issuer is
+// a URL that can lead to them.
 func (o *accountOptions) documents(c Config) *serviceaccount.Published {
 	jwks := o.jwksURI
 	if jwks == "" {

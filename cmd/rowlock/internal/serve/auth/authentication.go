@@ -132,8 +132,8 @@ type Authentication struct {
 	Collectors     []prometheus.Collector
 	id             string // a hash that identifies this server in metrics
 	anonymous      bool
-	openPaths      []string              // to anonymous requests; nil: all
-	Authorities    func() *x509.CertPool // of all client certificates that may be good
+	openPaths      []string              // for anonymous requests; nil: all
+	Authorities    func() *x509.CertPool // of all client certificates that may be accepted
 	Keys           ClusterKeys
 }
 
@@ -257,7 +257,7 @@ func (o *AuthenticationFlags) published(c Config) func() (map[string]string, err
 			d[f.Flag] += string(text) + "\n"
 		}
 		if d["requestheader-client-ca-file"] == "" {
-			return d, nil // nobody would believe such headers
+			return d, nil // no server would accept such headers
 		}
 		for key, values := range lists {
 			text, _ := json.Marshal(append([]string{}, values...)) // strings always can be

@@ -56,8 +56,8 @@ type Authorization struct {
 	plugins    []admission.Plugin
 	collectors []prometheus.Collector
 	reload     func(context.Context) error // follows the configuration file; nil without one
-	blind      bool                        // to selectors of requests
-	AllowsAll  func() bool                 // whether every request is allowed at present
+	blind      bool                        // of the selectors of requests
+	AllowsAll  func() bool                 // every request is allowed at present
 }
 
 // validate finds flags that exclude each other.

@@ -22,7 +22,7 @@ const keysNote = "keys"
 // the clients of the others.
 type ClusterKeys struct {
 	Authorities []string `json:"authorities,omitempty"` // of client certificates that are accepted
-	Tokens      []string `json:"tokens,omitempty"`      // of service account tokens; the first one signs. None where another process signs
+	Tokens      []string `json:"tokens,omitempty"`      // of service account tokens, the signing key first; none if another process signs
 }
 
 // fingerprints are those of the authorities in PEM files. An authority that is renewed with the same key keeps its
@@ -105,7 +105,7 @@ func (k *ClusterKeys) Agree(ctx context.Context, d sqlstore.Driver, dir string, 
 			log.Warn("the keys of this server take the place of those that the database knew: certificates and tokens of these are refused", "differs", differs)
 		}
 		ok, err := d.SetNote(ctx, keysNote, was, string(is))
-		if err != nil && ctx.Err() == nil { // a database that takes no writes now is no reason not to serve reads
+		if err != nil && ctx.Err() == nil { // reads are served even if the database refuses writes at present
 			log.Warn("the fingerprints of this server's keys could not be stored: a server with other keys will not be noticed", "error", err)
 			return nil
 		}

@@ -128,7 +128,7 @@ func (o *issuerOptions) provider() (oidc.Provider, error) {
 		prefix = o.url + "#"
 	}
 	if len(p.SigningAlgs) == 0 {
-		p.SigningAlgs = []string{"RS256"} // an empty list is the default, not any algorithm
+		p.SigningAlgs = []string{"RS256"} // an empty list means the default, not every algorithm
 	}
 	p.ClaimMappings.Username = oidc.Mapping{Claim: o.usernameClaim, Prefix: &prefix}
 	if o.groupsClaim != "" {

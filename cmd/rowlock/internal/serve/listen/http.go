@@ -24,7 +24,7 @@ import (
 // Flags are the flags of HTTP and TLS, and of the start and end of a server.
 type Flags struct {
 	Cert, Key             string
-	Names                 []string // more names and addresses in the own serving certificate
+	Names                 []string // additional names and addresses in the generated serving certificate
 	minVersion            string
 	ciphers, named        []string
 	maxStreams            int
@@ -36,14 +36,14 @@ type Flags struct {
 	refuse                bool
 	watchGrace            time.Duration
 	http2                 string
-	watchDelivery         string // deprecated, as the next two
+	watchDelivery         string // deprecated, like the next two
 	shortRequests         string
 	restFrom              int
 	requestTimeout        time.Duration
 	minRequestTimeout     int
 	maxRead, maxWrite     int
 	maxObject             int64
-	limits                filters.Limits // but for those two
+	limits                filters.Limits // except those two
 	Profiling, contention bool
 }
 
@@ -98,7 +98,7 @@ func (o *Flags) AddProfiling(f *pflag.FlagSet) {
 }
 
 func (o *Flags) Validate() error {
-	// A stock server has it with and without the article.
+	// A stock server has the flag with and without the article.
 	for flag, bad := range map[string]bool{
 		"shutdown-delay-duration": o.shutdownDelay < 0, "request-timeout": o.requestTimeout < 0, "min-request-timeout": o.minRequestTimeout < 0,
 		"max-requests-inflight": o.maxRead < 0, "max-mutating-requests-inflight": o.maxWrite < 0,
@@ -166,7 +166,7 @@ func (o *Flags) Apply(cfg *server.Config) error {
 	return nil
 }
 
-// http2Mode is what --http2 says, or what --watch-delivery did before there was that flag.
+// http2Mode is the value of --http2, or the one that follows from the removed --watch-delivery.
 func (o *Flags) http2Mode() server.HTTP2Mode {
 	if o.watchDelivery == "standard" {
 		return server.StandardHTTP2
@@ -215,7 +215,7 @@ func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
 		},
 		MinVersion: version, CipherSuites: suites, ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
-		// Small records at the start of a connection cost more than they win on a cluster's network.
+		// On a cluster's network, small records at the start of a connection cost more than they save.
 		DynamicRecordSizingDisabled: true,
 	}, nil
 }
@@ -224,7 +224,7 @@ func (o *Flags) TLS(dir *datadir.Dir, log *slog.Logger) (*tls.Config, error) {
 func certificate(cert, key flagfile.File, log *slog.Logger) (*freshfile.Value[*tls.Certificate], error) {
 	read := func() (*tls.Certificate, error) {
 		p, err := flagfile.KeyPair(cert, key)
-		if err == nil { // a pair that is bad is looked at again and again
+		if err == nil { // an invalid pair is read again until it is valid
 			flagfile.WarnLoose(log, key)
 		}
 		return p, err
