@@ -19,8 +19,8 @@ type Limits struct {
 	Read, Write int
 	// ReadShare and WriteShare are the most of them of one user; 0: a quarter.
 	ReadShare, WriteShare int
-	// Slow is the most requests of one user, of either kind, that wait for their client to send the body or to read the answer,
-	// besides those that run.
+	// Slow is the most requests of one user, of either kind, that wait for their client to send the body or
+	// to read the answer, in addition to the running ones.
 	Slow int
 	// Watches are the most watches, and the most of one user.
 	Watches, UserWatches int

@@ -22,8 +22,7 @@ const maxAuditID = 64
 // notCached is a header's value, shared by all answers.
 var notCached = []string{"no-cache, private"}
 
-// newID names a request. Nobody is kept out by not knowing it, so it need not come
-// from where keys do.
+// newID makes the ID of a request. It is no secret, so it need not be random enough for one.
 func newID() string {
 	var id uuid.UUID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
@@ -54,8 +53,9 @@ func Scope(now func() time.Time) Filter {
 			}
 			h := w.Header()
 			if len(r.TransferEncoding) > 0 {
-				// The request may also have had a Content-Length, which package net/http removes. A proxy that went by
-				// it takes what follows for a part of this request, so that must not be answered (RFC 9112, 6.3).
+				// The request may also have had a Content-Length, which package net/http removes. A proxy
+				// that relied on it takes the rest for a part of this request, so the rest must not be
+				// answered (RFC 9112, 6.3).
 				h["Connection"] = []string{"close"}
 			}
 			s := request.NewScope(h, now())

@@ -108,7 +108,7 @@ func (a tracedAuthenticator) Authenticate(r *http.Request) (*authx.Authenticated
 		return a.Authenticator.Authenticate(r)
 	}
 	defer span.End()
-	who, mine, err := a.Authenticator.Authenticate(r.WithContext(ctx)) // the headers are the same
+	who, mine, err := a.Authenticator.Authenticate(r.WithContext(ctx)) // headers are the same in both
 	if err != nil {
 		span.Fail()
 	}

@@ -1,8 +1,5 @@
-// Package components answers how the parts of the control plane are: the
-// ComponentStatuses, which are asked for and never stored.
-//
-// It promises: every component is asked at the same time, and one that does not
-// answer in time is unhealthy.
+// Package components serves ComponentStatuses: the health of parts of the control plane, which is probed and
+// never stored. It probes all components at the same time; one that does not answer in time is unhealthy.
 package components
 
 import (
@@ -38,15 +35,15 @@ const Key = "componentstatuses"
 // timeout bounds the answer of a component.
 const timeout = 5 * time.Second
 
-// Component is a part of the control plane that can be asked how it is.
+// Component is a part of the control plane with a health probe.
 type Component struct {
 	Name string
-	// Probe says what the component answered; an error is the reason it is unhealthy.
+	// Probe returns the component's answer; an error is the reason why it is unhealthy.
 	Probe func(ctx context.Context) (message string, err error)
 }
 
-// Local asks a component on this machine by HTTPS at a port. Its certificate is
-// its own affair: nothing is sent to it, nothing it says is trusted, and it redirects this server nowhere.
+// Local probes a component on this machine through HTTPS. Its certificate is not verified: the request
+// contains no secrets, nothing depends on the answer, and redirects are not followed.
 func Local(name string, port int) Component {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
@@ -74,8 +71,7 @@ func Local(name string, port int) Component {
 	}}
 }
 
-// Handler serves the statuses of components and, behind them, of the store under
-// the name that clients know.
+// Handler serves the statuses of components and, after them, of the store under the name that clients know.
 func Handler(others ...Component) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
 		all := append(slices.Clone(others), Component{Name: "etcd-0", Probe: func(ctx context.Context) (string, error) {
@@ -110,7 +106,7 @@ func Handler(others ...Component) verbs.Special {
 	}
 }
 
-// negotiate finds the form of the answer; what a list is asked for is checked first.
+// negotiate determines the form of the answer; it validates the parameters of a list first.
 func negotiate(h *verbs.Handler, c *verbs.Call) (codecs.Form, error) {
 	types := forms.Forms{}.Types()
 	list := c.Info.Name == "" || c.Info.NameFromSelector
@@ -129,7 +125,7 @@ func negotiate(h *verbs.Handler, c *verbs.Call) (codecs.Form, error) {
 	return codecs.Negotiate(c.R, codecs.Offer{Types: types, Transforms: codecs.ResourceTransforms})
 }
 
-// selected are the components that a list is about. They have no labels.
+// selected are the components that a list selects. They have no labels.
 func selected(r *http.Request, all []Component) ([]Component, error) {
 	query := r.URL.Query()
 	byLabel, err := labels.Parse(query.Get("labelSelector"))

@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// token is where a list goes on: the writes of one object below a revision. Who brings it is
-// asked for the right to that object again, so it opens nothing.
+// token is the position of a list: the writes of one object below a revision. The request that continues the
+// list is authorized for that object like the first.
 type token struct {
 	Version   string `json:"v"`
 	Resource  string `json:"resource"`
@@ -23,7 +23,7 @@ func (o *object) tokenAt(before int64) token {
 	return token{tokenVersion, o.place.Resource.GroupResource().String(), o.place.Namespace, o.place.Name, before}
 }
 
-// token is the one that leads to the next page.
+// token returns the token of the next page.
 func (p *page) token() string {
 	b, err := json.Marshal(p.tokenAt(p.continueFrom))
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *page) token() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// goOn reads the token of a list of the same object: below which revision it goes on.
+// goOn returns the revision below which the list of a token continues; the token must be for the same object.
 func (o *object) goOn(text string) (before int64, err error) {
 	var t token
 	b, err := base64.RawURLEncoding.DecodeString(text)

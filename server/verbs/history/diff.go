@@ -11,15 +11,15 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// What a Difference may hold: so many changes, so many bytes of one value and of all of them.
+// Limits of a Difference: changes, bytes of one value, and bytes of all values.
 const (
 	mostChanges = 1000
 	valueBytes  = 64 << 10
 	valuesBytes = 1 << 20
 )
 
-// diff answers with what changed between the state that the parameter from means, the write
-// before without it, and that of the revision.
+// diff returns the changes between two states: that of the parameter from, by default of the write before,
+// and that of the revision.
 func (t *teller) diff(h *verbs.Handler, c *verbs.Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *teller) diff(h *verbs.Handler, c *verbs.Call) error {
 	return h.Answers.Object(&c.Request, form, http.StatusOK, d)
 }
 
-// compared is the state that another is compared with.
+// compared returns the state to compare with.
 func (o *object) compared(ctx context.Context, to *state, since *history.State) (*state, error) {
 	switch {
 	case since != nil:
@@ -80,7 +80,7 @@ func (o *object) compared(ctx context.Context, to *state, since *history.State) 
 	return nil, o.expired(o.h.Objects.PastFloor(o.place.Resource))
 }
 
-// difference is what changed between two states.
+// difference returns the changes between two states.
 func (o *object) difference(ctx context.Context, from, to *state) (*history.Difference, error) {
 	d := &history.Difference{From: number(from.revision), To: number(to.write.Item.Revision), Changes: []history.Change{}}
 	d.Object = o.bare(to.write).Object
@@ -120,7 +120,7 @@ func (o *object) difference(ctx context.Context, from, to *state) (*history.Diff
 	return d, err
 }
 
-// stood is the object in a state, nil where there was none.
+// stood returns the object in a state, nil if there was none.
 func (o *object) stood(ctx context.Context, s *state) (map[string]any, error) {
 	if !s.there() {
 		return nil, nil
@@ -128,7 +128,7 @@ func (o *object) stood(ctx context.Context, s *state) (map[string]any, error) {
 	return o.tree(ctx, s.write)
 }
 
-// values fills in what the fields were and are, as far as there is room, and who did it.
+// values adds old and new values of fields, within the limits, and the managers.
 func (o *object) values(d *history.Difference, fields []history.Field, before, after map[string]any) error {
 	entries := history.Entries(after)
 	owners := history.NewOwners(entries)
@@ -159,7 +159,7 @@ func (o *object) values(d *history.Difference, fields []history.Field, before, a
 	return nil
 }
 
-// soleManager is the one manager who wrote, "" where several did, or nobody is known.
+// soleManager returns the only manager that wrote, "" if there are several or it is unknown.
 func soleManager(list []history.Manager) string {
 	name := ""
 	for _, m := range list {

@@ -1,19 +1,18 @@
-// Package history answers the group history.rowlock.dev: the writes of one object, the object as
-// one of them left it, what changed between two, and which revision held at a time.
+// Package history serves the group history.rowlock.dev: the writes of an object, the object after one of
+// them, the difference between two states, and the revision at a time.
 //
 //	history.go   the handlers
-//	target.go    the object whose past is asked for, and the right to see it
-//	namespace.go what was in an earlier namespace of the same name
+//	target.go    the object, and the right to read it
+//	namespace.go states from before a namespace was recreated
 //	states.go    finding a write by its revision or by a time
 //	pages.go     lists; continue.go their tokens
 //	tell.go      from a write to its description
-//	diff.go      what changed between two
+//	diff.go      differences between two states
 //
-// It promises: nothing of the past of an object is read for a client that an authorizer does
-// not allow to get that very object now, besides what it is asked about the revisions; who
-// may not gets the refusal of such a get, whether the object is there, was there, or never was.
-// What a request costs is bounded by the constants of pages.go and diff.go and by the gate of the
-// handler, and ends with the request. It starts no goroutine.
+// The handlers read nothing of an object's past, apart from revision numbers, before an authorizer allows the
+// client to get that object now. Otherwise the answer is that of a refused get, whether or not the object
+// exists or existed. The cost of a request is bounded by the constants of pages.go and diff.go and by the
+// gate of the handler, and ends with the request. The package starts no goroutine.
 package history
 
 import (
@@ -30,16 +29,16 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Config is what the handlers need besides what every verb has.
+// Config configures the handlers.
 type Config struct {
 	Authorizer authx.Authorizer
-	// Merging gives what a merge knows of an object, which tells what tells the items of its lists
-	// apart; nil: nothing is known of lists.
+	// Merging returns the merge schema of an object, which has the keys of list items; nil: lists have no
+	// known keys.
 	Merging func(obj runtime.Object) (history.Schema, error)
 }
 
-// Handlers are the specials for verbs.Handler.Special. They answer for resources that are in the
-// catalogue, and are of no effect for others.
+// Handlers are the specials for verbs.Handler.Special. They apply to resources of the catalogue; others are
+// ignored.
 func Handlers(c Config) map[string]verbs.Special {
 	t := &teller{c}
 	of := "." + history.GroupVersion.Group
@@ -53,7 +52,7 @@ func Handlers(c Config) map[string]verbs.Special {
 
 type teller struct{ Config }
 
-// revisions answers a get and a list of them.
+// revisions serves a get and a list of revisions.
 func (t *teller) revisions(h *verbs.Handler, c *verbs.Call) error {
 	if c.Info.Name == "" || c.Info.NameFromSelector {
 		return t.list(h, c)
@@ -61,7 +60,7 @@ func (t *teller) revisions(h *verbs.Handler, c *verbs.Call) error {
 	return t.get(h, c)
 }
 
-// get answers with one write and what it wrote.
+// get returns one write and the object that it wrote.
 func (t *teller) get(h *verbs.Handler, c *verbs.Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {
@@ -90,7 +89,7 @@ func (t *teller) get(h *verbs.Handler, c *verbs.Call) error {
 	return h.Answers.Made(&c.Request, form, http.StatusOK, []kinds.Object{r}, r)
 }
 
-// moment answers with the revision that held at a time.
+// moment returns the revision at a time.
 func (t *teller) moment(h *verbs.Handler, c *verbs.Call) error {
 	form, err := h.Answers.Negotiate(&c.Request)
 	if err != nil {

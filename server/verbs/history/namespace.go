@@ -8,8 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// within is the namespace in which a right to the object may have been given: for a Namespace
-// that is itself.
+// within is the namespace in which rights to the object apply: for a Namespace, itself.
 func (o *object) within() string {
 	if r := o.place.Resource; r.Group == "" && r.Plural == "namespaces" {
 		return o.place.Name
@@ -17,10 +16,10 @@ func (o *object) within() string {
 	return o.place.Namespace
 }
 
-// ofThisNamespace leaves out what no longer held when the namespace of the object was made: a
-// namespace that was deleted and made again may be somebody else's, and rights in it are rights
-// of now. Who may get such objects in all namespaces sees it, and is asked about once, where
-// there is something to see.
+// ofThisNamespace drops the states from before the object's namespace was recreated: the earlier namespace
+// may have belonged to somebody else, and rights in a namespace are rights in the present one. A user that
+// may get such objects in all namespaces sees them; the authorizer decides that once, and only if there is
+// such a state.
 func (o *object) ofThisNamespace(writes []objects.Write) ([]objects.Write, error) {
 	made := o.h.Objects.NamespaceMade(o.within())
 	for i := range writes {
@@ -39,7 +38,7 @@ func (o *object) ofThisNamespace(writes []objects.Write) ([]objects.Write, error
 	return writes, nil
 }
 
-// askEverywhere settles, once, whether what was in an earlier namespace is shown.
+// askEverywhere determines once whether states from an earlier namespace are visible.
 func (o *object) askEverywhere() error {
 	if o.asked {
 		return nil
@@ -51,9 +50,8 @@ func (o *object) askEverywhere() error {
 	return err
 }
 
-// before says whether a revision, 0 where nothing was, lies before the namespace was made, for who
-// sees nothing of that: whether there was such an object then must not show either, so the answer
-// is the same for all names.
+// before reports whether a revision, 0 for no state, precedes the namespace, for users that may not see such
+// states. They must not learn whether such an object existed either, so the answer is the same for all names.
 func (o *object) before(revision int64) (bool, error) {
 	if revision == 0 || revision >= o.h.Objects.NamespaceMade(o.within()) {
 		return false, nil
@@ -62,7 +60,7 @@ func (o *object) before(revision int64) (bool, error) {
 	return o.closed, err
 }
 
-// earlier is the refusal of what was in an earlier namespace.
+// earlier is the error for states from an earlier namespace.
 func (o *object) earlier() error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("what was before namespace %s was made is the past of another namespace, and shown to who may get %s in all namespaces",
 		o.within(), o.place.Resource.GroupResource()))

@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// What a page may cost: so many revisions, so many where none are asked for, so many bytes read
-// of the table, and so many of objects in the answer. The last write of a page may go beyond them.
+// Limits of a page: revisions, revisions by default, bytes read from the table, and bytes of objects in the
+// answer. The last write of a page may exceed them.
 const (
 	mostRevisions  = 100
 	usualRevisions = 50
@@ -25,34 +25,33 @@ const (
 	contentBytes   = 4 << 20
 )
 
-// readAtOnce is how many writes are read before anything is known of their sizes: so many of the
-// largest are no more than a few bodies are, whatever was read before them. Where they were
-// large the next is read alone.
+// readAtOnce is how many writes are read before their sizes are known: that many of the largest take the
+// memory of a few request bodies. After large ones, the next is read alone.
 const (
 	readAtOnce = 4
 	largeBytes = 1 << 20
 )
 
-// Labels of the field selector that says whose past is listed.
+// Labels of the field selector that names the object.
 const (
 	labelResource = "object.resource"
 	labelName     = "object.name"
 )
 
-// page is a list on its way.
+// page is a list in progress.
 type page struct {
 	*object
 	limit        int
 	content      bool
-	since        time.Time // older revisions are left out; zero: none are
-	until        time.Time // so are newer ones
-	before       int64     // writes below it come
+	since        time.Time // older revisions are excluded; zero: none are
+	until        time.Time // newer revisions are excluded
+	before       int64     // starts with the newest write below this
 	items        []history.Revision
 	read, shown  int   // bytes
-	continueFrom int64 // what the next page begins below; 0: there is none
+	continueFrom int64 // the next page starts below this; 0: there is none
 }
 
-// list answers with a page of the writes of one object, the newest first.
+// list returns a page of the writes of one object, newest first.
 func (t *teller) list(h *verbs.Handler, c *verbs.Call) error {
 	options, invalid := h.ReadList(c)
 	form, err := h.Answers.NegotiateList(&c.Request, invalid)
@@ -87,7 +86,7 @@ func (t *teller) list(h *verbs.Handler, c *verbs.Call) error {
 	return p.answer(form)
 }
 
-// selected is the object that a list is about.
+// selected returns the object whose writes are listed.
 func selected(c *verbs.Call, o *objects.ListOptions) (resource, name string, err error) {
 	if c.Resource.Namespaced && c.Info.Namespace == "" {
 		return "", "", apierrors.NewBadRequest("revisions are listed of one object, in its namespace: name that")
@@ -116,13 +115,13 @@ func selected(c *verbs.Call, o *objects.ListOptions) (resource, name string, err
 	return resource, name, nil
 }
 
-// flag reads a parameter that is true or false.
+// flag reads a boolean parameter.
 func flag(c *verbs.Call, name string) bool {
 	v := c.Info.Query.Get(name)
 	return v == "true" || v == "1"
 }
 
-// moment reads a parameter that is a time, the zero time where it is not given.
+// moment reads a time parameter; the zero time if it is missing.
 func moment(c *verbs.Call, name string) (t time.Time, err error) {
 	text := c.Info.Query.Get(name)
 	if text == "" {
@@ -134,7 +133,7 @@ func moment(c *verbs.Call, name string) (t time.Time, err error) {
 	return t, err
 }
 
-// bounds settles between which writes the list lies.
+// bounds determines the range of writes.
 func (p *page) bounds(ctx context.Context, token string) (err error) {
 	if p.since, err = moment(p.c, "since"); err != nil {
 		return err
@@ -154,9 +153,9 @@ func (p *page) bounds(ctx context.Context, token string) (err error) {
 	return err
 }
 
-// fill reads writes and tells of each, until the page is full or there are no more.
+// fill reads and describes writes until the page is full or there are no more.
 func (p *page) fill(ctx context.Context) error {
-	var next *objects.Write // read, and not shown yet: what came before it is not known
+	var next *objects.Write // read, and not added yet: the write before it is unknown
 	for n := readAtOnce; ; {
 		writes, err := p.past(ctx, p.before, n)
 		if err != nil {
@@ -178,7 +177,7 @@ func (p *page) fill(ctx context.Context) error {
 				p.continueFrom = w.Item.Revision + 1
 				return nil
 			}
-			// Of a time that is older than all that is kept, the oldest that is kept is not.
+			// If all kept writes are newer than the time, the oldest kept one is excluded.
 			if next != nil || p.until.IsZero() || !w.WrittenAt.After(p.until) {
 				next = w
 			}
@@ -197,14 +196,14 @@ func (p *page) fill(ctx context.Context) error {
 	}
 }
 
-// full says that the page ends before the next write. Bytes that were read count also where
-// nothing of them is shown.
+// full reports whether the page ends before the next write. Bytes that were read count even if the answer
+// does not contain them.
 func (p *page) full() bool {
 	return len(p.items) == p.limit || p.read >= readBytes || len(p.items) > 0 && p.shown >= contentBytes
 }
 
-// add tells of a write. One that cannot be read says so; with objects in the answer it is
-// refused, as a list of it is.
+// add adds a write. A write that cannot be read is marked; in a list with objects it is an error, as in other
+// lists.
 func (p *page) add(ctx context.Context, w, before *objects.Write) error {
 	r, err := p.tell(ctx, w, before, p.content)
 	var unread *objects.Unreadable

@@ -16,28 +16,27 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// state is what an object was at a revision: write held then, nil where the object was never
-// there by then, and before is the write before it, nil where it is not kept.
+// state is an object at a revision: write is the last write by then, nil if the object did not exist before,
+// and before is the previous write, nil if it is not kept.
 type state struct {
 	revision      int64
 	write, before *objects.Write
 }
 
-// tree says whether there was an object.
+// there reports whether the object existed.
 func (s *state) there() bool { return s.write != nil && !s.write.Deleted }
 
-// number words a revision.
+// number formats a revision.
 func number(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// Writes that are read to find a state: with the one before, or without.
+// Writes to read for a state: with the previous one, or without.
 const (
 	alone = 1
 	pair  = 2
 )
 
-// at finds the state that is meant, alone or as one of a pair. Its errors are API statuses: 410
-// where the past is not kept so far back, 504 for a revision that nobody has written within a
-// while, 400 for a time to come.
+// at finds a state, alone or as one of a pair. Its errors are API statuses: 410 if that past is not kept, 504
+// for a revision that does not come into existence soon, 400 for a time in the future.
 func (o *object) at(ctx context.Context, s history.State, writes int) (*state, error) {
 	revision := s.Revision
 	if revision == 0 {
@@ -56,7 +55,7 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 	if len(list) == 0 {
 		earlier, err = o.before(revision)
 	}
-	// At the floor a time may be meant that came before it: the write that held then may be gone.
+	// At the floor, the time may precede the floor: the write of then may be gone.
 	if err == nil && s.Revision == 0 && (len(list) == 0 || list[0].WrittenAt.After(s.Time)) {
 		err = o.known(ctx, o.h, revision, s.Time)
 	}
@@ -78,8 +77,8 @@ func (o *object) at(ctx context.Context, s history.State, writes int) (*state, e
 	return found, nil
 }
 
-// past reads writes below a revision, the newest first, in the version in which they are shown:
-// those of one read are converted together. Items keep what was converted.
+// past reads writes below a revision, newest first, in the version for the answer. It converts the writes of
+// one read together; the items keep the result.
 func (o *object) past(ctx context.Context, before int64, limit int) ([]objects.Write, error) {
 	writes, err := o.h.Objects.Past(ctx, o.permit, o.place, before, limit)
 	var gone *sqlstore.CompactedError
@@ -108,7 +107,7 @@ func (o *object) expired(floor int64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("the past of %s is kept from revision %d on; what was before is gone", o.place.Resource.GroupResource(), max(floor, 1)))
 }
 
-// timed is the newest revision that had been written at a time.
+// timed returns the newest revision at a time.
 func (t *teller) timed(ctx context.Context, h *verbs.Handler, at time.Time) (int64, error) {
 	if now := h.Objects.Now(); at.After(now) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s is to come: by the server's clock it is %s", at.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
@@ -116,8 +115,8 @@ func (t *teller) timed(ctx context.Context, h *verbs.Handler, at time.Time) (int
 	return h.Objects.RevisionAt(ctx, at)
 }
 
-// revisionOf is the revision that held at a moment, "now" or a time in RFC 3339, and the oldest at
-// which everything can be read.
+// revisionOf returns the revision at a moment, "now" or a time in RFC 3339, and the oldest revision at which
+// everything can be read.
 func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string) (revision, oldest int64, err error) {
 	if moment == "now" {
 		if err := h.Objects.CatchUp(ctx); err != nil {
@@ -136,9 +135,9 @@ func (t *teller) revisionOf(ctx context.Context, h *verbs.Handler, moment string
 	return revision, oldest, t.known(ctx, h, max(revision, oldest), at)
 }
 
-// known fails with 410 where a revision was written after a time, and so is not what held then: all that is kept is
-// newer. The past before the first write of a database is as unknown as what was compacted. The error names the
-// oldest moment that can be shown.
+// known fails with 410 if a revision is newer than a time, because all kept revisions are newer. The time
+// before the first write of a database is as unknown as compacted history. The error names the oldest known
+// moment.
 func (t *teller) known(ctx context.Context, h *verbs.Handler, revision int64, at time.Time) error {
 	floor := max(revision, 1)
 	since, ok, err := h.Objects.Since(ctx, floor)
@@ -153,7 +152,7 @@ func (t *teller) known(ctx context.Context, h *verbs.Handler, revision int64, at
 	return nil
 }
 
-// roundUp is the first full second that is not before a time, so that it can be asked for as it is shown.
+// roundUp rounds a time up to a full second, so that clients can send the shown time back.
 func roundUp(t time.Time) time.Time {
 	if whole := t.Truncate(time.Second); !whole.Equal(t) {
 		t = whole.Add(time.Second)

@@ -16,30 +16,31 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Keys of the annotations of audit events: the object whose past was asked for, and what the
-// authorizers said to a get of it. Nothing of what it holds is recorded so.
+// Annotations of audit events: the object whose past the client requested, and the authorizers' decision on a
+// get of it. They hold nothing of the object.
 const (
 	annotateObject   = "history.rowlock.dev/object"
 	annotateDecision = "history.rowlock.dev/decision"
 )
 
-// object is one object whose past may be seen, and the client.
+// object is an object whose past the client may read, and the request.
 type object struct {
 	*teller
 	h      *verbs.Handler
 	c      *verbs.Call
-	place  objects.Place // in the version that is shown
+	place  objects.Place // in the version of the answer
 	permit permits.Permit
 	merge  history.Schema
-	merged bool // merge is known
+	merged bool // merge is set
 
-	asked  bool // about objects in all namespaces
-	closed bool // what was in an earlier namespace of the name is not shown
+	asked  bool // closed is set
+	closed bool // states from an earlier namespace are invisible
 }
 
-// open finds the resource of an object in the namespace of the request, and asks whether the
-// user may get the object now. It looks for no object. The database is asked for a newer
-// definition only for who may get what nothing describes, and who may then get what it describes.
+// open finds the resource of an object in the namespace of the request, and authorizes a get of the object.
+// It does not look the object up. If no definition describes the resource, it reads newer definitions from
+// the database only for users that may get the undescribed object; such users must also be allowed to get the
+// described one.
 func (t *teller) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, name string) (*object, error) {
 	r, err := find(h, of)
 	if err != nil {
@@ -61,7 +62,7 @@ func (t *teller) open(h *verbs.Handler, c *verbs.Call, of schema.GroupResource, 
 	return t.opened(h, c, r, name)
 }
 
-// opened is an object of a resource, if the user may get it.
+// opened returns an object of a resource, if the user may get it.
 func (t *teller) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name string) (*object, error) {
 	if r.Namespaced != c.Resource.Namespaced {
 		other, scope := "revisions", "in namespaces"
@@ -81,7 +82,7 @@ func (t *teller) opened(h *verbs.Handler, c *verbs.Call, r *kinds.Resource, name
 	return o, nil
 }
 
-// ask asks whether the user may get an object, as a request for that would.
+// ask authorizes a get of an object.
 func (t *teller) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (permits.Permit, error) {
 	r := at.Resource
 	said := r.GroupResource().String() + " " + at.Name
@@ -105,8 +106,8 @@ func (t *teller) ask(ctx context.Context, c *verbs.Call, at *objects.Place) (per
 	return p, err
 }
 
-// find finds the resource in whose preferred version the past of objects is shown, in the group
-// in which they are stored; nil for what no definition describes that is known here.
+// find returns the resource in whose preferred version the past of objects is returned, in the group that
+// stores them; nil if no known definition describes it.
 func find(h *verbs.Handler, of schema.GroupResource) (*kinds.Resource, error) {
 	if r := lookUp(h, of); r != nil {
 		return stored(r, of)
@@ -117,7 +118,7 @@ func find(h *verbs.Handler, of schema.GroupResource) (*kinds.Resource, error) {
 	return nil, nil
 }
 
-// undescribed is a resource of which nothing but its name is known, and where it is asked for.
+// undescribed is a resource of which only the name is known.
 func undescribed(c *verbs.Call, of schema.GroupResource) *kinds.Resource {
 	return &kinds.Resource{
 		Group: of.Group, Plural: of.Resource, Namespaced: c.Resource.Namespaced, Schema: kinds.AsStored{},
@@ -136,8 +137,8 @@ func unserved(of schema.GroupResource) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("this server neither stores nor serves a resource %q", of))
 }
 
-// lookUp finds a resource that is served, in its preferred version; one that is another name for
-// an object that is stored as a third kind, under the name of that.
+// lookUp finds a served resource in its preferred version. If it is another name for objects stored as
+// another kind, it is that kind.
 func lookUp(h *verbs.Handler, of schema.GroupResource) *kinds.Resource {
 	if h.Follow != nil {
 		h.Follow()
@@ -154,7 +155,7 @@ func lookUp(h *verbs.Handler, of schema.GroupResource) *kinds.Resource {
 	return r
 }
 
-// preferred is the first version of a resource that is served.
+// preferred is the first served version of a resource.
 func preferred(h *verbs.Handler, of schema.GroupResource) *kinds.Resource {
 	for _, version := range h.Catalogue.Versions(of.Group) {
 		if r := h.Catalogue.Lookup(of.Group, version, of.Resource); r != nil && !r.Off {

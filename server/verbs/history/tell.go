@@ -15,16 +15,16 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// mostFields is how many changed fields are shown for one write.
+// mostFields is the maximum number of changed fields for one write.
 const mostFields = 50
 
-// lightBytes is the size of objects whose trees are not worth a look at what they take.
+// lightBytes is the size up to which objects do not pass the gate.
 const lightBytes = 32 << 10
 
-// makerAnnotations are those of others that say who made an object.
+// makerAnnotations are annotations of other projects that name the creator of an object.
 var makerAnnotations = []string{"openshift.io/requester", "field.cattle.io/creatorId"}
 
-// tell describes a write, given the one before it, with the object as it was or without.
+// tell describes a write, given the previous one, with or without the object.
 func (o *object) tell(ctx context.Context, w, before *objects.Write, content bool) (*history.Revision, error) {
 	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
 	if err != nil {
@@ -42,7 +42,7 @@ func (o *object) tell(ctx context.Context, w, before *objects.Write, content boo
 	return r, o.examine(ctx, r, w, before)
 }
 
-// bare describes a write without a look at what was written.
+// bare describes a write without decoding it.
 func (o *object) bare(w *objects.Write) *history.Revision {
 	at, res := &o.place, o.place.Resource
 	name := history.Name{Resource: res.GroupResource(), Name: at.Name, State: history.State{Revision: w.Item.Revision}}
@@ -68,7 +68,7 @@ func (o *object) bare(w *objects.Write) *history.Revision {
 	return r
 }
 
-// examine fills in what only the object itself tells.
+// examine adds the information that needs the decoded object.
 func (o *object) examine(ctx context.Context, r *history.Revision, w, before *objects.Write) error {
 	leave, err := o.room(ctx, w, before)
 	if err != nil {
@@ -100,7 +100,7 @@ func (o *object) examine(ctx context.Context, r *history.Revision, w, before *ob
 	old, err := o.tree(ctx, before)
 	var unread *objects.Unreadable
 	if errors.As(err, &unread) {
-		r.Previous = "" // nobody can tell what changed
+		r.Previous = "" // the change is unknown
 		return nil
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (o *object) examine(ctx context.Context, r *history.Revision, w, before *ob
 	return nil
 }
 
-// tree is what was written, as it is shown.
+// tree is the written object in the version of the answer.
 func (o *object) tree(ctx context.Context, w *objects.Write) (map[string]any, error) {
 	data, err := o.h.Objects.JSON(ctx, o.place.Resource, w.Item)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *object) tree(ctx context.Context, w *objects.Write) (map[string]any, er
 	return tree, err
 }
 
-// room waits until there is room for the trees of writes. What is small does not wait.
+// room waits at the gate for the decoded objects of writes. Small ones do not wait.
 func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func(), err error) {
 	weight := int64(0)
 	for _, w := range writes {
@@ -149,7 +149,7 @@ func (o *object) room(ctx context.Context, writes ...*objects.Write) (leave func
 	return place.Leave, nil
 }
 
-// schema is what merges know of the object.
+// schema is the merge schema of the object.
 func (o *object) schema(tree map[string]any) history.Schema {
 	if o.merged || o.Merging == nil {
 		return o.merge

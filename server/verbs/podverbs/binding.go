@@ -53,7 +53,7 @@ func bind(h *verbs.Handler, c *verbs.Call) error {
 			pod.Labels = merged(pod.Labels, binding.Labels)
 		}
 		if h.Enabled("ClearingNominatedNodeNameAfterBinding") {
-			pod.Status.NominatedNodeName = "" // another node, maybe
+			pod.Status.NominatedNodeName = "" // of another node, maybe
 		}
 		return nil
 	}); err != nil {
@@ -73,7 +73,7 @@ func validateBinding(b *corev1.Binding) field.ErrorList {
 	return errs
 }
 
-// assign binds the pod that the binding means, if that is possible.
+// assign binds the pod of a binding to its node, if that is possible.
 func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time, dry bool) error {
 	if err := isSame(pod, b, dry); err != nil {
 		return err
@@ -95,7 +95,7 @@ func assign(pod *corev1.Pod, b *corev1.Binding, now metav1.Time, dry bool) error
 	return nil
 }
 
-// merged adds what a binding has to what its pod has, in place of values there.
+// merged returns the values of a pod, replaced and extended by those of its binding.
 func merged(pod, binding map[string]string) map[string]string {
 	if len(binding) > 0 && pod == nil {
 		pod = make(map[string]string, len(binding))
@@ -104,7 +104,7 @@ func merged(pod, binding map[string]string) map[string]string {
 	return pod
 }
 
-// isSame checks uid and version, where the binding names them.
+// isSame checks the uid and the version if the binding has them.
 func isSame(pod *corev1.Pod, b *corev1.Binding, dry bool) error {
 	differs := ""
 	switch {
@@ -116,7 +116,7 @@ func isSame(pod *corev1.Pod, b *corev1.Binding, dry bool) error {
 		return nil
 	}
 	root := "/registry"
-	if dry { // which a stock server decides before it has the key as it is in etcd
+	if dry { // a stock server checks it before it has read the key from etcd
 		root = ""
 	}
 	return writes.OtherObject(apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// manager owns what an eviction writes into a budget.
+	// manager owns the fields of a budget that an eviction writes.
 	manager = "kube-apiserver"
-	// maxDisrupted bounds the evictions that nobody has confirmed yet.
+	// maxDisrupted bounds the evictions that the disruption controller has not confirmed yet.
 	maxDisrupted = 2000
 )
 
-// unhealthyMayGo tells whether a budget lets pods go that are not ready.
+// unhealthyMayGo reports whether a budget allows the eviction of pods that are not ready.
 func unhealthyMayGo(b *policyv1.PodDisruptionBudget) bool {
 	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
 		return true
@@ -68,10 +68,10 @@ func (e *evicting) budget(item *cache.Item) (*policyv1.PodDisruptionBudget, erro
 	return b, err
 }
 
-// parsedSelector is the key of a budget's selector, which is kept with the budget: it is parsed once a revision.
+// parsedSelector is the key of the parsed selector in a budget's item: each revision is parsed once.
 type parsedSelector struct{}
 
-// selectorOf is the selector of a budget. One that is invalid, which none is that was admitted, matches nothing.
+// selectorOf returns the selector of a budget. An invalid one, which admission refuses, matches nothing.
 func (e *evicting) selectorOf(item *cache.Item) (labels.Selector, error) {
 	kept, err := item.Form(cache.FormKey{Form: cache.FormOther, For: parsedSelector{}}, func(item *cache.Item) (any, error) {
 		b, err := e.budget(item)
@@ -90,7 +90,7 @@ func (e *evicting) selectorOf(item *cache.Item) (labels.Selector, error) {
 	return kept.(labels.Selector), nil
 }
 
-// draw counts the eviction in the budget, as it is then.
+// draw counts the eviction in the budget as it is at that moment.
 func (e *evicting) draw(b *policyv1.PodDisruptionBudget, podName string) error {
 	if e.dry() {
 		return drawFrom(e.h.Catalogue.Release(), b, podName, time.Now())
@@ -130,7 +130,7 @@ func drawFrom(v release.Version, b *policyv1.PodDisruptionBudget, podName string
 	return nil
 }
 
-// exhausted says why a budget allows no disruption.
+// exhausted returns the reason why a budget allows no disruption.
 func exhausted(v release.Version, b *policyv1.PodDisruptionBudget) string {
 	s := &b.Status
 	counts := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
@@ -143,7 +143,7 @@ func exhausted(v release.Version, b *policyv1.PodDisruptionBudget) string {
 		why = nil
 	}
 	switch {
-	case why != nil && why.Reason == policyv1.SyncFailedReason: // then the counts are not to be trusted
+	case why != nil && why.Reason == policyv1.SyncFailedReason: // the counts are not to be trusted then
 		return not + " because it failed sync: " + why.Message
 	case s.CurrentHealthy <= s.DesiredHealthy:
 		return counts
@@ -153,7 +153,7 @@ func exhausted(v release.Version, b *policyv1.PodDisruptionBudget) string {
 	return not
 }
 
-// stillProcessed asks the client to come back once the budget has been counted.
+// stillProcessed is the error for a budget whose pods have not been counted yet: the client should retry.
 func stillProcessed(budget string) error {
 	return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }

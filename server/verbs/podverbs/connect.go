@@ -32,7 +32,7 @@ func (d *dialer) exec(h *verbs.Handler, c *verbs.Call) error {
 	return d.inContainer(h, c, "exec", o, o.Container, params)
 }
 
-// attach joins what runs in a container.
+// attach connects to the running process of a container.
 func (d *dialer) attach(h *verbs.Handler, c *verbs.Call) error {
 	q := query{values: c.R.URL.Query()}
 	o := &corev1.PodAttachOptions{
@@ -42,7 +42,7 @@ func (d *dialer) attach(h *verbs.Handler, c *verbs.Call) error {
 	return d.inContainer(h, c, "attach", o, o.Container, streams(o.Stdin, o.Stdout, o.Stderr, o.TTY))
 }
 
-// streams are the parameters that node agents know the streams by.
+// streams are the query parameters by which kubelets choose the streams.
 func streams(in, out, err, tty bool) url.Values {
 	q := url.Values{}
 	for name, on := range map[string]bool{"input": in, "output": out, "error": err, "tty": tty} {
@@ -53,7 +53,7 @@ func streams(in, out, err, tty bool) url.Values {
 	return q
 }
 
-// inContainer takes a connection to a container of a pod.
+// inContainer connects the client to a container of a pod.
 func (d *dialer) inContainer(h *verbs.Handler, c *verbs.Call, what string, o runtime.Object, name string, params url.Values) error {
 	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
 		return err
@@ -131,7 +131,7 @@ func mayConnect(h *verbs.Handler, c *verbs.Call) error {
 	return nil
 }
 
-// running is the agent of the node that a pod runs on.
+// running returns the address of the kubelet of a pod's node.
 func (d *dialer) running(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*url.URL, error) {
 	if pod.Spec.NodeName == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod.Name))
@@ -139,8 +139,8 @@ func (d *dialer) running(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*url
 	return d.agent(c, h, pod.Spec.NodeName)
 }
 
-// takeOver joins the client's connection to one of the agent's. Both speak SPDY or
-// WebSocket over it, which is none of our business.
+// takeOver joins the client's connection to one of the kubelet. The server copies the bytes, SPDY or
+// WebSocket, as they are.
 func (d *dialer) takeOver(c *verbs.Call, to *url.URL) error {
 	if !relay.Upgrades(c.R.Header) {
 		return apierrors.NewBadRequest("Upgrade request required")

@@ -76,7 +76,7 @@ func joinDryRuns(eviction *policyv1.Eviction, options *metav1.CreateOptions) err
 	return nil
 }
 
-// evicting is one eviction.
+// evicting is an eviction.
 type evicting struct {
 	h       *verbs.Handler
 	c       *verbs.Call
@@ -85,12 +85,12 @@ type evicting struct {
 
 func (e *evicting) dry() bool { return len(e.options.DryRun) > 0 }
 
-// pinned tells whether the client named a version, which must then not change.
+// pinned reports whether the client named a version, which must not change then.
 func (e *evicting) pinned() bool {
 	return e.options.Preconditions != nil && e.options.Preconditions.ResourceVersion != nil
 }
 
-// means tells whether pod is the one that the client wants to go.
+// means reports whether pod is the one that the client wants to evict.
 func (e *evicting) means(pod *corev1.Pod) bool {
 	p := e.options.Preconditions
 	return p == nil || p.UID == nil || *p.UID == "" || *p.UID == pod.UID
@@ -107,7 +107,7 @@ func (e *evicting) run() error {
 			if !apierrors.IsConflict(err) || e.pinned() || !e.means(pod) {
 				return err
 			}
-			// It changed, or is another one of the same name, and may need a budget now.
+			// The pod changed, or another one has its name now, and may need a budget.
 			if err := contention.Rest(e.c.Context(), try); err != nil {
 				return err
 			}
@@ -117,8 +117,8 @@ func (e *evicting) run() error {
 	}
 }
 
-// pod finds the pod. If it is not the one that the client means, that may be because another server's writes have not come
-// here yet: then it is looked for again, before it is decided whether it needs a budget.
+// pod finds the pod. If the cache has another one than the client means, it may not have seen another
+// server's writes yet: then pod waits for them, before it is decided whether the pod needs a budget.
 func (e *evicting) pod() (*corev1.Pod, error) {
 	for behind := true; ; behind = false {
 		obj, _, err := e.h.Objects.Live(e.c.Context(), e.c.Permit(), podPlace(e.h, e.c, e.c.Info.Name))
@@ -135,8 +135,8 @@ func (e *evicting) pod() (*corev1.Pod, error) {
 	}
 }
 
-// needsBudget tells whether a pod counts for its budget: it does not before it
-// runs, nor once it ends.
+// needsBudget reports whether a pod counts for its budget: it does not before it runs, nor after it has
+// ended.
 func needsBudget(pod *corev1.Pod) bool {
 	return !ended(pod) && pod.Status.Phase != corev1.PodPending
 }
@@ -145,7 +145,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
 
-// withinBudget takes the pod from the one budget that covers it.
+// withinBudget evicts the pod if the one budget that covers it allows that.
 func (e *evicting) withinBudget(pod *corev1.Pod) error {
 	budgets, err := e.budgets(pod)
 	if err != nil {
@@ -159,7 +159,7 @@ func (e *evicting) withinBudget(pod *corev1.Pod) error {
 	}
 	budget := budgets[0]
 	if !pods.Ready(pod) && unhealthyMayGo(budget) {
-		// It counts for nothing, as long as it does not become ready meanwhile.
+		// Such a pod does not count for its budget, unless it becomes ready before it is deleted.
 		err := e.remove(pod, func(live *corev1.Pod) bool { return live.ResourceVersion == pod.ResourceVersion })
 		if apierrors.IsConflict(err) && !e.pinned() {
 			return stillProcessed(budget.Name)
@@ -172,8 +172,8 @@ func (e *evicting) withinBudget(pod *corev1.Pod) error {
 	return e.remove(pod, nil)
 }
 
-// remove notes in the pod why it ends, and deletes it. It must still be what still
-// asks for until it is gone; nil asks for nothing.
+// remove records in the pod why it ends, and deletes it. still must hold until the pod is deleted; nil: no
+// condition.
 func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	o := e.options.DeepCopy()
 	last := pod
@@ -208,7 +208,7 @@ func (e *evicting) remove(pod *corev1.Pod, still func(*corev1.Pod) bool) error {
 	return err
 }
 
-// changed says that a pod is not what it was when its eviction was decided.
+// changed is the error for a pod that has changed since its eviction was decided.
 func changed(pod *corev1.Pod) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, errors.New(status.Modified))
 }

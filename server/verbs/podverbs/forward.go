@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// forward hands the request on, without what the client proved itself with.
+// forward passes the request on without the client's credentials.
 func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	var failed error
 	p := &httputil.ReverseProxy{
@@ -28,7 +28,7 @@ func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 			r.SetXForwarded()
 			relay.Strip(r.Out.Header, nil)
 		},
-		// What a page of a pod may be shared with is not for the pod to say here.
+		// A pod must not decide which other sites may read the answer.
 		ModifyResponse: func(r *http.Response) error {
 			for _, name := range []string{"Credentials", "Headers", "Methods", "Origin"} {
 				r.Header.Del("Access-Control-Allow-" + name)
@@ -49,7 +49,7 @@ func forward(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	return status.Plain(fmt.Sprintf("error dialing backend: %v", failed))
 }
 
-// relinked makes links of pages that are fetched at path below lead to path asked.
+// relinked rewrites links of pages below the path below, so that they lead to the path asked.
 func relinked(asked, below string, transport http.RoundTripper) http.RoundTripper {
 	if strings.HasSuffix(asked, "/") && !strings.HasSuffix(below, "/") {
 		below += "/"

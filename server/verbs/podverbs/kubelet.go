@@ -18,42 +18,38 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Kubelet says how the agents of nodes are reached. Zero values take the defaults
-// named.
+// Kubelet configures connections to kubelets. Zero values take the named defaults.
 type Kubelet struct {
-	// TLS holds the client certificate, and the authorities that agents are checked
-	// against. Without RootCAs they are not checked: agents commonly sign their own
-	// certificates.
+	// TLS holds the client certificate, and the authorities that verify kubelets. Without RootCAs kubelets
+	// are not verified: they commonly sign their own certificates.
 	TLS *tls.Config
 	// AddressTypes are the kinds of node address to try, best first; default
 	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP.
 	AddressTypes []corev1.NodeAddressType
-	Port         int           // where a node does not say; default 10250
+	Port         int           // for nodes that do not declare one; default 10250
 	DialTimeout  time.Duration // default 30s
-	// Dial reaches agents and pods where they are not on this server's network; nil
-	// dials them directly.
+	// Dial connects to kubelets and pods that are not on this server's network; nil dials directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// MayProxy refuses hosts of nodes that no request is to be passed on to; nil
-	// refuses those with addresses that only this server can reach, again when it connects.
+	// MayProxy refuses hosts of nodes to which no request may be forwarded. nil refuses those with addresses
+	// that only this server can reach, when it is called and again when it connects.
 	MayProxy func(ctx context.Context, host string) error
-	// Resolver resolves the names of nodes; nil is that of the system.
+	// Resolver resolves the names of nodes; nil: the system's resolver.
 	Resolver *net.Resolver
-	// Streams lets clients ask for the log of one stream of a container alone, and tells
-	// agents which one is meant.
+	// Streams lets clients request the log of a single stream of a container.
 	Streams bool
 }
 
-// maxHeaders bounds the headers of an answer, in bytes: those of many answers may arrive at once.
+// maxHeaders bounds the bytes of the headers of an answer, because many answers may arrive at once.
 const maxHeaders = 64 << 10
 
-// dialer connects to node agents and to pods.
+// dialer connects to kubelets and to pods.
 type dialer struct {
 	addressTypes []corev1.NodeAddressType
 	port         int
 	agents       *http.Transport
-	unchecked    *http.Transport // for clients that ask for it
-	nodes        *http.Transport // to agents, for proxied requests
-	pods         *http.Transport // to pods and other ports of nodes, for proxied requests
+	unchecked    *http.Transport // for clients that request no verification
+	nodes        *http.Transport // to kubelets, for forwarded requests
+	pods         *http.Transport // to pods and other ports of nodes, for forwarded requests
 	mayProxy     func(ctx context.Context, host string) error
 	streams      bool
 }
@@ -82,7 +78,7 @@ func (k Kubelet) dialer() *dialer {
 	if conf == nil {
 		conf = &tls.Config{}
 	}
-	// Connections are taken over for streams, which HTTP/2 does not allow.
+	// Streams take connections over, which HTTP/2 does not allow.
 	conf.NextProtos = []string{"http/1.1"}
 	unchecked := conf.Clone()
 	unchecked.InsecureSkipVerify = true
@@ -93,7 +89,7 @@ func (k Kubelet) dialer() *dialer {
 	if dial == nil {
 		direct := net.Dialer{Timeout: k.DialTimeout, KeepAlive: 30 * time.Second, Resolver: k.Resolver}
 		checked := direct
-		if k.MayProxy == nil { // a name may have another address by now
+		if k.MayProxy == nil { // the name may resolve to another address by now
 			checked.Control = func(_, address string, _ syscall.RawConn) error { return publicPort(address) }
 		}
 		dial, proxied = direct.DialContext, checked.DialContext
@@ -105,12 +101,12 @@ func (k Kubelet) dialer() *dialer {
 		}
 	}
 	d.agents, d.unchecked, d.nodes = transport(conf, dial), transport(unchecked, dial), transport(conf, proxied)
-	// What a pod serves is its own affair; so is its certificate.
+	// The contents and the certificate of a pod's server are not verified.
 	d.pods = transport(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}, proxied)
 	return d
 }
 
-// agent is the address of a node's agent.
+// agent returns the address of a node's kubelet.
 func (d *dialer) agent(c *verbs.Call, h *verbs.Handler, node string) (*url.URL, error) {
 	obj, err := find(h, c, "nodes", node)
 	if err != nil {
@@ -131,7 +127,7 @@ func (d *dialer) agent(c *verbs.Call, h *verbs.Handler, node string) (*url.URL, 
 	return nil, status.Plain(fmt.Sprintf("no preferred addresses found; known addresses: %v", n.Status.Addresses))
 }
 
-// container finds out which container of a pod is meant.
+// container returns the name of the container that the client means.
 func container(pod *corev1.Pod, name string) (string, error) {
 	var names []string
 	for i := range pod.Spec.InitContainers {
@@ -160,7 +156,7 @@ func container(pod *corev1.Pod, name string) (string, error) {
 	return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: %s", pod.Name, names))
 }
 
-// livePod is the pod that a call names.
+// livePod returns the pod that a call names.
 func livePod(h *verbs.Handler, c *verbs.Call, name string) (*corev1.Pod, error) {
 	obj, _, err := h.Objects.Live(c.Context(), c.Permit(), podPlace(h, c, name))
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// log streams what a container wrote. A pod that no node has yet wrote nothing.
+// log streams the output of a container. A pod without a node has none yet.
 func (d *dialer) log(h *verbs.Handler, c *verbs.Call) error {
-	// The route announces plain text, but it is the errors that are negotiated: who
-	// takes nothing else gets none.
+	// The route announces plain text, but errors are negotiated: a client that accepts no other form gets no
+	// answer.
 	if err := codecs.Acceptable(c.R, append([]string{"text/plain"}, forms.Forms{}.Types()...)); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func logOptions(values url.Values) (*corev1.PodLogOptions, error) {
 		TailLines: q.number("tailLines"), LimitBytes: q.number("limitBytes"),
 		InsecureSkipTLSVerifyBackend: q.flag("insecureSkipTLSVerifyBackend"),
 	}
-	if values.Has("stream") { // an empty one is none of the known ones
+	if values.Has("stream") { // an empty value is not a known one
 		s := q.text("stream")
 		o.Stream = &s
 	}
@@ -102,8 +102,8 @@ func validateLog(o *corev1.PodLogOptions) field.ErrorList {
 	return errs
 }
 
-// validateStream checks which stream is asked for. Node agents that tell streams apart have no
-// last lines of one alone.
+// validateStream checks the requested stream. Kubelets that can separate streams cannot return the last lines
+// of one.
 func (d *dialer) validateStream(o *corev1.PodLogOptions) field.ErrorList {
 	at, known := field.NewPath("stream"), []string{corev1.LogStreamStdout, corev1.LogStreamStderr, corev1.LogStreamAll}
 	switch {
@@ -119,7 +119,7 @@ func (d *dialer) validateStream(o *corev1.PodLogOptions) field.ErrorList {
 	return nil
 }
 
-// logQuery is what the agent is asked.
+// logQuery returns the query for the kubelet.
 func logQuery(o *corev1.PodLogOptions) url.Values {
 	q := url.Values{}
 	for name, on := range map[string]bool{"follow": o.Follow, "previous": o.Previous, "timestamps": o.Timestamps} {
@@ -141,10 +141,10 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	return q
 }
 
-// maxRefusal bounds how much of an agent's refusal is read.
+// maxRefusal bounds the part of a kubelet's error that is read.
 const maxRefusal = 10 * 1024
 
-// stream copies an agent's answer to the client, at once if it goes on and on.
+// stream copies a kubelet's answer to the client, and sends each part at once if the answer is endless.
 func stream(c *verbs.Call, from *url.URL, transport http.RoundTripper, flush bool) error {
 	req, err := http.NewRequestWithContext(c.Context(), http.MethodGet, from.String(), nil)
 	if err != nil {
@@ -163,14 +163,14 @@ func stream(c *verbs.Call, from *url.URL, transport http.RoundTripper, flush boo
 	var w io.Writer = c.W
 	if flush {
 		w = flusher{c.W, http.NewResponseController(c.W)}
-		_ = http.NewResponseController(c.W).Flush() // the client may wait for the header alone
+		_ = http.NewResponseController(c.W).Flush() // the client may wait for the header only
 	}
-	// The answer has begun: a client that leaves, or an agent, just ends it.
+	// The answer has begun: it just ends when the client or the kubelet leaves.
 	_, _ = io.Copy(w, resp.Body)
 	return nil
 }
 
-// refused tells the client what the agent said.
+// refused returns the kubelet's error to the client.
 func refused(c *verbs.Call, resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if err != nil {
@@ -188,7 +188,7 @@ func refused(c *verbs.Call, resp *http.Response) error {
 	return apierrors.NewGenericServerResponse(resp.StatusCode, c.R.Method, schema.GroupResource{Resource: "pods/log"}, c.Info.Name, text, 0, true)
 }
 
-// flusher sends each write at once.
+// flusher sends each write immediately.
 type flusher struct {
 	w  io.Writer
 	to *http.ResponseController

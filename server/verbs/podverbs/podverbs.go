@@ -1,9 +1,7 @@
-// Package podverbs serves the subresources of pods that are no part of the
-// object: binding, eviction, and the connections to what runs in a pod, behind a
-// service, or on a node.
+// Package podverbs serves the subresources of pods that are not part of the stored object: binding, eviction,
+// and connections to containers, to services and to nodes.
 //
-// It promises: a pod is bound once, and an eviction never takes more than the
-// pod's budget allows, whatever happens at the same time.
+// A pod is bound once, and concurrent evictions never exceed the pod's budget.
 package podverbs
 
 import (
@@ -19,8 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Handlers are the specials for verbs.Handler.Special. k says how node agents are
-// reached.
+// Handlers are the specials for verbs.Handler.Special. k configures connections to kubelets.
 func Handlers(k Kubelet) map[string]verbs.Special {
 	d := k.dialer()
 	return map[string]verbs.Special{
@@ -37,15 +34,15 @@ func Handlers(k Kubelet) map[string]verbs.Special {
 	}
 }
 
-// podResource is the resource that all of this is about.
+// podResource is the resource pods.
 func podResource(h *verbs.Handler) *kinds.Resource { return h.Catalogue.Lookup("", "v1", "pods") }
 
-// podPlace is where a pod of the call's namespace is.
+// podPlace is the place of a pod in the namespace of the call.
 func podPlace(h *verbs.Handler, c *verbs.Call, name string) objects.Place {
 	return objects.Place{Resource: podResource(h), Namespace: c.Info.Namespace, Name: name}
 }
 
-// succeed answers a POST that made nothing with a Status.
+// succeed answers a POST that creates no object with a Status.
 func succeed(h *verbs.Handler, c *verbs.Call) error {
 	return h.Send(c, http.StatusCreated, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -54,8 +51,7 @@ func succeed(h *verbs.Handler, c *verbs.Call) error {
 	})
 }
 
-// post reads the body of a POST into obj, which says of what kind it has to be, and the
-// options.
+// post reads the body of a POST into obj, which determines the kind, and the options.
 func post(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOptions, error) {
 	options, err := h.ReadPost(c, obj.GetObjectKind().GroupVersionKind(), obj)
 	if err != nil {
@@ -64,7 +60,7 @@ func post(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOpti
 	return options, c.MatchNamespace(obj)
 }
 
-// matchName compares the name in a body with that of the path. kind is what errors call the body.
+// matchName compares the name in a body with that in the path. kind names the body in errors.
 func matchName(c *verbs.Call, kind string, obj kinds.Object) error {
 	if c.Info.Name != "" && obj.GetName() != c.Info.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in " + kind + " object")

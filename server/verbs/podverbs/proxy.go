@@ -25,8 +25,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// podProxy passes a request on to a port of a pod. The name may be NAME, NAME:PORT
-// or SCHEME:NAME:PORT.
+// podProxy forwards a request to a port of a pod. The name may be NAME, NAME:PORT or SCHEME:NAME:PORT.
 func (d *dialer) podProxy(h *verbs.Handler, c *verbs.Call) error {
 	below := pathBelow(c)
 	scheme, name, port, err := proxied(h, c, "pod", "PodProxyOptions", &corev1.PodProxyOptions{Path: below})
@@ -44,7 +43,7 @@ func (d *dialer) podProxy(h *verbs.Handler, c *verbs.Call) error {
 	return passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
 }
 
-// serviceProxy passes a request on to a pod behind a port of a service.
+// serviceProxy forwards a request to a pod behind a port of a service.
 func (d *dialer) serviceProxy(h *verbs.Handler, c *verbs.Call) error {
 	below := pathBelow(c)
 	scheme, name, port, err := proxied(h, c, "service", "ServiceProxyOptions", &corev1.ServiceProxyOptions{Path: below})
@@ -58,7 +57,7 @@ func (d *dialer) serviceProxy(h *verbs.Handler, c *verbs.Call) error {
 	return passOn(c, &url.URL{Scheme: scheme, Host: host, Path: below}, d.pods)
 }
 
-// nodeProxy passes a request on to a node's agent, or to another port of the node.
+// nodeProxy forwards a request to a node's kubelet, or to another port of the node.
 func (d *dialer) nodeProxy(h *verbs.Handler, c *verbs.Call) error {
 	below := pathBelow(c)
 	scheme, name, port, err := proxied(h, c, "node", "NodeProxyOptions", &corev1.NodeProxyOptions{Path: below})
@@ -80,7 +79,7 @@ func (d *dialer) nodeProxy(h *verbs.Handler, c *verbs.Call) error {
 	return passOn(c, to, d.pods)
 }
 
-// proxied asks admission, and takes the name of a proxied object apart.
+// proxied runs admission, and parses the name of the object.
 func proxied(h *verbs.Handler, c *verbs.Call, what, kind string, o runtime.Object) (scheme, name, port string, err error) {
 	o.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
@@ -93,7 +92,7 @@ func proxied(h *verbs.Handler, c *verbs.Call, what, kind string, o runtime.Objec
 	return scheme, name, port, nil
 }
 
-// pathBelow is what follows the subresource, with its slashes.
+// pathBelow returns the path after the subresource, with its slashes.
 func pathBelow(c *verbs.Call) string {
 	p := ""
 	if len(c.Info.Parts) > 3 {
@@ -105,8 +104,7 @@ func pathBelow(c *verbs.Call) string {
 	return p
 }
 
-// passOn lets to answer the request. Links in the answer are made to lead through
-// here again.
+// passOn forwards the request to to, and rewrites links in the answer so that they lead through this server.
 func passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	if to.Path == "" && (c.R.Method == http.MethodGet || c.R.Method == http.MethodHead) {
 		// Links are relative to the root.
@@ -125,8 +123,7 @@ func passOn(c *verbs.Call, to *url.URL, transport http.RoundTripper) error {
 	return forward(c, to, transport)
 }
 
-// podHost is a pod's address with a port: the one asked for, or the first one that
-// the pod declares.
+// podHost returns a pod's address with a port: the requested one, or the first that the pod declares.
 func podHost(pod *corev1.Pod, port string) (string, error) {
 	for i := 0; port == "" && i < len(pod.Spec.Containers); i++ {
 		if ports := pod.Spec.Containers[i].Ports; len(ports) > 0 {
@@ -137,7 +134,7 @@ func podHost(pod *corev1.Pod, port string) (string, error) {
 	if len(pod.Status.PodIPs) > 0 {
 		text = pod.Status.PodIPs[0].IP
 	}
-	// The server must not be led to itself, or to where only it may go.
+	// The address must not lead to this server, nor to addresses that only this server can reach.
 	ip, err := netip.ParseAddr(text)
 	if err != nil || !ip.IsGlobalUnicast() {
 		return "", apierrors.NewBadRequest("address not allowed")
@@ -151,8 +148,8 @@ func podHost(pod *corev1.Pod, port string) (string, error) {
 	return text, nil
 }
 
-// serviceHost is the address of any pod behind a service. The port is the name of
-// one of the service's, or its number.
+// serviceHost returns the address of a pod behind a service. The port is the name of one of the service's
+// ports, or its number.
 func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, error) {
 	if n, err := strconv.ParseInt(port, 10, 64); err == nil {
 		obj, err := find(h, c, "services", name)
@@ -189,8 +186,8 @@ func serviceHost(h *verbs.Handler, c *verbs.Call, name, port string) (string, er
 	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", c.Info.Name))
 }
 
-// isPod says whether an address is that of a pod of the same namespace: whoever may
-// write Endpoints must not send this server anywhere else.
+// isPod reports whether an address belongs to a pod of the same namespace: users that may write Endpoints
+// must not be able to make this server connect anywhere else.
 func isPod(h *verbs.Handler, c *verbs.Call, a *corev1.EndpointAddress) bool {
 	if a.TargetRef == nil || a.TargetRef.Namespace != c.Info.Namespace {
 		return false
@@ -202,8 +199,8 @@ func isPod(h *verbs.Handler, c *verbs.Call, a *corev1.EndpointAddress) bool {
 	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.IP })
 }
 
-// find gets an object of the call's namespace. One that is not there is missed as if
-// it were of the resource that the call is about, which is how clients know it.
+// find returns an object of the call's namespace. The error for a missing one names the resource of the call,
+// as clients expect.
 func find(h *verbs.Handler, c *verbs.Call, plural, name string) (kinds.Object, error) {
 	r := h.Catalogue.Lookup("", "v1", plural)
 	namespace := ""

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// query reads options from the parameters of a request. The first mistake is kept.
+// query reads options from the parameters of a request, and keeps the first error.
 type query struct {
 	values url.Values
 	err    error

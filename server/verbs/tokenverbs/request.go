@@ -26,7 +26,7 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// RenewedAge is what pods ask for that expect the extension.
+// RenewedAge is the lifetime that pods request if they expect the extension.
 const RenewedAge = 3607 * time.Second
 
 const (
@@ -34,7 +34,7 @@ const (
 	minAge     = 10 * time.Minute
 	maxAge     = int64(1) << 32 // seconds
 
-	extendedAge = 365 * 24 * time.Hour // what they get
+	extendedAge = 365 * 24 * time.Hour // the lifetime that they get
 )
 
 // request serves serviceaccounts/token.
@@ -74,7 +74,7 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	switch {
 	case c.Context().Err() != nil && err != nil:
 		return c.Context().Err()
-	case err != nil: // a client that may have tokens sees what their signer said, as by a stock server
+	case err != nil: // a client that may request tokens sees the signer's error, as on a stock server
 		return status.Plain(err.Error())
 	}
 	c.Scope.Annotate("authentication.kubernetes.io/issued-credential-id", "JTI="+id)
@@ -86,7 +86,7 @@ func (cfg Config) request(h *verbs.Handler, c *verbs.Call) error {
 	return h.Send(c, http.StatusCreated, req)
 }
 
-// complete finds the account, and fills in and checks what stands in the request.
+// complete finds the account, and validates and completes the request.
 func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest) (*corev1.ServiceAccount, error) {
 	kind := gvk("TokenRequest").GroupKind()
 	if req.Name != "" && req.Name != c.Info.Name {
@@ -114,10 +114,11 @@ func (cfg Config) complete(h *verbs.Handler, c *verbs.Call, req *authenticationv
 	return account, nil
 }
 
-// longestUID is how much of a UID that a client sends is repeated, in errors, warnings and audit events, which outlive the request.
+// longestUID bounds the part of a client's UID that appears in errors, warnings and audit events, which
+// outlive the request.
 const longestUID = 256
 
-// matchAccount compares the UID that a request names with that of the account, and fills it in.
+// matchAccount compares the UID in the request with that of the account, and sets it.
 func matchAccount(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
 	if !h.Catalogue.Release().Has(release.TokenUIDs) {
 		return nil
@@ -153,7 +154,7 @@ func validate(req *authenticationv1.TokenRequest) field.ErrorList {
 	return nil
 }
 
-// bind finds the object that the token shall end with.
+// bind finds the object whose deletion ends the token.
 func bind(h *verbs.Handler, c *verbs.Call, req *authenticationv1.TokenRequest, g *authx.Grant) error {
 	want := req.Spec.BoundObjectRef
 	if want == nil {
@@ -198,7 +199,7 @@ func find(h *verbs.Handler, c *verbs.Call, plural, namespace, name string, uid t
 	return h.Objects.Meant(c.Context(), c.Permit(), objects.Place{Resource: h.Catalogue.Lookup("", "v1", plural), Namespace: namespace, Name: name}, uid)
 }
 
-// nodeOf names the node of a pod, with its UID where the node is known.
+// nodeOf returns the node of a pod, with its UID if the node exists.
 func nodeOf(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*authx.Ref, error) {
 	name := pod.Spec.NodeName
 	if name == "" {
@@ -214,7 +215,7 @@ func nodeOf(h *verbs.Handler, c *verbs.Call, pod *corev1.Pod) (*authx.Ref, error
 	return &authx.Ref{Name: name, UID: string(node.GetUID())}, nil
 }
 
-// age sets when the token ends.
+// age sets the lifetime of the token.
 func (cfg Config) age(c *verbs.Call, req *authenticationv1.TokenRequest, g *authx.Grant) {
 	if limit := int64(cfg.MaxAge / time.Second); limit > 0 && *req.Spec.ExpirationSeconds > limit {
 		c.Scope.Warn(fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *req.Spec.ExpirationSeconds, limit))

@@ -41,7 +41,7 @@ func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
 	return h.Send(c, http.StatusCreated, review)
 }
 
-// fill writes the verdict; what a client wrote elsewhere in the status stays.
+// fill sets the result; other fields of the status that the client sent stay.
 func fill(review *authenticationv1.TokenReview, who *authx.Authenticated, ok bool, err error) {
 	status := &review.Status
 	status.Authenticated = ok

@@ -1,7 +1,7 @@
-// Package tokenverbs serves requests about tokens: serviceaccounts/token, which
-// issues them, and tokenreviews, which judges them.
+// Package tokenverbs serves serviceaccounts/token, which issues tokens, and tokenreviews, which verifies
+// them.
 //
-// It promises: a token is issued for what exists, and is never stored or logged.
+// A token is issued only for existing objects, and is never stored or logged.
 package tokenverbs
 
 import (
@@ -16,20 +16,19 @@ import (
 	"github.com/rowlock/rowlock/server/verbs"
 )
 
-// Config says how tokens are issued and judged.
+// Config configures the issuing and verification of tokens.
 type Config struct {
-	// Issue signs a token; id is its number. Nil: no tokens are issued.
+	// Issue signs a token with the ID id. Nil: no tokens are issued.
 	Issue func(ctx context.Context, g *authx.Grant) (token, id string, err error)
-	// Review judges a token for these audiences. ok is false for one that is no
-	// good; err says why.
+	// Review verifies a token for these audiences. ok is false for an invalid one, for the reason err.
 	Review func(ctx context.Context, token string, audiences []string) (who *authx.Authenticated, ok bool, err error)
 
 	Audiences []string      // of the API
-	MaxAge    time.Duration // longer tokens are cut to this; 0: none are
-	// Extend lets tokens of pods that ask for the usual hour live on for a year, with
-	// a note of when they should have been renewed.
+	MaxAge    time.Duration // the longest lifetime; 0: no limit
+	// Extend lets tokens of pods that request the usual hour live for a year, with a note when they should be
+	// renewed.
 	Extend bool
-	// MaxExtended is what becomes of that year where who signs takes on no longer lives.
+	// MaxExtended takes the place of that year if the signer allows no longer lifetimes.
 	MaxExtended time.Duration
 	Clock       func() time.Time // nil: time.Now
 }
@@ -46,7 +45,7 @@ func Handlers(cfg Config) map[string]verbs.Special {
 	return all
 }
 
-// requests is the resource that the body of serviceaccounts/token would be of.
+// requests is the resource of the body of serviceaccounts/token.
 var requests = &kinds.Resource{
 	Group: "authentication.k8s.io", Version: "v1", Plural: "tokenrequests", Kind: "TokenRequest", Namespaced: true,
 	New: func() kinds.Object { return &authenticationv1.TokenRequest{} },
