@@ -11,18 +11,18 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Claims are rows of a storage of their own for each pool. No request names them, so
-// nobody is asked about them: they go with the objects that claim.
+// Claims are rows of a separate storage for each pool. No request can name them, so no authorizer decides
+// about them: they are written with the objects that claim.
 
 const poolPrefix = "~"
 
 func isPool(storage string) bool { return strings.HasPrefix(storage, poolPrefix) }
 
-// The exception are objects of the storage that the kind calls its own (ClaimsIn), such as
-// the IPAddresses of Services: they are to be read as any other object, and are written
-// here for whoever may write the object that claims them.
+// The exception are claims in a storage that the kind names itself (ClaimsIn), such as the IPAddresses of
+// Services. Clients read them like all other objects. The server writes them with the permit for the claiming
+// object.
 
-// poolOf is the storage in which a kind's claims of a pool are.
+// poolOf returns the storage of a kind's claims in a pool.
 func poolOf(st *kinds.Storage, pool string) string {
 	if pool == st.ClaimsIn {
 		return pool
@@ -30,7 +30,7 @@ func poolOf(st *kinds.Storage, pool string) string {
 	return poolPrefix + pool
 }
 
-// claims shows allocators what is taken.
+// claims returns the view of the claims that allocators need.
 func (s *Store) claims(st *kinds.Storage) kinds.Claims { return taken{s.cache, st} }
 
 type taken struct {
@@ -61,12 +61,12 @@ func (c taken) Each(storage string, fn func(name string, revision int64, encoded
 	})
 }
 
-// ClaimKey is where the claim of an object of a storage lies.
+// ClaimKey is the key of the claim of an object.
 func ClaimKey(st *kinds.Storage, cl *kinds.Claim) sqlstore.Key {
 	return sqlstore.Key{Resource: poolOf(st, cl.Pool), Name: cl.Name}
 }
 
-// takeOp is the write of a claim.
+// takeOp is the operation that writes a claim.
 func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) (sqlstore.Op, error) {
 	op := sqlstore.Op{Verb: sqlstore.Create, Key: ClaimKey(st, cl), Value: kinds.ClaimValue(cl.Owner)}
 	if cl.Object == nil {
@@ -77,7 +77,7 @@ func (s *Store) takeOp(ctx context.Context, st *kinds.Storage, cl *kinds.Claim) 
 	return op, err
 }
 
-// companion finds the object that goes with a deleted one, or nil.
+// companion finds the object that is deleted together with an object, or nil.
 func (s *Store) companion(p permits.Permit, at Place) (*cache.Item, error) {
 	if at.Resource.Storage.DeleteAlso == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func (s *Store) companion(p permits.Permit, at Place) (*cache.Item, error) {
 	return s.cache.Get(at.Resource.Storage.DeleteAlso, at.Namespace, at.Name), nil
 }
 
-// claimed gives back all that is claimed for an owner who cannot be asked what it is.
+// claimed returns the operations that release all claims of an owner whose object cannot be read.
 func (s *Store) claimed(owner string) (ops []sqlstore.Op) {
 	value := kinds.ClaimValue(owner)
 	for _, pool := range s.cache.Storages() {

@@ -12,11 +12,11 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ErrClaimed: something that was planned for an object is not as it was; plan again.
+// ErrClaimed: the state on which a plan is based has changed; plan again.
 var ErrClaimed = errors.New("a claim was taken meanwhile")
 
-// Plan lists the extra writes of a change: what an allocator takes and gives back,
-// and what goes with a deleted object. obj is nil for a delete, old for a create.
+// Plan lists the additional operations of a change: claims that allocators take and release, and the
+// companion of a deleted object. obj is nil for a delete, old for a create.
 func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old kinds.Object, dry bool) ([]sqlstore.Op, error) {
 	var ops []sqlstore.Op
 	st := at.Resource.Storage
@@ -41,7 +41,7 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 		key := ClaimKey(st, &cl)
 		item := s.cache.Get(key.Resource, "", key.Name)
 		if item == nil {
-			continue // given back already
+			continue // released already
 		}
 		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed})
 	}
@@ -86,14 +86,14 @@ func (s *Store) Commit(ctx context.Context, p permits.Permit, at Place, op sqlst
 		}
 		return nil, err
 	}
-	if pending.Item == nil { // the cache was loaded anew meanwhile, with this write in it
+	if pending.Item == nil { // the cache was reloaded in the meantime, with this write
 		row := &sqlstore.Row{Key: op.Key, Revision: out.Revisions[0], Created: out.Created[0], Value: op.Value}
 		return cache.NewOwnItem(row, at.Resource.Storage), nil
 	}
 	return pending.Item, nil
 }
 
-// keyOf is the key that a failed condition is about.
+// keyOf returns the key of a failed condition.
 func keyOf(err error) (sqlstore.Key, bool) {
 	var (
 		exists   *sqlstore.ExistsError
@@ -111,8 +111,8 @@ func keyOf(err error) (sqlstore.Key, bool) {
 	return sqlstore.Key{}, false
 }
 
-// Overtaken waits until memory has the write that was faster, where err says that there
-// was one: the caller may try again. Any other error it returns.
+// Overtaken returns nil if err says that another write was faster, once the cache has that write: the caller
+// may try again. It returns any other error as it is.
 func (s *Store) Overtaken(ctx context.Context, err error) error {
 	var (
 		conflict *sqlstore.ConflictError
@@ -132,8 +132,8 @@ func (s *Store) Overtaken(ctx context.Context, err error) error {
 	return err
 }
 
-// Discard deletes an object that cannot be read. It takes two permits: to delete it,
-// and to do so unread.
+// Discard deletes an object that cannot be read. It takes two permits: to delete it, and to ignore that it
+// cannot be read.
 func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place, item *cache.Item) error {
 	if err := at.check(&p, permits.Delete); err != nil {
 		return err
@@ -161,7 +161,7 @@ func effectOf(v sqlstore.Verb) permits.Effect {
 	return 0
 }
 
-// belongs says whether a write is part of that of an object.
+// belongs reports whether an operation is part of the write of an object.
 func belongs(more, op *sqlstore.Op, st *kinds.Storage) bool {
 	if isPool(more.Key.Resource) || more.Key.Resource == st.ClaimsIn && st.ClaimsIn != "" && more.Verb != sqlstore.Update {
 		return st.Allocate != nil

@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// A continue token is a revision and the place behind the last key of a page,
-// relative to the collection: "name\x00", or "namespace/name\x00" where the
-// collection spans namespaces. Revision -1 goes on in the newest state.
+// A continue token is a revision and the position after the last key of a page, relative to the collection:
+// "name\x00", or "namespace/name\x00" if the collection spans namespaces. Revision -1 continues in the newest
+// state.
 type continueToken struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
@@ -29,7 +29,7 @@ const (
 
 var errContinueKey = errors.New("continue key is not valid")
 
-// encodeContinue makes the token that goes on behind an item.
+// encodeContinue makes the token that continues after an item.
 func encodeContinue(revision int64, spansNamespaces bool, at cache.Position) string {
 	start := at.Name
 	if spansNamespaces {
@@ -42,7 +42,7 @@ func encodeContinue(revision int64, spansNamespaces bool, at cache.Position) str
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// decodeContinue reads a token into the revision and the place to go on from.
+// decodeContinue reads the revision and the position from a token.
 func decodeContinue(token, namespace string, spansNamespaces bool) (int64, cache.Position, error) {
 	t, err := parseContinue(token)
 	if err != nil {

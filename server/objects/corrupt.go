@@ -13,18 +13,18 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Unreadable is the refusal of an object whose stored value cannot be read. It is an answer
-// as a stock server gives it with the gate AllowUnsafeMalformedObjectDeletion.
+// Unreadable is the error for an object whose stored value cannot be read: the answer of a stock server with
+// the gate AllowUnsafeMalformedObjectDeletion.
 type Unreadable struct {
 	key      string
 	revision int64
 	sealed   bool // it cannot be decrypted
-	listed   bool // a list met it
+	listed   bool // found by a list
 	cause    error
 }
 
-// Corrupt makes it. Which provider and which key encrypted the object is for the log and
-// for the health check, and not for who reads it.
+// Corrupt returns the error for an item. It does not name the provider and the key that encrypted the object:
+// they are in the log and in the health check only.
 func Corrupt(r *kinds.Resource, it *cache.Item) error { return unreadable(r, it) }
 
 func unreadable(r *kinds.Resource, it *cache.Item) *Unreadable {
@@ -39,14 +39,14 @@ func unreadable(r *kinds.Resource, it *cache.Item) *Unreadable {
 // Error implements error.
 func (e *Unreadable) Error() string { return e.Status().Message }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *Unreadable) Unwrap() error { return e.cause }
 
 // Status implements apierrors.APIStatus.
 func (e *Unreadable) Status() metav1.Status { return internal(errors.New(e.detail())) }
 
-// Plain is the answer without the gate, where that is another one: of a value that cannot be
-// decrypted a stock server then says no more than why.
+// Plain returns the answer without the gate: for a value that cannot be decrypted, a stock server returns
+// only the cause.
 func (e *Unreadable) Plain() error {
 	switch {
 	case !e.sealed:
@@ -59,7 +59,7 @@ func (e *Unreadable) Plain() error {
 
 func internal(err error) metav1.Status { return apierrors.NewInternalError(err).ErrStatus }
 
-// detail is the text of the store of a stock server.
+// detail is the text of a stock server's storage.
 func (e *Unreadable) detail() string {
 	what := fmt.Sprintf("object not decodable revision=%d", e.revision)
 	if e.sealed {
@@ -68,8 +68,8 @@ func (e *Unreadable) detail() string {
 	return fmt.Sprintf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %s: %v", e.key, what, e.cause)
 }
 
-// CorruptList is the refusal of a list with objects that cannot be read; nil where there
-// is none. With all it names each of them, as those may be deleted unread; else the first.
+// CorruptList is the error for a list with unreadable objects; nil if there are none. With all set it names
+// each of them, because they may be deleted unread; otherwise the first.
 func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 	const most = 100
 	var causes []metav1.StatusCause
@@ -103,7 +103,7 @@ func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 	}}
 }
 
-// itemKey names an item as the store of a stock server does.
+// itemKey is the key of an item in a stock server's storage.
 func itemKey(r *kinds.Resource, it *cache.Item) string {
 	key := "/registry/" + r.Storage.Key + "/"
 	if it.Namespace != "" {

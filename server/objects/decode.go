@@ -10,10 +10,10 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// home is the resource that serves a storage in its stored version.
+// home returns the resource that serves a storage in its stored version.
 func (s *Store) home(st *kinds.Storage) *kinds.Resource { return s.catalogue.ByStorage(st.Key) }
 
-// Decode decodes an item in its stored version, one of a custom resource in r's.
+// Decode decodes an item in its stored version, one of a custom resource in r's version.
 func (s *Store) Decode(ctx context.Context, r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	obj, err := s.decoded(r, item)
 	if err != nil || Clean(r, item) {
@@ -26,7 +26,7 @@ func (s *Store) Decode(ctx context.Context, r *kinds.Resource, item *cache.Item)
 	return out[0], nil
 }
 
-// decoded is an item as it is stored.
+// decoded returns an item as it is stored.
 func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
 	if item.Corrupt != nil {
 		return nil, Corrupt(r, item)
@@ -52,5 +52,5 @@ func (s *Store) decodeServed(ctx context.Context, r *kinds.Resource, item *cache
 	return r.ToServed(obj)
 }
 
-// Copy is a deep copy.
+// Copy returns a deep copy.
 func Copy(obj kinds.Object) kinds.Object { return obj.DeepCopyObject().(kinds.Object) }

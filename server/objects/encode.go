@@ -18,13 +18,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// scratches are buffers that objects are encoded in before their bytes, whose length is known only then,
-// are copied to memory of their own.
+// scratches are buffers for encoding. The result, whose length is known only then, is copied to memory of its
+// own.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-const maxScratch = 512 << 10 // the largest buffer that is kept
+const maxScratch = 512 << 10 // the largest buffer that returns to the pool
 
-// Encode makes the bytes to store. obj loses its resourceVersion, and may be changed.
+// Encode returns the bytes to store. It removes the resourceVersion of obj, and may change it in other ways.
 func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.SetSelfLink("")
@@ -50,22 +50,20 @@ func (s *Store) Encode(ctx context.Context, r *kinds.Resource, obj kinds.Object)
 	return value, nil
 }
 
-// Unstored is an item of bytes that Encode made, for the answer to a write that stores nothing: clients
-// are shown it as they would be shown what is stored. revision is that of the stored object, and version its
-// resourceVersion; 0 for a new object, and what the client sent with it.
+// Unstored makes an item of bytes from Encode, for the answer to a write that stores nothing: the client gets
+// the answer that it would get for a stored object. revision is that of the stored object, and version its
+// resourceVersion; for a new object they are 0 and the version that the client sent.
 func (s *Store) Unstored(at Place, revision int64, version string, value []byte) *cache.Item {
 	return cache.NewUnstoredItem(&sqlstore.Row{Key: at.Key(), Revision: revision, Value: value}, version, at.Resource.Storage)
 }
 
-// Unchanged says whether a write of the bytes would change nothing: they are those of the
-// item, and are encrypted in the table as they would be now. For who may write it reads the
-// row, where values are encrypted.
+// Unchanged reports whether writing the bytes would change nothing: they are those of the item, and the table
+// has them in the encryption of today. If values are encrypted it reads the row, with the permit to write.
 func (s *Store) Unchanged(ctx context.Context, p permits.Permit, at Place, item *cache.Item, data []byte) bool {
 	return Unchanged(item, data) && (at.check(&p, permits.Update) != nil || !s.store.Stale(ctx, at.Key(), item.Revision))
 }
 
-// Unchanged says whether the bytes to store are those of the item, which has its
-// resourceVersion in them besides.
+// Unchanged reports whether the bytes to store are those of the item, apart from the item's resourceVersion.
 func Unchanged(item *cache.Item, data []byte) bool {
 	extra := item.Size() - len(data)
 	if item.Corrupt != nil || extra <= 0 {
@@ -78,7 +76,7 @@ func Unchanged(item *cache.Item, data []byte) bool {
 	return string(have[same+extra:]) == string(data[same:])
 }
 
-// Expiry is when an object dies by itself, or zero.
+// Expiry returns when an object expires, or zero.
 func Expiry(st *kinds.Storage, obj kinds.Object, now time.Time) time.Time {
 	if st.TTL == nil {
 		return time.Time{}
@@ -89,8 +87,8 @@ func Expiry(st *kinds.Storage, obj kinds.Object, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// CheckSize refuses a value that is too large to be stored. live is the object that it replaces; nil: none. An object
-// that was stored while the limit was higher may stay as large as it is, so that its finalizers can be removed.
+// CheckSize refuses a value that is too large. live is the object that it replaces; nil: none. An object that
+// was stored when the limit was higher may keep its size, so that its finalizers can be removed.
 func (s *Store) CheckSize(value []byte, live *cache.Item) error {
 	most := int(s.sizes.Object())
 	if len(value) <= most || live != nil && len(value) <= live.Size()-len(`"resourceVersion":"",`)-len(strconv.FormatInt(live.Revision, 10)) {

@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Find finds an item, or nil. Where memory has none, it looks again with everything that
-// any server has written, so that a nil is an answer.
+// Find finds an item, or nil. If the cache has none, it waits for every write of all servers and looks again,
+// so that nil is certain.
 func (s *Store) Find(ctx context.Context, p permits.Permit, at Place) (*cache.Item, error) {
 	if item, err := s.Get(p, at); item != nil || err != nil {
 		return item, err
@@ -33,8 +33,8 @@ func (s *Store) Namespace(ctx context.Context, p permits.Permit, name string) (*
 	return s.Find(ctx, p, Place{Resource: s.catalogue.ByStorage("namespaces"), Name: name})
 }
 
-// Live finds an object and decodes it in its stored version, a custom one in that of the
-// place. It answers 404 where there is none, and 400 where there can be none.
+// Live finds an object and decodes it in its stored version, a custom one in that of the place. Its error is
+// 404 for a missing object, and 400 for a name that no object can have.
 func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Object, *cache.Item, error) {
 	if err := CheckName(at.Name); err != nil {
 		return nil, nil, err
@@ -50,8 +50,8 @@ func (s *Store) Live(ctx context.Context, p permits.Permit, at Place) (kinds.Obj
 	return obj, item, err
 }
 
-// Meant is Live for a client that may say by UID which object it means: another one is an answer only with everything that
-// any server has written.
+// Meant is Live for a client that may state the UID of the object that it means: before Meant returns an
+// object with another UID, it waits for every write of all servers.
 func (s *Store) Meant(ctx context.Context, p permits.Permit, at Place, uid types.UID) (kinds.Object, error) {
 	obj, _, err := s.Live(ctx, p, at)
 	if err != nil || uid == "" || uid == obj.GetUID() {
@@ -64,8 +64,8 @@ func (s *Store) Meant(ctx context.Context, p permits.Permit, at Place, uid types
 	return obj, err
 }
 
-// Read finds an item that is at least as new as a resourceVersion, as a GET may ask for:
-// "" means all that was written before, "0" what memory has. Its errors are API statuses.
+// Read finds an item that is at least as new as the resourceVersion of a GET: "" means every earlier write,
+// "0" the state of the cache. Its errors are API statuses.
 func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVersion string) (*cache.Item, error) {
 	if err := CheckName(at.Name); err != nil {
 		return nil, err
@@ -96,8 +96,7 @@ func (s *Store) Read(ctx context.Context, p permits.Permit, at Place, resourceVe
 	return it, nil
 }
 
-// CheckVacant fails with sqlstore.ExistsError if there is an object already where a new
-// one is to be, for certain.
+// CheckVacant fails with sqlstore.ExistsError if the place of a new object is taken, with certainty.
 func (s *Store) CheckVacant(ctx context.Context, p permits.Permit, at Place) error {
 	there, err := s.Standing(p, at)
 	if err == nil && !there.Exists {
@@ -111,8 +110,8 @@ func (s *Store) CheckVacant(ctx context.Context, p permits.Permit, at Place) err
 	return err
 }
 
-// CheckName refuses a name that could not stand in a path, before anybody looks for it: one that
-// the client leaves out, or one with a slash, where an object names another.
+// CheckName refuses a name that cannot be part of a path, such as an empty one or one with a slash in a
+// reference, before the object is looked up.
 func CheckName(name string) error {
 	if name == "" {
 		return apierrors.NewBadRequest("Name parameter required.")

@@ -9,12 +9,12 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Clean says that an item's bytes are an object of r's version as they are.
+// Clean reports whether an item's bytes are, unchanged, an object of r's version.
 func Clean(r *kinds.Resource, item *cache.Item) bool {
 	return r.Clean(item.Revision, item.Older())
 }
 
-// JSON is an item in the version of r. The bytes are shared, and kept with the item.
+// JSON is an item in the version of r. The bytes are shared, and stay with the item.
 func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
 	switch {
 	case it.Corrupt != nil:
@@ -24,7 +24,7 @@ func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]
 	case !r.LoadMayFail() || it.Has(servedJSON(r)):
 		return it.Bytes(servedJSON(r), func(it *cache.Item) ([]byte, error) { return s.encodeServed(ctx, r, it) })
 	}
-	// A failure is not kept: the webhook that converts may come back.
+	// A failure is not cached: the conversion webhook may recover.
 	obj, err := s.Decode(ctx, r, it)
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (s *Store) keepJSON(r *kinds.Resource, it *cache.Item, obj kinds.Object) ([
 	return it.Bytes(servedJSON(r), func(*cache.Item) ([]byte, error) { return s.cache.JSON().Append(nil, obj) })
 }
 
-// DecodeForColumns decodes an item in the version that the columns of r are made from:
-// the stored one, and that of r for a custom resource.
+// DecodeForColumns decodes an item in the version from which the columns of r are computed: the stored one,
+// and that of r for a custom resource.
 func (s *Store) DecodeForColumns(ctx context.Context, r *kinds.Resource, it *cache.Item) (kinds.Object, error) {
 	if !r.WorksAsServed() || Clean(r, it) {
 		return s.Decode(ctx, r, it)
@@ -64,15 +64,15 @@ func (s *Store) DecodeForColumns(ctx context.Context, r *kinds.Resource, it *cac
 	return obj, err
 }
 
-// How many objects are converted together, and how many bytes of them: a webhook's
-// answer has a limit too.
+// Limits of objects, and of their bytes, that are converted together: the size of a webhook's answer is
+// limited.
 const (
 	convertAtOnce = 500
 	convertBytes  = 2 << 20
 )
 
-// Convert makes the JSON of items that are not as they are stored, many at once, and
-// keeps it: nothing can fail any more when an answer has begun.
+// Convert converts items to the served version, many at a time, and caches the JSON in them: nothing can fail
+// after the answer has begun.
 func (s *Store) Convert(ctx context.Context, r *kinds.Resource, items []*cache.Item) error {
 	if !r.LoadMayFail() {
 		return nil

@@ -26,22 +26,22 @@ const (
 		"first chunk was returned and now may show up in the list."
 )
 
-// list is a list with its revision and its place resolved.
+// list is a list whose revision and place have been determined.
 type list struct {
 	permit    permits.Permit
 	resource  *kinds.Resource
 	namespace string
 	filter    *cache.Filter
-	spans     bool // over namespaces
+	spans     bool // all namespaces
 	from      cache.Position
 	exact     int64 // revision to read at; 0: the newest
-	token     bool  // goes on from a token
+	token     bool  // it continues from a token
 	limit     int   // 0: none
-	tell      bool  // the list may say how many items remain
+	tell      bool  // the list may report the number of remaining items
 }
 
-// List finds what the options ask for of a resource. Its errors are API statuses, or
-// those of the store and of the conversion of a custom resource.
+// List returns the objects of a resource that the options select. Its errors are API statuses, or those of
+// the store and of the conversion of a custom resource.
 func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o *ListOptions) (*Page, error) {
 	l := &list{
 		permit: p, resource: r, namespace: o.within(r), filter: o.Filter,
@@ -69,12 +69,12 @@ func (s *Store) List(ctx context.Context, p permits.Permit, r *kinds.Resource, o
 	return s.take(ctx, l, c)
 }
 
-// place is the collection that is read.
+// place is the collection to read.
 func (l *list) place() Place {
 	return Place{Resource: l.resource, Namespace: l.namespace}
 }
 
-// resolve settles where a list begins, at which revision, and how long it may be.
+// resolve determines the position, revision and length of a list.
 func (s *Store) resolve(ctx context.Context, o *ListOptions, l *list) error {
 	paged := o.paged(l.resource)
 	if paged && o.Limit > 0 && !(o.SnapshotPages && o.Continue != "" && o.ResourceVersion == "0" && !l.resource.Storage.Uncached) {
@@ -86,7 +86,7 @@ func (s *Store) resolve(ctx context.Context, o *ListOptions, l *list) error {
 	return s.settleRevision(ctx, o, paged, l)
 }
 
-// goOn reads the token of a list that has one.
+// goOn reads the continue token, if there is one.
 func (l *list) goOn(o *ListOptions) error {
 	revision, from, err := decodeContinue(o.Continue, o.Namespace, l.spans)
 	if err != nil {
@@ -97,13 +97,13 @@ func (l *list) goOn(o *ListOptions) error {
 	}
 	l.from, l.token = from, true
 	if l.spans && from.Namespace != l.namespace {
-		l.namespace = "" // the token is of another walk
+		l.namespace = "" // a token of another list
 	}
 	l.exact = max(revision, 0)
 	return nil
 }
 
-// settleRevision settles the revision of a list that does not go on from a token.
+// settleRevision determines the revision of a list without a token.
 func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, l *list) error {
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 	revision, err := o.Revision(exact || o.Limit > 0 && o.ResourceVersionMatch == "" || l.resource.Storage.Uncached || l.resource.Release.Has(release.BadRequests))
@@ -124,13 +124,13 @@ func (s *Store) settleRevision(ctx context.Context, o *ListOptions, paged bool, 
 	return nil
 }
 
-// listAt reads at exactly l.exact, from memory if it reaches back so far.
+// listAt reads at exactly l.exact, from the cache if it still has that state.
 func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 	if err := s.Reach(ctx, l.exact); err != nil {
 		return nil, err
 	}
-	// Below the floor that is known here the table decides: just after the start, and after another server has compacted, only
-	// the floor of the log is known, and snapshots may reach back further.
+	// Below the known floor the table decides: just after the start, and after a compaction by another
+	// server, only the floor of the log is known, and snapshots may be older.
 	if l.exact >= s.store.PastFloor(l.resource.Storage.Key) {
 		c, err := s.CollectionAt(l.permit, l.place(), l.exact)
 		if err != nil {
@@ -148,8 +148,8 @@ func (s *Store) listAt(ctx context.Context, l *list) (*Page, error) {
 	return p, err
 }
 
-// checkNamespace refuses what was in an earlier namespace of the same name, as history that is
-// gone: rights in a namespace that was made anew are none to that.
+// checkNamespace refuses states from before the namespace was recreated as compacted history: rights in the
+// new namespace do not cover them.
 func (s *Store) checkNamespace(o *ListOptions, l *list) error {
 	if !l.resource.Namespaced || l.exact >= s.NamespaceMade(l.namespace) {
 		return nil
@@ -162,8 +162,8 @@ func (s *Store) checkNamespace(o *ListOptions, l *list) error {
 	return l.expired()
 }
 
-// expired is the refusal of a revision whose history is gone. Who comes with a token
-// gets one that goes on in the newest state.
+// expired is the error for a compacted revision. For a list with a token it includes a token that continues
+// in the newest state.
 func (l *list) expired() error {
 	if !l.token {
 		return apierrors.NewResourceExpired(listExpired)
@@ -173,10 +173,10 @@ func (l *list) expired() error {
 	return e
 }
 
-// someItems is how many items a selection is expected to find, at first.
+// someItems is the expected number of selected items, initially.
 const someItems = 16
 
-// take takes the selected items of a collection in memory, at most limit.
+// take takes the selected items of a collection in the cache, at most limit.
 func (s *Store) take(ctx context.Context, l *list, c *Collection) (*Page, error) {
 	p := &Page{Revision: c.Revision, Remaining: -1, Shard: l.filter.ShardText(), Sound: c.Sound()}
 	if l.limit == 0 && c.plain(l.resource, l.filter) {
@@ -223,7 +223,7 @@ func (l *list) begin(p *Page, c *Collection) {
 	p.Rest = rest
 }
 
-// cut says that a page is not the last.
+// cut marks the page as not the last.
 func (l *list) cut(p *Page, rest int64) {
 	last := p.Items[len(p.Items)-1]
 	p.Continue = encodeContinue(p.Revision, l.spans, cache.After(last.Namespace, last.Name))
@@ -232,8 +232,8 @@ func (l *list) cut(p *Page, rest int64) {
 	}
 }
 
-// takeRows takes the selected items at l.exact from the table. How much remains is not
-// counted: that would cost as much as reading it.
+// takeRows takes the selected items at l.exact from the table. The remaining ones are not counted: that would
+// cost as much as reading them.
 func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 	p := &Page{Revision: l.exact, Remaining: -1, Shard: l.filter.ShardText()}
 	full := func() bool { return l.limit > 0 && len(p.Items) == l.limit }
@@ -248,7 +248,7 @@ func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 			return false
 		}
 		if it := cache.NewItem(s.cache.JSON(), row, home); l.filter.Match(it) {
-			sel.add(it) // one more row says whether a full page is the last
+			sel.add(it) // one more row shows whether a full page is the last
 		}
 		return sel.err == nil && !(full() && len(sel.waiting) > 0)
 	})
@@ -264,15 +264,15 @@ func (s *Store) takeRows(ctx context.Context, l *list) (*Page, error) {
 	return p, err
 }
 
-// Page is what a list found: everything, or a page of it.
+// Page is the result of a list: all items, or a page of them.
 type Page struct {
 	Revision  int64
-	Items     []*cache.Item // in key order: all, or those that come first
-	Rest      *Rest         // the items after Items, if the list did not look at them yet; else nil
+	Items     []*cache.Item // in key order: all, or the first ones
+	Rest      *Rest         // the items after Items, if the list has not read them yet; otherwise nil
 	Continue  string        // the token of the next page; "" for none
-	Remaining int64         // how many items follow the page; -1: not reported
+	Remaining int64         // number of items after the page; -1: not reported
 	Shard     string        // the shard selector of the items; "" for none
-	Sound     bool          // it is known that none of the items is corrupt
+	Sound     bool          // none of the items is known to be corrupt
 }
 
 // Meta is the list's metadata.
@@ -285,23 +285,23 @@ func (p *Page) Meta() *metav1.ListMeta {
 }
 
 const (
-	// firstItems is how many items of a long list are looked for before it is answered. One more than
-	// a form weighs, so that a list of those alone is whole.
+	// firstItems is how many items of a long list are read before the answer starts. It is one more than a
+	// form weighs, so that a list of at most that many is complete.
 	firstItems = 4096 + 1
-	// nextItems is how many are looked for at once behind them.
+	// nextItems is the size of each further part.
 	nextItems = 1024
 )
 
-// Rest is the end of a long list in which nothing can fail any more: all of it can be read, and is
-// shown as it is stored. It holds one tree of the state that the list is of, and what that is made of.
+// Rest is the end of a long list in which nothing can fail any more: all items are readable, and sent as they
+// are stored. It holds the tree of one state, and the memory that the tree refers to.
 type Rest struct {
 	of    *cache.Selection
 	from  cache.Position
-	about int // how many items there are, as far as the first ones tell
+	about int // number of items, estimated from the first ones
 }
 
-// some appends the next items from a position on, and says where those behind them begin. Fewer
-// than most are the last.
+// some appends the next items from a position on, and returns the position after them. Fewer than most are
+// the last.
 func (r *Rest) some(to []*cache.Item, from cache.Position, most int) ([]*cache.Item, cache.Position) {
 	end := len(to) + most
 	r.of.Ascend(from, func(it *cache.Item) bool {
@@ -315,7 +315,7 @@ func (r *Rest) some(to []*cache.Item, from cache.Position, most int) ([]*cache.I
 	return to, from
 }
 
-// About is how many items there are; of a rest an estimate.
+// About returns the number of items; with a Rest, an estimate.
 func (p *Page) About() int {
 	if p.Rest == nil {
 		return len(p.Items)
@@ -323,7 +323,7 @@ func (p *Page) About() int {
 	return len(p.Items) + p.Rest.about
 }
 
-// Gather has the rest among the items.
+// Gather adds the rest to the items.
 func (p *Page) Gather() {
 	r := p.Rest
 	if r == nil {

@@ -21,23 +21,22 @@ type ListOptions struct {
 	Namespace string // "" for all
 	Name      string // of a watch on one object's path
 	Filter    *cache.Filter
-	// Everywhere asks whether the user may list the resource in all namespaces, which it takes to
-	// see what was in an earlier namespace of the same name. Nil: nobody asks, and may not.
+	// Everywhere reports whether the user may list the resource in all namespaces, which the state before the
+	// namespace was recreated requires. Nil: no.
 	Everywhere func() (bool, error)
 
-	// SnapshotPages has a page of a cached resource for which any version does be all that is left.
+	// SnapshotPages keeps a state of a cached resource for the pages that follow a page read at any version.
 	SnapshotPages bool
 
-	revision int64 // of ResourceVersion; 0 where that is empty or "0"
-	badRV    error // why ResourceVersion is none
+	revision int64 // of ResourceVersion; 0 if that is empty or "0"
+	badRV    error // why ResourceVersion is invalid
 }
 
-// ReadRevision reads the ResourceVersion of the options. One that is none is refused
-// when it is asked for: who meets it depends on what the options are used for.
+// ReadRevision parses the ResourceVersion of the options. An invalid one is refused when it is used, because
+// the answer depends on the use.
 func (o *ListOptions) ReadRevision() { o.revision, o.badRV = parseRevision(o.ResourceVersion) }
 
-// parseRevision reads a resourceVersion. Those beyond what the store can count are as
-// good as its largest.
+// parseRevision parses a resourceVersion. Values above the store's largest revision count as that.
 func parseRevision(s string) (int64, error) {
 	if s == "" || s == "0" {
 		return 0, nil
@@ -49,8 +48,8 @@ func parseRevision(s string) (int64, error) {
 	return int64(min(n, 1<<63-1)), nil
 }
 
-// Revision is the revision asked for, or the refusal of a resourceVersion that is none:
-// exact readers and pages meet it as the client's mistake, others as the server's.
+// Revision returns the requested revision, or the error for an invalid one: exact reads and pages answer 400,
+// others 500.
 func (o *ListOptions) Revision(exact bool) (int64, error) {
 	switch {
 	case o.badRV == nil:
@@ -65,8 +64,8 @@ func badVersion(err error) error {
 	return apierrors.NewBadRequest("invalid resource version: " + err.Error())
 }
 
-// LookCloser lets the filter of a custom resource tell what the version shows of an
-// object from what is stored of it.
+// LookCloser makes the filter of a custom resource distinguish the requested version of an object from the
+// stored one.
 func (o *ListOptions) LookCloser(r *kinds.Resource) {
 	if !r.WorksAsServed() {
 		return
@@ -79,17 +78,16 @@ func (o *ListOptions) LookCloser(r *kinds.Resource) {
 	}
 }
 
-// InitialEvents says that a watch begins with the objects that there are, and tells where
-// they end.
+// InitialEvents reports whether a watch begins with the existing objects, and marks their end.
 func (o *ListOptions) InitialEvents() bool { return o.SendInitialEvents != nil && *o.SendInitialEvents }
 
-// SyntheticEvents says that a watch begins with events that nobody caused: always, unless
-// it begins at a resource version or does without.
+// SyntheticEvents reports whether a watch begins with events for existing objects: always, unless it begins
+// at a resource version or declines them.
 func (o *ListOptions) SyntheticEvents() bool {
 	return o.SendInitialEvents == nil || *o.SendInitialEvents
 }
 
-// within is the namespace that everything selected is in, "" where it may be in any.
+// within is the namespace of all selected objects, "" if they may be in any.
 func (o *ListOptions) within(r *kinds.Resource) string {
 	if o.Namespace != "" || !r.Namespaced {
 		return o.Namespace
@@ -98,8 +96,8 @@ func (o *ListOptions) within(r *kinds.Resource) string {
 	return namespace
 }
 
-// single says that the selection is one object by its name. A token goes on in a
-// collection, whatever is selected from it.
+// single reports whether the selection is one object by name. A continue token belongs to a collection,
+// whatever is selected from it.
 func (o *ListOptions) single(r *kinds.Resource) bool {
 	if o.Continue != "" || r.Namespaced && o.within(r) == "" {
 		return false
@@ -108,7 +106,7 @@ func (o *ListOptions) single(r *kinds.Resource) bool {
 	return ok
 }
 
-// paged says that the answer may be cut into pages.
+// paged reports whether the answer may be divided into pages.
 func (o *ListOptions) paged(r *kinds.Resource) bool {
 	return (o.Limit > 0 || o.Continue != "") && !o.single(r)
 }

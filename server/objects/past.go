@@ -9,20 +9,19 @@ import (
 	"github.com/rowlock/rowlock/server/permits"
 )
 
-// Write is one write of an object, as it lies in the table.
+// Write is a write of an object, as the table has it.
 type Write struct {
-	Item       *cache.Item // what was written; of a delete the last state
-	Superseded int64       // the write that came after; 0 for none
+	Item       *cache.Item // the written state; for a delete the last one
+	Superseded int64       // the next write; 0: none
 	Deleted    bool
 	WrittenAt  time.Time
 }
 
-// Made says that the write made the object.
+// Made reports whether the write created the object.
 func (w *Write) Made() bool { return !w.Deleted && w.Item.Revision == w.Item.Created }
 
-// Past reads writes of one object from the table, the newest first, up to limit of those below
-// a revision (0: from the newest). The permit is one to get the object: its past is as much
-// as it is.
+// Past reads writes of one object from the table, newest first, up to limit of those below a revision (0:
+// from the newest). It needs a permit to get the object, as the object itself does.
 func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int64, limit int) ([]Write, error) {
 	if err := at.check(&p, permits.Get); err != nil {
 		return nil, err
@@ -44,12 +43,12 @@ func (s *Store) Past(ctx context.Context, p permits.Permit, at Place, before int
 	return writes, nil
 }
 
-// PastFloor is the oldest revision at which all objects of a resource can be read. A write
-// that was superseded at it or before is not kept.
+// PastFloor is the oldest revision at which all objects of a resource can be read. Writes superseded at it or
+// before are not kept.
 func (s *Store) PastFloor(r *kinds.Resource) int64 { return s.store.PastFloor(r.Storage.Key) }
 
-// NamespaceMade is the revision with which the namespace of a name was made that there is now; 0
-// for none. What held before was in another namespace of that name.
+// NamespaceMade is the revision that created the present namespace of that name; 0: there is none. Older
+// states belong to an earlier namespace.
 func (s *Store) NamespaceMade(name string) int64 {
 	if name == "" {
 		return 0
@@ -63,19 +62,19 @@ func (s *Store) NamespaceMade(name string) int64 {
 // Oldest is the first revision at which the objects of all resources can be read.
 func (s *Store) Oldest() int64 { return s.store.PastFloor("") }
 
-// RevisionAt is the newest revision that was written at or before a time; where all that is
-// kept is newer, the floor.
+// RevisionAt is the newest revision that was written at or before a time; if all kept revisions are newer,
+// the floor.
 func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return s.store.RevisionAt(ctx, t)
 }
 
-// Since is the earliest time from which on RevisionAt knows that a revision, or a newer one, had been written;
-// ok is false where that is not known any more.
+// Since is the earliest time from which on RevisionAt returns the revision or a newer one; ok is false if
+// that is no longer known.
 func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	return s.store.Since(ctx, revision)
 }
 
-// WrittenAt is when a revision was written; ok is false where that is not known any more.
+// WrittenAt is when a revision was written; ok is false if that is no longer known.
 func (s *Store) WrittenAt(ctx context.Context, revision int64) (t time.Time, ok bool) {
 	if revision < 1 {
 		return t, false

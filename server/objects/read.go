@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Get finds an object in memory, or nil.
+// Get finds an object in the cache, or nil.
 func (s *Store) Get(p permits.Permit, at Place) (*cache.Item, error) {
 	if err := at.check(&p, permits.Get); err != nil {
 		return nil, err
@@ -18,14 +18,14 @@ func (s *Store) Get(p permits.Permit, at Place) (*cache.Item, error) {
 	return s.cache.Get(at.Resource.Storage.Key, at.Namespace, at.Name), nil
 }
 
-// Standing is what a client that creates an object learns about one that exists already.
+// Standing describes an existing object to a client that tries to create it.
 type Standing struct {
 	Exists   bool
 	Deleting bool
 	Revision int64
 }
 
-// Standing looks in memory for the object that stands in the way of a new one.
+// Standing looks in the cache for an existing object at the place of a new one.
 func (s *Store) Standing(p permits.Permit, at Place) (Standing, error) {
 	if err := at.check(&p, permits.Create); err != nil {
 		return Standing{}, err
@@ -37,17 +37,17 @@ func (s *Store) Standing(p permits.Permit, at Place) (Standing, error) {
 	return Standing{Exists: true, Deleting: item.Meta().Deleting, Revision: item.Revision}, nil
 }
 
-// Collection is what a place holds at one revision, no wider than a permit covers.
+// Collection holds the objects of a place at one revision, as far as a permit covers them.
 type Collection struct {
 	Revision int64
 
 	snap      *cache.Snapshot
 	namespace string
-	only      string // the one name that may be seen; "": all
+	only      string // the only visible name; "": all
 }
 
-// Collection shows a collection as it is. A permit for one name, that a field selector asks
-// for, shows that alone.
+// Collection returns the present state of a collection. With a permit for one name, which a field selector
+// requests, it contains only that object.
 func (s *Store) Collection(p permits.Permit, at Place) (*Collection, error) {
 	at.Name = p.Only()
 	if err := at.check(&p, permits.List); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) Collection(p permits.Permit, at Place) (*Collection, error) {
 	return collection(s.cache.Snapshot(at.Resource.Storage.Key), &at), nil
 }
 
-// CollectionAt shows a collection as it was, nil where memory does not reach back so far.
+// CollectionAt returns the collection at a revision, nil if the cache does not have that state any more.
 func (s *Store) CollectionAt(p permits.Permit, at Place, revision int64) (*Collection, error) {
 	at.Name = p.Only()
 	if err := at.check(&p, permits.List); err != nil {
@@ -73,8 +73,8 @@ func collection(snap *cache.Snapshot, at *Place) *Collection {
 	return &Collection{Revision: snap.Revision, snap: snap, namespace: at.Namespace, only: at.Name}
 }
 
-// Select calls fn in key order with the items that a filter selects, from a position,
-// until fn returns false.
+// Select calls fn in key order with the items that a filter selects, starting at a position, until fn returns
+// false.
 func (c *Collection) Select(f *cache.Filter, from cache.Position, fn func(*cache.Item) bool) {
 	if c.only == "" {
 		c.snap.Select(f, c.namespace, from, fn)
@@ -83,27 +83,27 @@ func (c *Collection) Select(f *cache.Filter, from cache.Position, fn func(*cache
 	c.snap.Select(f, c.namespace, from, func(it *cache.Item) bool { return it.Name != c.only || fn(it) })
 }
 
-// Count says how many items come at a position or behind it.
+// Count counts the items at or after a position.
 func (c *Collection) Count(from cache.Position) int { return c.snap.Count(c.namespace, from) }
 
-// Sound says that all objects can be read, as far as it is known.
+// Sound reports whether no object is known to be unreadable.
 func (c *Collection) Sound() bool { return c.snap.Sound() }
 
-// plain says that all items can be read, and are what a filter selects and a version shows as they
-// lie in memory, so that nothing can fail.
+// plain reports whether all items are readable, and can be filtered and sent without conversion, so that
+// nothing can fail.
 func (c *Collection) plain(r *kinds.Resource, f *cache.Filter) bool {
 	unsure := f != nil && f.Unsure != nil
 	return c.only == "" && c.Sound() && r.HasGoType() && r.Clean(c.Revision, true) && !r.LoadCallsWebhook() && !unsure
 }
 
-// Pin keeps the snapshot for the pages that follow.
+// Pin keeps the snapshot for the next pages.
 func (c *Collection) Pin() { c.snap.Pin() }
 
-// scanPage is how many rows are read at once, unless they are large.
+// scanPage is the number of rows that are read at once, unless they are large.
 const scanPage = 500
 
-// scan calls fn in key order with the rows of a collection as it was, read from the
-// table, behind a position, until fn returns false.
+// scan reads the rows of a collection at a revision from the table, and calls fn in key order with those
+// after a position, until fn returns false.
 func (s *Store) scan(ctx context.Context, p permits.Permit, at Place, revision int64, from cache.Position, fn func(*sqlstore.Row) bool) error {
 	at.Name = p.Only()
 	if err := at.check(&p, permits.List); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) Watch(p permits.Permit, at Place, scope cache.Scope, after int64
 	return s.cache.Watch(at.Resource.Storage.Key, scope, after, s.store)
 }
 
-// WatchNow watches from now on, and shows what there is.
+// WatchNow watches from the present revision on, and returns the present state.
 func (s *Store) WatchNow(p permits.Permit, at Place, scope cache.Scope) (*cache.Watcher, *Collection, error) {
 	if err := watched(&p, &at, &scope); err != nil {
 		return nil, nil, err
@@ -148,7 +148,7 @@ func (s *Store) WatchNow(p permits.Permit, at Place, scope cache.Scope) (*cache.
 	return w, collection(snap, &at), nil
 }
 
-// watched narrows a scope to what may be seen.
+// watched narrows a scope to the objects that the permit covers.
 func watched(p *permits.Permit, at *Place, scope *cache.Scope) error {
 	if only := p.Only(); only != "" {
 		at.Name = only

@@ -12,24 +12,23 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// restorePage is how many objects are read at once to be stored again, unless they are large.
+// restorePage is the number of objects that are read at once, unless they are large.
 const restorePage = 20
 
-// Restored is what came of a page of objects that were to be stored again.
+// Restored is the result of rewriting a page of objects.
 type Restored struct {
-	Last    sqlstore.Key // of the page; the next one begins behind it
+	Last    sqlstore.Key // of the page; the next one begins after it
 	More    bool         // there may be a next one
 	Looked  int
 	Written int
-	Raced   int // somebody else wrote or deleted them meanwhile
+	Raced   int // changed or deleted by others in the meantime
 }
 
-// Restore looks at a page of the objects of a resource, behind a key, as they lie in the
-// table, and stores each again that a write would store differently now: in another version,
-// with other defaults, by another key. What it means does not change, so nobody is asked
-// about it: neither admission nor the rules of its kind. The resource is that of the stored
-// version. One object is in work at a time; the first that cannot be read or written ends the
-// page with an error.
+// Restore reads a page of the objects of a resource from the table, after a key, and rewrites each object
+// that would be stored in another form today: in another version, with other defaults, or with another key.
+// The meaning does not change, so neither admission nor validation sees it. The resource is that of the
+// stored version. It rewrites one object at a time; the first that cannot be read or written ends the page
+// with an error.
 func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource, after sqlstore.Key) (done Restored, err error) {
 	at := Place{Resource: r}
 	if err := at.check(&p, permits.List); err != nil {
@@ -65,8 +64,8 @@ func (s *Store) Restore(ctx context.Context, p permits.Permit, r *kinds.Resource
 	return done, nil
 }
 
-// Form is the value of a row, which was decrypted, as it would be stored now. It asks for no
-// permit: who calls has the row. Errors tell nothing of the value.
+// Form returns the value that would be stored today for the decrypted value of a row. It needs no permit,
+// because the caller has the row. Errors contain nothing of the value.
 func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if err := cmp.Or(row.Damaged, row.Unopened); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (s *Store) Form(ctx context.Context, r *kinds.Resource, row *sqlstore.Row) 
 	return s.Encode(ctx, r, now[0])
 }
 
-// restore writes a row, if it is still what was read.
+// restore rewrites a row, if it has not changed since it was read.
 func (s *Store) restore(ctx context.Context, p permits.Permit, r *kinds.Resource, row *sqlstore.Row, value []byte) (raced bool, err error) {
 	at := Place{Resource: r, Namespace: row.Key.Namespace, Name: row.Key.Name}
 	_, err = s.Commit(ctx, p, at, sqlstore.Op{Verb: sqlstore.Update, Expect: row.Revision, Value: value, ExpiresAt: row.ExpiresAt}, nil)

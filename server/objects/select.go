@@ -8,15 +8,14 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// A selector selects objects as the requested version shows them: a field of a custom
-// resource may be elsewhere in the stored version, or nowhere, or have a default that
-// came later. The cache knows the stored version alone, so these functions convert.
-// The cache never calls them itself, as a webhook may have to convert.
+// A selector applies to objects in the requested version: in the stored version, a field of a custom resource
+// may have another place, or none, or a default that was added later. The cache has only the stored version,
+// so these functions convert. The cache never calls them itself, because the conversion may need a webhook.
 
-// metaOf is the key of what an item's form in a version says of itself.
+// metaOf is the key of the fields of an item in a served version that selectors read.
 type metaOf struct{ r *kinds.Resource }
 
-// Selects says whether a filter selects an item as a version shows it.
+// Selects reports whether a filter selects an item in the version of r.
 func (s *Store) Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter, it *cache.Item) (bool, error) {
 	if !f.Match(it) {
 		return false, nil
@@ -24,7 +23,7 @@ func (s *Store) Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter,
 	if f.Unsure == nil || it.Corrupt != nil || !f.Unsure(it) {
 		return true, nil
 	}
-	data, err := s.JSON(ctx, r, it) // a failure is not kept
+	data, err := s.JSON(ctx, r, it) // a failure is not cached
 	if err != nil {
 		return false, err
 	}
@@ -37,8 +36,8 @@ func (s *Store) Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter,
 	return f.Shows(it, m.(*metadata.Meta)), nil
 }
 
-// Each calls fn with the items of a collection that a filter selects as a version shows
-// them, from a position on, until fn returns false.
+// Each calls fn with the items of a collection that a filter selects in the version of r, from a position on,
+// until fn returns false.
 func (s *Store) Each(ctx context.Context, r *kinds.Resource, from *Collection, f *cache.Filter, at cache.Position, fn func(*cache.Item) bool) error {
 	sel, more := s.selection(ctx, r, f, fn), true
 	from.Select(f, at, func(it *cache.Item) bool {
@@ -51,16 +50,16 @@ func (s *Store) Each(ctx context.Context, r *kinds.Resource, from *Collection, f
 	return sel.err
 }
 
-// selection hands on what a filter selects of items that it passed. Those that have to
-// be converted to tell are gathered, and converted together.
+// selection passes the selected ones of its items to fn. It collects items that need conversion, and converts
+// them together.
 type selection struct {
-	ctx     context.Context // of the one request that it is made for
+	ctx     context.Context // of the one request
 	s       *Store
 	r       *kinds.Resource
 	filter  *cache.Filter
-	fn      func(*cache.Item) bool // false: no more
+	fn      func(*cache.Item) bool // false: stop
 	gathers bool
-	waiting []*cache.Item // gathered, and not handed on yet
+	waiting []*cache.Item // collected, and not yet passed on
 	err     error
 }
 
@@ -68,7 +67,7 @@ func (s *Store) selection(ctx context.Context, r *kinds.Resource, f *cache.Filte
 	return &selection{ctx: ctx, s: s, r: r, filter: f, fn: fn, gathers: f.Unsure != nil || r.LoadCallsWebhook()}
 }
 
-// add takes an item; false means that no more are wanted.
+// add adds an item; false: no more are wanted.
 func (s *selection) add(it *cache.Item) bool {
 	if !s.gathers {
 		return s.fn(it)
@@ -77,7 +76,7 @@ func (s *selection) add(it *cache.Item) bool {
 	return len(s.waiting) < convertAtOnce || s.settle()
 }
 
-// settle converts the waiting items and hands them on. If the caller wants no more, the others still wait.
+// settle converts the collected items and passes them on. If fn wants no more, the others stay.
 func (s *selection) settle() bool {
 	if s.err = s.s.Convert(s.ctx, s.r, s.waiting); s.err != nil {
 		return false

@@ -1,24 +1,24 @@
-// Package objects reads and writes stored objects: it puts the catalogue, the store and the cache
-// behind one face. Writes, answers, watches and verbs see no object in any other way.
+// Package objects reads and writes stored objects: it combines the catalogue, the store and the cache.
+// Package writes, answers, watches and verbs access objects only through it.
 //
 //	store.go    Store, and the revisions that it has
-//	read.go     reads of memory and of the table, each with a permit
-//	find.go     one live object, for certain
-//	list.go     a list or a page of it, at the resource version that is asked for;
-//	            options.go its parameters, continue.go the tokens of pages
-//	select.go   which objects a selector means in the version that is asked for
+//	read.go     reads of the cache and of the table, each with a permit
+//	find.go     one live object, with certainty
+//	list.go     a list or a page of it, at the requested resource version; options.go
+//	            its parameters, continue.go the tokens of pages
+//	select.go   which objects a selector selects in the requested version
 //	decode.go   from stored bytes to objects, and between versions
 //	json.go     the JSON of an object in a served version
-//	corrupt.go  the refusal of stored bytes that cannot be read
-//	encode.go   from objects to the bytes to store; memory.go the memory that these are in
+//	corrupt.go  errors for stored bytes that cannot be read
+//	encode.go   from objects to the bytes to store
 //	commit.go   writes of an object with its claims, each with a permit
 //	claims.go   values that are unique in the cluster: service addresses, node ports
-//	restore.go  objects that are stored again, in the form in which they would be written now
+//	past.go     earlier states of an object
+//	restore.go  rewrites stored objects in today's form
 //
-// It promises: a call that its permit does not cover changes and tells nothing, and
-// fails with permits.UncoveredError. Bytes that it returns are shared and must not be
-// changed. It starts no goroutine; calls with a context may wait for the store or for a
-// conversion webhook until that ends.
+// A call that its permit does not cover changes and reveals nothing, and fails with permits.UncoveredError.
+// Returned bytes are shared and must not be changed. The package starts no goroutine; a call with a context
+// may wait for the store or for a conversion webhook until that context ends.
 package objects
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Store is all objects of a catalogue.
+// Store gives access to all objects of a catalogue.
 type Store struct {
 	catalogue *kinds.Catalogue
 	store     *sqlstore.Store
@@ -42,23 +42,22 @@ type Store struct {
 	sizes     budget.Sizes
 }
 
-// New puts a store and the cache that it feeds behind one face. Who only reads memory
-// does without a store.
+// New combines a store with the cache that it feeds. The store may be nil for readers of the cache only.
 func New(catalogue *kinds.Catalogue, store *sqlstore.Store, c *cache.Cache) *Store {
 	return &Store{catalogue: catalogue, store: store, cache: c}
 }
 
-// Bound sets the size of the largest object that is stored, before the Store is used.
+// Bound sets the maximum size of a stored object, before the Store is used.
 func (s *Store) Bound(sizes budget.Sizes) { s.sizes = sizes }
 
-// Sizes are the size of the largest object, and the bounds that follow from it.
+// Sizes are the maximum size of an object, and the bounds that depend on it.
 func (s *Store) Sizes() budget.Sizes { return s.sizes }
 
-// Codec reads and writes the objects as JSON.
+// Codec encodes and decodes objects as JSON.
 func (s *Store) Codec() json.Codec { return s.cache.JSON() }
 
-// Place is where an object is, or with an empty Name a collection, and the
-// subresource that it is seen or written through.
+// Place is the place of an object or, with an empty Name, of a collection, and the subresource that is read
+// or written.
 type Place struct {
 	Resource  *kinds.Resource
 	Sub       string
@@ -77,23 +76,23 @@ func (p *Place) check(permit *permits.Permit, e permits.Effect) error {
 	})
 }
 
-// The methods below tell nothing of any object, so they need no permit.
+// The methods below reveal nothing about objects, so they need no permit.
 
-// Head is the newest revision that any server has written.
+// Head is the newest revision of all servers.
 func (s *Store) Head(ctx context.Context) (int64, error) { return s.store.Head(ctx) }
 
 // Now is the time by the store's clock.
 func (s *Store) Now() time.Time { return s.store.Now() }
 
-// Revision is the newest one in memory.
+// Revision is the newest revision in the cache.
 func (s *Store) Revision() int64 { return s.cache.Revision() }
 
-// WaitFor waits until memory has a revision.
+// WaitFor waits until the cache has a revision.
 func (s *Store) WaitFor(ctx context.Context, revision int64) error {
 	return s.cache.WaitFor(ctx, revision)
 }
 
-// CatchUp waits until memory has everything that any server wrote before.
+// CatchUp waits until the cache has every write that any server has made so far.
 func (s *Store) CatchUp(ctx context.Context) error {
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -105,12 +104,11 @@ func (s *Store) CatchUp(ctx context.Context) error {
 	return s.WaitFor(ctx, head)
 }
 
-// futureWait is how long a reader that names a revision which this server has not
-// reached waits for it.
+// futureWait is how long a read waits for a revision that this server has not reached.
 const futureWait = 3 * time.Second
 
-// Reach waits until memory has a revision that a reader named, for a while. The error
-// after that is the 504 of a revision in the future.
+// Reach waits for some time until the cache has a revision that a reader named. Then its error is the 504 for
+// a revision in the future.
 func (s *Store) Reach(ctx context.Context, revision int64) error {
 	if s.Revision() >= revision {
 		return nil
@@ -124,8 +122,8 @@ func (s *Store) Reach(ctx context.Context, revision int64) error {
 	return err
 }
 
-// reachNow is Reach for reads that a stock server answers from its database instead of its watch cache:
-// they do not wait for a revision in the future, and the error names no time to retry after.
+// reachNow is Reach for reads that a stock server serves from etcd instead of its watch cache: they do not
+// wait for a revision in the future, and the error has no retry time.
 func (s *Store) reachNow(ctx context.Context, revision int64) error {
 	if s.Revision() >= revision {
 		return nil

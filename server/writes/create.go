@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Create stores a new object, given as the client sent it in the version of the request.
+// Create stores a new object that the client sent in the version of the request.
 func (w *Writer) Create(ctx context.Context, req *Request, obj kinds.Object) (*Outcome, error) {
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	if err := MatchNamespace(req, obj); err != nil {
@@ -31,8 +31,7 @@ func (w *Writer) Create(ctx context.Context, req *Request, obj kinds.Object) (*O
 	return w.create(ctx, req, &creation{obj: obj, permit: req.Permit})
 }
 
-// Incoming converts an object that a client sent to the stored version, and fills in
-// what it left out.
+// Incoming converts an object from a client to the stored version, and sets defaults.
 func Incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
 	obj, err := r.ToWorking(obj)
 	if err != nil {
@@ -42,16 +41,16 @@ func Incoming(r *kinds.Resource, obj kinds.Object) (kinds.Object, error) {
 	return obj, nil
 }
 
-// creation is a new object, whether a create or an update makes it.
+// creation is a new object, from a create or an update.
 type creation struct {
 	obj      kinds.Object                      // in the stored version, with defaults
 	permit   permits.Permit                    // to create it
-	own      func(obj, old kinds.Object) error // records the owners of its fields; nil: all belong to the manager
+	own      func(obj, old kinds.Object) error // records field owners; nil: the manager owns all fields
 	at       *admission.Attributes
-	pristine kinds.Object // as it was before anything was allocated or generated; nil: neither is
+	pristine kinds.Object // before allocations and generated names; nil if there are none
 }
 
-// create makes an object and stores it.
+// create stores a new object.
 func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcome, error) {
 	if err := w.admitCreate(ctx, req, c); err != nil {
 		return nil, err
@@ -59,9 +58,9 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 	st := req.Resource.Storage
 	generated := c.obj.GetName() == "" && c.obj.GetGenerateName() != ""
 	if generated || st.Allocate != nil {
-		c.pristine = objects.Copy(c.obj) // an allocation that was not used must not be requested again
+		c.pristine = objects.Copy(c.obj) // a repeated attempt must not request an unused allocation of this one
 	}
-	// Those who want the same of what there is little of go one after the other.
+	// Writers that claim from the same scarce pool take turns.
 	turn := w.queues.Writer(sqlstore.Key{Resource: st.Key}, req.User.Name)
 	defer turn.Done()
 	for try := 1; ; try++ {
@@ -105,7 +104,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 	}
 }
 
-// admitCreate records ownership and lets admission change the object.
+// admitCreate records ownership and runs mutating admission.
 func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) error {
 	wipe(c.obj)
 	WarnOwners(req, c.obj)
@@ -131,12 +130,12 @@ func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) err
 	if req.Verb == "create" {
 		return nil
 	}
-	// An update looks at the resource version, though there is none to compare it with.
+	// An update checks the resource version, though there is none to compare it with.
 	_, err := askedRevision(c.obj)
 	return err
 }
 
-// prepareCreate resets what a client may not choose, and validates.
+// prepareCreate resets the fields that a client may not set, and validates.
 func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Object) error {
 	s := &req.Resource.Storage.Strategy
 	stamp(obj, w.Now())
@@ -184,12 +183,11 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 	return nil
 }
 
-// insert stores a new object with what was planned for it, or for a dry run finds out
-// whether it could be.
+// insert stores a new object with its planned operations; in a dry run it only checks whether it could.
 func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []sqlstore.Op) (*cache.Item, error) {
 	r, at := req.Resource, req.place(c.obj.GetName())
 	sent := c.obj.GetResourceVersion()
-	if req.DryRun { // what only the store finds fault with is found by no dry run
+	if req.DryRun { // a dry run does not find conflicts that only the store detects
 		if err := w.Objects.CheckVacant(ctx, c.permit, at); err != nil {
 			return nil, err
 		}
@@ -214,8 +212,8 @@ func (w *Writer) insert(ctx context.Context, req *Request, c *creation, extra []
 	}, extra)
 }
 
-// fit returns the value to store for obj, whose encoded form is value, in place of live. A value that is too large is
-// stored without the owners of its fields, unless the request applies.
+// fit returns the value to store for obj, whose encoded form is value, in place of live. It drops the managed
+// fields of a value that is too large, unless the request is an apply.
 func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value []byte, live *cache.Item) ([]byte, error) {
 	err := w.Objects.CheckSize(value, live)
 	if err == nil || req.applies || len(obj.GetManagedFields()) == 0 {
@@ -228,10 +226,10 @@ func (w *Writer) fit(ctx context.Context, req *Request, obj kinds.Object, value 
 	return value, w.Objects.CheckSize(value, live)
 }
 
-// existsError tells the client whether the object in its way is on its way out.
+// existsError tells the client whether the existing object is being deleted.
 func (w *Writer) existsError(ctx context.Context, req *Request, c *creation, exists *sqlstore.ExistsError) error {
 	err := apierrors.NewAlreadyExists(req.Resource.GroupResource(), c.obj.GetName())
-	if c.obj.GetGenerateName() != "" { // even where the client chose the name
+	if c.obj.GetGenerateName() != "" { // even if the client chose the name
 		err = apierrors.NewGenerateNameConflict(req.Resource.GroupResource(), c.obj.GetName(), 1)
 	}
 	if werr := w.Objects.Overtaken(ctx, exists); werr != nil {

@@ -24,23 +24,22 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Deletion is how an object is to go.
+// Deletion describes how to delete an object.
 type Deletion struct {
 	Name    string
 	Options *metav1.DeleteOptions // say too whether it is a dry run
 	// Unread permits to delete an object that cannot be read, and no other.
 	Unread permits.Permit
-	// Unadmitted is for deletes that admission does not see.
+	// Unadmitted deletes bypass admission.
 	Unadmitted bool
 }
 
-// UnreadOption is the option that asks to delete what cannot be read.
+// UnreadOption is the option to delete an unreadable object.
 const UnreadOption = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 const unreadVerb = "unsafe-delete-ignore-read-errors"
 
-// AuthorizeUnread checks whether the user of a request may delete its object although it cannot be
-// read.
+// AuthorizeUnread authorizes the user of a request to delete its object although it cannot be read.
 func (w *Writer) AuthorizeUnread(ctx context.Context, req *Request) (permits.Permit, error) {
 	if w.Authorizer == nil {
 		return permits.Permit{}, apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
@@ -59,8 +58,8 @@ func (w *Writer) AuthorizeUnread(ctx context.Context, req *Request) (permits.Per
 	return permits.Permit{}, apierrors.NewForbidden(req.Resource.GroupResource(), req.Name, why)
 }
 
-// WarnOrphans warns the client where dependents stay behind because its options do not say what happens to
-// them, whether or not there is anything to delete.
+// WarnOrphans warns the client if its options do not decide about dependents and these are orphaned, whether
+// or not there is anything to delete.
 func WarnOrphans(req *Request, options *metav1.DeleteOptions) {
 	st := req.Resource.Storage
 	if st.OrphanByDefault && st.OrphanWarning != "" && options.PropagationPolicy == nil && options.OrphanDependents == nil {
@@ -90,7 +89,7 @@ func (w *Writer) Delete(ctx context.Context, req *Request, d *Deletion) (*Outcom
 	return out, nil
 }
 
-// tryDelete deletes the object as it is now.
+// tryDelete deletes the present object.
 func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Outcome, error) {
 	item, err := w.Objects.Find(ctx, req.Permit, req.place(d.Name))
 	if err != nil {
@@ -135,9 +134,9 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 	return w.erase(ctx, req, item, obj)
 }
 
-// admitDelete checks what the client wants to be sure of, and asks admission.
+// admitDelete checks preconditions, and runs admission.
 func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, options *metav1.DeleteOptions, obj kinds.Object) error {
-	// Those of an eviction come here as they were sent.
+	// The options of an eviction have not been validated.
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return status.Invalid(req.Resource.Release, schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
@@ -147,7 +146,7 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 	if d.Unadmitted {
 		return nil
 	}
-	a := req.attributes(admission.Delete, nil, obj) // without a name where a whole collection goes
+	a := req.attributes(admission.Delete, nil, obj) // without a name in the deletion of a collection
 	a.Options, a.DryRun = options, len(options.DryRun) > 0
 	if err := w.admit(ctx, a); err != nil {
 		return err
@@ -155,8 +154,8 @@ func (w *Writer) admitDelete(ctx context.Context, req *Request, d *Deletion, opt
 	return w.validate(ctx, a)
 }
 
-// newest is the revision up to which everything must be here before a precondition counts as not met. A version may be newer
-// than the object here, and may belong to another UID.
+// newest is the revision up to which the cache must be complete before a precondition counts as failed. A
+// version may be newer than the object here, and may belong to another UID.
 func newest(p *metav1.Preconditions, obj kinds.Object) int64 {
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return math.MaxInt64
@@ -164,11 +163,11 @@ func newest(p *metav1.Preconditions, obj kinds.Object) int64 {
 	if n, err := strconv.ParseInt(*p.ResourceVersion, 10, 64); err == nil {
 		return n
 	}
-	return 0 // no version at all
+	return 0 // not a version
 }
 
-// checkPreconditions checks what the client wants to be sure of. Kinds that are marked
-// before they go have words of their own for it.
+// checkPreconditions checks the client's preconditions. Kinds with graceful deletion have their own error
+// text.
 func checkPreconditions(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
@@ -203,7 +202,7 @@ func checkTerminal(st *kinds.Storage, obj kinds.Object, p *metav1.Preconditions)
 	return nil
 }
 
-// mark stores the state in which an object waits for its end. For a dry run it is stored nowhere.
+// mark stores the object with its deletion marks. A dry run stores nothing.
 func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object, dry bool) (*cache.Item, error) {
 	rv := obj.GetResourceVersion()
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
@@ -222,7 +221,7 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 	}, nil)
 }
 
-// erase deletes the row of an object and gives back its claims.
+// erase deletes the row of an object and releases its claims.
 func (w *Writer) erase(ctx context.Context, req *Request, item *cache.Item, obj kinds.Object) (*Outcome, error) {
 	at := req.place(item.Name)
 	extra, err := w.Objects.Plan(ctx, req.Permit, at, nil, obj, false)
@@ -236,15 +235,15 @@ func (w *Writer) erase(ctx context.Context, req *Request, item *cache.Item, obj 
 	return &Outcome{Item: last, Object: obj, Gone: true}, nil
 }
 
-// discard deletes what cannot be read, whatever it may have waited for. With it goes
-// what was claimed for it, which nobody else would ever give back.
+// discard deletes an unreadable object despite finalizers, together with its claims, which nothing else would
+// release.
 func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *cache.Item) (*Outcome, error) {
 	if item.Corrupt == nil {
 		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
 		return nil, status.Invalid(req.Resource.Release, kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(UnreadOption), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}
-	if errors.Is(item.Corrupt, sqlstore.ErrKeyUnavailable) { // nothing is known to be wrong with it
+	if errors.Is(item.Corrupt, sqlstore.ErrKeyUnavailable) { // the value itself may be intact
 		return nil, objects.Corrupt(req.Resource, item)
 	}
 	if err := w.Objects.Discard(ctx, req.Permit, d.Unread, req.place(item.Name), item); err != nil {
@@ -253,5 +252,5 @@ func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *c
 	return &Outcome{Gone: true}, nil
 }
 
-// today is the time that objects are marked with.
+// today is the time for marks of deletion.
 func (w *Writer) today() metav1.Time { return metav1.Time{Time: w.Now().UTC().Truncate(time.Second)} }

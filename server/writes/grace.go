@@ -11,15 +11,14 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// deletePlan says how an object is to go.
+// deletePlan describes how an object is deleted.
 type deletePlan struct {
-	mark     bool // obj has been changed and is stored first
-	wait     bool // it stays after that, for its grace period or its finalizers
-	saysGone bool // the answer says that it is gone, though it waits
+	mark     bool // obj was changed and is stored first
+	wait     bool // it remains after that, for its grace period or its finalizers
+	saysGone bool // the answer says that it is gone, though it remains
 }
 
-// planDelete decides how obj goes and marks it accordingly. Options have been
-// validated; o is changed.
+// planDelete decides how obj is deleted, and marks it accordingly. Options have been validated; o is changed.
 func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) deletePlan {
 	switch {
 	case st.Terminate != nil && obj.GetDeletionTimestamp() == nil:
@@ -33,7 +32,7 @@ func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Ob
 	}
 	graceful, pending := w.grace(ctx, st, obj, o)
 	if pending {
-		// A longer or no grace period changes nothing of a delete that is under way.
+		// A longer or missing grace period does not change a delete in progress.
 		return deletePlan{wait: true, saysGone: !st.ReturnDeletedObject}
 	}
 	setFinalizers(obj, keepers(st, obj, o))
@@ -48,14 +47,14 @@ func (w *Writer) planDelete(ctx context.Context, st *kinds.Storage, obj kinds.Ob
 	return deletePlan{}
 }
 
-// setFinalizers replaces the finalizers of an object if they are others, in whatever order.
+// setFinalizers replaces the finalizers of an object if the set differs.
 func setFinalizers(obj kinds.Object, finalizers []string) {
 	if !sameSet(finalizers, obj.GetFinalizers()) {
 		obj.SetFinalizers(finalizers)
 	}
 }
 
-// grace starts or shortens a grace period where the kind has one.
+// grace starts or shortens the grace period of kinds that have one.
 func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) (graceful, pending bool) {
 	if g := o.GracePeriodSeconds; g != nil && *g < 0 {
 		o.GracePeriodSeconds = new(int64(1))
@@ -77,7 +76,7 @@ func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object,
 		period := *o.GracePeriodSeconds
 		end := metav1.Time{Time: at.Add(-time.Duration(*left-period) * time.Second)}
 		if now := w.today(); w.NeverPast && end.Before(&now) {
-			end, period = now, min(period, 1) // whoever ends the object still has to
+			end, period = now, min(period, 1) // the component that ends the object still has to do so
 		}
 		obj.SetDeletionTimestamp(&end)
 		obj.SetDeletionGracePeriodSeconds(&period)
@@ -94,7 +93,7 @@ func (w *Writer) grace(ctx context.Context, st *kinds.Storage, obj kinds.Object,
 	return true, false
 }
 
-// markDeleting is for objects that only wait for their finalizers.
+// markDeleting marks an object that waits only for its finalizers.
 func (w *Writer) markDeleting(obj kinds.Object) {
 	now := w.today()
 	at := obj.GetDeletionTimestamp()
@@ -107,16 +106,15 @@ func (w *Writer) markDeleting(obj kinds.Object) {
 	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 }
 
-// countDeletion raises the generation of kinds that count it.
+// countDeletion raises the generation of kinds whose generation counts deletions.
 func countDeletion(obj kinds.Object) {
 	if g := obj.GetGeneration(); g > 0 {
 		obj.SetGeneration(g + 1)
 	}
 }
 
-// keepers are the finalizers of an object that is deleted with options: the two
-// of the garbage collector follow the policy asked for, else what is set already,
-// else the kind's default.
+// keepers are the finalizers of an object after the deletion options are applied: the two of the garbage
+// collector follow the requested policy, otherwise those already set, otherwise the kind's default.
 func keepers(st *kinds.Storage, obj kinds.Object, o *metav1.DeleteOptions) []string {
 	have := obj.GetFinalizers()
 	var kept []string

@@ -43,8 +43,7 @@ func namespaceError(req *Request, obj metav1.Object) error {
 	return nil
 }
 
-// MatchNamespace checks that an object is of the namespace of the request's path, and
-// fills it in.
+// MatchNamespace checks that an object is in the namespace of the request's path, and sets its namespace.
 func MatchNamespace(req *Request, obj metav1.Object) error {
 	if !req.Resource.Namespaced {
 		obj.SetNamespace("")
@@ -76,8 +75,7 @@ func matchRevision(req *Request, obj kinds.Object, item *cache.Item) error {
 	return &staleError{asked: asked, err: apierrors.NewConflict(req.Resource.GroupResource(), item.Name, errors.New(status.Modified))}
 }
 
-// askedRevision is the resource version that an update wants to replace; 0 where it
-// names none.
+// askedRevision is the resource version that an update replaces; 0 if it names none.
 func askedRevision(obj kinds.Object) (int64, error) {
 	rv := obj.GetResourceVersion()
 	if rv == "" {
@@ -87,7 +85,7 @@ func askedRevision(obj kinds.Object) (int64, error) {
 	if err != nil {
 		return 0, status.Plain((&strconv.NumError{Func: "ParseUint", Num: rv, Err: errors.Unwrap(err)}).Error())
 	}
-	return int64(min(n, math.MaxInt64)), nil // no revision is as large
+	return int64(min(n, math.MaxInt64)), nil // no revision is that large
 }
 
 func unconditional(req *Request) bool {
@@ -99,24 +97,25 @@ func unconditional(req *Request) bool {
 
 // staleError is a conflict with a resource version, or another precondition, that the client named.
 type staleError struct {
-	asked int64 // the revision up to which everything must be here for the conflict to count
+	asked int64 // the revision up to which the cache must be complete for the conflict to count
 	err   error
 }
 
-// OtherObject marks an error that says that an object is not the one that the client means, or not as the client knows it.
-// A write that fails with it is tried again, once, with everything that any server has written.
+// OtherObject marks an error which says that an object is not the one that the client means, or not in the
+// state that the client knows. A write that fails with it is tried once more, after every write of all
+// servers has arrived.
 func OtherObject(err error) error { return &staleError{asked: math.MaxInt64, err: err} }
 
 func (e *staleError) Error() string { return e.err.Error() }
 func (e *staleError) Unwrap() error { return e.err }
 
-// uidError compares the UID that a client wants with that of the object, or with none.
+// uidError compares the UID that a client expects with that of the object, which may be missing.
 func uidError(req *Request, want, have types.UID) error {
 	if want == "" || want == have {
 		return nil
 	}
 	key := req.Resource.RegistryKey(req.place(req.Name).Namespace, req.Name)
-	if req.DryRun { // which a stock server decides before it has the key as it is in etcd
+	if req.DryRun { // a stock server checks it before it has read the key from etcd
 		key = strings.TrimPrefix(key, "/registry")
 	}
 	return apierrors.NewConflict(req.Resource.GroupResource(), req.Name, fmt.Errorf(

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// wipe takes away what the server alone decides of a new object.
+// wipe clears the fields of a new object that only the server sets.
 func wipe(obj metav1.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
@@ -23,7 +23,7 @@ func wipe(obj metav1.Object) {
 	obj.SetDeletionGracePeriodSeconds(nil)
 }
 
-// stamp fills in what the server alone decides of a new object.
+// stamp sets those fields.
 func stamp(obj metav1.Object, now time.Time) {
 	wipe(obj)
 	obj.SetCreationTimestamp(metav1.Time{Time: now.UTC().Truncate(time.Second)})
@@ -37,7 +37,7 @@ const (
 	nameTries     = 8
 )
 
-// generate makes a name from a base: a random suffix, and a base short enough.
+// generate makes a name from a base, shortened if necessary, and a random suffix.
 func generate(base string) string {
 	if len(base) > maxBase {
 		base = base[:maxBase]
@@ -49,7 +49,7 @@ func generate(base string) string {
 	return base + string(b[:])
 }
 
-// oneOwner drops repeated owners and says which there were.
+// oneOwner drops repeated owners and returns them.
 func oneOwner(obj metav1.Object) (repeated []string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
@@ -91,10 +91,10 @@ const (
 	repeatedOwnersAdmitted = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
-// WarnOwners drops repeated owners of an object that a client sent, and tells it.
+// WarnOwners drops repeated owners of an object from a client, with a warning.
 func WarnOwners(req *Request, obj metav1.Object) { warnRepeated(req, repeatedOwners, obj) }
 
-// warnAdmittedOwners is WarnOwners for what admission made of an object.
+// warnAdmittedOwners is WarnOwners for an object after admission.
 func warnAdmittedOwners(req *Request, obj metav1.Object) {
 	warnRepeated(req, repeatedOwnersAdmitted, obj)
 }
@@ -105,7 +105,7 @@ func warnRepeated(req *Request, format string, obj metav1.Object) {
 	}
 }
 
-// onlyTimesDiffer says whether two records of ownership differ in times, and in nothing else.
+// onlyTimesDiffer reports whether two lists of managed fields differ only in times.
 func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 	if len(a) != len(b) {
 		return false
@@ -125,8 +125,7 @@ func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 	return differ
 }
 
-// emptied says whether an update takes away the last thing that kept a
-// terminating object.
+// emptied reports whether an update removes the last reason for which a terminating object remains.
 func emptied(st *kinds.Storage, obj, old kinds.Object) bool {
 	if len(obj.GetFinalizers()) > 0 || old.GetDeletionTimestamp() == nil {
 		return false
@@ -138,7 +137,7 @@ func emptied(st *kinds.Storage, obj, old kinds.Object) bool {
 	return grace != nil && *grace == 0
 }
 
-// keepMeta copies from old what an update can neither change nor remove.
+// keepMeta copies the metadata that an update can neither change nor remove from old.
 func keepMeta(obj, old kinds.Object) {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())

@@ -5,8 +5,8 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// recordOwner records the manager of a request as the owner of what it changed; old is nil for a new object.
-// An object whose owners cannot be computed is stored without any.
+// recordOwner records the manager of a request as the owner of its changes; old is nil for a new object. If
+// ownership cannot be computed, the object is stored without managed fields.
 func (w *Writer) recordOwner(req *Request, obj, old kinds.Object) error {
 	if w.Owner == nil {
 		obj.SetManagedFields(nil)
@@ -26,8 +26,8 @@ func (w *Writer) recordOwner(req *Request, obj, old kinds.Object) error {
 	})
 }
 
-// Own records the sender of a body that is never stored, of a kind that r describes,
-// as the owner of all that stands in it.
+// Own records the sender of a body that is never stored, of a kind that r describes, as the owner of all its
+// fields.
 func (w *Writer) Own(r *kinds.Resource, sub string, obj kinds.Object, manager string) error {
 	if w.Owner == nil {
 		obj.SetManagedFields(nil)
@@ -37,7 +37,7 @@ func (w *Writer) Own(r *kinds.Resource, sub string, obj kinds.Object, manager st
 	return w.Owner.AfterCreate(r, sub, obj, manager, w.Now())
 }
 
-// inServed calls fn with the objects in r's version, and brings the managed fields back.
+// inServed calls fn with the objects in r's version, and copies the managed fields back.
 func inServed(r *kinds.Resource, obj, old kinds.Object, fn func(obj, old kinds.Object) error) error {
 	if !r.Converts() {
 		return fn(obj, old)

@@ -13,11 +13,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// What follows is for requests that write in ways of their own: a binding, an eviction.
+// This file is for requests with their own kinds of writes: a binding, an eviction.
 
-// Admit asks admission about the body of a subresource or of a virtual resource (op is
-// Create), or about the options of a connection (Connect). The checks run once admission has
-// changed what it wants to change, and before it validates.
+// Admit runs admission for the body of a subresource or of a virtual resource (op is Create), or for the
+// options of a connection (Connect). The checks run between mutating and validating plugins.
 func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation, obj runtime.Object, checks ...func() error) error {
 	ctx = kinds.WithRequested(ctx, req.Resource)
 	a := req.attributes(op, obj, nil)
@@ -35,10 +34,10 @@ func (w *Writer) Admit(ctx context.Context, req *Request, op admission.Operation
 	return w.validate(ctx, a)
 }
 
-// Rewrite changes a stored object as fn says, as often as another write is faster.
-// Nothing is defaulted or validated, nobody owns what changes, and admission is not
-// asked. It answers 404 where there is no object. fn may fail with OtherObject. The object it returns has been stored,
-// unless the request is a dry run, and has its resource version.
+// Rewrite changes a stored object with fn, again after each conflict with another write. It does no
+// defaulting, validation, ownership or admission. It returns 404 if there is no object. fn may fail with
+// OtherObject. The returned object has been stored, unless the request is a dry run, and has its resource
+// version.
 func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
 	if err := objects.CheckName(at.Name); err != nil {
 		return nil, err
@@ -53,7 +52,7 @@ func (w *Writer) Rewrite(ctx context.Context, req *Request, at objects.Place, fn
 	return obj, err
 }
 
-// tryRewrite rewrites the object as it is now.
+// tryRewrite rewrites the present object.
 func (w *Writer) tryRewrite(ctx context.Context, req *Request, at objects.Place, fn func(obj kinds.Object) error) (kinds.Object, error) {
 	obj, item, err := w.Objects.Live(ctx, req.Permit, at)
 	if err != nil {
@@ -90,8 +89,8 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 	return nil
 }
 
-// Edit updates the object of a request as a PUT by its manager would, with validation
-// and field ownership, as often as another write is faster. Admission is not asked.
+// Edit updates the object of a request as a PUT by its manager would, with validation and field ownership but
+// without admission, again after each conflict with another write.
 func (w *Writer) Edit(ctx context.Context, req *Request, fn func(obj kinds.Object) error) error {
 	_, err := w.Update(ctx, req, &Change{unadmitted: true, Compute: func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
 		obj := objects.Copy(old)

@@ -16,11 +16,11 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Patch changes an object that is there with a JSON, merge or strategic merge patch.
+// Patch changes an existing object with a JSON, merge or strategic merge patch.
 func (w *Writer) Patch(ctx context.Context, req *Request, p *apply.Patch) (*Outcome, error) {
 	r := req.Resource
 	return w.Update(ctx, req, &Change{Compute: func(old kinds.Object, item *cache.Item) (kinds.Object, error) {
-		// The patch is of the object in the version of the request.
+		// The patch applies to the object in the version of the request.
 		current, encoded := old, item.JSON()
 		if !objects.Clean(r, item) {
 			var err error
@@ -54,7 +54,7 @@ type Applied struct {
 	Strictness codecs.Strictness
 }
 
-// Apply merges what a manager wants into an object, or makes it.
+// Apply merges a manager's configuration into an object, or creates it.
 func (w *Writer) Apply(ctx context.Context, req *Request, a *Applied) (*Outcome, error) {
 	if w.Owner == nil {
 		return nil, status.NotAllowed()
@@ -64,11 +64,11 @@ func (w *Writer) Apply(ctx context.Context, req *Request, a *Applied) (*Outcome,
 	return w.Update(ctx, &as, &Change{
 		MayCreate: req.Sub == nil && slices.Contains(req.Resource.Verbs, "create"),
 		Compute:   func(old kinds.Object, _ *cache.Item) (kinds.Object, error) { return w.merge(&as, a, old) },
-		own:       func(obj, old kinds.Object) error { return nil }, // the merge has recorded it already
+		own:       func(obj, old kinds.Object) error { return nil }, // the merge has recorded it
 	})
 }
 
-// merge makes the object that an apply is to leave behind, in the stored version.
+// merge returns the object after an apply, in the stored version.
 func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object, error) {
 	r := req.Resource
 	live := old
@@ -96,14 +96,14 @@ func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object
 	if err := MatchPath(req, obj); err != nil {
 		return nil, err
 	}
-	// What is unknown was refused by the merge already.
+	// The merge has already refused unknown fields.
 	if err := r.CoerceMerged(obj); err != nil {
 		return nil, status.Show(err)
 	}
 	return Incoming(r, obj)
 }
 
-// warn tells the client about problems of decoding.
+// warn sends problems of decoding to the client as warnings.
 func warn(req *Request, problems []string) {
 	if len(problems) == 0 {
 		return

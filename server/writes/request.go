@@ -12,13 +12,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Request is who writes what, and how. It is for one write, or for those that a request
-// for a collection or an eviction consists of; writes do not change it.
+// Request describes a write: its user, its object and its options. It is for one write, or for the writes of
+// one request for a collection or an eviction; writes do not change it.
 type Request struct {
 	Resource  *kinds.Resource
 	Sub       *kinds.Subresource // nil for the object itself
 	Namespace string             // of the path
-	Name      string             // of the path; "" where the object has it
+	Name      string             // of the path; "" if only the object has it
 
 	Verb   string // as it was authorized
 	Path   string // of the URL, for authorizers
@@ -29,29 +29,29 @@ type Request struct {
 	Options runtime.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions, for admission
 	DryRun  bool           // nothing is stored; deletes have it in their own options
 
-	Warn     func(text string)       // tells the client
+	Warn     func(text string)       // sends a warning to the client
 	Annotate func(key, value string) // adds to the audit event
-	Recorded bool                    // the audit event holds what admission changes
+	Recorded bool                    // the audit event records changes by admission
 
-	applies bool // a server-side apply, which is about who owns what
+	applies bool // a server-side apply, which sets field owners itself
 }
 
-// Outcome is what became of a write.
+// Outcome is the result of a write.
 type Outcome struct {
-	// Item is what readers see, for a delete the last state, and for a dry run what they would
-	// have seen, at the revision that the object has already. It is nil for an update that took
-	// away the last finalizer, and for what was deleted unread.
+	// Item is the stored state; for a delete the last one, and for a dry run the one that would have been
+	// stored, at the present revision of the object. It is nil for an update that removed the last finalizer,
+	// and for an object that was deleted unread.
 	Item *cache.Item
-	// Object is the object as writes work on it: in the stored version, or of a custom
-	// resource in that of the request. It is nil for what was deleted unread.
+	// Object is the decoded object: in the stored version, or for a custom resource in that of the request.
+	// It is nil for an object that was deleted unread.
 	Object  kinds.Object
 	Created bool // by a create, or by an update that found none
-	// Gone says that the answer tells a client that the object is gone. Nothing kept it, or it is of
-	// a kind that tells so though its grace period runs.
+	// Gone reports whether the answer says that the object is gone: it was removed, or its kind says so
+	// during the grace period.
 	Gone bool
 }
 
-// sub is the subresource that is written through, or "".
+// sub is the name of the subresource, or "".
 func (req *Request) sub() string {
 	if req.Sub == nil {
 		return ""
@@ -59,7 +59,7 @@ func (req *Request) sub() string {
 	return req.Sub.Name
 }
 
-// place is where an object of the request's namespace is, seen as the request sees it.
+// place is the place of an object in the request's namespace, with the request's subresource.
 func (req *Request) place(name string) objects.Place {
 	p := objects.Place{Resource: req.Resource, Name: name, Sub: req.sub()}
 	if req.Resource.Namespaced {
@@ -74,7 +74,7 @@ func (req *Request) key(name string) sqlstore.Key {
 	return p.Key()
 }
 
-// strategy is that of the subresource that is written through, or of the object.
+// strategy is that of the subresource or of the object.
 func (req *Request) strategy() *kinds.Strategy {
 	if req.Sub != nil && req.Sub.Update != nil {
 		return req.Sub.Update

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/permits"
 )
 
-// checkRights refuses a change that needs rights which the user has not.
+// checkRights refuses a change that needs rights which the user lacks.
 func (w *Writer) checkRights(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kinds.Object, last bool) (errs field.ErrorList) {
 	if s.Rights == nil {
 		return nil
@@ -37,7 +37,7 @@ func (w *Writer) checkRights(ctx context.Context, req *Request, s *kinds.Strateg
 	return errs
 }
 
-// checkRight says why a user has not a right for which one of several verbs, and of several names, is enough.
+// checkRight returns why a user lacks a right; one of several verbs, for one of several names, suffices.
 func (w *Writer) checkRight(ctx context.Context, req *Request, r *kinds.Right) (first error) {
 	a := authx.Attributes{
 		User: req.User, Path: req.Path, ResourceRequest: true, APIGroup: req.Resource.Group, APIVersion: req.Resource.Version,
@@ -66,7 +66,7 @@ func (w *Writer) checkRight(ctx context.Context, req *Request, r *kinds.Right) (
 	return first
 }
 
-// allowed says why an authorizer does not allow something.
+// allowed returns why an authorizer does not allow a request.
 func (w *Writer) allowed(ctx context.Context, a *authx.Attributes) error {
 	if w.Authorizer == nil {
 		return permits.Forbidden(a, "")
@@ -83,7 +83,7 @@ func (w *Writer) allowed(ctx context.Context, a *authx.Attributes) error {
 	return permits.Forbidden(a, why)
 }
 
-// nodeOf is the node of the pod that the token of a service account is bound to; "" if there is none.
+// nodeOf is the node of the pod to which a service account token is bound; "" if there is none.
 func nodeOf(user *authx.Identity) string {
 	if user == nil || !strings.HasPrefix(user.Name, "system:serviceaccount:") {
 		return ""

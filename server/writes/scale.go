@@ -21,10 +21,10 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// ScaleKind is the kind that a number of replicas is read and written as.
+// ScaleKind is the kind through which a number of replicas is read and written.
 var ScaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// ScaleOf shows an object, in the version of the request, as a Scale.
+// ScaleOf returns the Scale of an object in the version of the request.
 func ScaleOf(m *kinds.ScaleMapping, obj kinds.Object) *autoscalingv1.Scale {
 	spec, running := m.Replicas(obj)
 	s := &autoscalingv1.Scale{
@@ -42,13 +42,13 @@ func ScaleOf(m *kinds.ScaleMapping, obj kinds.Object) *autoscalingv1.Scale {
 	return s
 }
 
-// scaling is a change of a number of replicas, seen as a Scale.
+// scaling is a change of a number of replicas through a Scale.
 type scaling struct {
 	Change
 	edit func(before *autoscalingv1.Scale, of kinds.Object) (*autoscalingv1.Scale, error)
 }
 
-// UpdateScale replaces the Scale of an object, and returns what it is then.
+// UpdateScale replaces the Scale of an object, and returns the new one.
 func (w *Writer) UpdateScale(ctx context.Context, req *Request, sent *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	return w.scale(ctx, req, &scaling{
 		Change: Change{UID: sent.UID},
@@ -56,7 +56,7 @@ func (w *Writer) UpdateScale(ctx context.Context, req *Request, sent *autoscalin
 	})
 }
 
-// PatchScale patches the Scale of an object, and returns what it is then.
+// PatchScale patches the Scale of an object, and returns the new one.
 func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (*autoscalingv1.Scale, error) {
 	return w.scale(ctx, req, &scaling{edit: func(before *autoscalingv1.Scale, _ kinds.Object) (*autoscalingv1.Scale, error) {
 		patched, problems, err := p.Change(ctx, ScaleKind, before, nil)
@@ -72,14 +72,13 @@ func (w *Writer) PatchScale(ctx context.Context, req *Request, p *apply.Patch) (
 	}})
 }
 
-// ApplyScale merges what a manager wants of a Scale into that of an object. The number of
-// replicas is what the merge leaves: that of whoever still owns it, if this manager no
-// longer wants any.
+// ApplyScale merges a manager's configuration of a Scale into that of an object. The merge determines the
+// number of replicas: if this manager no longer sets it, the value of its remaining owners stays.
 func (w *Writer) ApplyScale(ctx context.Context, req *Request, a *Applied) (*autoscalingv1.Scale, error) {
 	if w.Owner == nil {
 		return nil, status.NotAllowed()
 	}
-	var owners []metav1.ManagedFieldsEntry // of the object that edit saw last
+	var owners []metav1.ManagedFieldsEntry // of the last object that edit read
 	own := func(obj, _ kinds.Object) error {
 		obj.SetManagedFields(owners)
 		return nil
@@ -97,7 +96,7 @@ func (w *Writer) ApplyScale(ctx context.Context, req *Request, a *Applied) (*aut
 	}})
 }
 
-// scale runs the update of an object through its Scale.
+// scale updates an object through its Scale.
 func (w *Writer) scale(ctx context.Context, req *Request, sc *scaling) (*autoscalingv1.Scale, error) {
 	own := sc.own
 	if own == nil && w.Owner != nil {
@@ -110,7 +109,7 @@ func (w *Writer) scale(ctx context.Context, req *Request, sc *scaling) (*autosca
 			return err
 		}
 	}
-	sc.unadmitted = true // admission sees the Scale, in computeScale
+	sc.unadmitted = true // computeScale runs admission on the Scale
 	sc.Compute = func(old kinds.Object, _ *cache.Item) (kinds.Object, error) {
 		return w.computeScale(ctx, req, sc, old)
 	}
@@ -128,7 +127,7 @@ func (w *Writer) scale(ctx context.Context, req *Request, sc *scaling) (*autosca
 	return ScaleOf(req.Sub.Scale, obj), nil
 }
 
-// computeScale makes the object that a changed Scale stands for, in the stored version.
+// computeScale applies a changed Scale to an object in the stored version.
 func (w *Writer) computeScale(ctx context.Context, req *Request, sc *scaling, old kinds.Object) (kinds.Object, error) {
 	obj, err := req.Resource.ToServed(objects.Copy(old))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// ownScale records the manager of a number of replicas as a client of a Scale sees
-// it: there zero is no value, which nobody owns, and what nobody owns is not tracked.
+// ownScale records the manager of a number of replicas as clients of a Scale see it: there zero is no value
+// and has no owner, and a field without an owner is not tracked.
 func (w *Writer) ownScale(req *Request, obj, old kinds.Object) error {
 	m := req.Sub.Scale
 	if !ownsPath(old, m.ReplicasPath) {
@@ -38,7 +38,7 @@ func fieldPath(path []string) fieldpath.Path {
 	return out
 }
 
-// ownsPath says whether anybody owns a field.
+// ownsPath reports whether a manager owns a field.
 func ownsPath(obj kinds.Object, path []string) bool {
 	for _, e := range obj.GetManagedFields() {
 		if set, err := fieldsOf(&e); err == nil && set.Has(fieldPath(path)) {
@@ -56,7 +56,7 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw))
 }
 
-// disown takes a field away from everybody.
+// disown removes a field from all managers.
 func disown(obj kinds.Object, path []string) error {
 	entries := obj.GetManagedFields()
 	kept := entries[:0]
@@ -82,7 +82,7 @@ func disown(obj kinds.Object, path []string) error {
 	return nil
 }
 
-// undate drops the times of fields that are owned through a Scale: it has none.
+// undate removes the times of fields that are owned through a Scale, which has none.
 func undate(obj kinds.Object, sub string) {
 	entries := obj.GetManagedFields()
 	for i := range entries {
@@ -93,7 +93,7 @@ func undate(obj kinds.Object, sub string) {
 	obj.SetManagedFields(entries)
 }
 
-// asScale words the conflict of an apply for a client that sees a Scale.
+// asScale rewrites the conflict of an apply for a client of a Scale.
 func asScale(req *Request, err error) error {
 	var st *apierrors.StatusError
 	if !errors.As(err, &st) || !apierrors.IsConflict(err) || st.ErrStatus.Details == nil {

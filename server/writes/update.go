@@ -23,28 +23,28 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Change is what an update makes of an object. It is for one call of Update.
+// Change computes the new state of an object. It is for one call of Update.
 type Change struct {
 	UID types.UID // the object must be this one, if set
-	// Pinned says that the client names the resource version it replaces, as far as that
-	// is known beforehand.
+	// Pinned reports that the client names the resource version it replaces, as far as that is known
+	// beforehand.
 	Pinned bool
-	// MayCreate says that an absent object is made, which needs a permit of its own.
+	// MayCreate allows creating a missing object, which needs a permit of its own.
 	MayCreate bool
-	// Compute makes the new object, in the stored version and with defaults; the writer
-	// may change it. old is nil where there is none, and must not be changed. It is
-	// called again where another write was faster.
+	// Compute returns the new object, in the stored version and with defaults; the writer may change it. old
+	// is nil if there is none, and must not be changed. It is called again after a conflict with another
+	// write.
 	Compute func(old kinds.Object, item *cache.Item) (kinds.Object, error)
 
-	// own records the owners of fields; nil: what differs belongs to the manager.
+	// own records field owners; nil: the manager owns all changes.
 	own func(obj, old kinds.Object) error
-	// unadmitted is for writes that admission does not see.
+	// unadmitted writes bypass admission.
 	unadmitted bool
-	creates    permits.Permit // to make the object, once that was asked for
+	creates    permits.Permit // to create the object; zero until authorized
 }
 
-// Update runs a change until it is stored, refused, or conflicts with a resource version
-// that the client asked for; else until ctx ends.
+// Update repeats a change until it is stored, refused, or conflicts with the resource version of the client,
+// or until ctx ends.
 func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
 	if err := objects.CheckName(req.Name); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (w *Writer) Update(ctx context.Context, req *Request, ch *Change) (*Outcome
 	return out, nil
 }
 
-// tryUpdate makes the change once, on the object as it is now.
+// tryUpdate attempts the change once, on the present object.
 func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
 	item, err := w.Objects.Find(ctx, req.Permit, req.place(req.Name))
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	return w.replace(ctx, req, item, obj, old, extra)
 }
 
-// prepareUpdate resets what a client may not change, and validates.
+// prepareUpdate resets the fields that a client may not change, and validates.
 func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds.Object) error {
 	if err := MatchNamespace(req, obj); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds
 	return nil
 }
 
-// replace commits an update with what was planned for it. Nothing is written that is
-// there already, and an object that only waited for its last finalizer goes.
+// replace commits an update with its planned operations. It writes nothing if nothing changes, and deletes an
+// object whose last finalizer the update removes.
 func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
 	st, at := req.Resource.Storage, req.place(req.Name)
 	gone := emptied(st, obj, old)
@@ -184,7 +184,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Item: w.Objects.Unstored(at, item.Revision, strconv.FormatInt(item.Revision, 10), value), Object: obj}, nil
 	}
 	if gone {
-		// Watchers see it as it was; the client, as it would have become.
+		// Watchers see the state before the update; the client sees the state after it.
 		op := sqlstore.Op{Verb: sqlstore.Delete, Expect: item.Revision, Value: item.JSON()}
 		if !req.DryRun {
 			if _, err := w.Objects.Commit(ctx, req.Permit, at, op, extra); err != nil {
@@ -210,8 +210,8 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 	return &Outcome{Item: next, Object: obj}, nil
 }
 
-// encode makes the bytes to store. Where they would be those that are stored but for the times
-// of managed fields, the times stay as well.
+// encode returns the bytes to store. If they differ from the stored ones only in times of managed fields, it
+// keeps those times.
 func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object) ([]byte, error) {
 	value, err := w.Objects.Encode(ctx, req.Resource, obj)
 	was, fields := old.GetManagedFields(), obj.GetManagedFields()
@@ -227,8 +227,8 @@ func (w *Writer) encode(ctx context.Context, req *Request, item *cache.Item, obj
 	return value, nil
 }
 
-// alikeAround says that two texts of objects are the same around the metadata of the second: there a
-// heartbeat differs. Where it has none, they may be.
+// alikeAround reports whether two encoded objects are equal around the metadata of the second: a heartbeat
+// differs there. If the second has no metadata, it returns true.
 func alikeAround(stored, value []byte) bool {
 	from, to := len(value), len(value)
 	scan.Loose.Members(value, 0, func(name scan.Name, at int) (int, bool) {
@@ -242,7 +242,7 @@ func alikeAround(stored, value []byte) bool {
 	return to == len(value) || bytes.HasPrefix(stored, value[:from]) && bytes.HasSuffix(stored, value[to:])
 }
 
-// createByUpdate is a PUT or an apply of an object that is not there.
+// createByUpdate handles a PUT or an apply of a missing object.
 func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (*Outcome, error) {
 	if !ch.MayCreate && req.Resource.Release.Has(release.AbsentFirst) {
 		return nil, apierrors.NewNotFound(req.Resource.GroupResource(), req.Name)
@@ -264,14 +264,14 @@ func (w *Writer) createByUpdate(ctx context.Context, req *Request, ch *Change) (
 	as.Options = asCreateOptions(req.Options)
 	out, err := w.create(ctx, &as, &creation{obj: obj, permit: ch.creates, own: ch.own})
 	if apierrors.IsAlreadyExists(err) && !req.DryRun {
-		// Somebody made it meanwhile: now it is an update.
+		// Another client created it in the meantime: now this is an update.
 		return nil, &sqlstore.NotFoundError{Key: req.key(req.Name)}
 	}
 	return out, err
 }
 
-// authorizeCreate checks, once for a change, that the user may create the object: permission to
-// update or patch it is not enough. It also checks dry runs.
+// authorizeCreate checks, once for a change, whether the user may create the object: permission to update or
+// patch it does not suffice. It also checks dry runs.
 func (w *Writer) authorizeCreate(ctx context.Context, req *Request, ch *Change) error {
 	if ch.creates.Valid() {
 		return nil
@@ -285,7 +285,7 @@ func (w *Writer) authorizeCreate(ctx context.Context, req *Request, ch *Change) 
 	return err
 }
 
-// asCreateOptions turns the options of an update into those of the create it becomes.
+// asCreateOptions converts the options of an update to those of a create.
 func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
 	o := &metav1.CreateOptions{}
 	o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
@@ -298,8 +298,8 @@ func asCreateOptions(options runtime.Object) *metav1.CreateOptions {
 	return o
 }
 
-// attempts is how a write of a key is tried: as often as another write is faster, until
-// it is stored, refused, or the context ends (docs/design/writes.md).
+// attempts controls the attempts of a write: it is repeated after each conflict with another write, until it
+// is stored, refused, or the context ends (docs/design/writes.md).
 type attempts struct {
 	key    sqlstore.Key
 	user   string
@@ -307,8 +307,8 @@ type attempts struct {
 	pinned bool // the client names the resource version it replaces
 }
 
-// run calls try, and again after each write that was faster. A write that lost once waits for its
-// turn among the writers of the key.
+// run calls try, and again after each conflict. After the first conflict, a write waits for its turn among
+// the writers of the key.
 func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 	turn := w.queues.Writer(a.key, a.user)
 	defer turn.Done()
@@ -329,8 +329,9 @@ func (a attempts) run(ctx context.Context, w *Writer, try func() error) error {
 	}
 }
 
-// fresh tries a write. A precondition of the client may fail because the client has seen a write of another server that has
-// not arrived here yet: at the first attempt, fresh waits for everything that was written, and tries again.
+// fresh attempts a write. A precondition may fail because the client has seen a write of another server that
+// has not arrived here yet: in the first attempt, fresh then waits for every write of all servers, and tries
+// again.
 func (w *Writer) fresh(ctx context.Context, first bool, try func() error) error {
 	err := try()
 	var stale *staleError
