@@ -24,13 +24,13 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Items tells what stored objects look like in a version; objects.Store implements it.
+// Items returns stored objects in served versions; objects.Store implements it.
 type Items interface {
 	// JSON is an item in the version of r. The bytes are shared.
 	JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error)
-	// Convert makes what JSON gives of many items of a custom resource at once.
+	// Convert prepares JSON for many items of a custom resource at once.
 	Convert(ctx context.Context, r *kinds.Resource, items []*cache.Item) error
-	// DecodeForColumns decodes an item in the version that the columns of r are made from.
+	// DecodeForColumns decodes an item in the version from which the columns of r are computed.
 	DecodeForColumns(ctx context.Context, r *kinds.Resource, it *cache.Item) (kinds.Object, error)
 }
 
@@ -38,21 +38,21 @@ type Items interface {
 type Answers struct {
 	Items  Items
 	Forms  forms.Forms      // the served forms
-	Packed *packed.Store    // compressed pieces of lists; nil: none are kept
-	Line   *Line            // puts long answers in order; nil: nobody waits
-	Large  *fair.Gate       // bounds the answers with large objects (NewRoom); nil: there is no bound
+	Packed *packed.Store    // compressed pieces of lists; nil: none are cached
+	Line   *Line            // orders long answers; nil: none wait
+	Large  *fair.Gate       // limits answers with large objects (NewRoom); nil: no limit
 	Clock  func() time.Time // nil: time.Now
 	Log    *slog.Logger     // nil: slog.Default
 
-	// NoBlueprints: the bookmark that ends the initial events of a watch does not show the empty list,
-	// so the watch may be of tables.
+	// NoBlueprints omits the empty list from the bookmark that ends the initial events of a watch, so that
+	// watches may be of tables.
 	NoBlueprints bool
 
-	Compress    bool // large answers, for clients that take it: the gate APIResponseCompression
-	NameCorrupt bool // objects that cannot be read are named, in a list all of them: the gate AllowUnsafeMalformedObjectDeletion
+	Compress    bool // compress large answers if the client accepts that: the gate APIResponseCompression
+	NameCorrupt bool // name unreadable objects, in a list all of them: the gate AllowUnsafeMalformedObjectDeletion
 }
 
-// Request is what an answer depends on of its request, and where it goes.
+// Request holds the parts of a request on which the answer depends, and its writer.
 type Request struct {
 	W        http.ResponseWriter
 	R        *http.Request
@@ -60,16 +60,16 @@ type Request struct {
 	Resource *kinds.Resource
 	Sub      *kinds.Subresource // nil for the object itself
 
-	// Release gives back what the body of the request took of memory; nil for nothing. It
-	// is called once the answer has been made: a client may take its time to read it.
+	// Release releases the memory of the request's body; it may be nil. It is called once the answer has been
+	// made, because the client may read slowly.
 	Release func()
 
-	ctx   context.Context // made when first asked for
+	ctx   context.Context // made when first needed
 	room  *fair.Place     // for large objects; nil: none
-	large int64           // its bytes
+	large int64           // bytes of them
 }
 
-// Context is the request's context, with what strategies may ask of it.
+// Context is the request's context, with the values that strategies need.
 func (q *Request) Context() context.Context {
 	if q.ctx == nil {
 		q.ctx = kinds.WithRequested(q.R.Context(), q.Resource)
@@ -85,7 +85,7 @@ func (q *Request) Done() {
 	q.Release = nil
 }
 
-// User is whose turn the request takes.
+// User is the user whose turn the request takes.
 func (q *Request) User() string {
 	if q.Scope.User == nil {
 		return ""
@@ -113,7 +113,7 @@ func (a *Answers) Item(q *Request, as codecs.Form, code int, it *cache.Item) err
 		return err
 	}
 	if as.IsTable() {
-		a.streamBytes(q, as, code, data) // as a table of many rows, of which nobody knows the length
+		a.streamBytes(q, as, code, data) // such as a table of many rows, whose length is unknown
 		return nil
 	}
 	return a.body(q, as, code, data)
@@ -140,7 +140,7 @@ func (a *Answers) Page(q *Request, as codecs.Form, p *objects.Page) error {
 	return a.list(q, v, p)
 }
 
-// Fail answers with an error. An unknown error is logged, and the client does not see it.
+// Fail answers with an error. It logs an unknown error and does not show it to the client.
 func (a *Answers) Fail(q *Request, err error) {
 	q.Done()
 	gr := schema.GroupResource{}
@@ -172,8 +172,8 @@ func (a *Answers) log() *slog.Logger {
 	return a.Log
 }
 
-// virtual says that a request is about something that is never stored, and so has no
-// columns: a review, a binding, a token.
+// virtual reports whether the objects of a request are never stored, and so have no columns: reviews,
+// bindings, tokens.
 func (q *Request) virtual() bool {
 	if q.Sub != nil {
 		return q.Sub.Update == nil && q.Sub.Scale == nil
@@ -181,7 +181,7 @@ func (q *Request) virtual() bool {
 	return q.Resource.Storage == nil && !slices.Contains(q.Resource.Verbs, "list")
 }
 
-// offer is what the resource of a request can be answered as.
+// offer are the forms of an answer that the resource of a request can have.
 func (a *Answers) offer(q *Request) codecs.Offer {
 	o := codecs.Offer{Types: a.Forms.Types(), Transforms: codecs.ResourceTransforms}
 	if q.virtual() || q.Sub != nil && q.Sub.NoTable {
@@ -193,7 +193,7 @@ func (a *Answers) offer(q *Request) codecs.Offer {
 	return o
 }
 
-// BodyTypes are the media types that a body which holds an object may have.
+// BodyTypes are the media types of bodies with an object.
 func (a *Answers) BodyTypes(q *Request) []string {
 	if !q.Resource.Protobuf(q.Sub) {
 		return a.Forms.CustomTypes()
@@ -212,13 +212,15 @@ func (a *Answers) Negotiate(q *Request) (codecs.Form, error) {
 	return codecs.Negotiate(q.R, o)
 }
 
-// NegotiateList finds the form of a list. invalid is the error of the parameters, or nil: for built-in kinds, a media type
-// that the server does not have is an error before it; the other errors of the negotiation follow it.
+// NegotiateList finds the form of a list. invalid is the error of the parameters, or nil: for built-in kinds,
+// a media type that the server does not have takes precedence over it; other errors of the negotiation do
+// not.
 func (a *Answers) NegotiateList(q *Request, invalid error) (codecs.Form, error) {
 	return negotiateList(q, a.Forms.ListTypes(), a.offer(q), invalid, codecs.Negotiate)
 }
 
-// NegotiateWatch is NegotiateList for a watch. A watch that tells where its initial events end cannot be of tables.
+// NegotiateWatch is NegotiateList for a watch. A watch that marks the end of its initial events cannot be of
+// tables.
 func (a *Answers) NegotiateWatch(q *Request, tables bool, invalid error) (codecs.Form, error) {
 	o := a.offer(q)
 	if !tables {
@@ -239,25 +241,23 @@ func negotiateList(q *Request, types []string, o codecs.Offer, invalid error, ne
 	return negotiate(q.R, o)
 }
 
-// ErrNoList is the error of an event if the client negotiated lists: an event has one object.
-// The server accepts such a watch, and ends it at the first event.
+// ErrNoList is the error of an event if the client negotiated lists: an event has one object. The server
+// accepts such a watch, and ends it at the first event.
 var ErrNoList = errors.New("an event is no list")
 
-// View is how one request sees items: in a served version and a wire form. It is for one
-// goroutine at a time.
+// View shows items to one request: in a served version and a wire form. It is for one goroutine at a time.
 type View struct {
 	answers *Answers
-	ctx     context.Context // of the request that is shown something: conversions end with it
+	ctx     context.Context // of the request; conversions end with it
 	r       *kinds.Resource
-	as      codecs.Form // what was negotiated
+	as      codecs.Form // the negotiated form
 	include table.Include
 	form    Form
-	pace    Pace         // that of the answer, where it is a list
-	around  *codecs.List // the result of list for the page that is shown; nil until list is called
+	pace    Pace         // of a list
+	around  *codecs.List // the result of list for the present page; nil until list is called
 }
 
-// View is how a request sees items in the form that was negotiated for it. The error is
-// that of parameters that say what a table has in it.
+// View returns the view of a request in its negotiated form. The error is that of the parameters of tables.
 func (a *Answers) View(q *Request, as codecs.Form) (*View, error) {
 	v := &View{answers: a, ctx: q.Context(), r: q.Resource, as: as}
 	if as.IsTable() {
@@ -277,8 +277,8 @@ func (v *View) of(r *kinds.Resource) *View {
 	return out
 }
 
-// Key tells apart views that show the same event differently. It is comparable, and does
-// not keep the view.
+// Key distinguishes views that encode the same event differently. It is comparable, and does not keep the
+// view in memory.
 type Key struct {
 	r       *kinds.Resource
 	as      codecs.Form
@@ -287,12 +287,12 @@ type Key struct {
 	turn    uint8 // of CBOR
 }
 
-// turns is how many frames of one event in CBOR there are at most: views that ask alike
-// share them by chance, so that two watches need not see the same bytes (docs/design/openapi.md).
+// turns is the maximum number of frames for one event in CBOR: equal views share them by chance, so two
+// watches need not get the same bytes (docs/design/openapi.md).
 const turns = 4
 
-// Key is the key of the view's events. first is that of Event: tables begin with the
-// definitions of their columns, and other forms are the same all along.
+// Key is the key of the view's events. first is as in Event: a first table includes the definitions of its
+// columns; other forms do not differ.
 func (v *View) Key(first bool) Key {
 	key := Key{r: v.r, as: v.as, include: v.include, first: first && v.as.IsTable()}
 	if v.as.Type == codecs.CBOR {
@@ -301,11 +301,10 @@ func (v *View) Key(first bool) Key {
 	return key
 }
 
-// Negotiated is the form that was negotiated.
+// Negotiated is the negotiated form.
 func (v *View) Negotiated() codecs.Form { return v.as }
 
-// Event is a frame of a watch, in bytes of its own. first says that the watch has sent
-// none yet.
+// Event returns a frame of a watch, in memory of its own. first says that the watch has sent none yet.
 func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, error) {
 	if v.as.IsPartialList() {
 		return nil, ErrNoList
@@ -313,7 +312,7 @@ func (v *View) Event(eventType string, it *cache.Item, first bool) ([]byte, erro
 	return v.form.Event(nil, eventType, it, first)
 }
 
-// Error is the frame that ends a watch which has failed.
+// Error is the frame that ends a failed watch.
 func (v *View) Error(st *metav1.Status) ([]byte, error) { return v.form.Error(nil, st) }
 
 // json is an item as JSON in the served version. The bytes are shared.
@@ -321,7 +320,7 @@ func (v *View) json(it *cache.Item) ([]byte, error) {
 	return v.answers.Items.JSON(v.ctx, v.r, it)
 }
 
-// typeMeta returns the API version and kind of one object in the form that is shown.
+// typeMeta returns the API version and kind of an object in the form of the view.
 func (v *View) typeMeta() (apiVersion, kind string) {
 	if v.metadataOnly() {
 		return v.metadataTypeMeta("")
@@ -329,8 +328,7 @@ func (v *View) typeMeta() (apiVersion, kind string) {
 	return v.r.APIVersion(), v.r.Kind
 }
 
-// list is what surrounds the items of the page that is shown. Forms fill in what only they
-// know.
+// list is the list around the items of a page, without them. Forms add the fields that only they know.
 func (v *View) list(p *objects.Page) *codecs.List {
 	if v.around == nil {
 		v.around = v.emptyList()
@@ -342,7 +340,7 @@ func (v *View) list(p *objects.Page) *codecs.List {
 	return v.around
 }
 
-// emptyList is what surrounds the items of a list without metadata.
+// emptyList is that list without metadata.
 func (v *View) emptyList() *codecs.List {
 	if v.metadataOnly() {
 		apiVersion, kind := v.metadataTypeMeta("List")

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// cborForm is whole objects, or the metadata of them, as CBOR.
+// cborForm encodes whole objects, or their metadata, as CBOR.
 type cborForm struct{ *View }
 
 func (f cborForm) codec() cbor.Codec { return cbor.Codec{JSON: f.answers.Forms.JSON} }
@@ -26,7 +26,7 @@ func (f cborForm) item(it *cache.Item) ([]byte, error) {
 	}
 	if f.r.LoadMayFail() {
 		if _, err := f.json(it); err != nil {
-			return nil, err // which may pass: nothing of it is kept
+			return nil, err // a temporary error is not cached
 		}
 	}
 	return it.Bytes(cache.FormKey{Form: cache.FormCBOR, For: f.r}, func(it *cache.Item) ([]byte, error) {
@@ -41,7 +41,7 @@ func (f cborForm) item(it *cache.Item) ([]byte, error) {
 	})
 }
 
-// typeMeta is what an item's map gets in addition to its own fields.
+// typeMeta returns the fields that an item's map gets in addition to its own.
 func (f cborForm) typeMeta() (apiVersion, kind string) {
 	if !f.r.HasGoType() && !f.metadataOnly() {
 		return "", ""
@@ -59,7 +59,7 @@ func (f cborForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	return f.codec().AppendObject(dst, apiVersion, kind, raw), nil
 }
 
-// Prepare implements Form. The head of a list says how many items there are.
+// Prepare implements Form. The head of a list contains the number of items.
 func (f cborForm) Prepare(p *objects.Page) (int, error) {
 	p.Gather()
 	for _, it := range p.Items {

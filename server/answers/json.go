@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// jsonForm is whole objects as JSON. Bodies end with a newline, which the writer of
-// pretty JSON drops.
+// jsonForm encodes whole objects as JSON. Bodies end with a newline, which the writer of pretty JSON drops.
 type jsonForm struct{ *View }
 
 func (f jsonForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
@@ -26,13 +25,13 @@ func (f jsonForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	return append(append(dst, data...), '\n'), nil
 }
 
-// weighed is how many items of a list are looked at before the first is written, where nothing
-// can be wrong with them: of a hundred thousand that would take as long as all the rest until the
-// first byte, and of so many nobody gains by knowing the length.
+// weighed is the largest number of items whose sizes are added up before the first is written, if nothing can
+// fail: for a hundred thousand that would delay the first byte considerably, and the length of such a list is
+// of little use.
 const weighed = 4096
 
-// Prepare implements Form. It sets the length, as a length saves a frame of its own for
-// every piece, but not that of pretty JSON.
+// Prepare implements Form. It returns the length, which saves a chunk header for every piece, except for
+// pretty JSON.
 func (f jsonForm) Prepare(p *objects.Page) (int, error) {
 	buf := getBuffer()
 	defer putBuffer(buf)
@@ -85,11 +84,11 @@ func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
 	return append(append(dst, brace...), data...), nil
 }
 
-// stored says that an item is shown as it is stored, so that its bytes can be appended
-// without being unpacked first.
+// stored reports whether an item is sent as it is stored, so that its bytes can be appended without
+// decompression first.
 func (f jsonForm) stored(it *cache.Item) bool { return it.Corrupt == nil && objects.Clean(f.r, it) }
 
-// storedSize is how many bytes such an item has in a list.
+// storedSize is the size of such an item in a list.
 func (f jsonForm) storedSize(it *cache.Item) int {
 	if f.r.AsMaps() {
 		return it.Size()
@@ -97,7 +96,7 @@ func (f jsonForm) storedSize(it *cache.Item) int {
 	return len("{") + it.BodySize()
 }
 
-// listedSize is how many bytes any item has there.
+// listedSize is the size of any item in a list.
 func (f jsonForm) listedSize(it *cache.Item) (int, error) {
 	if f.stored(it) {
 		return f.storedSize(it), nil
@@ -106,8 +105,8 @@ func (f jsonForm) listedSize(it *cache.Item) (int, error) {
 	return len(brace) + len(data), err
 }
 
-// listed is an item as it stands in a list where it is not shown as it is stored: those of
-// built-in kinds leave out kind and apiVersion there, but not their opening brace.
+// listed returns an item as a list contains it, if it is not sent as it is stored: items of built-in kinds
+// lack kind and apiVersion there, but not their opening brace.
 func (f jsonForm) listed(it *cache.Item) (brace string, data []byte, err error) {
 	if data, err = f.json(it); err != nil || f.r.AsMaps() {
 		return "", data, err
@@ -118,7 +117,7 @@ func (f jsonForm) listed(it *cache.Item) (brace string, data []byte, err error) 
 	return "", data, nil
 }
 
-// withoutTypeMeta is an encoded object after the kind and apiVersion that it begins with.
+// withoutTypeMeta returns an encoded object without the kind and apiVersion at its beginning.
 func withoutTypeMeta(data []byte, kind, apiVersion string) ([]byte, bool) {
 	for _, part := range [...]string{`{"kind":"`, kind, `","apiVersion":"`, apiVersion, `",`} {
 		if len(data) < len(part) || string(data[:len(part)]) != part {
@@ -148,5 +147,5 @@ func (f jsonForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
 	return codecs.AppendError(dst, f.codec(), st)
 }
 
-// trimLine is a JSON body without the newline that ends it.
+// trimLine returns a JSON body without the newline at its end.
 func trimLine(data []byte) []byte { return bytes.TrimSuffix(data, []byte{'\n'}) }

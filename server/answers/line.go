@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// turn is for how long a piece of a long answer keeps the others from a processor. It
-	// may take longer, as its client may, but waits for another turn before its next piece.
+	// turn is how long a piece of a long answer keeps other long answers from a processor. It may take
+	// longer, because its client may, but waits for another turn before its next piece.
 	turn = 20 * time.Millisecond
-	// recent is for how long after a short answer a Line leaves processors to such as it.
-	// Those who elect leaders ask every two seconds.
+	// recent is how long after a short answer a Line reserves processors for short answers. Clients that
+	// elect leaders send a request every two seconds.
 	recent = 3 * time.Second
 )
 
-// Line puts long answers in order, piece by piece, in turn among users: so what a user lists
-// a hundred times at once takes a processor from others for a piece, and not for a hundred
-// of them. As many are worked on at once as there are processors.
+// Line orders long answers, piece by piece, in turn among users: if a user requests a list a hundred times at
+// once, others wait for one piece instead of a hundred. As many pieces are in progress as there are
+// processors.
 //
-// While there are short answers too, which would wait for each piece, several times each,
-// half of the processors are left to those, and each turn is followed by a rest as long as
-// it was: on machines that are small, who lists wants the same processors once more.
+// While there are also short answers, half of the processors are reserved for them, because each short answer
+// would wait for several pieces, and each turn is followed by a pause of the same length: on small machines,
+// the clients of long lists need the same processors again.
 type Line struct {
 	gate       *fair.Gate
 	processors int
@@ -37,7 +37,7 @@ func NewLine(processors int) *Line {
 	return l
 }
 
-// Turns is how many long answers are worked on at once, for now.
+// Turns is how many long answers may be in progress at present.
 func (l *Line) Turns() int {
 	if l.shorts() {
 		return l.processors - l.processors/2
@@ -52,13 +52,13 @@ func (l *Line) rest(took time.Duration) time.Duration {
 	return 0
 }
 
-// shorts says whether there are short answers these days.
+// shorts reports whether there have been short answers recently.
 func (l *Line) shorts() bool {
 	at := l.short.Load()
 	return at != 0 && time.Since(l.began)-time.Duration(at) < recent
 }
 
-// Short notes that an answer was sent that did not wait in the line.
+// Short records an answer that did not wait in the line.
 func (l *Line) Short() {
 	if l != nil {
 		l.short.Store(int64(time.Since(l.began)) + 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Made answers with objects that were made for the request, and are neither stored nor kept:
-// whole is the one object, or the list of them, and rows are what tables have rows of.
+// Made answers with objects that were made for the request and are not stored: whole is the object or the
+// list, and rows are the objects for rows of tables.
 func (a *Answers) Made(q *Request, as codecs.Form, code int, rows []kinds.Object, whole runtime.Object) error {
 	switch {
 	case as.IsTable():
@@ -53,7 +53,7 @@ func (a *Answers) madeTable(q *Request, as codecs.Form, include table.Include, r
 	return out
 }
 
-// madePartial is the metadata of an object.
+// madePartial returns the metadata of an object.
 func madePartial(as codecs.Form, obj kinds.Object) *metav1.PartialObjectMetadata {
 	out := meta.AsPartialObjectMetadata(obj)
 	out.SetGroupVersionKind(as.As.GroupVersion().WithKind("PartialObjectMetadata"))

@@ -13,15 +13,15 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// metadataOnly says that the metadata of objects is shown, and nothing else of them.
+// metadataOnly reports whether the answer contains only the metadata of objects.
 func (v *View) metadataOnly() bool { return v.as.IsPartial() || v.as.IsPartialList() }
 
-// metadataTypeMeta is the API version and kind of metadata, or with a suffix of its list.
+// metadataTypeMeta returns the API version and kind of metadata, or with a suffix of its list.
 func (v *View) metadataTypeMeta(suffix string) (apiVersion, kind string) {
 	return v.as.As.GroupVersion().String(), "PartialObjectMetadata" + suffix
 }
 
-// metadataForm is the metadata of objects as JSON.
+// metadataForm encodes the metadata of objects as JSON.
 type metadataForm struct{ *View }
 
 func (f metadataForm) codec() jsoncodec.Codec { return f.answers.Forms.JSON }
@@ -37,8 +37,8 @@ func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
 	if it.Corrupt != nil {
 		return dst, objects.Corrupt(v.r, it)
 	}
-	// What a version of a built-in kind has in annotations, as there is no field for it, is
-	// left out: the metadata is that of the stored form.
+	// The metadata is that of the stored form: it lacks the annotations in which a version of a built-in kind
+	// keeps fields that it does not have.
 	if objects.Clean(v.r, it) || v.r.HasGoType() && !it.Older() {
 		metadata, err := v.shownMetadata(it.Metadata())
 		return jsoncodec.AppendMetadata(dst, v.as.As.Version, metadata), err
@@ -51,7 +51,7 @@ func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
 	return jsoncodec.AppendPartial(dst, v.as.As.Version, data), nil
 }
 
-// shownMetadata is metadata without annotations that stand for fields.
+// shownMetadata returns metadata without annotations that replace fields.
 func (v *View) shownMetadata(metadata []byte) ([]byte, error) {
 	if st := v.r.Storage; st != nil && st.FieldAnnotation != "" && bytes.Contains(metadata, []byte(`"`+st.FieldAnnotation+`"`)) {
 		var m metav1.ObjectMeta
@@ -82,8 +82,7 @@ func (f metadataForm) ListHead(dst []byte, p *objects.Page) ([]byte, error) {
 	return f.codec().AppendListHead(dst, f.metadataList(p))
 }
 
-// metadataList is what surrounds the items. A stock server makes a list of none without
-// allocating its items.
+// metadataList is the list without the items. A stock server does not allocate the items of an empty list.
 func (f metadataForm) metadataList(p *objects.Page) *codecs.List {
 	l := f.list(p)
 	l.NoItems = len(p.Items) == 0
@@ -117,8 +116,8 @@ func (f metadataForm) Error(dst []byte, st *metav1.Status) ([]byte, error) {
 	return codecs.AppendError(dst, f.codec(), st)
 }
 
-// metadataMessage is the metadata of an item as a Protobuf message, where that is no part of
-// the message of the object. Nothing keeps it.
+// metadataMessage encodes the metadata of an item as a Protobuf message, if it is not part of the object's
+// message. It is not cached.
 func (f *protobufForm) metadataMessage(it *cache.Item) ([]byte, error) {
 	buf := getBuffer()
 	defer putBuffer(buf)
@@ -130,7 +129,7 @@ func (f *protobufForm) metadataMessage(it *cache.Item) ([]byte, error) {
 	return f.codec().PartialFromJSON(data)
 }
 
-// metadataMap is the metadata of an item as a CBOR map. Nothing keeps it.
+// metadataMap encodes the metadata of an item as a CBOR map. It is not cached.
 func (f cborForm) metadataMap(it *cache.Item) ([]byte, error) {
 	buf := getBuffer()
 	defer putBuffer(buf)

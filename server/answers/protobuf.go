@@ -12,21 +12,21 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// protobufForm is whole objects of built-in kinds, or the metadata of any, as Protobuf.
+// protobufForm encodes whole objects of built-in kinds, or the metadata of any, as Protobuf.
 type protobufForm struct {
 	*View
-	size    int                    // of the items of the list under way
-	large   bool                   // nothing that is made of them is kept
-	held    map[*cache.Item][]byte // messages that were made to tell the size, of the first items
+	size    int                    // of the items of the present list
+	large   bool                   // messages are not cached in the items
+	held    map[*cache.Item][]byte // messages that were made to determine sizes, of the first items
 	holding int                    // bytes in held
 
-	of   reflect.Type // what items are decoded into; nil until it is asked
-	room []byte       // in which they are unpacked
+	of   reflect.Type // into which items are decoded; nil until needed
+	room []byte       // for decompression
 }
 
 func (f *protobufForm) codec() protobuf.Codec { return protobuf.Codec{JSON: f.answers.Forms.JSON} }
 
-// key is that of the message which an item keeps.
+// key is the key under which an item caches its message.
 func (f *protobufForm) key() cache.FormKey {
 	return cache.FormKey{Form: cache.FormProtobuf, For: f.r}
 }
@@ -57,12 +57,12 @@ func (f *protobufForm) appendMessage(dst []byte, it *cache.Item) ([]byte, error)
 	return dst, nil
 }
 
-// whole says that the message is that of the object, or the beginning of it.
+// whole reports whether the message is that of the object, or its beginning.
 func (f *protobufForm) whole(it *cache.Item) bool {
 	return f.r.Protobuf(nil) && (!f.metadataOnly() || f.r.Storage.FieldAnnotation == "" && objects.Clean(f.r, it))
 }
 
-// made appends an item's message, which is kept if there is room.
+// made appends an item's message, and caches it if there is room.
 func (f *protobufForm) made(dst []byte, it *cache.Item) ([]byte, error) {
 	if f.large {
 		return f.fromJSON(dst, it)
@@ -77,7 +77,7 @@ func (f *protobufForm) made(dst []byte, it *cache.Item) ([]byte, error) {
 	return append(dst, raw...), err
 }
 
-// fromJSON appends an item's message as it follows from its JSON.
+// fromJSON appends an item's message, made from its JSON.
 func (f *protobufForm) fromJSON(dst []byte, it *cache.Item) ([]byte, error) {
 	var data []byte
 	if objects.Clean(f.r, it) {

@@ -25,7 +25,7 @@ var customScaleColumns = []metav1.TableColumnDefinition{
 	{Name: "Age", Type: "date", Description: columns.Age().Description},
 }
 
-// Scale answers with a scale, which is no stored object, and has columns all the same.
+// Scale answers with a scale, which is not stored but has columns.
 func (a *Answers) Scale(q *Request, as codecs.Form, code int, s *autoscalingv1.Scale) error {
 	switch {
 	case as.IsTable():

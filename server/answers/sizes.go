@@ -11,22 +11,22 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// A list in Protobuf is one message, whose length stands before its items, so that the size of each
-// item must be known before the first byte is sent (docs/design/openapi.md). An item keeps the size once it was
-// found out. What it takes to find out those of many that nobody asked for before is bounded by the
-// deadline of the request, takes turns with the answers of other users, and holds next to nothing.
+// A list in Protobuf is one message, whose length precedes its items, so the size of each item must be known
+// before the first byte is sent (docs/design/openapi.md). An item caches its size. Determining the sizes of
+// many new items is bounded by the deadline of the request, takes turns with the answers of other users, and
+// holds little memory.
 
 const (
-	// maxHeld is how many bytes of messages are held that were made to tell their size.
+	// maxHeld bounds the messages in held, in bytes.
 	maxHeld = 2 << 20
-	// aside is how many sizes are found out by one goroutine; those of more by as many as there are
-	// processors.
+	// aside is how many sizes one goroutine determines; more are divided among as many goroutines as there
+	// are processors.
 	aside = 4096
-	// largeList is how many items a list has of whose items nothing is kept: there would be no room.
+	// largeList is the number of items from which on messages are not cached: there would be no room.
 	largeList = 64 << 10
 )
 
-// errSize is that of an item which is larger or smaller than the head of the list has said.
+// errSize is the error for an item whose size has changed since the head of the list was written.
 var errSize = errors.New("an item of the list is not as large as it was")
 
 // Prepare implements Form.
@@ -60,7 +60,7 @@ func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
 	return len(*buf) + f.size, nil
 }
 
-// known is the size of an item's message, if it was found out before.
+// known returns the cached size of an item's message.
 func (f *protobufForm) known(it *cache.Item) (int, bool) {
 	if f.metadataOnly() || it.Corrupt != nil || !objects.Clean(f.r, it) {
 		return 0, false
@@ -68,14 +68,14 @@ func (f *protobufForm) known(it *cache.Item) (int, bool) {
 	return it.Sized()
 }
 
-// turns is the pace of one goroutine of the answer. An answer is long by what it sends, not by this.
+// turns is the pace of one goroutine that determines sizes; that does not make the answer a long one.
 func (f *protobufForm) turns() *Pace {
 	pace := f.pace
 	pace.scope = nil
 	return &pace
 }
 
-// measure adds the sizes of items. Their messages are held as long as they are few.
+// measure adds the sizes of items. It keeps their messages in held while they are few.
 func (f *protobufForm) measure(items []*cache.Item, pace *Pace) error {
 	defer pace.End()
 	var raw []byte
@@ -98,7 +98,7 @@ func (f *protobufForm) measure(items []*cache.Item, pace *Pace) error {
 	return nil
 }
 
-// measureMany is measure by several goroutines, which hold nothing. It waits for them.
+// measureMany is measure in several goroutines, without held. It waits for them.
 func (f *protobufForm) measureMany(items []*cache.Item) error {
 	const share = 512
 	var next, size atomic.Int64
@@ -109,7 +109,7 @@ func (f *protobufForm) measureMany(items []*cache.Item) error {
 	for w := range workers {
 		all.Go(func() {
 			defer func() {
-				if p := recover(); p != nil { // it costs this request, not the server
+				if p := recover(); p != nil { // it fails this request, and not the server
 					panicked.Store(&p)
 					next.Store(int64(len(items)))
 				}
@@ -120,7 +120,7 @@ func (f *protobufForm) measureMany(items []*cache.Item) error {
 				if from := to - share; from >= len(items) {
 					break
 				} else if failed[w] = one.measure(items[from:min(to, len(items))], pace); failed[w] != nil {
-					next.Store(int64(len(items))) // the others need not go on
+					next.Store(int64(len(items))) // stop the other goroutines
 					break
 				}
 			}
@@ -135,7 +135,7 @@ func (f *protobufForm) measureMany(items []*cache.Item) error {
 	return errors.Join(failed...)
 }
 
-// take takes an item's message out of those that are held.
+// take removes an item's message from held.
 func (f *protobufForm) take(it *cache.Item) ([]byte, bool) {
 	raw, ok := f.held[it]
 	if ok {

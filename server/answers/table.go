@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// defaultColumns are those of kinds that define none.
+// defaultColumns are the columns of kinds that define none.
 var defaultColumns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
 	{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
@@ -30,12 +30,12 @@ func columnsOf(r *kinds.Resource) []metav1.TableColumnDefinition {
 	return r.Columns.Definitions
 }
 
-// tableForm is a Table as JSON: rows of cells, and of the objects as much as was asked for.
+// tableForm encodes a Table as JSON: rows of cells, with the requested part of each object.
 type tableForm struct {
 	*View
-	now  time.Time                      // ages are relative to it
+	now  time.Time                      // ages are relative to this
 	make func(*cache.Item) (any, error) // makeRow
-	show func([]byte) ([]byte, error)   // appends the form of item that the client gets; nil for none
+	show func([]byte) ([]byte, error)   // appends the object of a row as the client gets it; nil: none
 	item *cache.Item
 }
 
@@ -56,14 +56,14 @@ type row struct {
 	conditions []byte // encoded; nil for none
 }
 
-// row makes an item's row, once.
+// row returns an item's row, and caches it.
 func (f *tableForm) row(it *cache.Item) (*row, error) {
 	if it.Corrupt != nil {
 		return nil, objects.Corrupt(f.r, it)
 	}
 	if f.r.LoadMayFail() {
 		if _, err := f.json(it); err != nil {
-			return nil, err // which may pass: nothing of it is kept
+			return nil, err // a temporary error is not cached
 		}
 	}
 	kept, err := it.Form(cache.FormKey{Form: cache.FormTableRow, For: f.r}, f.make)
@@ -101,7 +101,7 @@ func (f *tableForm) appendRow(dst []byte, it *cache.Item) ([]byte, error) {
 	return row.cells.Append(dst, f.now, row.conditions, f.show)
 }
 
-// appendShown appends what the request wants to see of the object in its row.
+// appendShown appends the requested part of the object to its row.
 func (f *tableForm) appendShown(dst []byte) ([]byte, error) {
 	if f.include == table.Metadata {
 		return f.appendMetadata(dst, f.item)
@@ -135,7 +135,7 @@ func (f *tableForm) single(dst []byte, it *cache.Item, defined bool) ([]byte, er
 	return append(dst, table.Tail...), err
 }
 
-// head appends what comes before the rows, with the definitions of the columns or not.
+// head appends everything before the rows, with or without the definitions of the columns.
 func (f *tableForm) head(dst []byte, meta *metav1.ListMeta, defined bool) ([]byte, error) {
 	var definitions []byte
 	if defined {
@@ -147,14 +147,14 @@ func (f *tableForm) head(dst []byte, meta *metav1.ListMeta, defined bool) ([]byt
 	return table.AppendHead(dst, f.as.As.Version, meta, definitions)
 }
 
-// Prepare implements Form: items are put in the order of their kind's rows.
+// Prepare implements Form. It sorts the items by the order of their kind's rows.
 func (f *tableForm) Prepare(p *objects.Page) (int, error) {
 	if f.r.Columns.Order != nil {
 		p.Gather()
 	}
 	for _, it := range p.Items {
-		// A row of an object of a built-in kind that can be read can be made, too: not now, as
-		// there may be a million of them.
+		// A readable object of a built-in kind always has a row: it is not made now, because there may be a
+		// million of them.
 		if it.Corrupt != nil || !f.r.HasGoType() || f.r.LoadMayFail() || !objects.Clean(f.r, it) {
 			if _, err := f.row(it); err != nil {
 				return 0, err
@@ -205,8 +205,8 @@ func (f *tableForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error)
 	return f.appendRow(f.codec().AppendItemHead(dst, first, 0), it)
 }
 
-// ListTail implements Form. Kinds without columns of their own have null for no rows, as on a
-// stock server.
+// ListTail implements Form. As on a stock server, rows are null in an empty list of a kind without columns of
+// its own.
 func (f *tableForm) ListTail(dst []byte, p *objects.Page) []byte {
 	if len(p.Items) == 0 && f.r.Columns.Cells == nil && bytes.HasSuffix(dst, []byte("[")) {
 		return append(dst[:len(dst)-1], "null}\n"...)
@@ -214,8 +214,8 @@ func (f *tableForm) ListTail(dst []byte, p *objects.Page) []byte {
 	return append(append(dst, table.Tail...), '\n')
 }
 
-// Event implements Form: a table of one row. The first of a watch has the definitions of
-// the columns; the others have not, but for kinds that repeat them.
+// Event implements Form: a table with one row. The first of a watch has the definitions of the columns;
+// others lack them, except for kinds that repeat them.
 func (f *tableForm) Event(dst []byte, eventType string, it *cache.Item, first bool) ([]byte, error) {
 	buf := getBuffer()
 	defer putBuffer(buf)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Object answers with an object that is no stored item, or its metadata alone.
+// Object answers with an object that is not stored, or with its metadata.
 func (a *Answers) Object(q *Request, as codecs.Form, code int, obj runtime.Object) error {
 	shown, err := metadataOf(q, as, obj)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *Answers) Object(q *Request, as codecs.Form, code int, obj runtime.Objec
 	return a.encode(q, as, code, shown)
 }
 
-// encode answers with what has the form's kind already.
+// encode answers with an object that already has the kind of the form.
 func (a *Answers) encode(q *Request, as codecs.Form, code int, obj runtime.Object) error {
 	if st, ok := obj.(*metav1.Status); ok && q.Scope.Audit != nil {
 		q.Scope.Audit.ResponseStatus(st)
@@ -37,7 +37,7 @@ func (a *Answers) encode(q *Request, as codecs.Form, code int, obj runtime.Objec
 	return a.body(q, as, code, data)
 }
 
-// metadataOf is the metadata alone of an object, where the form asks for that.
+// metadataOf returns the metadata of an object if the form requests only that.
 func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object, error) {
 	switch obj.(type) {
 	case *metav1.Status, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -59,8 +59,8 @@ func metadataOf(q *Request, as codecs.Form, obj runtime.Object) (runtime.Object,
 	return out, nil
 }
 
-// Ended answers with an object that is gone since an update took away its last finalizer. obj is in
-// the working form.
+// Ended answers with an object that an update has deleted by removing its last finalizer. obj is in the
+// working form.
 func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) error {
 	var row metav1.TableRow
 	if as.IsTable() {
@@ -69,7 +69,7 @@ func (a *Answers) Ended(q *Request, as codecs.Form, code int, obj kinds.Object) 
 	if !q.Resource.WorksAsServed() {
 		obj.GetObjectKind().SetGroupVersionKind(q.Resource.Storage.GVK)
 	}
-	// Metadata is the same as that of stored objects; see appendMetadata.
+	// Metadata is treated as for stored objects; see appendMetadata.
 	var metadata *metav1.PartialObjectMetadata
 	if q.Resource.HasGoType() && (as.IsTable() || as.IsPartial()) {
 		metadata = meta.AsPartialObjectMetadata(obj).DeepCopy()

@@ -21,13 +21,13 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Chunk is how many bytes of a list are put together before they are written.
+// Chunk is how many bytes of a list are collected before they are written.
 const Chunk = 128 << 10
 
-// buffers lends the memory that answers are put together in.
+// buffers holds the memory in which answers are collected.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxKept is the largest buffer that goes back to the pool.
+// maxKept is the largest buffer that returns to the pool.
 const maxKept = 4 * Chunk
 
 func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
@@ -39,8 +39,8 @@ func putBuffer(b *[]byte) {
 	}
 }
 
-// list answers with the items of a page, in bounded pieces. Nothing fails once the answer
-// has begun, but that the client goes.
+// list answers with the items of a page, in bounded pieces. Once the answer has begun, only the client's
+// disconnection can fail it.
 func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 	v.pace = a.Pace(q)
 	size, err := v.form.Prepare(p)
@@ -57,7 +57,7 @@ func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 		return nil
 	}
 	if size >= 0 {
-		q.W.Header().Set("Content-Length", strconv.Itoa(size)) // compression takes it back
+		q.W.Header().Set("Content-Length", strconv.Itoa(size)) // compression removes it
 	}
 	a.stream(q, v.as, http.StatusOK, func(w io.Writer) error {
 		*buf, err = v.writeItems(q, w, *buf, p)
@@ -66,7 +66,7 @@ func (a *Answers) list(q *Request, v *View, p *objects.Page) error {
 	return nil
 }
 
-// writeItems writes a list after its head, which is in dst still.
+// writeItems writes a list; dst contains its head.
 func (v *View) writeItems(q *Request, w io.Writer, dst []byte, p *objects.Page) (_ []byte, err error) {
 	first := true
 	for part := range p.Parts() {
@@ -92,7 +92,7 @@ func (v *View) writeItems(q *Request, w io.Writer, dst []byte, p *objects.Page) 
 	return dst, err
 }
 
-// body answers with a whole body, indented where that is asked for.
+// body answers with a whole body, indented on request.
 func (a *Answers) body(q *Request, as codecs.Form, code int, data []byte) error {
 	if as.Type != codecs.JSON || !as.Pretty {
 		return a.write(q, as.Type, code, data)
@@ -101,7 +101,7 @@ func (a *Answers) body(q *Request, as codecs.Form, code int, data []byte) error 
 	return nil
 }
 
-// streamBytes is stream for a body that has been made.
+// streamBytes is stream for a complete body.
 func (a *Answers) streamBytes(q *Request, as codecs.Form, code int, data []byte) {
 	a.stream(q, as, code, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -109,8 +109,7 @@ func (a *Answers) streamBytes(q *Request, as codecs.Form, code int, data []byte)
 	})
 }
 
-// write puts a whole body on the wire, compressed if it is large and the client can read
-// that.
+// write writes a whole body, compressed if it is large and the client accepts that.
 func (a *Answers) write(q *Request, mediaType string, code int, data []byte) error {
 	q.Done()
 	header := q.W.Header()
@@ -123,13 +122,13 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 	}
 	header.Set("Content-Length", strconv.Itoa(len(data)))
 	q.W.WriteHeader(code)
-	_, _ = q.W.Write(data) // an error means that the client has gone
+	_, _ = q.W.Write(data) // an error means that the client has disconnected
 	return nil
 }
 
-// stream answers with what fill writes: compressed where that pays, indented where that
-// is asked for, and in turns with the long answers of other users. An answer that ends before it
-// is whole is broken off: in some forms a part of it looks like all of it.
+// stream answers with the output of fill: compressed if that is worthwhile, indented on request, and in turn
+// with the long answers of other users. An answer that fails before its end is aborted, because in some forms
+// a part of it looks like a complete answer.
 func (a *Answers) stream(q *Request, as codecs.Form, code int, fill func(io.Writer) error) {
 	q.Done()
 	q.W.Header().Set("Content-Type", as.Type)
@@ -149,12 +148,12 @@ func (a *Answers) stream(q *Request, as codecs.Form, code int, fill func(io.Writ
 	case q.R.Context().Err() != nil:
 		panic(http.ErrAbortHandler)
 	default:
-		panic(err) // which is logged
+		panic(err) // logged by the filter Recover
 	}
 }
 
-// indented writes the pretty form of the JSON that fill writes. It is made as it goes:
-// the indented form can be many times as large.
+// indented writes the output of fill, which is JSON, in the pretty form, piece by piece: the indented form
+// can be many times as large.
 func indented(w io.Writer, fill func(io.Writer) error) error {
 	in := jsoncodec.NewIndenter(w)
 	if err := fill(in); err != nil {
@@ -163,12 +162,12 @@ func indented(w io.Writer, fill func(io.Writer) error) error {
 	return in.Close()
 }
 
-// maxPacked is the size of the largest list whose compressed pieces are kept: larger
-// ones would push all others out, and themselves.
+// maxPacked is the size of the largest list whose compressed pieces are cached: larger ones would evict all
+// others, and their own pieces.
 const maxPacked = 128 << 20
 
-// A piece ends with an item whose name says so, one in pieceItems, so that adding or
-// removing an item changes one piece; or with pieceBytes.
+// A piece ends with an item whose name determines that, one in pieceItems on average, so that adding or
+// removing an item changes one piece; or after pieceBytes.
 const (
 	pieceItems = 16
 	pieceBytes = 128 << 10
@@ -176,10 +175,9 @@ const (
 
 var pieceSeed = maphash.MakeSeed()
 
-// packs says whether a list of so many bytes, or of about so many if size is less than zero, is
-// put together from compressed pieces.
-// The bytes of an item must follow from its revision, which they do not where a schema
-// says what they are.
+// packs reports whether a list of that many bytes, or about that many if size is below zero, consists of
+// compressed pieces. The bytes of an item must depend on its revision only, which is not so if they also
+// depend on a schema.
 func (a *Answers) packs(q *Request, v *View, p *objects.Page, size int) bool {
 	size = max(size, -size)
 	return a.Packed != nil && size > framing.CompressFrom && size <= maxPacked && !v.metadataOnly() &&
@@ -187,7 +185,7 @@ func (a *Answers) packs(q *Request, v *View, p *objects.Page, size int) bool {
 		(v.r.HasGoType() || allClean(v.r, p.Items))
 }
 
-// allClean says that the bytes of all items are objects of r's version.
+// allClean reports whether the bytes of all items are objects of r's version.
 func allClean(r *kinds.Resource, items []*cache.Item) bool {
 	for _, it := range items {
 		if !objects.Clean(r, it) {
@@ -197,9 +195,9 @@ func allClean(r *kinds.Resource, items []*cache.Item) bool {
 	return true
 }
 
-// sendPacked answers with a list from compressed pieces, in turns with the long answers of
-// other users: whether a piece is kept or has to be made is known when it is. Head and tail go
-// out as they are: they are another's for every revision.
+// sendPacked answers with a list of compressed pieces, in turn with the long answers of other users. Each
+// piece is found in the cache or made when its turn comes. Head and tail are compressed separately, because
+// they differ in every revision.
 func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) {
 	q.Done()
 	h := q.W.Header()
@@ -210,7 +208,7 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	q.W.WriteHeader(http.StatusOK)
 	w := packed.NewStream(q.W, a.Packed)
 	if w.Verbatim(head) != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
@@ -239,8 +237,8 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	_ = w.Close(v.form.ListTail(nil, p))
 }
 
-// pieces yields the items of a page in pieces, and about how many bytes each has. A piece is valid until
-// the iteration continues. Where pieces end does not depend on the parts of the page.
+// pieces yields the items of a page in pieces, with the approximate size of each. A piece is valid until the
+// iteration continues. The borders of pieces do not depend on the parts of the page.
 func pieces(p *objects.Page) iter.Seq2[[]*cache.Item, int] {
 	return func(yield func([]*cache.Item, int) bool) {
 		var piece []*cache.Item
@@ -263,7 +261,7 @@ func pieces(p *objects.Page) iter.Seq2[[]*cache.Item, int] {
 	}
 }
 
-// pieceKey names a piece: a revision is that of one object, and never changes.
+// pieceKey is the key of a piece: revisions identify the states of its objects.
 func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
 	dst = append(dst, v.as.Type...)
 	if first {
@@ -281,16 +279,16 @@ func (v *View) pieceKey(dst []byte, piece []*cache.Item, first bool) []byte {
 }
 
 const (
-	// unpaced is how much of an answer is written without waiting for a turn.
+	// unpaced is the part of an answer that is written without waiting for a turn.
 	unpaced = 1 << 20
-	// lap is how much of it is written in one turn after that, at most.
+	// lap is the largest part written in one turn after that.
 	lap = 4 << 20
 )
 
-// Pace makes a long answer, or the beginning of a watch, take turns with those of other
-// users. Short ones never wait. End must be called.
+// Pace makes a long answer, or the beginning of a watch, take turns with those of other users. Short answers
+// never wait. End must be called.
 type Pace struct {
-	line  *fair.Gate // nil: no answer waits
+	line  *fair.Gate // nil: answers do not wait
 	ctx   context.Context
 	scope *request.Scope
 	user  string
@@ -298,20 +296,21 @@ type Pace struct {
 	place *fair.Place
 }
 
-// Pace is that of the answer to a request.
+// Pace returns the pace of the answer to a request.
 func (a *Answers) Pace(q *Request) Pace {
 	var line *fair.Gate
 	if a.Line != nil {
 		line = a.Line.gate
 	}
-	ctx := q.ctx // of a watch, whose request is gone
+	ctx := q.ctx // of a watch, which drops its request
 	if q.R != nil {
 		ctx = q.R.Context()
 	}
 	return Pace{line: line, ctx: ctx, scope: q.Scope, user: q.User(), left: unpaced}
 }
 
-// Next must be called before n bytes more are made; it waits for a turn if they need one. The error is that of the request's context.
+// Next must be called before n more bytes are made; it waits for a turn if necessary. The error is that of
+// the request's context.
 func (p *Pace) Next(n int) error {
 	if p.left -= n; p.left >= 0 && !p.place.Over() {
 		return nil
@@ -328,17 +327,17 @@ func (p *Pace) Next(n int) error {
 	return nil
 }
 
-// End gives the turn back.
+// End ends the turn.
 func (p *Pace) End() {
 	p.place.Leave()
 	p.place = nil
 }
 
-// paced writes at a pace.
+// paced is a writer with a pace.
 type paced struct {
 	io.Writer
 	Pace
-	gone bool // the client is
+	gone bool // the client has disconnected
 }
 
 func (p *paced) Write(data []byte) (int, error) {

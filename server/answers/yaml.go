@@ -10,14 +10,14 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// yamlForm is what another form makes as JSON, as YAML. A list is made item by item: the
-// writer of YAML takes many times the memory of what it writes.
+// yamlForm converts the JSON of another form to YAML. It converts lists item by item: the YAML encoder needs
+// many times the memory of its output.
 type yamlForm struct {
 	*View
 	of    Form
-	field string // of a list, which holds its items
+	field string // of a list: the field with its items
 
-	list *yaml.List // the list under way; nil for one without items
+	list *yaml.List // the present list; nil for one without items
 	json []byte     // an item of it
 }
 
@@ -32,7 +32,7 @@ func (f *yamlForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 	return f.codec().FromJSON(dst, trimLine(data))
 }
 
-// Prepare implements Form. It sets the length of a list without items: it is made whole.
+// Prepare implements Form. It returns the length of an empty list, which is made as a whole.
 func (f *yamlForm) Prepare(p *objects.Page) (int, error) {
 	if _, err := f.of.Prepare(p); err != nil || len(p.Items) > 0 {
 		return -1, err
@@ -74,7 +74,7 @@ func (f *yamlForm) ListTail(dst []byte, _ *objects.Page) []byte {
 	return append(dst, f.list.Tail...)
 }
 
-// errNoFrames: a watch is never negotiated to be YAML.
+// errNoFrames: no watch negotiates YAML.
 var errNoFrames = errors.New("no frames of YAML")
 
 // Event implements Form.

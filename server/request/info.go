@@ -1,4 +1,4 @@
-// Package request turns a method and a URL into what the request means.
+// Package request parses the method and the URL of requests.
 package request
 
 import (
@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Info is what a request asks for. It is pure: nothing is looked up.
+// Info is the parsed request. Parsing looks nothing up.
 type Info struct {
 	IsResource  bool
-	Path        string // as decoded by net/url; what rules for paths are matched against
-	Verb        string // get list watch create update patch delete deletecollection proxy; for paths the lower-case method; "" for a method that no resource knows
+	Path        string // as decoded by net/url; rules for paths match it
+	Verb        string // get list watch create update patch delete deletecollection proxy; for paths the lower-case method; "" for a method without a verb
 	Prefix      string // "api" or "apis"
 	Group       string
 	Version     string
@@ -20,7 +20,7 @@ type Info struct {
 	Resource    string
 	Subresource string
 	Name        string
-	Parts       []string // resource and what follows it
+	Parts       []string // resource and the parts after it
 
 	// WatchPrefix: the path is of the old form /api/v1/watch/...
 	WatchPrefix bool
@@ -41,8 +41,7 @@ type Info struct {
 	labels parsed[labels.Selector]
 }
 
-// parsed is a selector that several look at: parsing one costs more than what is
-// done with it.
+// parsed is a selector that several filters use: parsing one costs more than using it.
 type parsed[T any] struct {
 	done     bool
 	selector T
@@ -73,6 +72,6 @@ func (i *Info) Labels() (labels.Selector, error) {
 	return p.selector, p.err
 }
 
-// Release lets go of a parsed label selector that its user has made something
-// smaller of. Labels would parse it again.
+// Release drops the parsed label selector after its user has made something smaller of it. Labels would parse
+// it again.
 func (i *Info) Release() { i.labels = parsed[labels.Selector]{} }

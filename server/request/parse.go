@@ -10,16 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnclearError is a path that starts like one of a resource and stops too early.
+// UnclearError is the error for a path that begins like that of a resource and is too short.
 type UnclearError struct{ URL string }
 
 func (e *UnclearError) Error() string {
 	return fmt.Sprintf("unable to determine kind and namespace from url, %s", e.URL)
 }
 
-// Parse reads a request. The path is taken segment by segment once it is decoded, and
-// whoever decides on rights and whoever answers see the same segments: "//" holds an
-// empty one, and ".." leads nowhere else. The one error is *UnclearError.
+// Parse parses a request. The path is divided into segments after decoding, so that authorization and routing
+// use the same segments: "//" contains an empty one, and ".." is a name. The only error is *UnclearError.
 func Parse(method string, u *url.URL) (*Info, error) {
 	info := &Info{Path: u.Path, Verb: strings.ToLower(method)}
 	if u.RawQuery != "" {
@@ -77,8 +76,8 @@ func (info *Info) place(parts []string) {
 	}
 }
 
-// collection settles what a get or delete means that may be of many objects, and
-// whether a get is a watch.
+// collection determines the verb of a get or delete that may apply to a collection, and of a get that may be
+// a watch.
 func (info *Info) collection() {
 	switch info.Verb {
 	case "delete":
@@ -116,8 +115,8 @@ func (info *Info) collection() {
 	}
 }
 
-// segments splits the decoded path, as a stock server does: an encoded slash is a
-// slash. Trailing slashes mean nothing.
+// segments splits the decoded path like a stock server: an encoded slash is a slash, and trailing slashes are
+// ignored.
 func segments(u *url.URL) []string {
 	p := u.Path
 	if len(p) < 2 || p[0] != '/' || p[1] == '/' {
@@ -142,8 +141,8 @@ func verbOf(method string) string {
 	return ""
 }
 
-// flag reads a boolean parameter as a stock server does: there without a value is
-// true, and so is every text but "false" and "0".
+// flag reads a boolean parameter like a stock server: without a value it is true, as is every text but
+// "false" and "0".
 func flag(q url.Values, name string) bool {
 	v, ok := q[name]
 	if !ok || len(v) == 0 {

@@ -14,81 +14,79 @@ import (
 	"github.com/rowlock/rowlock/server/permits"
 )
 
-// Scope is what the server knows of one request, filled in by the filters in
-// turn. It belongs to the request's goroutine.
+// Scope is the state of one request, which the filters fill in. It belongs to the request's goroutine.
 type Scope struct {
 	Info     *Info
 	ID       string // the Audit-Id
 	Received time.Time
-	User     *authx.Identity // who the request acts as; nil before authentication
-	Actor    *authx.Identity // who is really asking, where User is impersonated; else nil
+	User     *authx.Identity // the user as whom the request acts; nil before authentication
+	Actor    *authx.Identity // the authenticated user, if User is impersonated; otherwise nil
 
-	Constraint string // the verb of constrained impersonation that allowed User; "" otherwise
+	Constraint string // the verb of constrained impersonation that allowed User; otherwise ""
 
-	Permit permits.Permit // what an authorizer allowed; without one nothing is read or written
+	Permit permits.Permit // from the authorizer; without it nothing is read or written
 
-	// Inside: the server asks itself, and may use resources that are off.
+	// Inside marks a request of the server to itself, which may use disabled resources.
 	Inside bool
 
-	// Terminated is the code of an answer that the server gave to protect itself; else 0.
+	// Terminated is the code of an answer by which the server protected itself; otherwise 0.
 	Terminated int
-	// Long: the answer took turns with other long ones.
+	// Long marks an answer that took turns with other long ones.
 	Long bool
-	// Aborted: the answer was cut off.
+	// Aborted marks an answer that was cut off.
 	Aborted bool
 
-	Audit       Auditor           // nil where nothing is recorded
-	Annotations map[string]string // of the audit event; nil where nothing is recorded
+	Audit       Auditor           // nil if nothing is recorded
+	Annotations map[string]string // of the audit event; nil if nothing is recorded
 
-	Deprecated *Deprecation // what was asked for is served for some time only; else nil
+	Deprecated *Deprecation // of the requested API; otherwise nil
 
-	// Seat is what a watch has until it has begun; else nil.
+	// Seat belongs to a watch until it has begun; otherwise nil.
 	Seat Seat
 
 	header   http.Header
 	warnings []string
-	unfit    int // how many of warnings no header can hold
+	unfit    int // number of warnings that no header can hold
 	size     int
 	cut      bool
 
-	outlivable bool       // somebody will call Returned
-	outlived   *outliving // the answer goes on without its handler; else nil
-	panicked   any        // what it has ended with
+	outlivable bool       // Returned will be called
+	outlived   *outliving // if the answer continues without its handler; otherwise nil
+	panicked   any        // the value of the panic that ended it
 }
 
-// A response carries this many characters of warnings before each is cut short. Of texts that no header
-// can hold a few are kept, as they may fit once they are cut.
+// A response carries this many characters of warnings before each is shortened. A few texts that no header
+// can hold are kept, because they may fit once they are shortened.
 const (
 	maxWarnings = 4 * 1024
 	maxWarning  = 256
 	maxUnfit    = 64
 )
 
-// Auditor takes what the audit event of a request may hold of its bodies.
+// Auditor records bodies for the audit event of a request.
 type Auditor interface {
 	RequestObject(obj runtime.Object)
-	// WantsRequest says whether bodies of requests are recorded.
+	// WantsRequest reports whether bodies of requests are recorded.
 	WantsRequest() bool
 	RequestPatch(data []byte)
-	// ResponseStatus takes a Status that is the answer.
+	// ResponseStatus records a Status that is the answer.
 	ResponseStatus(st *metav1.Status)
-	// Kept says that an annotation was to have another value than it has already.
+	// Kept records an attempt to change an existing annotation.
 	Kept(annotation string)
-	// Shows says that the answer holds what a request of such attributes would be answered
-	// with: it is recorded where the policy records the answers to those too.
+	// Shows records that the answer contains the answer to a request with such attributes: the policy must
+	// allow recording the answers to both.
 	Shows(at *authx.Attributes)
 }
 
-// Seat is what a watch needs of the server as it begins. Others may have it while the
-// client takes what it is sent: Sending says that this is so, and Sent waits until the
-// watch may go on.
+// Seat is the capacity that a watch uses as it begins. While the client reads, other requests may use it:
+// Sending begins that, and Sent waits until the watch may continue.
 type Seat interface {
 	Sending()
 	Sent() error
 	Leave()
 }
 
-// Begun gives the seat of a watch back that has begun. Once is enough, more do nothing.
+// Begun releases the seat of a watch that has begun. Repeated calls do nothing.
 func (s *Scope) Begun() {
 	if seat := s.Seat; seat != nil {
 		s.Seat = nil
@@ -98,7 +96,7 @@ func (s *Scope) Begun() {
 
 type scopeKey struct{}
 
-// NewScope starts a scope whose warnings go to header.
+// NewScope makes a scope whose warnings are added to header.
 func NewScope(header http.Header, received time.Time) *Scope {
 	return &Scope{header: header, Received: received}
 }
@@ -108,7 +106,7 @@ func With(ctx context.Context, s *Scope) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// From returns the scope of a request, or an empty one that leads nowhere.
+// From returns the scope of a request, or an empty one without effect.
 func From(ctx context.Context) *Scope {
 	if s, ok := ctx.Value(scopeKey{}).(*Scope); ok {
 		return s
@@ -116,13 +114,13 @@ func From(ctx context.Context) *Scope {
 	return &Scope{}
 }
 
-// Deprecation says that an API is not to be used any more.
+// Deprecation describes a deprecated API.
 type Deprecation struct {
 	Warning string // to the client
-	Removed string // the release that does not serve it any more; "" while none is known
+	Removed string // the release that removes it; "" if unknown
 }
 
-// Deprecate tells the client, the audit event and the metrics of a deprecation.
+// Deprecate reports a deprecation to the client, the audit event and the metrics.
 func (s *Scope) Deprecate(d Deprecation) {
 	s.Deprecated = &d
 	s.Warn(d.Warning)
@@ -132,8 +130,7 @@ func (s *Scope) Deprecate(d Deprecation) {
 	}
 }
 
-// Annotate adds a fact to the audit event, where there is one. The first value of an annotation
-// stays.
+// Annotate adds an annotation to the audit event, if there is one. The first value of an annotation stays.
 func (s *Scope) Annotate(key, value string) {
 	if s.Audit == nil {
 		return
@@ -148,8 +145,7 @@ func (s *Scope) Annotate(key, value string) {
 	}
 }
 
-// Warn adds a Warning header, once for each text. It has no effect once the
-// response has begun.
+// Warn adds a Warning header, once for each text. It has no effect after the response has begun.
 func (s *Scope) Warn(text string) {
 	if text == "" || s.header == nil {
 		return
@@ -174,8 +170,8 @@ func (s *Scope) Warn(text string) {
 		return
 	}
 	s.warnings = append(s.warnings, text)
-	// Too much: from here on warnings are shortened, those so far too. As many as
-	// there are by now are written, whatever they come to.
+	// Too long: from here on warnings are shortened, including earlier ones. All warnings up to this number
+	// are written, whatever their length.
 	s.cut, s.size = true, 0
 	s.header.Del("Warning")
 	for _, w := range s.warnings {
@@ -183,7 +179,7 @@ func (s *Scope) Warn(text string) {
 	}
 }
 
-// add writes a warning, unless it holds what no header can.
+// add writes a warning, unless no header can hold it.
 func (s *Scope) add(text string) (fits bool) {
 	n := utf8.RuneCountInString(text)
 	if s.cut && n > maxWarning {
@@ -198,7 +194,7 @@ func (s *Scope) add(text string) (fits bool) {
 	return true
 }
 
-// beginning is the first n characters of a longer text.
+// beginning returns the first n characters of a longer text.
 func beginning(text string, n int) string {
 	for at := range text {
 		if n--; n < 0 {
