@@ -61,9 +61,9 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 	return kept
 }
 
-// enough reports whether a stored object lacks nothing. The last that was so is remembered: the
-// next server of the process often begins with the same bytes, and reading them all costs
-// more than the rest of its start.
+// enough reports whether a stored object lacks nothing. It remembers the last object for which that was so:
+// the next server of the process often starts with the same bytes, and decoding them takes more time than the
+// rest of its start.
 func (p *Policy) enough(s policyObject, stored []byte) bool {
 	key, sum := s.key(), sha256.Sum256(stored)
 	if last, ok := p.whole.Load(key); ok && last == sum {
@@ -77,8 +77,8 @@ func (p *Policy) enough(s policyObject, stored []byte) bool {
 	return true
 }
 
-// ensure makes an object, or brings it back to what it should be. Of one that is not known
-// without a read first: on the first start none of them exists.
+// ensure creates or restores an object. If the object is not known to exist it does not read it first: on the
+// first start none exists.
 func (s policyObject) ensure(ctx context.Context, api API, known bool) error {
 	if !known {
 		err := api.Call(ctx, policyAgent, http.MethodPost, s.collection, jsonType, s.want, nil)
@@ -89,7 +89,7 @@ func (s policyObject) ensure(ctx context.Context, api API, known bool) error {
 	for try := 1; ; try++ {
 		err := s.once(ctx, api)
 		switch {
-		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // other servers start, too
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // other servers start as well
 		case apierrors.IsNotFound(err) && try < policyTries:
 		default:
 			return err
@@ -121,7 +121,7 @@ func (s policyObject) once(ctx context.Context, api API) error {
 	return api.Call(ctx, policyAgent, http.MethodPut, path, jsonType, have, nil)
 }
 
-// refersElsewhere says that a binding is of another role, which no update can change.
+// refersElsewhere reports whether a binding refers to another role, which an update cannot change.
 func refersElsewhere(have, want kinds.Object) bool {
 	switch h := have.(type) {
 	case *rbacv1.ClusterRoleBinding:
@@ -132,7 +132,7 @@ func refersElsewhere(have, want kinds.Object) bool {
 	return false
 }
 
-// restore adds to have what it lacks of want, and reports whether there was anything.
+// restore adds the missing parts of want to have, and reports whether there were any.
 func restore(have, want kinds.Object) bool {
 	if have.GetAnnotations()[autoUpdate] == autoUpdateNone {
 		return false
@@ -165,7 +165,7 @@ func restore(have, want kinds.Object) bool {
 	return changed
 }
 
-// merged adds the keys that have lacks.
+// merged adds the missing keys to have.
 func merged(have, want map[string]string) (map[string]string, bool) {
 	more := false
 	for k, v := range want {

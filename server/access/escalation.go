@@ -17,13 +17,12 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Escalation is the admission plugin that keeps people from granting, by roles or
-// bindings, what they do not hold themselves. It belongs behind all plugins that
-// change objects, and so comes before validation.
+// Escalation is the admission plugin that keeps users from granting rights that they lack, through roles or
+// bindings. It runs after all plugins that change objects, before validation.
 type Escalation struct {
 	Rules      *rbac.Rules
 	Follower   *follow.Follower
-	Authorizer authx.Authorizer // decides about the verbs escalate and bind
+	Authorizer authx.Authorizer // for the verbs escalate and bind
 }
 
 // Name implements admission.Plugin.
@@ -34,7 +33,7 @@ func (Escalation) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// everything is what may be gathered by an aggregation rule.
+// everything is what an aggregation rule may collect.
 var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
@@ -64,7 +63,7 @@ func (e Escalation) Admit(ctx context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// requestName is the name in the path, which a POST has not.
+// requestName is the name in the path, which a POST does not have.
 func requestName(ctx context.Context, a *admission.Attributes) string {
 	if scope := request.From(ctx); scope.Info != nil {
 		return scope.Info.Name
@@ -122,13 +121,13 @@ func (e Escalation) binding(ctx context.Context, a *admission.Attributes, name s
 	rules, ok := e.Rules.OfRole(ref, a.Namespace)
 	e.Follower.RUnlock()
 	if !ok {
-		// A stock server names the binding's own resource here.
+		// A stock server names the resource of the binding here.
 		return apierrors.NewNotFound(a.Resource.GroupResource(), ref.Name)
 	}
 	return e.confirm(a, name, rules)
 }
 
-// confirm refuses rules that the user does not hold.
+// confirm refuses rules that the user lacks.
 func (e Escalation) confirm(a *admission.Attributes, name string, rules []rbacv1.PolicyRule) error {
 	e.Follower.RLock()
 	held, problem := e.Rules.Held(a.User, a.Namespace)

@@ -22,7 +22,7 @@ type API interface {
 	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
 }
 
-// Host is what a server lets its authenticators use.
+// Host gives authenticators access to the server.
 type Host struct {
 	Catalogue *kinds.Catalogue
 	Cache     *cache.Cache
@@ -30,8 +30,8 @@ type Host struct {
 	API       API
 }
 
-// Unsigned is what the authenticator of service accounts says of tokens whose signature is not that of a key; nil: as
-// it does without.
+// Unsigned is the error of the service account authenticator for tokens without a valid signature; nil: its
+// default.
 func Unsigned(h Host) error {
 	if h.Catalogue.Release().Has(release.JoseRenamed) {
 		return errors.New("go-jose/go-jose: error in cryptographic primitive")
@@ -39,15 +39,15 @@ func Unsigned(h Host) error {
 	return nil
 }
 
-// Authentication is what a server needs to authenticate requests.
+// Authentication is the result of Config.Authenticate.
 type Authentication struct {
 	Authenticator authx.Authenticator
-	// Review judges a token that is sent for review; see tokenverbs.Config. Nil: the
-	// server reviews no tokens.
+	// Review verifies a token for a token review; see tokenverbs.Config. Nil: the server has no token
+	// reviews.
 	Review func(ctx context.Context, token string, audiences []string) (*authx.Authenticated, bool, error)
 }
 
-// Lookup shows authenticators the live objects of a server.
+// Lookup gives authenticators the live objects of a server.
 type Lookup struct{ host Host }
 
 var (
@@ -58,11 +58,11 @@ var (
 // NewLookup makes a look-up of a server's objects.
 func NewLookup(h Host) Lookup { return Lookup{h} }
 
-// forAuthentication is the server's permit to read the objects that credentials refer to.
+// forAuthentication is the server's permit to read the objects to which credentials refer.
 var forAuthentication = permits.OfServer("authentication")
 
-// find decodes a live object of the core group; nil where there is none. What the
-// cache does not have the store is asked for.
+// find decodes a live object of the core group; nil if there is none. If the cache does not have it, find
+// asks the store.
 func (l Lookup) find(ctx context.Context, plural, namespace, name string) (kinds.Object, error) {
 	if name == "" {
 		return nil, nil
@@ -75,7 +75,7 @@ func (l Lookup) find(ctx context.Context, plural, namespace, name string) (kinds
 	return obj, err
 }
 
-// Object implements serviceaccount.Lookup. What is not being deleted is not decoded.
+// Object implements serviceaccount.Lookup. It decodes only objects that are being deleted.
 func (l Lookup) Object(ctx context.Context, plural, namespace, name string) (serviceaccount.Object, bool, error) {
 	if item := l.host.Cache.Get(plural, namespace, name); item != nil && item.Corrupt == nil {
 		if meta := item.Meta(); !meta.Deleting {

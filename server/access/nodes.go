@@ -19,7 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// followNodes keeps the graph of what pods refer to as a cache has it. withCertificates adds requests for certificates of pods.
+// followNodes keeps the graph of references from pods in step with a cache. withCertificates includes
+// requests for certificates of pods.
 func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.Follower {
 	pods := follow.Kind{Storage: "pods", Set: func(item *cache.Item) {
 		by := node.Ref{Kind: node.Pod, Namespace: item.Namespace, Name: item.Name}
@@ -76,7 +77,7 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 	return follow.New(c, g.Reset, all...)
 }
 
-// read decodes an object, whose strings keep all of it in memory.
+// read decodes an object. Its strings share memory with the whole object.
 func read(codec jsoncodec.Codec, item *cache.Item, into runtime.Object) bool {
 	if item.Corrupt != nil {
 		return false
@@ -85,7 +86,7 @@ func read(codec jsoncodec.Codec, item *cache.Item, into runtime.Object) bool {
 	return err == nil
 }
 
-// Nodes is the authorizer of node agents. Its graph is brought up to date for them alone.
+// Nodes is the authorizer of kubelets. Only their requests wait until its graph is up to date.
 type Nodes struct {
 	Follower *follow.Follower
 	*node.Authorizer
@@ -110,8 +111,8 @@ func (n Nodes) Authorize(ctx context.Context, a *authx.Attributes) (authx.Decisi
 	return n.Authorizer.Authorize(ctx, a)
 }
 
-// podRefs are what a pod makes readable for its node. A mirror of a static pod
-// makes nothing readable: the node itself wrote it.
+// podRefs are the objects that a pod's node may read because of the pod. A mirror of a static pod has none:
+// the node itself wrote it.
 func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return nil
@@ -143,8 +144,7 @@ func podRefs(namespace string, pod *corev1.Pod) []node.Ref {
 	return l.refs
 }
 
-// claimOf is the resource claim that an entry of a pod means: the one it names, or
-// the one that was made from its template.
+// claimOf is the resource claim of an entry of a pod: the named one, or the one created from its template.
 func claimOf(pod *corev1.Pod, c *corev1.PodResourceClaim) string {
 	if c.ResourceClaimName != nil {
 		return *c.ResourceClaimName
@@ -178,7 +178,7 @@ func (l *refList) add(kind node.Kind, name string) {
 	}
 }
 
-// volumeRefs are the secrets that a node needs for a volume.
+// volumeRefs are the Secrets that a node needs for a volume.
 func volumeRefs(v *corev1.PersistentVolume) []node.Ref {
 	var refs []node.Ref
 	add := func(r *corev1.SecretReference) {

@@ -17,7 +17,7 @@ import (
 
 const (
 	policyAgent    = "kube-apiserver" // field manager of the default policy
-	policyTries    = 5                // to write what others delete meanwhile
+	policyTries    = 5                // attempts while other clients delete the object
 	policyWriters  = 16
 	autoUpdate     = "rbac.authorization.kubernetes.io/autoupdate"
 	bootstrapping  = "kubernetes.io/bootstrapping"
@@ -31,19 +31,19 @@ const (
 //go:embed policy.json
 var policyFile []byte
 
-// Policy is the roles and bindings that each cluster has from its start. All servers of a
-// process share one that have the same release and gates.
+// Policy holds the roles and bindings that every cluster has. All servers of a process with the same release
+// and gates share one.
 type Policy struct {
 	ClusterRoles        []rbacv1.ClusterRole
 	ClusterRoleBindings []rbacv1.ClusterRoleBinding
 	Roles               []rbacv1.Role
 	RoleBindings        []rbacv1.RoleBinding
 
-	whole sync.Map // sqlstore.Key -> the sum of a stored object that lacked nothing
+	whole sync.Map // sqlstore.Key -> checksum of a stored object that lacked nothing
 }
 
-// DefaultPolicy is the built-in, immutable policy of a release, where some gates are on; nil:
-// none of those that bring roles or rules.
+// DefaultPolicy is the built-in, immutable policy of a release with the gates that are on; nil: none of the
+// gates that add roles or rules.
 func DefaultPolicy(v release.Version, on kinds.Feature) (*Policy, error) {
 	file, err := readPolicy()
 	if err != nil {
@@ -56,25 +56,25 @@ func DefaultPolicy(v release.Version, on kinds.Feature) (*Policy, error) {
 	return file.policy(v, enabled), nil
 }
 
-// policyDocument is policy.json: roles, rules and bindings are part of the policy of the releases that they
-// name, where the gates are as they say.
+// policyDocument is policy.json: roles, rules and bindings apply to the releases and the gates that they
+// name.
 type policyDocument struct {
 	ClusterRoles        []gatedClusterRole   `json:"clusterRoles"`
 	ClusterRoleBindings []gatedBinding       `json:"clusterRoleBindings"`
 	Roles               []gatedRole          `json:"roles"`
 	RoleBindings        []rbacv1.RoleBinding `json:"roleBindings"`
 
-	gates []string // that bring something or take it away, sorted
+	gates []string // gates named in the document, sorted
 
 	mu   sync.Mutex
-	made map[string]*Policy // by release and gates that are on
+	made map[string]*Policy // by release and enabled gates
 }
 
-// condition says when something is part of the policy.
+// condition restricts an element of the policy.
 type condition struct {
 	release.Between
 
-	// Gate names gates, separated by commas, all of which must be on, or off for a gate with the prefix "!".
+	// Gate names gates, separated by commas, which must all be on, or off for a gate with the prefix "!".
 	Gate string `json:"gate"`
 }
 
@@ -110,7 +110,7 @@ var readPolicy = sync.OnceValues(func() (*policyDocument, error) {
 	return d, nil
 })
 
-// named are the gates that the document names.
+// named are the gates in the document.
 func (d *policyDocument) named() []string {
 	var names []string
 	add := func(c condition) {
@@ -133,7 +133,7 @@ func (d *policyDocument) named() []string {
 	return slices.Compact(names)
 }
 
-// met reports whether a condition is met in a release where some gates are on.
+// met reports whether a release with the gates that are on meets a condition.
 func (c condition) met(v release.Version, on []string) bool {
 	if !c.Has(v) {
 		return false
@@ -147,7 +147,7 @@ func (c condition) met(v release.Version, on []string) bool {
 	return true
 }
 
-// policy is what the document says for a release where some gates are on. It is made once.
+// policy returns the policy for a release with the gates that are on. Each is made once.
 func (d *policyDocument) policy(v release.Version, on []string) *Policy {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,8 +200,7 @@ func (d *policyDocument) make(v release.Version, on []string) *Policy {
 	return p
 }
 
-// NodeRules are the rules of node agents, which hold for them whatever has become
-// of the cluster's role of this name.
+// NodeRules are the rules of kubelets, which apply even if the cluster's role of this name has changed.
 func (p *Policy) NodeRules() []rbacv1.PolicyRule {
 	for i := range p.ClusterRoles {
 		if p.ClusterRoles[i].Name == "system:node" {
@@ -211,7 +210,7 @@ func (p *Policy) NodeRules() []rbacv1.PolicyRule {
 	return nil
 }
 
-// policyObject is one object of the policy.
+// policyObject is an object of the policy.
 type policyObject struct {
 	storage, collection string
 	want                kinds.Object
@@ -237,7 +236,7 @@ func (p *Policy) objects() []policyObject {
 	return all
 }
 
-// Keys are those of all objects of the policy.
+// Keys are the keys of all objects of the policy.
 func (p *Policy) Keys() []sqlstore.Key {
 	var keys []sqlstore.Key
 	for _, s := range p.objects() {

@@ -20,8 +20,7 @@ const (
 	clusterRoleBindingsKey = "clusterrolebindings.rbac.authorization.k8s.io"
 )
 
-// FollowRules keeps rules as a cache has them. An object that cannot be read
-// grants nothing.
+// FollowRules keeps rules in step with a cache. An object that cannot be read grants nothing.
 func FollowRules(rules *rbac.Rules, c *cache.Cache) *follow.Follower {
 	setRole := func(item *cache.Item) {
 		var r struct {
@@ -60,8 +59,7 @@ func FollowRules(rules *rbac.Rules, c *cache.Cache) *follow.Follower {
 	)
 }
 
-// clusterRole reads what counts of a ClusterRole. A selector that cannot be read
-// gathers nothing.
+// clusterRole reads the relevant parts of a ClusterRole. An invalid selector selects nothing.
 func clusterRole(item *cache.Item) (rbac.ClusterRole, error) {
 	var r struct {
 		Metadata struct {

@@ -13,23 +13,22 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Standard is authorization by the objects of a cluster as a server usually has it: by
-// roles and bindings, and the rights of node agents.
+// Standard is the usual authorization by a cluster's objects: by roles and bindings, and for kubelets.
 type Standard struct {
-	Policy *Policy // the roles and bindings that there are from the start
+	Policy *Policy // the roles and bindings that every cluster has
 
 	cache    *cache.Cache
 	roles    *rbac.Rules
 	follower *follow.Follower
 
-	certificates bool // nodes ask for certificates of their pods
+	certificates bool // nodes request certificates of their pods
 
-	accounts   bool   // nodes get the service accounts of their pods
-	noAccounts string // why they do not
+	accounts   bool   // nodes may get the service accounts of their pods
+	noAccounts string // why they may not
 }
 
-// NewStandard follows the roles and bindings of a cache, of a server that is a release. on says which gates
-// are on.
+// NewStandard follows the roles and bindings in a cache, for a server of a release. on reports whether a gate
+// is on.
 func NewStandard(c *cache.Cache, v release.Version, on kinds.Feature) (*Standard, error) {
 	policy, err := DefaultPolicy(v, on)
 	if err != nil {
@@ -47,7 +46,7 @@ func NewStandard(c *cache.Cache, v release.Version, on kinds.Feature) (*Standard
 	return s, nil
 }
 
-// RBAC decides by roles, and lists by them what a user may do. Denials are logged; nil: none.
+// RBAC authorizes by roles, and lists the rights of a user. It logs denials to a logger; nil: none.
 func (s *Standard) RBAC(denials *slog.Logger) interface {
 	authx.Authorizer
 	authx.RuleResolver
@@ -58,16 +57,15 @@ func (s *Standard) RBAC(denials *slog.Logger) interface {
 	}{Synced{Follower: s.follower, Authorizer: s.roles, Denials: denials}, SyncedRules{Follower: s.follower, RuleResolver: s.roles}}
 }
 
-// Nodes authorizes the requests of node agents. selectors says whether it takes their selectors into
-// account.
+// Nodes authorizes requests of kubelets. selectors considers the selectors of the requests.
 func (s *Standard) Nodes(selectors bool) Nodes {
 	return NewNodes(node.Authorizer{
 		Allows: rbac.RuleAllows, Rules: s.Policy.NodeRules(), Selectors: selectors, Accounts: s.accounts, NoAccounts: s.noAccounts, Certificates: s.certificates,
 	}, s.cache)
 }
 
-// Guard is the admission plugin that keeps people from granting what they do not hold.
-// by is the authorizer of all requests.
+// Guard is the admission plugin that keeps users from granting rights that they lack. by authorizes all
+// requests.
 func (s *Standard) Guard(by authx.Authorizer) admission.Plugin {
 	return Escalation{Rules: s.roles, Follower: s.follower, Authorizer: by}
 }

@@ -1,9 +1,8 @@
-// Package access connects authentication and authorization with the objects that the
-// server stores: authorizers follow the roles and pods in the cache, authenticators look up
-// the Secrets and accounts that tokens refer to, and the default roles are kept in place.
+// Package access connects authentication and authorization with the objects that the server stores:
+// authorizers follow the roles and pods in the cache, authenticators look up the Secrets and accounts to
+// which tokens refer, and the default roles are restored.
 //
-// It promises: a decision that is made after a write was acknowledged takes that write
-// into account.
+// A decision takes all writes into account that were acknowledged before it.
 package access
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/rowlock/rowlock/server/follow"
 )
 
-// Synced is an authorizer that decides by what a follower keeps in step.
+// Synced is an authorizer whose state a follower keeps in step with the cache.
 type Synced struct {
 	Follower *follow.Follower
 	authx.Authorizer
-	// Denials is called for requests that the authorizer does not allow, whatever others
-	// decide; nil: not called.
+	// Denials logs requests that the authorizer does not allow, whatever other authorizers decide; nil: no
+	// log.
 	Denials *slog.Logger
 }
 
@@ -58,7 +57,7 @@ func (s Synced) logDenial(a *authx.Attributes, reason string) {
 	s.Denials.Debug(fmt.Sprintf("RBAC: no rules authorize user %q with groups %q to %s %s", a.User.Name, a.User.Groups, a.Verb, what), "reason", reason)
 }
 
-// SyncedRules lists what a user may do, from the state of a follower.
+// SyncedRules lists a user's rights from the state of a follower.
 type SyncedRules struct {
 	Follower *follow.Follower
 	authx.RuleResolver

@@ -19,10 +19,10 @@ const (
 	legacyInvalidLabel = "kubernetes.io/legacy-token-invalid-since"
 )
 
-// labelTime bounds the writing of such a label, which a request waits for once a day.
+// labelTime bounds the write of such a label, for which a request waits once a day.
 const labelTime = 5 * time.Second
 
-// TokenMetrics counts uses of service account tokens that should be given up.
+// TokenMetrics counts uses of service account tokens that should be replaced.
 type TokenMetrics struct {
 	legacy, manual, invalid, stale, valid prometheus.Counter
 }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// InParallel does a list of things, several at once, until one fails, and returns its
-// error. A request in process needs tens of kilobytes of stack, which a goroutine for each
-// would have to grow into anew: here few do them all.
+// InParallel calls do for the elements of a list, several at a time, until one call fails, and returns its
+// error. A request in process needs tens of kilobytes of stack, which a new goroutine for each would have to
+// grow first; a few workers do it once.
 func InParallel(ctx context.Context, workers int, list []func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// window is how much of an answer waits for its reader.
+// window bounds the unread part of an answer.
 const window = 256 << 10
 
-// answer is what a handler writes and a client reads.
+// answer is written by a handler and read by a client.
 type answer struct {
 	header http.Header
-	begun  chan struct{} // closed when code and shown are there, or there will be none
+	begun  chan struct{} // closed when code and shown are set, or the handler has failed
 	code   int
 	shown  http.Header
-	body   io.Closer          // of the request; the handler reads nothing once it is closed
+	body   io.Closer          // of the request; closing it ends the handler's reads
 	cancel context.CancelFunc // of the handler's context
 
 	mu       sync.Mutex
 	moved    *sync.Cond
 	data     []byte
-	from     int // what the client has of data
+	from     int // read by the client
 	done     bool
-	err      error // what the client reads at the end; nil: io.EOF
-	gone     error // why nobody reads any more
-	leaving  bool  // the handler is to end: what has no room is not waited for
+	err      error // the client's error at the end; nil: io.EOF
+	gone     error // why the client does not read any more
+	leaving  bool  // the handler must end: writes do not wait for room
 	deadline time.Time
 	timer    *time.Timer
 	reading  *time.Timer // closes body
@@ -54,7 +54,7 @@ func (a *answer) WriteHeader(code int) {
 	close(a.begun)
 }
 
-// Write implements io.Writer. It waits while the client has not taken what was written.
+// Write implements io.Writer. It waits for the client to read.
 func (a *answer) Write(p []byte) (n int, err error) {
 	a.WriteHeader(http.StatusOK)
 	a.mu.Lock()
@@ -86,7 +86,7 @@ func (a *answer) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// FlushError serves http.ResponseController. What was written can be read already.
+// FlushError serves http.ResponseController. The client can read written data immediately.
 func (a *answer) FlushError() error {
 	a.WriteHeader(http.StatusOK)
 	a.mu.Lock()
@@ -113,8 +113,7 @@ func (a *answer) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// SetReadDeadline serves http.ResponseController: a body that has not come by then comes no
-// more.
+// SetReadDeadline serves http.ResponseController: the body ends with an error at that time.
 func (a *answer) SetReadDeadline(at time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +124,7 @@ func (a *answer) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// closeBody frees a handler that waits for a client to send.
+// closeBody ends a handler's wait for the client's body.
 func (a *answer) closeBody() { _ = a.body.Close() } // a client's own reader has nobody to tell
 
 // leave asks the handler to end, whatever it waits for.
@@ -144,7 +143,7 @@ func stop(t **time.Timer) {
 	}
 }
 
-// finish is the end of the handler.
+// finish is called when the handler has ended.
 func (a *answer) finish(err error) {
 	if err == nil {
 		a.WriteHeader(http.StatusOK)
@@ -160,7 +159,7 @@ func (a *answer) finish(err error) {
 	a.moved.Broadcast()
 }
 
-// give is the end of the client's interest.
+// give is called when the client does not read any more.
 func (a *answer) give(why error) {
 	a.closeBody()
 	a.mu.Lock()
@@ -172,7 +171,7 @@ func (a *answer) give(why error) {
 	a.cancel()
 }
 
-// length is that of an answer that is whole already, as a server tells it; -1: who knows.
+// length is the Content-Length of an answer that is complete already; -1: unknown.
 func (a *answer) length() int64 {
 	if n, err := strconv.ParseInt(a.shown.Get("Content-Length"), 10, 64); err == nil {
 		return n

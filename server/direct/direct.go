@@ -1,14 +1,13 @@
-// Package direct carries requests to a handler of the same process, without a network:
-// as an http.RoundTripper, which is what clients are made with.
+// Package direct carries requests to a handler of the same process without a network, as an http.RoundTripper
+// for clients.
 //
-// It promises: answers stream, so that a watch shows each event when it is sent; a client
-// that reads nothing stops the handler after window bytes, and the write deadline that the
-// handler sets ends it, as the read deadline does while a client's body does not come; what a
-// client gives up is given up in the handler; Close ends all handlers, those too that wait for
-// a client, and waits for them. The transport may set the identity, which cannot be forged then, as it is
-// no part of the request.
+// Answers stream, so that a watch shows each event when it is sent. A client that does not read stops the
+// handler after window bytes, until the write deadline of the handler; the read deadline ends the wait for a
+// client's body. A request that the client cancels is canceled in the handler. Close ends all handlers,
+// including those that wait for a client, and waits for them. The transport may set the identity, which
+// cannot be forged because it is not part of the request.
 //
-// Each request has one goroutine, of the Transport that Close waits for.
+// Each request has one goroutine of the Transport, for which Close waits.
 package direct
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Transport takes requests to a handler.
+// Transport carries requests to a handler.
 type Transport struct {
 	handler http.Handler
 	ctx     context.Context // of all requests
@@ -34,14 +33,14 @@ type Transport struct {
 	wg     sync.WaitGroup
 }
 
-// New makes a Transport, which Close ends.
+// New makes a Transport. Close must be called.
 func New(h http.Handler) *Transport {
 	t := &Transport{handler: h}
 	t.ctx, t.end = context.WithCancel(context.Background())
 	return t
 }
 
-// Close ends all requests and waits for them. Those that come later fail.
+// Close ends all requests and waits for them. Later ones fail.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	t.closed = true
@@ -50,8 +49,7 @@ func (t *Transport) Close() {
 	t.wg.Wait()
 }
 
-// As is the way of one user, whatever credentials his requests show. Nil: of whoever the
-// request shows that it is from.
+// As makes requests as a user, whatever credentials they contain. Nil: as the user of their credentials.
 func (t *Transport) As(who *authx.Identity) http.RoundTripper { return &way{t, who} }
 
 type way struct {
@@ -59,10 +57,10 @@ type way struct {
 	who *authx.Identity
 }
 
-// userKey is that of the user in the context of a request.
+// userKey is the key of the user in the context of a request.
 type userKey struct{}
 
-// Authenticator knows the users that a Transport speaks for.
+// Authenticator recognizes the users of a Transport.
 type Authenticator struct{}
 
 // Authenticate implements authx.Authenticator.
@@ -71,7 +69,7 @@ func (Authenticator) Authenticate(r *http.Request) (*authx.Authenticated, bool, 
 	return &authx.Authenticated{Identity: who}, who != nil, nil
 }
 
-// enter counts a request.
+// enter counts a request; false: the Transport is closed.
 func (t *Transport) enter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +118,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// received is a client's request as a server sees it.
+// received returns a client's request as a server receives it.
 func received(ctx context.Context, r *http.Request) *http.Request {
 	in := r.Clone(ctx)
 	in.RequestURI, in.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
@@ -135,7 +133,7 @@ func received(ctx context.Context, r *http.Request) *http.Request {
 	return in
 }
 
-// serve runs the handler. One that breaks its answer off leaves the client with a part.
+// serve runs the handler. If it aborts its answer, the client gets a part of it and an error.
 func serve(h http.Handler, a *answer, r *http.Request) {
 	defer r.Body.Close()
 	defer func() {
