@@ -1,23 +1,20 @@
-// Package contention puts writers of one object in order once they get into each other's
-// way.
+// Package contention orders conflicting writers of one object.
 //
-// A writer tries at once, without asking anybody. One that lost to another joins the
-// queue of its key, and so does everybody who comes while there is a queue; whoever is
-// first in it has the turn: no other writer of the queue tries meanwhile. Users take
-// turns, so that one with many writers, or slow ones, has others wait for one of
-// them. Among the writers of one user a place in the queue is kept until the writer is
-// done, so nobody who came later goes first.
+// A writer attempts its first write at once. After it has lost to another one it joins the queue of its key,
+// as does every new writer while there is a queue. The first in the queue has the turn: no other writer of
+// the queue attempts a write in the meantime. Users take turns, so that others wait for only one of the
+// writers of a user that has many, or slow ones. Among the writers of one user, a writer keeps its place in
+// the queue until it is done, so later ones do not overtake it.
 //
-// A turn is no lock. Writers that name the resource version they replace do not wait in the queue,
-// as only the next write can be theirs, and other servers know nothing of it: the
-// writer whose turn it is may lose again, and tries again. Only where that has happened
-// patience times do those who name a resource version wait, too. And a turn ends after a while
-// though its writer is not done: what it waits for may be a webhook that writes the
-// same object. Each turn of a writer is twice as long as the one before, so that a
-// store that is slower than the first ones lets everybody through all the same.
+// A turn is not a lock. Writers that name the resource version they replace do not wait in the queue, because
+// only the next write can be theirs, and other servers do not know the queue: a writer may lose in its turn,
+// and attempts the write again. Only after it has lost patience times do writers that name a resource version
+// wait as well. A turn also ends after some time even if its writer is not done, because the writer may wait
+// for a webhook that writes the same object. Each turn of a writer is twice as long as the previous one, so
+// that a store that is slower than the first turns does not block all writers.
 //
-// What it costs: an entry for each request that waits or has a turn, and no goroutine.
-// Requests are bounded where they come in; one that is given up leaves the queue.
+// The cost is an entry for each request that waits or has the turn; there is no goroutine. Requests are
+// limited when they arrive; a canceled one leaves the queue.
 package contention
 
 import (
@@ -31,15 +28,15 @@ import (
 )
 
 const (
-	// first is how long the first turn of a writer lasts, at most.
+	// first is the maximum duration of a writer's first turn.
 	first = 2 * time.Second
-	// longest bounds the doubling.
+	// longest limits the doubling.
 	longest = 6
-	// patience is how often a writer loses in its turn before those who name a resource version
-	// wait for it.
+	// patience is how often a writer loses in its turn before writers that name a resource version wait for
+	// it.
 	patience = 3
-	// eager is how often it tries again at once: a pause is a chance given away. After
-	// that it rests briefly, in case nobody gets anywhere.
+	// eager is how many attempts follow each other immediately, because a pause wastes a chance. After that
+	// the writer pauses briefly, in case none of them succeeds.
 	eager   = 16
 	maxRest = 20 * time.Millisecond
 )
@@ -51,14 +48,13 @@ type Queues struct {
 	ticket uint64
 }
 
-// queue is there as long as somebody has the turn.
+// queue exists while a writer has the turn.
 type queue struct {
 	turn    *Writer
 	waiting fair.Queue[string, *Writer] // by user
 }
 
-// Writer is one request that writes one key, for all its tries. It is used by one
-// goroutine.
+// Writer is a request that writes one key, for all its attempts. It is used by one goroutine.
 type Writer struct {
 	queues *Queues
 	key    sqlstore.Key
@@ -66,20 +62,20 @@ type Writer struct {
 	lost   int
 
 	// Guarded by Queues.mu.
-	ticket uint64 // its place; 0: it waits in no queue
+	ticket uint64 // its place; 0: not queued
 	turns  int    // how many it has had
-	losses int    // in the turn that it has
+	losses int    // in its present turn
 	ready  chan struct{}
 	timer  *time.Timer
 }
 
-// Writer begins a request of a user for key.
+// Writer begins a user's request for key.
 func (l *Queues) Writer(key sqlstore.Key, user string) Writer {
 	return Writer{queues: l, key: key, user: user}
 }
 
-// Try waits until w may try, or for the end of ctx. pinned says that the client names
-// the version it replaces.
+// Try waits until w may attempt its write, or for the end of ctx. pinned says that the client names the
+// version it replaces.
 func (w *Writer) Try(ctx context.Context, pinned bool) error {
 	if w.join(pinned) {
 		select {
@@ -94,7 +90,7 @@ func (w *Writer) Try(ctx context.Context, pinned bool) error {
 	return nil
 }
 
-// Lost says that another write was faster.
+// Lost must be called when another write was faster.
 func (w *Writer) Lost() {
 	w.lost++
 	w.queues.mu.Lock()
@@ -120,7 +116,7 @@ func (w *Writer) Done() {
 	}
 }
 
-// join puts w into the queue, where it has to wait.
+// join queues w if it has to wait.
 func (w *Writer) join(pinned bool) bool {
 	all := w.queues
 	all.mu.Lock()
@@ -154,7 +150,7 @@ func (w *Writer) join(pinned bool) bool {
 	return true
 }
 
-// next gives the turn to the first in queue.
+// next gives the turn to the first in the queue.
 func (l *Queues) next(key sqlstore.Key, of *queue) {
 	_, w, ok := of.waiting.Next(nil)
 	if !ok {
@@ -170,8 +166,7 @@ func (l *Queues) next(key sqlstore.Key, of *queue) {
 	close(w.ready)
 }
 
-// late ends a turn that lasts too long. Its writer goes on, and has its place in the
-// queue if it loses.
+// late ends a turn that takes too long. Its writer continues, and keeps its place in the queue if it loses.
 func (l *Queues) late(key sqlstore.Key, of *queue, w *Writer, turn int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +175,7 @@ func (l *Queues) late(key sqlstore.Key, of *queue, w *Writer, turn int) {
 	}
 }
 
-// Waiting counts who waits in the queue of a key, with the one whose turn it is.
+// Waiting counts the writers in the queue of a key, including the one that has the turn.
 func (l *Queues) Waiting(key sqlstore.Key) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,8 +186,8 @@ func (l *Queues) Waiting(key sqlstore.Key) int {
 	return 1 + of.waiting.Len()
 }
 
-// Rest waits for some of a short time, more of it with each try, so that those who try
-// the same do not do so in step.
+// Rest waits for a short random time, which grows with each attempt, so that competing clients do not retry
+// in step.
 func Rest(ctx context.Context, try int) error {
 	return rest(ctx, time.Millisecond<<min(try, 8))
 }

@@ -7,50 +7,50 @@ import (
 	"time"
 )
 
-// Limits say whom a Gate lets in.
+// Limits configure a Gate.
 type Limits struct {
-	Places int // how many have a turn at once
-	// Open is how many of the places there are now, if these are fewer at times; may be nil.
+	Places int // requests that have a turn at a time
+	// Open is the present number of places, if there can be fewer than Places; it may be nil.
 	Open func() int
-	// Turn is for how long who was let in keeps others out: then the next one has its turn, though the first is
-	// still at work, and keeps its room. 0: until it leaves.
+	// Turn is the longest time for which a request keeps its place: then the next one has its turn, though
+	// the first continues, and keeps its room. 0: until it leaves.
 	Turn time.Duration
-	// Rest is for how long a place stays empty after a turn; may be nil.
+	// Rest is how long a place stays empty after a turn; it may be nil.
 	Rest func(turn time.Duration) time.Duration
-	// Room is how much those who are in may weigh together, and Share how much those of one key. 0: there is no bound.
+	// Room bounds the total weight of admitted requests, and Share that of one key. 0: no bound.
 	Room, Share int64
-	// Free: who weighs less is let in at once, and has no turn.
+	// Free is the weight below which requests are admitted at once, without a turn.
 	Free int64
 }
 
-// Gate lets requests in, as many as there are places and room for. Keys take turns.
+// Gate admits requests while there are places and room. Keys take turns.
 type Gate struct {
 	limits Limits
 
 	mu     sync.Mutex
-	places int // that are taken
+	places int // taken places
 	room   int64
-	shares map[string]int64 // the room of each key that has any
+	shares map[string]int64 // weight in use, by key
 	queue  Queue[string, *Place]
 }
 
-// Place is that of a request that was let in. A nil Place is that of one that had no need to ask.
+// Place is the place of an admitted request. A nil Place is valid, and belongs to a request that needed none.
 type Place struct {
 	gate   *Gate
 	key    string
 	weight int64
-	in     chan struct{} // closed when it is let in; nil: it was at once
+	in     chan struct{} // closed when it is admitted; nil: it was admitted at once
 	began  time.Time
 	timer  *time.Timer // ends the turn; may be nil
-	over   atomic.Bool // the turn is
+	over   atomic.Bool // the turn has ended
 	left   atomic.Bool
 }
 
-// NewGate makes a gate with nobody in it.
+// NewGate makes an empty gate.
 func NewGate(l Limits) *Gate { return &Gate{limits: l, shares: map[string]int64{}} }
 
-// Enter waits until the key has its turn and there is room for a weight; what weighs more than a share counts as one.
-// Leave must follow. The error is that of ctx. A nil Gate is open.
+// Enter waits until the key has its turn and there is room for a weight; a weight above a share counts as a
+// share. Leave must follow. The error is that of ctx. A nil Gate admits everything.
 func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, error) {
 	if g == nil || weight < g.limits.Free {
 		return nil, nil
@@ -68,7 +68,7 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	}
 	p.in = make(chan struct{})
 	ticket := g.queue.Add(key, p)
-	g.admit() // those before it may be such as have their share
+	g.admit() // earlier ones may have to wait for their share
 	g.mu.Unlock()
 	select {
 	case <-p.in:
@@ -78,16 +78,16 @@ func (g *Gate) Enter(ctx context.Context, key string, weight int64) (*Place, err
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.queue.Remove(key, ticket) {
-		return p, nil // it was let in at the same moment
+		return p, nil // it was admitted at the same moment
 	}
-	g.admit() // it may have been too large for the room, and the next one is not
+	g.admit() // it may have blocked the next one, which needs less room
 	return nil, ctx.Err()
 }
 
-// Over says whether the turn has taken so long that somebody else may have one now.
+// Over reports whether the turn has ended because it took too long.
 func (p *Place) Over() bool { return p != nil && p.over.Load() }
 
-// Leave gives the place back. More than once does nothing.
+// Leave releases the place. Repeated calls do nothing.
 func (p *Place) Leave() {
 	if p == nil || p.left.Swap(true) {
 		return
@@ -122,7 +122,7 @@ func (p *Place) end() {
 	p.gate.next()
 }
 
-// next gives a place to whoever is next.
+// next gives the place to the next request.
 func (g *Gate) next() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +130,7 @@ func (g *Gate) next() {
 	g.admit()
 }
 
-// open is how many places there are.
+// open is the present number of places.
 func (g *Gate) open() int {
 	if g.limits.Open != nil {
 		return g.limits.Open()
@@ -147,8 +147,8 @@ func (g *Gate) share() int64 {
 
 func (g *Gate) fits(p *Place) bool { return g.limits.Room == 0 || g.room+p.weight <= g.limits.Room }
 
-// admit lets in whom it can: keys that have used up their share are passed over. Where the next one is too large for
-// the room that is left, nobody overtakes it.
+// admit admits as many requests as it can: it skips keys that have used up their share. If the next one is
+// too large for the remaining room, no other overtakes it.
 func (g *Gate) admit() {
 	if g.queue.Len() == 0 {
 		return

@@ -1,12 +1,12 @@
-// Package fair decides who is next where many wait for what few can have at once.
+// Package fair decides which waiting request is next.
 //
-// Whatever waits does so under a key, which is mostly a user or a namespace, and keys take turns: a key
-// under which a thousand requests wait keeps another one waiting for one of them. A Queue is the order by
-// itself, for work that is fetched; in a Gate requests wait for their turn.
+// Everything that waits does so under a key, usually a user or a namespace, and keys take turns: a key with a
+// thousand waiting requests delays another key by one of them. A Queue is the order itself, for work that is
+// fetched; in a Gate requests wait for their turn.
 //
-// What it costs: an entry for each value that waits and for each key that has one, and no goroutine. Nothing is kept
-// of a key once nothing waits under it. What waits is bounded by the callers: by the requests that
-// the server lets in, or by what Queue.Waiting says.
+// The cost is an entry for each waiting value and for each key that has one; there is no goroutine. Nothing
+// remains of a key when nothing waits under it. Callers bound what waits: by the requests that the server
+// admits, or with Queue.Waiting.
 package fair
 
 import (
@@ -15,19 +15,18 @@ import (
 	"slices"
 )
 
-// ErrFull is for owners of a Queue that bound what waits: as much waits already as may.
+// ErrFull is for owners of a Queue that bound it: too many wait already.
 var ErrFull = errors.New("too many wait for their turn")
 
-// Queue holds values that wait, in the order in which they have their turns: of all keys, the one whose last turn was
-// longest ago is next, with the value of it that came first.
+// Queue orders waiting values: the next one is the oldest value of the key whose last turn was longest ago.
 //
-// A key that begins to wait comes after all others that wait, but before the one that had the last turn. So a
-// key that always has more waits for each of the others once, and nobody who comes back again and again
-// overtakes for ever.
+// A key that begins to wait comes after all other waiting keys, but before the one that had the last turn. So
+// a key that always has more values waits for each of the others once, and no key can overtake repeatedly by
+// coming back.
 //
 // The zero Queue is empty. It is not safe for concurrent use.
 type Queue[K comparable, V any] struct {
-	flows       map[K]*flow[K, V] // with something that waits
+	flows       map[K]*flow[K, V] // with waiting values
 	first, last *flow[K, V]       // the same, in the order of their turns
 	served      K                 // had the last turn
 	any         bool              // some key had one
@@ -35,7 +34,7 @@ type Queue[K comparable, V any] struct {
 	tickets     uint64
 }
 
-// flow is what waits under one key.
+// flow holds the values that wait under one key.
 type flow[K comparable, V any] struct {
 	key           K
 	values        []waiting[V] // by ticket
@@ -47,10 +46,10 @@ type waiting[V any] struct {
 	value  V
 }
 
-// Len is how many values wait.
+// Len is the number of waiting values.
 func (q *Queue[K, V]) Len() int { return q.length }
 
-// Waiting is how many values wait under a key.
+// Waiting is the number of values that wait under a key.
 func (q *Queue[K, V]) Waiting(key K) int {
 	if f := q.flows[key]; f != nil {
 		return len(f.values)
@@ -58,15 +57,15 @@ func (q *Queue[K, V]) Waiting(key K) int {
 	return 0
 }
 
-// Add has a value wait under a key. The ticket is its place among the values of the key.
+// Add adds a value under a key. The ticket is its place among the values of the key.
 func (q *Queue[K, V]) Add(key K, v V) (ticket uint64) {
 	q.tickets++
 	q.Return(key, q.tickets, v)
 	return q.tickets
 }
 
-// Return has a value wait at the place of a ticket that Add gave it before, ahead of all that came later under its key.
-// A caller that numbers what comes to several queues gives its own tickets, and never calls Add.
+// Return adds a value at the place of a ticket from Add, before all later ones of its key. A caller that
+// numbers the values of several queues uses its own tickets, and never calls Add.
 func (q *Queue[K, V]) Return(key K, ticket uint64, v V) {
 	f := q.flows[key]
 	if f == nil {
@@ -82,7 +81,7 @@ func (q *Queue[K, V]) Return(key K, ticket uint64, v V) {
 	q.length++
 }
 
-// Remove takes out a value that waits no more. It is false for one that does not wait.
+// Remove removes a value; false: it does not wait.
 func (q *Queue[K, V]) Remove(key K, ticket uint64) bool {
 	f := q.flows[key]
 	if f == nil {
@@ -101,7 +100,7 @@ func (q *Queue[K, V]) Remove(key K, ticket uint64) bool {
 	return true
 }
 
-// Peek shows the value whose turn is next, of the keys whose first value may go; nil: of all.
+// Peek returns the next value, among the keys whose first value may allows; nil: all.
 func (q *Queue[K, V]) Peek(may func(K, V) bool) (key K, v V, ok bool) {
 	for f := q.first; f != nil; f = f.after {
 		if v := f.values[0].value; may == nil || may(f.key, v) {
@@ -111,7 +110,7 @@ func (q *Queue[K, V]) Peek(may func(K, V) bool) (key K, v V, ok bool) {
 	return key, v, false
 }
 
-// Next takes out the value that Peek shows: its key has its turn.
+// Next removes the value that Peek returns: its key has its turn.
 func (q *Queue[K, V]) Next(may func(K, V) bool) (key K, v V, ok bool) {
 	key, v, ok = q.Peek(may)
 	if !ok {
@@ -131,15 +130,15 @@ func (q *Queue[K, V]) Next(may func(K, V) bool) (key K, v V, ok bool) {
 	return key, v, true
 }
 
-// Serve notes that a key has a turn, also where nothing waited for it.
+// Serve records a turn of a key, even if nothing waited under it.
 func (q *Queue[K, V]) Serve(key K) { q.served, q.any = key, true }
 
-// find says where among the values a ticket is, or would be.
+// find returns the position of a ticket among the values, and whether it is there.
 func (f *flow[K, V]) find(ticket uint64) (int, bool) {
 	return slices.BinarySearchFunc(f.values, ticket, func(w waiting[V], t uint64) int { return cmp.Compare(w.ticket, t) })
 }
 
-// enter puts a flow at its place in the order of turns.
+// enter adds a flow to the order of turns.
 func (q *Queue[K, V]) enter(f *flow[K, V]) {
 	if last := q.last; last != nil && q.any && last.key == q.served {
 		f.before, f.after = last.before, last
@@ -149,13 +148,13 @@ func (q *Queue[K, V]) enter(f *flow[K, V]) {
 	q.link(f, f, f)
 }
 
-// leave takes a flow out of the order of turns.
+// leave removes a flow from the order of turns.
 func (q *Queue[K, V]) leave(f *flow[K, V]) {
 	q.link(f, f.after, f.before)
 	f.before, f.after = nil, nil
 }
 
-// link has what comes before a flow be followed by next, and what comes after it follow previous.
+// link sets the neighbours of a flow.
 func (q *Queue[K, V]) link(f, next, previous *flow[K, V]) {
 	if f.before != nil {
 		f.before.after = next

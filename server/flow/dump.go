@@ -17,9 +17,9 @@ import (
 
 const dumps = "/debug/api_priority_and_fairness/"
 
-// Dump finds what shows the levels, the queues or the requests of a moment as a table of
-// text, by the path that asks for it; nil where there is none. Who may read these paths may
-// have all requests that wait or run copied; nobody else waits for the copy to be sent.
+// Dump returns a handler for a table of the present levels, queues or requests as text, by its path; nil for
+// another path. Each request for one copies all waiting or running requests; no other request waits until the
+// copy is sent.
 func (c *Classifier) Dump(path string) http.Handler {
 	name, ok := strings.CutPrefix(path, dumps)
 	if !ok || c.config.Plain {
@@ -111,7 +111,7 @@ func (c *Classifier) requestRows(states []seats.State, details bool) [][]string 
 	return rows
 }
 
-// About is what a dump shows of a request: its Details. Nothing of it changes any more.
+// About holds the Details of a request for dumps. It does not change.
 type About struct {
 	Class *Class
 	User  string

@@ -30,12 +30,11 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Config is what a Classifier needs besides the cache. The zero Config classifies and
-// limits nothing.
+// Config configures a Classifier. The zero Config classifies and limits nothing.
 type Config struct {
 	Read, Write int          // requests that run at once; their sum is the number of seats. 0: no limit
 	Users       seats.Limits // of each user
-	// Plain has requests limited by their number alone: nothing is classified.
+	// Plain limits requests by their number alone, without classification.
 	Plain bool
 	// Patience is how long a request without a deadline may wait in a queue. Others wait
 	// for a quarter of their time, a minute at most. 0: a quarter of a minute.
@@ -44,10 +43,10 @@ type Config struct {
 	Now       func() (since time.Duration) // since some moment, and never 0; nil: the time since New
 }
 
-// Class is where a request belongs.
+// Class is a flow schema with its priority level.
 type Class struct {
 	Schema, Level string // names
-	Exempt        bool   // from limits on how many requests run
+	Exempt        bool   // from limits on running requests
 
 	level  *seats.Level
 	counts *counts
@@ -59,21 +58,21 @@ type Class struct {
 
 // Classifier follows the flow schemas and priority levels of a cluster.
 type Classifier struct {
-	// Seats are what requests get.
+	// Seats schedules the requests.
 	Seats *seats.Scheduler
 
 	config   Config
 	cache    *cache.Cache
 	follower *follow.Follower
 	seed     maphash.Seed
-	plain    [2]*seats.Level // by seats.Class, where requests are not classified
+	plain    [2]*seats.Level // by seats.Class, if requests are not classified
 	metrics  metrics
 
-	schemas map[string]*flowcontrolv1.FlowSchema // changed by the follower alone, as levels is
+	schemas map[string]*flowcontrolv1.FlowSchema // changed only by the follower, like levels
 	levels  map[string]*flowcontrolv1.PriorityLevelConfiguration
 	changed atomic.Bool // since ranked was made
 	ranked  atomic.Pointer[index]
-	rest    atomic.Int64 // until when ranked is not made anew, by the clock
+	rest    atomic.Int64 // until this time, by the clock, ranked is not made again
 
 	ranking sync.Mutex // guards counts
 	counts  map[pair]*counts
@@ -130,7 +129,7 @@ func (c *Classifier) mandatory() {
 	c.changed.Store(true)
 }
 
-// set keeps an object that can be read.
+// set adds an object, if it can be read.
 func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 	return func(item *cache.Item) {
 		obj := new(T)
@@ -141,7 +140,7 @@ func set[T any](c *Classifier, in func() map[string]*T) func(*cache.Item) {
 	}
 }
 
-// Classify finds where a request belongs; nil where requests are not classified.
+// Classify returns the class of a request; nil if requests are not classified.
 func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
 	if c.config.Plain {
 		return nil
@@ -149,7 +148,7 @@ func (c *Classifier) Classify(user *authx.Identity, info *request.Info) *Class {
 	return c.classes().find(user, info)
 }
 
-// classes are the flow schemas, ready for evaluation.
+// classes returns the flow schemas, prepared for evaluation.
 func (c *Classifier) classes() *index {
 	c.follower.RLock()
 	defer c.follower.RUnlock()
@@ -193,8 +192,8 @@ func (c *Classifier) AssignSeats(r *seats.Request, k *Class, user *authx.Identit
 // longestWait bounds how long a request may wait in a queue.
 const longestWait = time.Minute
 
-// Patience is how long a request may wait in a queue that came at a time and has until
-// another: a quarter of that.
+// Patience is how long a request that arrived at a time may wait in a queue, given its deadline: a quarter of
+// the difference.
 func (c *Classifier) Patience(came, until time.Time) time.Duration {
 	if until.IsZero() {
 		return min(c.config.Patience, longestWait)

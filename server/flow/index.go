@@ -9,19 +9,19 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// index finds the rules that are about a user, so that a request does not look at those of
-// everybody else, however many flow schemas there are.
+// index finds the rules that may apply to a user, so that a request does not evaluate the rules of all other
+// users, however many flow schemas there are.
 type index struct {
 	rules []ranked // in the order of evaluation
 
-	// The indexes of the rules that name a user or group, in their order.
+	// Indexes of the rules that name a user or a group, in order.
 	anybody       []int
 	users, groups map[string][]int
 	accounts      map[string][]int // of service accounts, as namespace:name
-	accountsOf    map[string][]int // of all those of a namespace
+	accountsOf    map[string][]int // of all accounts of a namespace
 
 	size int    // schemas, rules and subjects together
-	last *Class // of requests that no rule is about
+	last *Class // for requests to which no rule applies
 }
 
 // ranked is a rule with its class.
@@ -30,8 +30,8 @@ type ranked struct {
 	rule  *flowcontrolv1.PolicyRulesWithSubjects
 }
 
-// newIndex makes the index of classes in the order of evaluation. The last one is
-// that of requests that no rule is about.
+// newIndex makes the index of classes in the order of evaluation. The last one is for requests to which no
+// rule applies.
 func newIndex(classes []*Class) *index {
 	x := &index{
 		users: map[string][]int{}, groups: map[string][]int{}, accounts: map[string][]int{}, accountsOf: map[string][]int{},
@@ -51,7 +51,7 @@ func newIndex(classes []*Class) *index {
 	return x
 }
 
-// add notes that a rule names a subject.
+// add records that a rule names a subject.
 func (x *index) add(s *flowcontrolv1.Subject, at int) {
 	switch {
 	case s.User != nil && s.User.Name == every, s.Group != nil && s.User == nil && s.Group.Name == every:
@@ -68,7 +68,7 @@ func (x *index) add(s *flowcontrolv1.Subject, at int) {
 	}
 }
 
-// once appends a place that may be the last one already.
+// once appends a position unless it is already the last one.
 func once(list []int, at int) []int {
 	if n := len(list); n > 0 && list[n-1] == at {
 		return list
@@ -76,7 +76,7 @@ func once(list []int, at int) []int {
 	return append(list, at)
 }
 
-// find finds the class of a request: that of the first rule that is about it.
+// find returns the class of a request: that of the first rule that applies.
 func (x *index) find(user *authx.Identity, info *request.Info) *Class {
 	if user == nil {
 		return x.last
@@ -97,8 +97,8 @@ func (x *index) find(user *authx.Identity, info *request.Info) *Class {
 	return x.rules[first].class
 }
 
-// first is the first of some rules that is about a request, if it comes before another place,
-// and else that place.
+// first returns the first of some rules that applies to a request, if it precedes another position, and
+// otherwise that position.
 func (x *index) first(before int, of []int, info *request.Info) int {
 	for _, at := range of {
 		if at >= before {

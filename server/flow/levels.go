@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/flow/seats"
 )
 
-// rank puts the schemas whose level exists into the order of evaluation, and has
-// the levels configured. Its caller holds the locks of what it reads.
+// rank sorts the schemas whose level exists into the order of evaluation, and configures the levels. The
+// caller holds the locks.
 func (c *Classifier) rank() *index {
 	c.ranking.Lock()
 	defer c.ranking.Unlock()
@@ -52,15 +52,15 @@ func (c *Classifier) rank() *index {
 	return made
 }
 
-// Thousands of schemas, or rules, take a while to rank, and whoever writes one of them has
-// them all ranked. So where there are more than a few this is not done again until many times
-// as much time has passed, and requests are classified as before until then.
+// Ranking thousands of schemas or rules takes some time, and every change of one ranks them all. If there are
+// more than a few, the next ranking waits until many times that duration has passed; until then requests are
+// classified as before.
 const (
 	few       = 2000 // schemas, rules and subjects together
 	restAfter = 20
 )
 
-// fresh is the index, if it need not or must not be made anew.
+// fresh returns the index, if it is up to date or may not be made again yet.
 func (c *Classifier) fresh() *index {
 	ranked := c.ranked.Load()
 	if ranked == nil || c.changed.Load() && int64(c.config.Now()) >= c.rest.Load() {
@@ -82,7 +82,7 @@ func (c *Classifier) configure() map[string]*seats.Level {
 	return levels
 }
 
-// configOf reads a level. Where there is no limit on requests, all levels are exempt.
+// configOf reads a level. Without a limit on requests all levels are exempt.
 func (c *Classifier) configOf(l *flowcontrolv1.PriorityLevelConfiguration) seats.Config {
 	config := seats.Config{Name: l.Name, Kind: seats.Exempt, Borrowing: -1}
 	if e := l.Spec.Exempt; e != nil {
@@ -102,5 +102,5 @@ func (c *Classifier) configOf(l *flowcontrolv1.PriorityLevelConfiguration) seats
 	return config
 }
 
-// defaultShares are those of a level that names none.
+// defaultShares are the shares of a level that names none.
 const defaultShares = 30

@@ -40,7 +40,7 @@ func hasResource(list []string, info *request.Info) bool {
 	})
 }
 
-// aboutPath knows whole paths, everything below a path, and "*".
+// aboutPath matches exact paths, all paths below a path ("/x/*"), and "*".
 func aboutPath(list []string, path string) bool {
 	return slices.ContainsFunc(list, func(p string) bool {
 		if p == every || p == path {

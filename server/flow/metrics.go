@@ -11,13 +11,13 @@ import (
 	"github.com/rowlock/rowlock/server/flow/seats"
 )
 
-// pair is a schema and a level whose requests are counted together.
+// pair is a schema and a level.
 type pair struct{ level, schema string }
 
-// counts are those of the requests of a schema in a level.
+// counts are the metrics of the requests of a schema in a level.
 type counts struct {
 	seats.Flow
-	waited              [2]prometheus.Observer // until a refusal; until a seat
+	waited              [2]prometheus.Observer // until refused; until seated
 	ran                 [2]prometheus.Observer // requests; beginnings of watches
 	queueLength         prometheus.Observer
 	estimated, watchers prometheus.Observer
@@ -27,7 +27,7 @@ type counts struct {
 // metrics are scraped.
 type metrics struct {
 	waited, ran, queueLength, estimated, watchers *prometheus.HistogramVec
-	plain                                         seats.Flow // where nothing is classified
+	plain                                         seats.Flow // if requests are not classified
 }
 
 const prefix = "apiserver_flowcontrol_"
@@ -89,7 +89,7 @@ func (m *metrics) histograms() []*prometheus.HistogramVec {
 	return []*prometheus.HistogramVec{m.waited, m.ran, m.queueLength, m.estimated, m.watchers}
 }
 
-// Entered measures how long a request waited that was let in, or refused with an error.
+// Entered records how long a request waited until it was admitted, or refused with an error.
 func (k *Class) Entered(r *seats.Request, err error) {
 	if k.Exempt {
 		return
@@ -105,7 +105,7 @@ func (k *Class) Entered(r *seats.Request, err error) {
 	k.counts.waited[let].Observe(waited.Seconds())
 }
 
-// Left measures how long a request ran, or a watch began.
+// Left records how long a request ran, or the start of a watch took.
 func (k *Class) Left(watch bool, took time.Duration) {
 	kind := 0
 	if watch {
@@ -134,8 +134,7 @@ func gauge[T any](name, help string, labels []string, of func(*T) float64) famil
 	return family[T]{prometheus.NewDesc(prefix+name, help, labels, nil), prometheus.GaugeValue, of}
 }
 
-// timed is a metric that says for how long something was how much: a histogram that counts
-// nanoseconds.
+// timed is a histogram of values over time: it counts nanoseconds.
 type timed[T any] struct {
 	desc   *prometheus.Desc
 	of     func(*T) *seats.Timing
@@ -146,7 +145,7 @@ func timing[T any](name, help string, always prometheus.Labels, labels []string,
 	return timed[T]{prometheus.NewDesc(prefix+name, help, labels, always), of, first}
 }
 
-// metric is what a timed metric says.
+// metric returns the present values of a timed metric.
 func (f *timed[T]) metric(from *T, labels ...string) prometheus.Metric {
 	t := f.of(from)
 	buckets := make(map[float64]uint64, len(t.Bounds))

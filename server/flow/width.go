@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// What requests are expected to cost, as a stock server does: a seat for so many objects
-// that are read, and for so many watchers that a write notifies, for a time each.
+// The expected cost of requests, as on a stock server: a seat for each number of objects that are read, and
+// of watchers that a write notifies, each for a time.
 const (
 	objectsOfSeat  = 100
 	watchersOfSeat = 10
@@ -35,7 +35,7 @@ func (c *Classifier) widen(r *seats.Request, k *Class, info *request.Info) {
 	k.counts.estimated.Observe(float64(max(r.Seats, r.Extra)))
 }
 
-// reading is the width of a list, and of a watch that begins with what there is.
+// reading is the width of a list, and of a watch that begins with existing objects.
 func (c *Classifier) reading(k *Class, info *request.Info) int {
 	if info.Name != "" || info.Verb == "watch" && !initialEvents(info) {
 		return 1
@@ -68,8 +68,8 @@ func (c *Classifier) reading(k *Class, info *request.Info) int {
 	return min(max((objects+objectsOfSeat-1)/objectsOfSeat, 1), k.level.Most())
 }
 
-// past is the width of a list that is made of the table for the request: its pages are no longer than
-// what a seat reads, and it compares what it reads.
+// past is the width of a list that is read from the table: a page is not longer than a seat reads, and the
+// selector is applied to each row.
 func (c *Classifier) past(info *request.Info) int {
 	if r := c.config.Catalogue.Lookup(info.Group, info.Version, info.Resource); r != nil && r.Reserved && info.Verb == "list" {
 		return 2
@@ -82,7 +82,7 @@ func initialEvents(info *request.Info) bool {
 	return err == nil && ask
 }
 
-// telling gives a write the seats that its watchers are worth, after it.
+// telling gives a write seats after it, for its watchers.
 func (c *Classifier) telling(r *seats.Request, k *Class, info *request.Info) {
 	if info.Subresource == "token" && info.Resource == "serviceaccounts" {
 		return // no watcher is notified
@@ -101,7 +101,7 @@ func (c *Classifier) telling(r *seats.Request, k *Class, info *request.Info) {
 	r.ExtraFor = time.Duration(wanted) * tellingOfSeat / time.Duration(r.Extra)
 }
 
-// stored finds the resource of a request, if it is one of which objects are stored.
+// stored returns the resource of a request, if its objects are stored.
 func (c *Classifier) stored(info *request.Info) *kinds.Resource {
 	res := c.config.Catalogue.Lookup(info.Group, info.Version, info.Resource)
 	if res == nil || res.Storage == nil {
@@ -110,7 +110,7 @@ func (c *Classifier) stored(info *request.Info) *kinds.Resource {
 	return res
 }
 
-// count is how many objects there are in a namespace, or in all.
+// count is the number of objects in a namespace, or in all.
 func (c *Classifier) count(res *kinds.Resource, namespace string) int {
 	if namespace == "" {
 		return c.cache.Count(res.Storage.Key)

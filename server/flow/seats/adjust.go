@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Levels lend and borrow this often. What a level is thought to want follows a rise at
-// once, and a fall slowly: each period counts for a part of what was before.
+// Levels lend and borrow seats at this interval. The estimated demand of a level follows a rise at once, and
+// a fall slowly: each period smooths the previous ones.
 const (
 	adjustEvery = 10 * time.Second
 	smoothing   = 0.977
 )
 
-// integrator notes how many seats a level wanted over time.
+// integrator records the demand for seats over time.
 type integrator struct {
 	time, sum, squares float64 // seconds, seat-seconds, and so on
 	high               float64
@@ -52,18 +52,18 @@ func (s *statistics) update(i integrator) {
 	s.Smoothed = max(envelope, kept*s.Smoothed+(1-kept)*envelope)
 }
 
-// claim is what a level is to have: a target, within bounds.
+// claim is the share of a level: a target, within bounds.
 type claim struct{ lower, upper, target float64 }
 
 func (c claim) at(fair float64) float64 {
 	return min(c.upper, max(c.lower, fair*max(c.target, leastTarget)))
 }
 
-// leastTarget is what a level without demand counts for.
+// leastTarget is the target of a level without demand.
 const leastTarget = 0.001
 
-// allocate finds the part of all targets for which the allotments sum up to a total. Where
-// the bounds allow no such sum, they are the allotments.
+// allocate finds the fraction of all targets for which the allotments add up to a total. If the bounds do not
+// allow that sum, the allotments are the bounds.
 func allocate(total float64, claims []claim) (given []float64, fair float64) {
 	sum := func(fair float64) (n float64) {
 		for _, c := range claims {
@@ -71,8 +71,8 @@ func allocate(total float64, claims []claim) (given []float64, fair float64) {
 		}
 		return n
 	}
-	// The sum grows with the part, in straight lines between the parts at which a claim
-	// meets a bound. The wanted one is between two of those.
+	// The sum grows linearly between the fractions at which a claim reaches a bound. The wanted fraction lies
+	// between two of those.
 	marks := make([]float64, 0, 2*len(claims)+1)
 	for _, c := range claims {
 		target := max(c.target, leastTarget)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Configure sets the levels, and returns them in the order of the argument. One that
-// is not given any more goes on until nothing of it runs or waits. Its seats are those of
-// its shares until then.
+// Configure sets the levels, and returns them in the order of the argument. A level that is missing there
+// continues, with the seats of its shares, until it has no requests.
 func (s *Scheduler) Configure(configs []Config) []*Level {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +33,7 @@ func (s *Scheduler) Configure(configs []Config) []*Level {
 	return levels
 }
 
-// list has a level looked after that a request came for when it was forgotten already.
+// list adds a level for which a request has arrived after the level was dropped.
 func (s *Scheduler) list(l *Level) {
 	if !l.listed && !l.fixed {
 		l.listed = true
@@ -57,8 +56,8 @@ func (s *Scheduler) forget() (dropped bool) {
 	return dropped
 }
 
-// A request of a level with queues takes at most this part of its seats, and no more than
-// leaves some for each queue of a hand.
+// A request of a level with queues takes at most this fraction of its seats, and leaves some for each queue
+// of a hand.
 const mostOfLevel = 0.15
 
 // share gives each level the seats of its shares, rounded up.
@@ -91,7 +90,7 @@ func (s *Scheduler) share() {
 
 func percent(of, percent int) int { return int(math.Round(float64(of) * float64(percent) / 100)) }
 
-// adjust has levels lend and borrow as they wanted seats since the last time.
+// adjust lends and borrows seats among levels, by their demand since the last time.
 func (s *Scheduler) adjust(now time.Duration) {
 	s.adjusted = now
 	if s.forget() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Enter gives a request seats, perhaps after a while in a queue, or says why it gets none:
-// the error is a Refusal. Leave must follow unless there is one.
+// Enter gives a request seats, possibly after a wait in a queue, or returns the reason why not: the error is
+// a Refusal. Leave must follow unless there is an error.
 func (s *Scheduler) Enter(ctx context.Context, r *Request) error {
 	ready, err := s.enter(r)
 	if ready == nil || err != nil {
@@ -73,7 +73,7 @@ func (s *Scheduler) enter(r *Request) (ready chan struct{}, err error) {
 	return r.ready, nil
 }
 
-// admit says which limit of its user a request would exceed.
+// admit returns the limit of its user that a request would exceed.
 func (s *Scheduler) admit(r *Request, now time.Duration) error {
 	if r.Begins || r.Master {
 		return nil
@@ -96,7 +96,7 @@ func (s *Scheduler) admit(r *Request, now time.Duration) error {
 	return nil
 }
 
-// isLarge says that the body of a request counts among the large ones.
+// isLarge reports whether the body of a request counts as large.
 func (s *Scheduler) isLarge(r *Request) bool {
 	return s.limits.LargeBodies > 0 && r.Size > s.limits.Large
 }
@@ -124,7 +124,7 @@ func (s *Scheduler) open(r *Request) {
 	r.usage = u
 }
 
-// find finds seats for a request or, by making its channel, has it queued.
+// find finds seats for a request or, by making its channel, queues it.
 func (s *Scheduler) find(r *Request, now time.Duration) error {
 	l := r.Level
 	if l.config.Kind == Reject {
@@ -133,7 +133,7 @@ func (s *Scheduler) find(r *Request, now time.Duration) error {
 			if !s.preempt(l, r, false, now) {
 				return Concurrency
 			}
-			s.resumeSome(l, now) // requests that have waited for longer go first
+			s.resumeSome(l, now) // requests that have waited longer come first
 		}
 		return nil
 	}
@@ -151,7 +151,7 @@ func (s *Scheduler) find(r *Request, now time.Duration) error {
 	return nil
 }
 
-// giveUp takes a request from its queue, unless it has seats by now.
+// giveUp removes a request from its queue, unless it has seats by now.
 func (s *Scheduler) giveUp(r *Request, why Refusal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,6 +180,6 @@ func (s *Scheduler) giveUp(r *Request, why Refusal) error {
 		r.usage.running--
 		s.close(r)
 	}
-	s.dispatch(l, now, false) // it may have been the one for which no seats were free
+	s.dispatch(l, now, false) // others may have waited behind it
 	return why
 }

@@ -1,6 +1,6 @@
 package seats
 
-// Leave ends a request that Enter let in. Once is enough, more do nothing.
+// Leave ends an admitted request. Repeated calls do nothing.
 func (s *Scheduler) Leave(r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Scheduler) Leave(r *Request) {
 	s.dispatch(l, now, false)
 }
 
-// close forgets what a user had for a request.
+// close subtracts a request from its user's counts.
 func (s *Scheduler) close(r *Request) {
 	u := r.usage
 	r.usage = nil

@@ -5,71 +5,71 @@ import (
 	"time"
 )
 
-// Kind is what a level does with requests for which it has no seats.
+// Kind is the treatment of requests for which a level has no seats.
 type Kind uint8
 
 const (
-	Exempt Kind = iota // it has seats for all
+	Exempt Kind = iota // has no limit
 	Reject             // refuses them
-	Queue              // has them wait
+	Queue              // queues them
 )
 
-// mostQueues is how many queues a level really has. More keep flows apart no better: two of
-// them share all their queues once in 10^18 times already.
+// mostQueues is the maximum number of queues of a level. More would not separate flows better: two of them
+// share all their queues once in 10^18 times already.
 const mostQueues = 4096
 
-// mostHand is how many queues a flow may be dealt.
+// mostHand is the maximum number of queues of a flow.
 const mostHand = 16
 
-// MostSeats is how many seats a request takes at most.
+// MostSeats is the maximum number of seats of a request.
 const MostSeats = 10
 
-// Config is how a level is to be.
+// Config configures a level.
 type Config struct {
 	Name      string
 	Kind      Kind
 	Shares    int // of the seats of the server, in proportion to those of other levels
 	Lendable  int // percent of its seats that others may use
-	Borrowing int // percent of its seats that it may use of others; negative: no limit
+	Borrowing int // percent of its seats that it may borrow; negative: no limit
 
-	Queues, Hand int // how many there are, and how many a flow may use
+	Queues, Hand int // number of queues, and of queues that one flow may use
 	Length       int // of a queue, beyond which requests are refused
 }
 
-// Level is a number of seats, and the requests that wait for them.
+// Level has a number of seats, and requests that wait for them.
 type Level struct {
 	config Config
-	fixed  bool // its limit follows from no shares
-	gone   bool // it is not configured any more, and drains
-	listed bool // it is among those that the scheduler looks after
+	fixed  bool // its limit does not depend on shares
+	gone   bool // it is no longer configured, and drains
+	listed bool // it is in the scheduler's lists
 	most   atomic.Int32
 
-	nominal, lower, upper int // the seats of its shares; without those it lends; with those it may borrow
+	nominal, lower, upper int // seats of its shares; the rest after lending; the maximum with borrowing
 	limit                 int // of seats at present
 	target                float64
 
 	running, used   int // requests that have seats; seats that are taken
-	waiting, wanted int // requests that wait; seats that they want
+	waiting, wanted int // requests that wait; the seats that they need
 	resuming        []*Request
-	queues          []*queue // nil where nothing was queued yet
-	backlog         []*queue // in which requests wait
-	active          int      // queues in which requests wait, or of which some run
+	queues          []*queue // nil until the first request is queued
+	backlog         []*queue // with waiting requests
+	active          int      // queues with waiting or running requests
 	deals           uint64
 
-	at      time.Duration // up to when virtual and demand are known
-	virtual float64       // seat-seconds that each active queue could have had
+	at      time.Duration // virtual and demand are known up to here
+	virtual float64       // seat-seconds that each active queue could have used
 	demand  integrator
 	stats   statistics
 	timings Timings
 	tenth   float64 // of the seats of all levels
 
-	ran, latest float64 // virtual when a request was let in last, and that at which it was to begin
+	ran, latest float64 // virtual when a request was last admitted, and when that should have begun
 
 	dispatched, rejected, timedOut, cancelled uint64
 }
 
-// Fixed makes a level that has a number of seats of its own, whatever others have. It
-// refuses what has no seat; without seats it is exempt.
+// Fixed makes a level with seats of its own, independent of other levels. It refuses requests without a seat;
+// with zero seats it is exempt.
 func (s *Scheduler) Fixed(name string, seats int) *Level {
 	l := &Level{config: Config{Name: name, Kind: Reject}, fixed: true, nominal: seats, lower: seats, upper: seats, limit: seats, at: s.now(), timings: newTimings()}
 	if seats <= 0 {
@@ -85,11 +85,11 @@ func (s *Scheduler) Fixed(name string, seats int) *Level {
 // Exempt reports whether all requests of the level run at once.
 func (l *Level) Exempt() bool { return l.config.Kind == Exempt }
 
-// Most is how many seats one request of the level may take.
+// Most is the maximum number of seats for one request of the level.
 func (l *Level) Most() int { return int(l.most.Load()) }
 
-// advance lets time pass: virtual grows by what each active queue could have had, and the
-// demand so far is noted. It comes before each change of what runs or waits.
+// advance accounts for passed time: virtual grows by the seats that each active queue could have had, and the
+// demand is recorded. It precedes each change of running or waiting requests.
 func (l *Level) advance(now time.Duration) {
 	by := (now - l.at).Seconds()
 	if by <= 0 {
@@ -103,8 +103,7 @@ func (l *Level) advance(now time.Duration) {
 	l.at = now
 }
 
-// room reports whether a number of seats are free. A request that needs more than there are
-// runs alone.
+// room reports whether a number of seats are free. A request that needs more than there are runs alone.
 func (l *Level) room(seats int) bool {
 	switch {
 	case l.config.Kind == Exempt:
@@ -115,5 +114,5 @@ func (l *Level) room(seats int) bool {
 	return l.used+seats <= l.limit
 }
 
-// idle reports whether nothing of a level runs or waits.
+// idle reports whether the level has no running or waiting requests.
 func (l *Level) idle() bool { return l.used == 0 && l.running == 0 && l.waiting == 0 }

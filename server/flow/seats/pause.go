@@ -38,13 +38,13 @@ func (s *Scheduler) Resume(ctx context.Context, r *Request) error {
 	now := s.catchUp()
 	r.Level.advance(now)
 	if s.withdraw(r) {
-		s.dispatch(r.Level, now, false) // it may have been the one for which no seats were free
+		s.dispatch(r.Level, now, false) // others may have waited behind it
 	}
 	return ctx.Err()
 }
 
-// withdraw has a request not wait any more for the seats that it has lost, and reports whether
-// it did. It is called with the level advanced to now.
+// withdraw cancels a request's wait for the seats that it has lost, and reports whether it waited. It is
+// called with the level advanced to now.
 func (s *Scheduler) withdraw(r *Request) (waited bool) {
 	l := r.Level
 	at := slices.Index(l.resuming, r)
@@ -57,8 +57,7 @@ func (s *Scheduler) withdraw(r *Request) (waited bool) {
 	return true
 }
 
-// ask gives a request seats again and returns nil, or returns a channel that is closed once it has
-// some.
+// ask gives a request seats again and returns nil, or returns a channel that is closed when it has some.
 func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +68,7 @@ func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	s.list(l)
 	l.advance(now)
 	if slices.Contains(l.resuming, r) {
-		return r.ready // its body and its answer are with two goroutines
+		return r.ready // its body and its answer have different goroutines
 	}
 	if len(l.resuming) == 0 && l.room(r.Seats) && (r.usage == nil || r.Master || !s.full(r)) {
 		s.again(r, now)
@@ -84,8 +83,8 @@ func (s *Scheduler) ask(r *Request) (ready chan struct{}) {
 	return r.ready
 }
 
-// Sending notes that a write to the client begins, and Sent that it has ended: if the seats
-// were taken meanwhile, it waits for others.
+// Sending marks the beginning of a write to the client, and Sent its end: if the seats were taken in the
+// meantime, Sent waits for others.
 func (s *Scheduler) Sending(r *Request) { r.writing.Store(int64(s.now())) }
 
 // Sent ends what Sending began.

@@ -2,23 +2,23 @@ package seats
 
 import "time"
 
-// serviceTime is how long a request is expected to run, in seconds, until it is known.
+// serviceTime is the expected duration of a request in seconds, until it is known.
 const serviceTime = 0.003
 
-// queue holds requests of the flows that were dealt it, in the order of their arrival.
+// queue holds requests of some flows, in the order of arrival.
 type queue struct {
 	index       int
 	first, last *Request
 	length      int
-	seats       int     // that the waiting requests want
+	seats       int     // that waiting requests need
 	work        float64 // seat-seconds of the waiting requests
-	running     int     // requests of it that have seats
+	running     int     // its requests that have seats
 	used        int     // their seats
 	start       float64 // virtual time at which its next request begins
 	at          int     // in the level's backlog; -1: no request waits
 }
 
-// deal chooses the queue of a flow: of its hand, the one in which the least work waits.
+// deal chooses the queue of a flow: the one of its hand with the least waiting work.
 func (l *Level) deal(hash uint64) *queue {
 	decks := min(l.config.Queues, mostQueues)
 	if len(l.queues) < decks {
@@ -42,14 +42,14 @@ func (l *Level) deal(hash uint64) *queue {
 	return best
 }
 
-// deal appends a hand of different cards from a deck, as a hash says.
+// deal appends a hand of different cards from a deck, determined by a hash.
 func deal(hand []int, hash uint64, deck, n int) []int {
 	for i := range n {
 		left := uint64(deck - i)
 		card := int(hash % left)
 		hash /= left
-		// card is the place among those that are left: each smaller one that was dealt
-		// moves it on. hand is kept in order.
+		// card is the position among the remaining ones: each smaller card that was dealt shifts it by one.
+		// hand is sorted.
 		at := 0
 		for at < len(hand) && hand[at] <= card {
 			card++
@@ -62,7 +62,7 @@ func deal(hand []int, hash uint64, deck, n int) []int {
 	return hand
 }
 
-// begin makes a queue active that has had nothing to do: what it had before is forgotten.
+// begin activates a queue that was idle: what it used before does not count.
 func (l *Level) begin(q *queue) {
 	if q.running == 0 && q.length == 0 {
 		l.active++
@@ -70,14 +70,14 @@ func (l *Level) begin(q *queue) {
 	}
 }
 
-// end makes a queue inactive that has nothing to do any more.
+// end deactivates a queue that has become idle.
 func (l *Level) end(q *queue) {
 	if q.running == 0 && q.length == 0 {
 		l.active--
 	}
 }
 
-// enqueue has a request wait in its queue.
+// enqueue adds a request to its queue.
 func (l *Level) enqueue(r *Request) {
 	q := r.queue
 	l.begin(q)
@@ -99,8 +99,8 @@ func (l *Level) enqueue(r *Request) {
 	l.wanted += r.Seats
 }
 
-// dequeue takes a request from its queue, to run or to leave. The queue may be without
-// work afterwards: end must follow.
+// dequeue removes a request from its queue, to run or to leave. The queue may be idle afterwards: end must
+// follow.
 func (l *Level) dequeue(r *Request) {
 	q := r.queue
 	if r.before == nil {
@@ -130,8 +130,8 @@ func (l *Level) dequeue(r *Request) {
 	l.wanted -= r.Seats
 }
 
-// next finds the next request of the queue that has had the least: whose next request would be
-// done first, had each active queue been served at the same rate.
+// next returns the next request of the queue that is furthest behind: whose next request would be done first
+// if all active queues were served at the same rate.
 func (l *Level) next() *Request {
 	var best *Request
 	var least float64
@@ -145,7 +145,7 @@ func (l *Level) next() *Request {
 	return best
 }
 
-// charge notes that a request of a queue begins to run.
+// charge accounts for a request of a queue that begins to run.
 func (l *Level) charge(r *Request, work float64) {
 	q := r.queue
 	l.ran, l.latest = l.virtual, q.start
@@ -155,7 +155,7 @@ func (l *Level) charge(r *Request, work float64) {
 	q.bound()
 }
 
-// settle notes that a request of a queue has run for a time.
+// settle accounts for a request of a queue that has run for a time.
 func (l *Level) settle(r *Request, ran time.Duration) {
 	q := r.queue
 	q.running--
@@ -165,7 +165,7 @@ func (l *Level) settle(r *Request, ran time.Duration) {
 	l.end(q)
 }
 
-// bound has a queue not save up turns from before its requests were there.
+// bound keeps a queue from saving up turns from before its requests arrived.
 func (q *queue) bound() {
 	if q.first != nil && q.start < q.first.arrival {
 		q.start = q.first.arrival

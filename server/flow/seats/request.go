@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// Request is a request that has seats, or wants some. Its fields in upper case are set
-// before Enter; it belongs to the goroutine of the request, which calls all methods. Another
-// one may read the body, and so call Pause and Resume, even after Leave.
+// Request is a request that has seats, or needs some. Its exported fields are set before Enter. Its goroutine
+// calls all methods; another one may read the body, and so call Pause and Resume, even after Leave.
 type Request struct {
 	Level  *Level
-	Flow   *Flow  // counts it
+	Flow   *Flow  // counts the request
 	Hash   uint64 // of its flow: requests of a flow share queues
-	User   string // whose share it counts for
+	User   string // whose share it counts towards
 	Class  Class
 	Master bool // the user has no limits, but the level may have no seats
-	Begins bool // it lasts, and has seats only as it begins: it counts for no share
+	Begins bool // long-running, and has seats only as it begins: it does not count towards a share
 	Size   int64
-	Seats  int // that it takes
-	// Extra are seats that are taken for ExtraFor after it.
+	Seats  int // that it needs
+	// Extra are seats that stay taken for ExtraFor after it.
 	Extra    int
 	ExtraFor time.Duration
-	// Failed is set before Leave: nothing follows the request, and it needs no Extra.
+	// Failed is set before Leave: the request has no effects, and needs no Extra.
 	Failed bool
 	// Patience is how long it may wait in a queue.
 	Patience time.Duration
-	// Details are shown of requests in a dump.
+	// Details are shown in dumps.
 	Details any
-	// Length is that of its queue once it had joined it. Enter sets it.
+	// Length is the length of its queue after it had joined. Enter sets it.
 	Length int
 
-	writing atomic.Int64 // when the write that is going on began, by the scheduler's clock; 0: none is; or taken
+	writing atomic.Int64 // when the write in progress began, by the scheduler's clock; 0: none is; or taken
 
 	// Guarded by the scheduler's mu:
 	in, seated, exempt bool
@@ -49,7 +48,7 @@ type Request struct {
 // taken marks a write during which the seats were taken.
 const taken = -1
 
-// stuck is when the write began that has lasted for too long, else 0.
+// stuck returns when the write began, if it has taken too long, otherwise 0.
 func (r *Request) stuck(now time.Duration) (since int64) {
 	since = r.writing.Load()
 	if since <= 0 || now-time.Duration(since) < Unmoved {
@@ -58,16 +57,15 @@ func (r *Request) stuck(now time.Duration) (since int64) {
 	return since
 }
 
-// lose has whoever ends the write that began at a time hear that the seats were taken. It is
-// false if that write has ended: who takes seats and who ends a write each change writing in
-// one step, so that nobody goes on without.
+// lose takes the seats of a request whose write began at a time. It returns false if that write has ended:
+// taking the seats and ending the write each change writing atomically, so a request cannot continue without
+// seats.
 func (r *Request) lose(since int64) bool { return r.writing.CompareAndSwap(since, taken) }
 
-// work is what a request is expected to take, in seat-seconds.
+// work is the expected cost of a request in seat-seconds.
 func (r *Request) work() float64 {
 	return float64(r.Seats)*serviceTime + float64(r.Extra)*r.ExtraFor.Seconds()
 }
 
-// Waited is how long the request waited in a queue before Enter returned, and whether it
-// was in one.
+// Waited is how long the request waited in a queue before Enter returned, and whether it was queued.
 func (r *Request) Waited() (waited time.Duration, did bool) { return r.waited, r.queued }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// start gives a request seats. What follows is called with the level advanced to now.
+// start gives a request seats. All following functions are called with the level advanced to now.
 func (s *Scheduler) start(r *Request, now time.Duration, work float64) {
 	l := r.Level
 	r.seated, r.since = true, now
@@ -52,14 +52,14 @@ func (s *Scheduler) stop(r *Request, now time.Duration) {
 	}
 }
 
-// full reports whether a user has as many requests that run as may be.
+// full reports whether a user has the maximum number of running requests.
 func (s *Scheduler) full(r *Request) bool {
 	share := s.limits.Share[r.Class]
 	return share > 0 && r.usage.running >= share
 }
 
-// preempt takes the seats of a request whose client does not read its answer: one of the
-// same level or, with own, of the same user. It reports whether there was one.
+// preempt takes the seats of a request whose client does not read its answer: one of the same level or, with
+// own, of the same user. It reports whether there was one.
 func (s *Scheduler) preempt(l *Level, r *Request, own bool, now time.Duration) bool {
 	for _, t := range s.running {
 		since := t.stuck(now)
@@ -141,19 +141,19 @@ func (s *Scheduler) resumeSome(l *Level, now time.Duration) {
 	}
 }
 
-// held reports whether the free seats of a level are kept for a request that has lost its own
-// and wants more of them than there are: else those that want few would pass it for ever.
+// held reports whether the free seats of a level are reserved for a request that has lost its own and needs
+// more than are free: otherwise requests that need few would overtake it for ever.
 func (s *Scheduler) held(l *Level) bool {
 	for _, r := range l.resuming {
 		if r.usage == nil || r.Master || !s.full(r) {
-			return true // or it would have them by now
+			return true // otherwise it would have them by now
 		}
 	}
 	return false
 }
 
-// again gives a request seats that had some. Where it was its body that needed them, while a
-// write goes on still, they can be taken again as if the write had begun now.
+// again gives a request seats that had lost them. If its body needed them while a write is still in progress,
+// they can be taken again as if the write had begun now.
 func (s *Scheduler) again(r *Request, now time.Duration) {
 	r.writing.CompareAndSwap(taken, int64(now))
 	if r.usage != nil {

@@ -1,19 +1,17 @@
 // Package seats decides which requests run now, which wait, and which are refused.
 //
-// A server has a number of seats, divided among levels. A request occupies seats of its level while
-// it runs: one, or more if it is expensive. A level without a free seat refuses
-// requests or queues them, and each queue gets a fair share of the level.
-// Levels lend seats that they do not use (adjust.go).
+// A server has a number of seats, divided among levels. A request occupies seats of its level while it runs:
+// one, or more if it is expensive. A level without a free seat refuses requests or queues them, and each
+// queue gets a fair share of the level. Levels lend seats that they do not use (adjust.go).
 //
-// It promises: an admitted request has its seats until Leave, except while it waits for
-// its client: Pause gives them back, and a request whose client does not read its answer
-// loses them to the next one in line. Both get seats again before they go on, ahead
-// of all later requests. No seat is lost and no waiting request is forgotten: each change
-// that could let a request run looks for it, and while requests wait a timer looks too.
+// An admitted request has its seats until Leave, except while it waits for its client: Pause gives them back,
+// and a request whose client does not read its answer loses them to the next one in line. Both get seats
+// again before they go on, ahead of all later requests. No seat is lost and no waiting request is forgotten:
+// each change that could let a request run looks for it, and while requests wait a timer looks too.
 //
-// A waiting request costs its goroutine and one channel; the queues of a level and the Limits of
-// each user bound how many wait. A decision takes one lock, for much less
-// time than the request, and allocates nothing while no request waits.
+// A waiting request costs its goroutine and one channel; the queues of a level and the Limits of each user
+// bound how many wait. A decision takes one lock, for much less time than the request, and allocates nothing
+// while no request waits.
 //
 // The package has no goroutine. Its timer runs only while requests wait.
 package seats
@@ -28,8 +26,8 @@ import (
 // to another request. It is also how often those who wait look for such a request.
 const Unmoved = 10 * time.Millisecond
 
-// Refusal is why a request may not run. Those of levels are named as a stock server's
-// metrics name them.
+// Refusal is the reason why a request may not run. Refusals of levels have the names that a stock server's
+// metrics use.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
@@ -55,41 +53,40 @@ const (
 	Writing
 )
 
-// Limits are what the requests of one user may take, whatever their levels. Zero is no
-// limit.
+// Limits bound the requests of one user, in all levels. Zero is no limit.
 type Limits struct {
-	Share  [2]int // requests of a class that run, or wait in a queue
-	Open   [2]int // requests of a class that have begun and not ended
+	Share  [2]int // running or queued requests of a class
+	Open   [2]int // requests of a class in progress, including those that wait for their client
 	Bodies int64  // bytes of the bodies of a class
-	// LargeBodies is how many bytes the bodies of all users may have that are larger than Large.
+	// LargeBodies bounds the bytes of bodies larger than Large, of all users together.
 	LargeBodies, Large int64
-	// Most is how many requests of a class all users are thought to have at once. It limits
-	// nothing: Kinds are parts of it.
+	// Most is the expected maximum of concurrent requests of a class. It limits nothing: Kinds are relative
+	// to it.
 	Most [2]int
 }
 
 // Scheduler gives seats to requests.
 type Scheduler struct {
 	limits Limits
-	seats  int                  // of all levels that have shares of them
+	seats  int                  // of all levels with shares
 	now    func() time.Duration // since some moment, and never 0
 
-	runs [2]atomic.Int64 // how many requests of a class have seats, those of exempt levels aside
+	runs [2]atomic.Int64 // requests of a class that have seats, without those of exempt levels
 
 	mu       sync.Mutex
-	shared   []*Level // whose limits follow from shares
+	shared   []*Level // whose limits depend on shares
 	fixed    []*Level
 	users    map[user]*usage
-	spare    []*usage   // to be used again
+	spare    []*usage   // for reuse
 	running  []*Request // that have seats
-	extras   []extra    // seats that are taken for a while after their requests, the next to be free first
+	extras   []extra    // seats taken for a while after their requests, sorted by the time at which they are free
 	adjusted time.Duration
 	kinds    Kinds
-	passed   time.Duration // up to when kinds are known
-	queued   [2]int        // requests of a class that wait in queues
+	passed   time.Duration // kinds are known up to here
+	queued   [2]int        // requests of a class that are queued
 	fair     float64
-	waiters  int   // requests that wait in queues or for seats that they lost
-	large    int64 // bytes of the large bodies of requests that have begun and not ended
+	waiters  int   // requests that are queued or wait for seats that they lost
+	large    int64 // bytes of large bodies of requests in progress
 	armed    bool
 	timer    *time.Timer
 }
@@ -99,14 +96,14 @@ type user struct {
 	class Class
 }
 
-// usage is what a user has of a class.
+// usage counts a user's requests of a class.
 type usage struct {
 	running int // requests that have seats, or wait in a queue for their first
-	open    int // requests that have begun and not ended
+	open    int // requests in progress
 	bodies  int64
 }
 
-// extra are seats of a level that are free at a time.
+// extra are seats of a level that become free at a time.
 type extra struct {
 	at    time.Duration
 	level *Level
@@ -122,19 +119,19 @@ func New(seats int, l Limits, now func() time.Duration) *Scheduler {
 	}
 }
 
-// Runs is how many requests of a class have seats.
+// Runs is the number of requests of a class that have seats.
 func (s *Scheduler) Runs(c Class) int { return int(s.runs[c].Load()) }
 
-// Usage is how many requests have seats, how many wait for some, and how many users have
-// requests, each class for itself.
+// Usage returns, by class, how many requests have seats, how many wait for some, and how many users have
+// requests.
 func (s *Scheduler) Usage() (running, waiting, users int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.running), s.waiters, len(s.users)
 }
 
-// catchUp does what was due by now: seats become free, and levels lend and borrow anew.
-// Like all methods in lower case it is called with s.mu held.
+// catchUp does what is due: it frees seats, and levels lend and borrow. Like all unexported methods it is
+// called with s.mu held.
 func (s *Scheduler) catchUp() (now time.Duration) {
 	now = s.now()
 	for len(s.extras) > 0 && s.extras[0].at <= now {
@@ -150,7 +147,7 @@ func (s *Scheduler) catchUp() (now time.Duration) {
 	return now
 }
 
-// keep has seats taken for a while longer.
+// keep keeps seats taken for a while.
 func (s *Scheduler) keep(e extra) {
 	at := len(s.extras)
 	for at > 0 && s.extras[at-1].at > e.at {
@@ -174,8 +171,8 @@ func (s *Scheduler) arm() {
 	}
 }
 
-// look finds seats for those who wait: those that have become free meanwhile, and those of
-// requests whose clients have stopped to take their answers.
+// look finds seats for waiting requests: those that have become free in the meantime, and those of requests
+// whose clients do not read their answers.
 func (s *Scheduler) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

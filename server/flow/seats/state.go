@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Flow counts the requests of a flow schema in a level. Its fields belong
-// to the scheduler; Counts reads them.
+// Flow counts the requests of a flow schema in a level. Its fields belong to the scheduler; Counts reads
+// them.
 type Flow struct{ Counts }
 
-// Counts are what a Flow has counted.
+// Counts are the counters of a Flow.
 type Counts struct {
 	Dispatched            uint64
 	Rejected              [4]uint64 // by Reasons
 	Running, Seats        int
 	Waiting, WaitingSeats int
-	Unplaced              uint64 // times at which one was the next to run, and there was no room
+	Unplaced              uint64 // times at which the next request to run found no room
 }
 
 // Reasons are the refusals of levels.
@@ -32,7 +32,7 @@ func (f *Flow) reject(err error) {
 	}
 }
 
-// Counts reads what flows have counted, at one moment.
+// Counts reads the counters of flows at one moment.
 func (s *Scheduler) Counts(flows []*Flow) []Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Scheduler) Counts(flows []*Flow) []Counts {
 	return list
 }
 
-// State is a level as it is at a moment.
+// State is the state of a level at one moment.
 type State struct {
 	Name                                      string
 	Kind                                      Kind
@@ -53,32 +53,32 @@ type State struct {
 	Dispatched, Rejected, TimedOut, Cancelled uint64
 	High, Average, Deviation, Smoothed        float64
 	Target                                    float64
-	Active                                    int // queues in which requests wait
+	Active                                    int // queues with waiting requests
 	Virtual, Ran, Latest                      float64
-	Next, Discounted                          [2]float64 // of those queues: least and most virtual time at which they go on, without and with what runs
+	Next, Discounted                          [2]float64 // least and greatest virtual time of those queues, without and with running requests
 	Timings                                   Timings
 
 	Queues   []QueueState
 	Requests []RequestState
 }
 
-// QueueState is a queue as it is at a moment.
+// QueueState is the state of a queue at one moment.
 type QueueState struct {
 	Index, Waiting, Running, Used int
 	Start                         float64 // virtual time at which its next request begins
-	Seats                         int     // that the waiting requests want
+	Seats                         int     // that waiting requests need
 	Work                          float64 // seat-seconds that wait
 }
 
 // RequestState is a request that waits or runs.
 type RequestState struct {
-	Queue, Place int // -1: it is in none
+	Queue, Place int // -1: not queued
 	Running      bool
-	Of           *Request // whose fields in upper case may be read
+	Of           *Request // its exported fields may be read
 	Arrived, Ran time.Duration
 }
 
-// Depth is how much States reports.
+// Depth is the level of detail of States.
 type Depth uint8
 
 const (
@@ -87,8 +87,7 @@ const (
 	WithRequests
 )
 
-// States are the levels that have shares of the seats, by name; and the part of their
-// targets that they have been given.
+// States are the levels with shares, by name; and the fraction of their targets that they have been given.
 func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +116,8 @@ func (s *Scheduler) States(d Depth) (list []State, fair float64) {
 	return list, s.fair
 }
 
-// bounds are the least and the most virtual time at which the queues go on in which requests
-// wait: as it is, and less what those that run are expected to take.
+// bounds are the least and the greatest virtual time of queues with waiting requests: as it is, and without
+// the expected cost of running requests.
 func (l *Level) bounds() (next, discounted [2]float64) {
 	for i, q := range l.backlog {
 		less := q.start - float64(q.used)*serviceTime
@@ -169,7 +168,7 @@ func (s *Scheduler) requestStates(l *Level) (list []RequestState) {
 		}
 		list = append(list, state)
 	}
-	// The waiting requests are in the order of their queues and places already.
+	// Waiting requests are already sorted by queue and place.
 	sort.SliceStable(list, func(i, j int) bool { return uint(list[i].Queue) < uint(list[j].Queue) })
 	return list
 }

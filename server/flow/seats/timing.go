@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Timing is for how long something was how much: of each nanosecond it knows how much it was.
+// Timing is a histogram of a value over time.
 type Timing struct {
 	Bounds []float64
-	Spent  [16]time.Duration // at most a bound, and more than the one before; the last one: more than all
+	Spent  [16]time.Duration // time with values up to each bound and above the previous one; the last one: above all
 	Sum    float64           // over nanoseconds
 }
 
@@ -23,8 +23,7 @@ var (
 	byKind     = [...]float64{0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
 )
 
-// add notes that it was so much for a time. Mostly little is used, so that the first bounds
-// are the ones to look at.
+// add records a value for a time. Values are usually small, so the search starts with the first bounds.
 func (t *Timing) add(lasted time.Duration, much float64) {
 	i := 0
 	for i < len(t.Bounds) && much > t.Bounds[i] {
@@ -34,12 +33,12 @@ func (t *Timing) add(lasted time.Duration, much float64) {
 	t.Sum += much * float64(lasted)
 }
 
-// Timings are those of a level, as parts of what it has at present.
+// Timings are those of a level, as fractions of its present limits.
 type Timings struct {
-	Seats   Timing // that are taken, of its seats
-	Running Timing // requests, of its seats
-	Waiting Timing // requests, of the places in its queues
-	Wanted  Timing // seats, of its seats
+	Seats   Timing // taken seats, of its seats
+	Running Timing // running requests, of its seats
+	Waiting Timing // waiting requests, of the places in its queues
+	Wanted  Timing // needed seats, of its seats
 }
 
 func newTimings() Timings {
@@ -49,7 +48,7 @@ func newTimings() Timings {
 	}
 }
 
-// pass notes how the level was for a time.
+// pass records the state of the level for a time.
 func (l *Level) pass(lasted time.Duration) {
 	seats := float64(l.limit)
 	if l.limit <= 0 {
@@ -63,8 +62,7 @@ func (l *Level) pass(lasted time.Duration) {
 	t.Wanted.add(lasted, float64(l.used+l.wanted)/seats)
 }
 
-// Kinds are how many requests of each class run, and wait in queues, over time: as parts of
-// the limit of the class.
+// Kinds are the running and queued requests of each class over time, as fractions of the limit of the class.
 type Kinds struct{ Running, Waiting [2]Timing }
 
 func newKinds() (k Kinds) {
@@ -74,8 +72,7 @@ func newKinds() (k Kinds) {
 	return k
 }
 
-// passKinds notes how many requests of each class there were until now. It comes before each
-// change of that.
+// passKinds records the number of requests of each class until now. It precedes each change of them.
 func (s *Scheduler) passKinds(now time.Duration) {
 	lasted := now - s.passed
 	if lasted <= 0 {
@@ -89,7 +86,7 @@ func (s *Scheduler) passKinds(now time.Duration) {
 	}
 }
 
-// Kinds are those until now.
+// Kinds returns the record until now.
 func (s *Scheduler) Kinds() Kinds {
 	s.mu.Lock()
 	defer s.mu.Unlock()
