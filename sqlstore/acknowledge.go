@@ -9,7 +9,7 @@ import "time"
 const (
 	crowd      = 8
 	partRows   = 64
-	partBytes  = 128 << 10 // a part has partRows, or fewer rows that have so many bytes
+	partBytes  = 128 << 10 // a part has partRows rows, or fewer with this many bytes
 	deliverFor = 500 * time.Millisecond
 )
 
@@ -37,7 +37,7 @@ func (f *feed) acknowledge(batch []*write) {
 	}
 }
 
-// deliverWithin has the sink deliver within the time that is left, and returns what is left after it.
+// deliverWithin calls Deliver with the remaining time, and returns the time that remains after it.
 func deliverWithin(d Deliverer, left time.Duration) time.Duration {
 	if d == nil || left <= 0 {
 		return left

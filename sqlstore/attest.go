@@ -11,27 +11,29 @@ import (
 	"time"
 )
 
-// A server may keep a cache file: the live objects as its memory had them, so that the next start need not read them
-// all from the database. What such a file says holds in one database only, and only in states that came after it. The
-// identity of a database, as cache files see it, has three parts:
+// A server may keep a cache file: the live objects as they were in its memory, so that the next start need
+// not read them all from the database. Its content is valid for one database only, and only for later states
+// of that database. The identity of a database, as cache files see it, has three parts:
 //
-//   - its epoch, a random word that stands in the database together with a key for each file that the database attests
-//     to. A file is sealed with its key, which is written after the rows in the file. A database that has the key has
-//     descended from those rows, whatever backup, standby or point in time it was restored from. A new epoch drops all keys;
-//   - its head: a server whose memory is ahead of it has met commits that are lost, and attests to nothing;
-//   - the list of the revisions of its live rows. An object of a file is used if its revision is in the list. A revision
-//     is never given to another write, and a row never changes.
+//   - its epoch, a random word in the database, together with a key for each file to which the database
+//     attests. A file is sealed with its key, which is written after the rows in the file. A database that
+//     has the key has descended from those rows, whatever backup, standby or point in time it was restored
+//     from. A new epoch drops all keys;
+//   - its head: a server whose cache is ahead of it has seen commits that are lost, and attests to nothing;
+//   - the list of the revisions of its live rows. An object of a file is used if its revision is in the list.
+//     A revision is never given to another write, and a row never changes.
 //
-// Who edits rows by SQL breaks the last rule. Then NewEpoch has to be called: `rowlock store verify --rebuild-cache`.
+// Editing rows with SQL breaks the last rule. After that NewEpoch must be called: `rowlock store verify
+// --rebuild-cache`.
 
-// ErrEpochChanged: the database is in another epoch than when the rows were read, or may have gone back to
-// an earlier state since, so it attests to nothing that was read before.
+// ErrEpochChanged: the epoch of the database is not the one in which rows were read, or the database may have
+// gone back to an earlier state since, so it does not attest to them.
 var ErrEpochChanged = errors.New("the database was restarted, replaced or set back, or a new epoch has begun, since this server read it")
 
-// CacheFiles are the cache files that a database attests to.
+// CacheFiles are the cache files to which a database attests.
 type CacheFiles struct {
-	// Epoch is to be given to Attest by who reads rows now. Besides the stored word a driver may put into it since when the
-	// database cannot have gone back.
+	// Epoch must be passed to Attest with rows that are read from now on. In addition to the stored word, a
+	// driver may include the time since which the database cannot have gone back.
 	Epoch string
 	files []attested
 }
@@ -41,31 +43,31 @@ type attested struct {
 	key  [32]byte
 }
 
-// mostAttested is how many cache files a database attests to, the newest ones: for each server that shares it the
-// current file and the one before it, which exists until it is replaced.
+// mostAttested is the maximum number of cache files to which a database attests, the newest ones: for each
+// server that shares it the current file and the previous one, which exists until it is replaced.
 const mostAttested = 32
 
 // Attestor attests to cache files.
 type Attestor interface {
-	// CacheFiles are those that the database attests to. A database without an epoch begins one.
+	// CacheFiles returns the files to which the database attests. A database without an epoch begins one.
 	CacheFiles(ctx context.Context) (CacheFiles, error)
 
 	// Attest adds a cache file, durably, with rows that were read in an epoch, and later ones of the log.
 	// Errors: ErrEpochChanged.
 	Attest(ctx context.Context, epoch, name string, key [32]byte) error
 
-	// NewEpoch begins another epoch: the database attests to no file that was written so far, nor to one of rows that
-	// were read so far.
+	// NewEpoch begins another epoch: the database attests to no existing file, nor to a file of rows that
+	// were read before.
 	NewEpoch(ctx context.Context) error
 
-	// ListRevisions hands out the revision of every row of the snapshot at a revision, in any order, in
-	// pieces, some of them maybe twice. take may be called by several goroutines at once, and must copy
-	// what it keeps. splits are keys, in order, between which there is about as much: several can
-	// read at once, where a driver gains by it. Errors: CompactedError, FutureError, and those of take.
+	// ListRevisions passes the revision of every row of the snapshot at a revision to take, in any order, in
+	// pieces, some possibly twice. Several goroutines may call take at once; it must copy what it keeps.
+	// splits are keys, in order, that divide the rows into parts of similar size, which a driver may read
+	// concurrently. Errors: CompactedError, FutureError, and those of take.
 	ListRevisions(ctx context.Context, revision int64, splits []Key, take func(revisions []int64) error) error
 
-	// ReadRows hands out rows as Reader.ReadAll does: those of the revisions.
-	// Errors: CompactedError where one is gone, and those of take.
+	// ReadRows passes the rows with the revisions to take, as Reader.ReadAll does. Errors: CompactedError if
+	// one is gone, and those of take.
 	ReadRows(ctx context.Context, revisions []int64, take func(rows []Row) error) error
 }
 
@@ -104,7 +106,7 @@ func (c *CacheFiles) Add(name string, key [32]byte) {
 	c.files = append(c.files[max(0, len(c.files)-mostAttested+1):], attested{name, key})
 }
 
-// Text is what ParseCacheFiles reads: the epoch, and a line for each file.
+// Text is the form that ParseCacheFiles parses: the epoch, and a line for each file.
 func (c *CacheFiles) Text() string {
 	var b strings.Builder
 	b.WriteString(c.Epoch)
@@ -146,8 +148,8 @@ type storeAttestor struct {
 	s *Store
 }
 
-// Attest implements Attestor. It refuses if readers were shown revisions that the database does not have, because
-// the database went back to an earlier state.
+// Attest implements Attestor. It refuses if the database went back to an earlier state after readers had seen
+// later revisions.
 func (a storeAttestor) Attest(ctx context.Context, epoch, name string, key [32]byte) error {
 	shown := a.s.applied.Load()
 	b, err := a.s.Bounds(ctx)

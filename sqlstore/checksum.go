@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A row's checksum is CRC-32C over what its writer knows, plus 3 times its revision, plus 5 times the revision that
-// created the object. The two revisions are added and not hashed because PostgreSQL hands them out inside the statement
-// that inserts the row, and has no CRC-32C before release 18. superseded_revision is not covered: servers of older
-// versions set it without knowing of checksums. docs/sql.md has the formula.
+// A row's checksum is CRC-32C over the values that its writer knows, plus 3 times its revision, plus 5 times
+// the revision that created the object. The two revisions are added and not hashed because PostgreSQL assigns
+// them inside the statement that inserts the row, and has no CRC-32C before release 18. superseded_revision
+// is not covered: servers of older versions set it without updating checksums. docs/sql.md has the formula.
 const (
 	sumRevision = 3
 	sumCreated  = 5

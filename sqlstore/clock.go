@@ -2,9 +2,9 @@ package sqlstore
 
 import "time"
 
-// Wall clocks are set: by hand, by a daemon that finds them wrong, by a machine that
-// boots without one. What is deleted because of a clock is gone, so age is measured
-// by a clock that cannot be set wherever this server has been there to measure.
+// Wall clocks are set: by hand, by a daemon, or by a machine that boots without one. Deletion because of a
+// wrong clock cannot be undone, so age is measured by elapsed time, which cannot be set, as far as this
+// server was running.
 
 // horizon finds the revision up to which history is older than the retention. The age of rows that were written
 // while it runs is measured by elapsed time; that of older rows by their time of writing and the wall clock at the
@@ -26,7 +26,7 @@ func newHorizon(retention time.Duration, wall time.Time, elapsed time.Duration, 
 	return &horizon{retention: retention, wall: wall, start: elapsed, head: head}
 }
 
-// before is the time of writing up to which old history may go.
+// before is the latest time of writing of old history that may be deleted.
 func (h *horizon) before(elapsed time.Duration) time.Time {
 	return h.wall.Add(elapsed - h.start - h.retention)
 }
@@ -40,7 +40,7 @@ func (h *horizon) reach(elapsed time.Duration, head, old int64) int64 {
 		to = max(to, h.seen[past].head)
 		past++
 	}
-	if past > 1 { // the newest of those that are old enough says it all
+	if past > 1 { // only the newest of those that are old enough matters
 		h.seen = append(h.seen[:0], h.seen[past-1:]...)
 	}
 	return to
@@ -52,7 +52,7 @@ func (h *horizon) reach(elapsed time.Duration, head, old int64) int64 {
 type expiryClock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
-	last    time.Time     // believed
+	last    time.Time     // the wall clock as trusted
 	at      time.Duration // when
 	ahead   bool
 	since   time.Duration // when it was first seen ahead
@@ -60,7 +60,7 @@ type expiryClock struct {
 
 const (
 	doubtFor = time.Hour
-	inStep   = 10 * time.Second // differences that no caution is worth
+	inStep   = 10 * time.Second // smaller differences are ignored
 )
 
 // read reads both clocks at one moment: time between two readings, as of a suspended process, would look like a

@@ -90,16 +90,15 @@ func (q *queue) fail(err error) {
 	}
 }
 
-// Write commits ops together. It returns when they are durable and the sink has
-// them; before Run it waits. The keys of ops must differ. Errors: ExistsError, ConflictError,
-// NotFoundError, ErrTooLarge, ErrLeadLost, ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrBusy,
-// ErrUncertain, ErrClosed. When ctx ends before the commit has begun, nothing is
-// written and its error is returned; when it ends later, the error is
-// ErrUncertain with ctx's, and the write may or may not be seen. A value that cannot be
-// encrypted fails with SealError.
+// Write commits ops together. It returns when they are durable and the sink has them; before Run it waits.
+// The keys of ops must differ. Errors: ExistsError, ConflictError, NotFoundError, ErrTooLarge, ErrLeadLost,
+// ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrBusy, ErrUncertain, ErrClosed. When ctx ends before the
+// commit has begun, nothing is written and its error is returned; when it ends later, the error is
+// ErrUncertain with ctx's, and the write may or may not be seen. A value that cannot be encrypted fails with
+// SealError.
 //
-// Values are not looked at any more when it has returned without an error: their memory may be
-// used again. With an error they may be on their way still.
+// Once it has returned without an error, the memory of values may be reused. After an error the store may
+// still read them.
 func (s *Store) Write(ctx context.Context, ops ...Op) (Outcome, error) {
 	w := &write{txn: Txn{Ops: ops, Lead: Leading(ctx)}, done: make(chan struct{})}
 	if err := s.admit(w); err != nil {
@@ -160,8 +159,8 @@ func (s *Store) admit(w *write) error {
 // for a timer.
 func (s *Store) commit(ctx context.Context) {
 	for ctx.Err() == nil {
-		// Who is about to write, and waits for a processor alone, comes along: a commit
-		// costs far more than a row. Where nobody is, this returns at once.
+		// Goroutines that are about to write, and wait only for a processor, join the batch: a commit costs
+		// far more than a row. If there are none, this returns immediately.
 		runtime.Gosched()
 		batch := s.queue.take(s.cfg.MaxBatch, s.cfg.MaxBatchSize)
 		if len(batch) == 0 {
@@ -183,7 +182,7 @@ func (s *Store) commitBatch(ctx context.Context, batch []*write) {
 		s.refused.record(OpWrite, err)
 	}
 	if err != nil && len(batch) > 1 && !isCommon(err) {
-		// Something in it the database will not take: only that shall fail.
+		// The database refuses something in it: only that write shall fail.
 		for _, w := range batch {
 			s.commitBatch(ctx, []*write{w})
 		}
@@ -248,7 +247,7 @@ func (s *Store) apply(ctx context.Context, batch []*write) ([]Outcome, error) {
 		if err == nil {
 			return out, nil
 		}
-		// An outcome that stays unknown wraps what kept it so, and is not tried again.
+		// An error of unknown outcome wraps its cause, and is not retried.
 		again := (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ErrUncertain)
 		if !again || time.Since(began)+wait > s.cfg.RetryFor || !sleep(ctx, wait) {
 			return nil, err
@@ -281,5 +280,5 @@ func (s *Store) resolve(ctx context.Context, cause error) (out []Outcome, commit
 	}
 }
 
-// resolveFor is longer than a database takes to restart.
+// resolveFor is longer than the restart of a database takes.
 func (s *Store) resolveFor() time.Duration { return max(30*time.Second, 2*s.cfg.RetryFor) }

@@ -28,8 +28,8 @@ type compaction struct {
 	lastPack *time.Duration // when, by Elapsed
 }
 
-// once trims if the log has the whole history. Otherwise it packs, once in the period of the log, so that an
-// object that is written all the time fills its packs.
+// once trims if the log has the whole history. Otherwise it packs, once in the period of the log, so that the
+// writes of an object that changes constantly fill its packs.
 func (c *compaction) once(ctx context.Context) (err error) {
 	if c.kept, err = c.keeper.retention(ctx); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *compaction) once(ctx context.Context) (err error) {
 	if c.kept.packs(c.cfg.LogRetention) {
 		now := c.cfg.Elapsed()
 		if c.lastPack != nil && now-*c.lastPack < c.cfg.PackEvery {
-			_, err := c.floorsNow(ctx) // which remembers the head
+			_, err := c.floorsNow(ctx) // it remembers the head
 			return err
 		}
 		if err := c.pack(ctx); err != nil {
@@ -62,8 +62,8 @@ func (c *compaction) once(ctx context.Context) (err error) {
 	return err
 }
 
-// The trimmer rests this many times as long as it worked: most of the database's time
-// is for writers where they wait for it, half of it where they do not.
+// Pauses between trims, relative to their duration: most of the database's time is for writers if they wait
+// for trims, otherwise half of it.
 const (
 	restWaited = 4
 	restBeside = 1
@@ -76,10 +76,9 @@ func (s *Store) trim(ctx context.Context, to int64) error {
 	})
 }
 
-// A trimming transaction takes about as long as trimTime, so that a writer who
-// waits for it hardly notices: it may have as many rows as the last ones allowed.
-// Where writers do not wait, a longer one spares commits. On a machine that is slow
-// for a while, it still keeps up with the writers.
+// A trimming transaction takes about trimTime, so that a writer hardly notices its wait: its number of rows
+// follows from the previous ones. If writers do not wait, longer ones save commits. On a machine that is slow
+// for a while, trimming still keeps up with the writers.
 const (
 	trimTime            = 3 * time.Millisecond
 	trimTimeBeside      = 30 * time.Millisecond
@@ -126,7 +125,7 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 	for i := range rows {
 		op := Op{Verb: Delete, Key: rows[i].Key, Expect: rows[i].Revision, Value: rows[i].Value, AsStored: true}
 		writes[i] = &write{txn: Txn{Ops: []Op{op}, Lead: Leading(ctx)}, size: len(op.Value), done: make(chan struct{})}
-		s.seal(ctx, writes[i]) // which for a value as it is stored only opens it
+		s.seal(ctx, writes[i]) // which decrypts a value that is passed as stored
 		s.queue.add(writes[i])
 	}
 	deleted := 0
@@ -141,7 +140,7 @@ func (s *Store) expireOnce(ctx context.Context, now time.Time) (more bool, err e
 		switch e := w.out.Err; {
 		case e == nil:
 			deleted++
-		case errors.As(e, &conflict) || errors.As(e, &gone): // renewed or deleted meanwhile
+		case errors.As(e, &conflict) || errors.As(e, &gone): // renewed or deleted in the meantime
 		default:
 			err = e
 		}

@@ -57,8 +57,8 @@ type Writer interface {
 	// is false if nothing of it is in the table and, from now on, never will be.
 	Resolve(ctx context.Context) (out []Outcome, committed bool, err error)
 
-	// Healthy returns ErrGone if it is known, without a write, that writes would be lost: the database is not where it
-	// was opened, or a sync of it failed.
+	// Healthy returns ErrGone if it is known, without a write, that writes would be lost: the database is not
+	// at its old place, or a sync of it failed.
 	Healthy() error
 
 	// RelaxedStats counts commits that were acknowledged before they were durable.
@@ -75,8 +75,8 @@ type Log interface {
 	// Errors: CompactedError if after < floor: the rows of deletions are gone there.
 	LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error)
 
-	// RevisionAt returns the newest revision written at or before t (0: none; the floor
-	// where all that is kept is newer).
+	// RevisionAt returns the newest revision written at or before t (0: none; the floor if all kept revisions
+	// are newer).
 	RevisionAt(ctx context.Context, t time.Time) (int64, error)
 
 	// Since returns the earliest time at which the revision, or a newer one, is known to have been the newest; RevisionAt
@@ -113,7 +113,7 @@ type History interface {
 	// Errors: CorruptError of a pack, whose Key and Revision are the cursor to continue from.
 	Older(ctx context.Context, upTo int64, after Cursor, limit int) ([]Row, error)
 
-	// Floors says how far back the log and snapshots reach.
+	// Floors returns how far back the log and snapshots reach.
 	Floors(ctx context.Context) (Floors, error)
 
 	// Retain raises the floors, durably, to those of Floors.Raised, and deletes nothing. It may raise the log's floor by
@@ -152,11 +152,10 @@ type Leases interface {
 	// Now estimates the time of the clock that all processes on the database share. It sends no query.
 	Now() time.Time
 
-	// Lead tries to become the one holder of name. It does not wait: ok is false
-	// while another process holds it. A holder that dies loses it within seconds;
-	// held is closed when it is lost; release gives it up. A driver whose leads may be lost while
-	// their holder works verifies them in each transaction on behalf of a lead: Txn.Lead in Apply, Leading(ctx)
-	// in all methods of History that write.
+	// Lead tries to become the only holder of name. It does not wait: ok is false while another process holds
+	// it. A holder that dies loses it within seconds; held is closed when it is lost; release gives it up. A
+	// driver whose leads may be lost while their holder works verifies them in each transaction on behalf of
+	// a lead: Txn.Lead in Apply, Leading(ctx) in all methods of History that write.
 	Lead(ctx context.Context, name string) (held <-chan struct{}, release func(), ok bool, err error)
 
 	// Note returns what SetNote stored last under a name, "" for nothing. Notes are small facts about the database
@@ -189,9 +188,10 @@ type Admin interface {
 	// Errors: ErrNotEmpty if anything was ever written, and those of Rows.
 	Load(ctx context.Context, content Content) error
 
-	// SkipRevisions leaves out the next count revisions, durably: the log begins anew behind them, and clients that
-	// have seen any of them list again. With count 0 it leaves out as many as may have been given since the newest write.
-	// A database that nobody can take back to an older state has errors.ErrUnsupported.
+	// SkipRevisions leaves out the next count revisions, durably: the log begins anew behind them, and
+	// clients that have seen any of them list again. With count 0 it leaves out as many as may have been
+	// assigned since the newest write. A database that cannot go back to an older state returns
+	// errors.ErrUnsupported.
 	SkipRevisions(ctx context.Context, count int64) (from, to int64, err error)
 
 	// Stats describes the stored data for operators; it may take seconds.

@@ -11,15 +11,15 @@ var (
 	ErrBusy        = errors.New("store busy")                       // lock or pool timeout: may be retried
 	ErrUncertain   = errors.New("outcome of the commit is unknown") // even after looking
 	ErrClosed      = errors.New("store closed")
-	ErrFull        = errors.New("store full")           // disk or quota: writes refused, reads go on
+	ErrFull        = errors.New("store full")           // disk or quota: writes are refused, reads continue
 	ErrReadOnly    = errors.New("store read-only")      // a standby, or a read-only file
-	ErrGone        = errors.New("store gone")           // the database is not where it was opened, or a sync of it failed: writes refused, reads go on
-	ErrRefused     = errors.New("store refuses")        // the database answers, and does not do what it is asked: a missing right or table, a limit that an administrator has to lift
+	ErrGone        = errors.New("store gone")           // the database is not at its old place, or a sync of it failed: writes are refused, reads continue
+	ErrRefused     = errors.New("store refuses")        // the database answers, but refuses the operation: a missing right or table, or a limit that an administrator must raise
 	ErrLeadLost    = errors.New("another server leads") // a write on behalf of a lead: nothing was written
 	ErrTooLarge    = errors.New("value too large")
 )
 
-// NotFoundError: no live row, or none at the revision asked for.
+// NotFoundError: there is no live row, or none at the requested revision.
 type NotFoundError struct{ Key Key }
 
 // ExistsError: a Create met a live row.

@@ -15,8 +15,8 @@ type feed struct {
 	sink    Sink
 	hints   <-chan struct{}
 	changes []Change    // reused
-	again   *time.Timer // to look for what was left to a batch under way
-	left    struct {    // when that was first, and the revision that the sink has had since
+	again   *time.Timer // to look for revisions that were left to a batch in progress
+	left    struct {    // when that began, and the newest revision of the sink then
 		at    int64
 		since time.Time
 	}
@@ -31,7 +31,7 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 	defer f.again.Stop()
 	var err error
 	for err == nil {
-		select { // writers wait for these, and for no look at the database
+		select { // writers wait for the first two, and for no query
 		case batch := <-f.own:
 			err = f.take(ctx, batch)
 			continue
@@ -59,7 +59,7 @@ func (f *feed) run(feeding, ctx context.Context, stop func()) error {
 		err = nil
 	}
 	stop()
-	// What is committed from here on is durable but can no longer be shown.
+	// Later commits are durable but can no longer reach the sink.
 	for {
 		select {
 		case batch := <-f.own:
@@ -105,7 +105,7 @@ func (f *feed) look(ctx context.Context) error {
 	b, err := f.driver.Bounds(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.cfg.Log.Debug("the feed cannot read the store", "error", err) // the refusals have said so
+			f.cfg.Log.Debug("the feed cannot read the store", "error", err) // the refusals were logged
 			f.again.Reset(time.Second)
 		}
 		return nil
@@ -122,7 +122,7 @@ func (f *feed) look(ctx context.Context) error {
 		f.left.at, f.left.since = applied, time.Now()
 	}
 	late := time.Since(f.left.since) >= stall
-	// In this order: a batch goes from underway to own.
+	// In this order, because a batch moves from underway to own.
 	batch := f.underway.Load()
 	if len(f.own) > 0 || batch != nil && !late {
 		f.again.Reset(stall)
@@ -158,7 +158,7 @@ func (f *feed) catchUp(ctx context.Context, to int64, underway ...*write) error 
 				return ctx.Err()
 			}
 			wait = min(2*wait, time.Second)
-			// What was there may be gone for good. Bounds notices that; why it fails has been logged.
+			// The cause may be permanent: then Bounds notices it, and logs its own error.
 			if b, err := f.driver.Bounds(ctx); err == nil && f.WentBack() {
 				if err := f.reload(ctx, &CompactedError{Revision: after, Floor: b.Floor}); err != nil {
 					return err
@@ -194,10 +194,10 @@ func (f *feed) reload(ctx context.Context, cause *CompactedError) error {
 		afresh := returned != f.loaded.Load()
 		revision, err := sink.Reload(ctx, f.Store, afresh)
 		if err == nil && f.driver.Returned() != returned {
-			continue // it went back meanwhile
+			continue // it went back in the meantime
 		}
 		if err == nil {
-			if afresh { // what was known of floors is of the former state
+			if afresh { // the known floors are those of the former state
 				f.floors.Store(nil)
 				if _, err := f.know(ctx, f.driver.Floors); err != nil && ctx.Err() == nil {
 					f.cfg.Log.Debug("cannot read how far history reaches back", "error", err)
@@ -254,7 +254,7 @@ func (f *feed) lost(revision int64) bool {
 
 func (f *feed) deliver(changes []Change) {
 	last := &changes[len(changes)-1]
-	raise(&f.head, last.Revision) // first: whoever sees a change and then reads gets it or a later one
+	raise(&f.head, last.Revision) // first: a client that reads after it has seen the change gets this state or a later one
 	f.sink.Apply(changes)
 	f.applied.Store(last.Revision)
 	f.cfg.Observer.Fed(last.Revision, f.head.Load(), f.cfg.Clock().Sub(last.WrittenAt))
@@ -289,7 +289,7 @@ func attach(changes []Change, writes []*write) (own []bool) {
 	ops := make(map[Key][]place)
 	for _, w := range writes {
 		if w.finished() {
-			continue // its values may be somebody else's by now
+			continue // its values may have been reused by now
 		}
 		for i := range w.txn.Ops {
 			ops[w.txn.Ops[i].Key] = append(ops[w.txn.Ops[i].Key], place{w, i})

@@ -13,24 +13,24 @@ import (
 // back further. Rows between the two are packed.
 type Floors struct {
 	Log int64 `json:"log"`
-	// Past are the floors of snapshots, by resource ("leases.coordination.k8s.io"), by its
-	// plural in whatever group ("leases"), and "" of all others; nil: all are that of the log.
+	// Past are the floors of snapshots, by resource ("leases.coordination.k8s.io"), by its plural in any
+	// group ("leases"), and "" for all others; nil: all are that of the log.
 	Past map[string]int64 `json:"past,omitempty"`
-	// Skipped are revisions that were left out above the newest one, in order: no snapshot is of one between the two, as
-	// clients may have seen another state at it, which is lost.
+	// Skipped are ranges of revisions that were left out, in order. No snapshot can be read at a revision in
+	// such a range, because clients may have seen another, lost state with it.
 	Skipped []Skipped `json:"skipped,omitempty"`
 }
 
-// Skipped are the revisions between two, which were left out.
+// Skipped is a range of revisions that were left out.
 type Skipped struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 }
 
-// mostSkipped bounds Floors.Skipped. Of more, the oldest two are one, with the snapshots between them.
+// mostSkipped bounds Floors.Skipped. Beyond it, the oldest two are merged, with the snapshots between them.
 const mostSkipped = 32
 
-// Skip are the floors after revisions were left out.
+// Skip returns the floors after revisions were left out.
 func (f Floors) Skip(from, to int64) Floors {
 	next := Floors{Log: to, Past: f.Past, Skipped: append(slices.Clone(f.Skipped), Skipped{from, to})}
 	if len(next.Skipped) > mostSkipped {
@@ -58,7 +58,7 @@ func ParseFloors(text string, log int64) (Floors, error) {
 
 // Text is the form for the database.
 func (f Floors) Text() string {
-	text, _ := json.Marshal(f) // numbers and names cannot fail
+	text, _ := json.Marshal(f) // numbers and strings cannot fail
 	return string(text)
 }
 
@@ -98,8 +98,8 @@ func (f Floors) Check(resource string, revision, head int64) error {
 	return Bounds{Floor: f.Of(resource), Head: head}.Check(revision)
 }
 
-// Raised are the floors after a raise to others. No floor is lowered, and no floor of snapshots is above that of
-// the log. A name that to lacks is dropped once the others have reached its floor.
+// Raised returns the floors after a raise to others. No floor is lowered, and no floor of snapshots is above
+// that of the log. A name that to lacks is dropped once the others have reached its floor.
 func (f Floors) Raised(to Floors, head int64) Floors {
 	next := Floors{Log: max(f.Log, min(to.Log, head)), Past: map[string]int64{"": 0}}
 	for name, floor := range to.Past {
@@ -119,7 +119,7 @@ func (f Floors) Raised(to Floors, head int64) Floors {
 	return next
 }
 
-// start is the floor from which a name's floor rises: nothing that it may stand for exists below.
+// start is the floor from which a name's floor rises: below it nothing is kept for the name.
 func (f Floors) start(name string) int64 {
 	if f.Past == nil {
 		return f.Log
@@ -142,14 +142,14 @@ type Cursor struct {
 	Revision int64
 }
 
-// Packed is what one call of Driver.Pack did.
+// Packed is the result of one call of Driver.Pack.
 type Packed struct {
-	Next    Cursor // where the next call goes on
+	Next    Cursor // where the next call continues
 	Done    bool   // no key is left
 	Rows    int    // that were moved into packs
 	Deleted int    // that are not kept
-	Bytes   int64  // of the values that were moved
-	Stored  int64  // that packs grew by
+	Bytes   int64  // of the moved values
+	Stored  int64  // growth of the packs
 
-	Held time.Duration // how long writers may have waited; 0: not known apart
+	Held time.Duration // how long writers may have waited; 0: not measured separately
 }

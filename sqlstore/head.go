@@ -12,7 +12,7 @@ import (
 type heads struct {
 	mu   sync.Mutex
 	next *headCall
-	over bool // nobody answers any more
+	over bool // no more queries are sent
 	wake chan struct{}
 }
 
@@ -77,7 +77,7 @@ func (s *Store) answerHeads(ctx context.Context) {
 		asking, cancel := context.WithTimeout(ctx, askHeadFor)
 		exclusive := s.driver.Exclusive() // before the read
 		b, err := s.driver.Bounds(asking)
-		switch { // it is not the callers' contexts that have ended
+		switch { // the error is not due to the callers' contexts
 		case err != nil && ctx.Err() != nil:
 			err = ErrClosed
 		case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable):
@@ -91,7 +91,7 @@ func (s *Store) answerHeads(ctx context.Context) {
 	}
 }
 
-// takeHeads are those who wait; over says that nobody comes for later ones.
+// takeHeads takes the waiting calls; over says that later ones get no answer.
 func (s *Store) takeHeads(over bool) *headCall {
 	s.heads.mu.Lock()
 	defer s.heads.mu.Unlock()

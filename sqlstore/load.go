@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// ErrNotEmpty: a database that should be filled has content.
+// ErrNotEmpty: a database to be filled has content.
 var ErrNotEmpty = errors.New("store not empty")
 
 // Content is the content of a database: rows in any order that are consistent with the bounds. Rows that ended by
@@ -18,7 +18,7 @@ type Content struct {
 	Rows      iter.Seq2[Row, error]
 }
 
-// Floors are those of the content.
+// Floors returns the floors of the content.
 func (c *Content) Floors() Floors {
 	return Floors{Log: c.Bounds.Floor, Past: c.Past, Skipped: c.Skipped}
 }

@@ -8,7 +8,7 @@ import (
 // horizons are the horizons of all retentions, of which several resources may share one.
 type horizons map[time.Duration]*horizon
 
-// reach is the revision up to which history that is kept for d may be deleted.
+// reach returns the revision up to which history that is kept for d may be deleted.
 func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (int64, error) {
 	wall, elapsed := c.cfg.Clock(), c.cfg.Elapsed() // in this order: time between them lets history live longer
 	if c.horizons[d] == nil {
@@ -21,7 +21,7 @@ func (c *compaction) reach(ctx context.Context, d time.Duration, head int64) (in
 	return c.horizons[d].reach(elapsed, head, old), nil
 }
 
-// floorsNow are the floors of the retention now.
+// floorsNow returns the present floors of the retention.
 func (c *compaction) floorsNow(ctx context.Context) (to Floors, err error) {
 	b, err := c.Bounds(ctx)
 	if err != nil {
@@ -43,7 +43,8 @@ func (c *compaction) floorsNow(ctx context.Context) (to Floors, err error) {
 	return to, nil
 }
 
-// pack raises the floors, packs rows that the log does not need any more, and deletes packs that are not kept.
+// pack raises the floors, packs rows that the log does not need any more, and deletes packs below their
+// floors.
 func (c *compaction) pack(ctx context.Context) error {
 	to, err := c.floorsNow(ctx)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Store) rest() int {
 	return restWaited
 }
 
-// Forget deletes packs that are not kept, in the way of Pack.
+// Forget deletes packs below their floors, with the pauses of Pack.
 func Forget(ctx context.Context, d Driver, rest int) error {
 	return inPieces(ctx, d, rest, leastForget, func(limit int) (bool, time.Duration, error) {
 		n, err := d.Forget(ctx, limit)
@@ -98,12 +99,13 @@ func Pack(ctx context.Context, d Driver, rest int, packed func(Packed)) error {
 	})
 }
 
-// leastPack is as many rows as a pack can have, about: fewer would make the last pack of a key anew for each few of
-// them, and where a commit alone takes longer than writers should wait, packing would fall behind the writers.
+// leastPack is about the number of rows in a full pack: smaller steps would rewrite the last pack of a key
+// for every few rows, and where a commit alone takes longer than writers should wait, packing would not keep
+// up with the writers.
 const leastPack, leastForget = 100, 10
 
-// PackedFor is how many bytes, of rows that are read and packs that are written, one call of
-// Driver.Pack may take for each row of its limit. It stops with the key that goes beyond.
+// PackedFor is how many bytes, of rows read and of packs written, one call of Driver.Pack may take for each
+// row of its limit. It stops after the key that exceeds this.
 const PackedFor = 2 << 10
 
 // inPieces calls do until nothing is left, each time with as many rows as fit into the time that writers may wait,
@@ -123,7 +125,7 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 		if held == 0 {
 			held = took
 		}
-		// A packer that worked at the same time as writers leaves them as much of the processor as it had.
+		// A packer that ran concurrently with writers then leaves the processor to them for as long.
 		if !sleep(ctx, min(max(time.Duration(rest)*held, restBeside*took), longestRest)) {
 			return ctx.Err()
 		}
@@ -132,8 +134,8 @@ func inPieces(ctx context.Context, d Driver, rest, least int, do func(limit int)
 	}
 }
 
-// know stores the floors that ask returns. One ask runs at a time, so that an outdated answer does not replace a
-// newer one.
+// know stores the floors that ask returns. Calls of ask do not overlap, so that an outdated answer does not
+// replace a newer one.
 func (s *Store) know(ctx context.Context, ask func(context.Context) (Floors, error)) (Floors, error) {
 	select {
 	case s.asking <- struct{}{}:

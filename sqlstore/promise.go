@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// LowerAfter is for how long servers keep to the longer of two retentions after it was lowered, so that a start
+// LowerAfter is how long servers keep to the longer of two retentions after it was lowered, so that a start
 // without the flag does not delete history that is still wanted.
 const LowerAfter = 24 * time.Hour
 
 // promiseEvery is how often the elapsed time is stored.
 const promiseEvery = 10 * time.Minute
 
-// promise is the note "retention" of a database: for how long its history is kept, whichever server compacts.
-// A lower retention waits for LowerAfter, in time during which some server led: clocks that are set do not count.
+// promise is the note "retention" of a database: how long its history is kept, whichever server compacts. A
+// lower retention waits for LowerAfter, measured in time during which some server led, independent of wall
+// clocks.
 type promise struct {
 	Kept   string        `json:"kept"`             // see ParseRetention
-	Lower  string        `json:"lower,omitempty"`  // is to take its place
-	Waited time.Duration `json:"waited,omitempty"` // since Lower was asked for
+	Lower  string        `json:"lower,omitempty"`  // the retention that will replace it
+	Waited time.Duration `json:"waited,omitempty"` // since Lower was requested
 }
 
 const promiseNote = "retention"
@@ -27,13 +28,13 @@ const promiseNote = "retention"
 // keeper decides which retention the leader enforces.
 type keeper struct {
 	*Store
-	text     string // of the note as it was read or written last
+	text     string // of the note when it was last read or written
 	promised promise
 	at       time.Duration // when that was, by Elapsed
 	told     string        // the lower retention that was logged
 }
 
-// retention is what to keep now. Errors: those of the driver, and CorruptError of the note.
+// retention returns the present retention. Errors: those of the driver, and CorruptError of the note.
 func (k *keeper) retention(ctx context.Context) (Retention, error) {
 	asked, now := k.cfg.Kept, k.cfg.Elapsed()
 	text, err := k.driver.Note(ctx, promiseNote)

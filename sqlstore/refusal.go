@@ -24,7 +24,7 @@ const (
 	KindUncertain   Kind = "uncertain"   // ErrUncertain
 	KindBusy        Kind = "busy"        // ErrBusy
 	KindUnavailable Kind = "unavailable" // ErrUnavailable
-	KindRejected    Kind = "rejected"    // one value, and not others like it
+	KindRejected    Kind = "rejected"    // about one value only
 )
 
 // OpWrite is the operation of commits; others have the names of queries.
@@ -36,7 +36,7 @@ func KindOf(err error) Kind {
 	if err == nil {
 		return ""
 	}
-	for _, k := range []struct { // the more telling ones first: an error may be several
+	for _, k := range []struct { // the most specific first: an error may match several
 		err  error
 		kind Kind
 	}{
@@ -99,18 +99,18 @@ type refusedBy struct {
 
 type refusal struct {
 	active bool
-	err    error         // the last
+	err    error         // the last one
 	since  time.Duration // when it began
-	last   time.Duration // when that was last so
+	last   time.Duration // when it last occurred
 	count  int           // since it began
 	logged bool          // the log says that it began
-	said   time.Duration // when the log said something of this kind last
-	text   string        // what that was; "" before the first
+	said   time.Duration // when a message of this kind was last logged
+	text   string        // that message; "" before the first
 }
 
 const (
-	// refusedFor is how long a refusal counts after the last call that met it: where
-	// no write is tried, nothing shows that there is room again.
+	// refusedFor is how long a refusal counts after its last occurrence: without writes, nothing shows that
+	// there is room again.
 	refusedFor = 30 * time.Second
 	sayEvery   = time.Minute
 )
@@ -163,7 +163,7 @@ func (r *refusals) done(operation string) {
 func (r *refusals) end(by refusedBy, f *refusal, message string) {
 	f.active = false
 	r.active.Add(-1)
-	if f.logged { // at a level that is shown without a flag, as its beginning was
+	if f.logged { // at a level that is shown by default, like the beginning
 		r.log.Warn(message, "operation", by.operation, "kind", by.kind, "refused", f.count, "for", (r.elapsed() - f.since).Round(time.Millisecond), "error", f.err)
 	}
 }
@@ -181,11 +181,11 @@ func (r *refusals) now() []Refusal {
 		case !f.active:
 		case r.elapsed()-f.last > refusedFor:
 			r.end(by, f, "the store was not asked again for what it refused")
-		case by.kind.lasts() && by.kind != KindGone: // that is known by a look
+		case by.kind.lasts() && by.kind != KindGone: // Healthy reports it
 			found = append(found, Refusal{by.operation, by.kind, f.err})
 		}
 	}
-	sort.Slice(found, func(i, j int) bool { // writes first, the last kind of each first
+	sort.Slice(found, func(i, j int) bool { // writes first, and within an operation the latest first
 		a, b := found[i], found[j]
 		switch {
 		case a.Operation == b.Operation:
@@ -239,7 +239,8 @@ func ended(operation string) string {
 	return "the store answers reads again"
 }
 
-// Writable returns the reason why the database refuses writes, of clients or for maintenance; nil if it is not known to.
+// Writable returns the reason why the database refuses writes, of clients or for maintenance; nil: none is
+// known.
 func (s *Store) Writable() error {
 	if err := s.driver.Healthy(); err != nil {
 		s.refused.record(OpWrite, err)
@@ -248,7 +249,7 @@ func (s *Store) Writable() error {
 	return s.refusal(writes)
 }
 
-// Readable returns the reason why the database refuses reads; nil if it is not known to.
+// Readable returns the reason why the database refuses reads; nil: none is known.
 func (s *Store) Readable() error {
 	return s.refusal(func(operation string) bool { return !writes(operation) })
 }
@@ -266,5 +267,5 @@ func (s *Store) refusal(of func(string) bool) error {
 	return nil
 }
 
-// Refusals are what the database refuses now, as far as is known.
+// Refusals are the known present refusals of the database.
 func (s *Store) Refusals() []Refusal { return s.refused.now() }

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// RelaxedFor is how much of relaxed commits can be lost with the machine at most: while one
-	// that is not durable is older, the next commit waits for the disk.
+	// RelaxedFor bounds the age of relaxed commits that can be lost with the machine: while one that is not
+	// durable is older, the next commit waits for the disk.
 	RelaxedFor = 100 * time.Millisecond
-	// relaxedSync is when after the first of them a sync begins.
+	// relaxedSync is the time from the first of them to the beginning of a sync.
 	relaxedSync = 50 * time.Millisecond
-	// RelaxedReserve is how many revisions are set aside, durably, before relaxed commits are given some
-	// of them. Those that were set aside are never given again after relaxed commits may have been lost.
+	// RelaxedReserve is how many revisions are reserved, durably, before relaxed commits use them. Reserved
+	// ones are never assigned again after relaxed commits may have been lost.
 	RelaxedReserve = 1_000_000
 )
 
@@ -45,8 +45,8 @@ type Relaxed struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	oldest  time.Time // when the first of those was acknowledged that no sync has begun for
-	syncing time.Time // the same of those that a sync is under way for
+	oldest  time.Time // when the first commit was acknowledged for which no sync has begun
+	syncing time.Time // the same for the sync in progress
 	failed  error     // of the last sync
 	stats   RelaxedStats
 }
@@ -150,7 +150,7 @@ func (r *Relaxed) wakeUp() {
 	}
 }
 
-// Mended records that everything became durable in another way after a failed sync.
+// Mended records that everything became durable by other means after a failed sync.
 func (r *Relaxed) Mended() {
 	if r == nil {
 		return
@@ -201,14 +201,14 @@ func (r *Relaxed) flush() {
 	failures := r.stats.Failures
 	r.mu.Unlock()
 	if idle {
-		return // a durable commit came behind them
+		return // a later durable commit made it so
 	}
 	err := r.sync()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
 		r.syncing = time.Time{}
-		if failures == r.stats.Failures { // no other one failed meanwhile
+		if failures == r.stats.Failures { // no other sync failed in the meantime
 			r.failed = nil
 		}
 		return

@@ -11,13 +11,14 @@ import (
 
 // Retention is how long ended rows are kept.
 type Retention struct {
-	Rest time.Duration // of resources that are not named
-	// Of are others, by resource ("leases.coordination.k8s.io"), or by its plural in whatever group ("leases").
+	Rest time.Duration // of resources that Of does not name
+	// Of are those of other resources, by name ("leases.coordination.k8s.io"), or by plural in any group
+	// ("leases").
 	Of map[string]time.Duration
 }
 
-// ParseRetention parses "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest, 0 if it is missing. Its
-// error names the invalid part.
+// ParseRetention parses "5m", "7d", or "leases=10m,events=1h,*=7d", where * is the rest, 0 if it is missing.
+// Its error names the invalid part.
 func ParseRetention(text string) (r Retention, err error) {
 	if !strings.Contains(text, "=") {
 		r.Rest, err = ParseDuration(text)
@@ -61,7 +62,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		}
 		d = time.Duration(max(n, 0) * 24 * float64(time.Hour))
 	}
-	if err != nil || d <= 0 { // a small part of a day is no nanosecond
+	if err != nil || d <= 0 { // it may be less than a nanosecond
 		return 0, fmt.Errorf("%q is not a duration: want one such as 5m, 12h or 7d", text)
 	}
 	return d, nil

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// A database can go back to an older state while servers run: a standby that lacks the last commits takes over,
-// an administrator restores a backup or deletes rows, an old primary returns. Then memory has objects that the
-// database lacks, and the database assigns revisions a second time.
+// A database can go back to an older state while servers run: a standby that lacks the last commits takes
+// over, an administrator restores a backup or deletes rows, an old primary returns. Then the cache has
+// objects that the database lacks, and the database assigns revisions a second time.
 //
 // A driver notices that, and continues above every revision that any server may have shown, so that no
-// revision means two things. The Store then serves nothing from memory until it has reloaded the sink.
+// revision is used twice. The Store then serves nothing from memory until it has reloaded the sink.
 
-// ErrWentBack: the database went back to an older state, and memory has not been reloaded yet.
+// ErrWentBack: the database went back to an older state, and the cache has not been reloaded yet.
 var ErrWentBack = errors.New("the database has gone back to an older state")
 
 // Returns counts and describes the returns to an older state that a driver has noticed.
 type Returns struct {
 	Count  int64     // how often the database was found to have gone back, or may have
-	Lost   int64     // revisions that servers had read and the database lacks, in all
+	Lost   int64     // revisions that servers had read and the database lacks, in total
 	Last   Return    // the last time
 	At     time.Time // when that was
-	Others int64     // connections that the driver refused, as their database is older than the one that it used before
+	Others int64     // connections that the driver refused because their database is older than the one that it used before
 	Other  string    // why the last of them was refused
 	Seen   time.Time // when that was
 }
 
 // Return describes one return of a database to an older state.
 type Return struct {
-	Reason string // what showed it
-	Shown  int64  // the newest revision that this process had met
+	Reason string // how it was noticed
+	Shown  int64  // the newest revision that this process had seen
 	Found  int64  // the newest one that the database had
-	GoesOn int64  // the database goes on behind this one
+	GoesOn int64  // the database continues above this revision
 }
 
 // Lost is how many revisions this process has seen that the database lacks.
@@ -44,12 +44,12 @@ func LeftOut(sinceNewest time.Duration) int64 {
 }
 
 const (
-	mostRevisions = 50_000 // in a second, by far
+	mostRevisions = 50_000 // far more than in any second
 	longestReturn = 10 * 365 * 24 * time.Hour
 )
 
-// WentBack reports whether memory may show revisions that the database lacks because it went back: nothing may be
-// answered from memory until it has been reloaded.
+// WentBack reports whether the cache may show revisions that the database lacks because it went back: nothing
+// may be answered from the cache until it has been reloaded.
 func (s *Store) WentBack() bool { return s.driver.Returned() != s.loaded.Load() }
 
 // Returns describes how the database went back, as far as the driver noticed.

@@ -5,7 +5,7 @@ import "fmt"
 // Schema compares a database's schema with the one that a binary knows. It is for drivers.
 type Schema struct {
 	Found, Known uint
-	Dirty        bool // a migration to Found was cut short
+	Dirty        bool // a migration to Found was interrupted
 }
 
 // Lacks reports whether migrations have to run before the database can be used. compatible reads the oldest
@@ -26,15 +26,14 @@ func (s Schema) Lacks(compatible func() (int64, error), frozen bool) (bool, erro
 	return lacks, nil
 }
 
-// PackedSchema is the first schema whose binaries know of packs. While snapshots reach back farther than the log
-// does, a database is compatible with no older ones: they would delete what waits to be packed,
-// and the past would be said to be there. Where nothing is packed any more it is Unpacked again.
+// PackedSchema is the first schema whose binaries support packs. While snapshots reach back farther than the
+// log, older binaries must not use the database: they would delete rows that wait to be packed, and still
+// claim to have those snapshots. When nothing is packed any more the requirement returns to Unpacked.
 const (
 	PackedSchema   = 6
 	UnpackedSchema = 1
 )
 
-// RelaxedSchema is the first schema whose binaries look for revisions that were lost with relaxed
-// commits, before they give any. A database in which some are set aside for those is compatible
-// with no older ones.
+// RelaxedSchema is the first schema whose binaries look for revisions that were lost with relaxed commits
+// before they assign any. Older binaries must not use a database with reserved revisions.
 const RelaxedSchema = 7

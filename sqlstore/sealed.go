@@ -11,19 +11,17 @@ import (
 	"time"
 )
 
-// Values are encrypted by who writes them, before the group commit: a key server that is
-// slow delays its own writers and no others. They are decrypted by who reads them, where
-// rows leave the driver. This is done in Store and not in a Driver around the driver, for
-// three reasons: the feed shows own commits from the plain values that it has in memory;
-// who expires a row writes its stored bytes back without a key; and backups and commands
-// that work on drivers see what lies in the table.
+// Values are encrypted by the goroutine that writes them, before the group commit: a slow key server delays
+// only the writers that need it. They are decrypted by the goroutine that reads them, where rows leave the
+// driver. Store does this, and not a Driver around the driver, for three reasons: the feed shows own commits
+// from the plain values in memory; the expiry of a row writes its stored bytes back without a key; and
+// backups and commands that work on drivers see the bytes in the table.
 //
-// Who may cause what: a write costs one Seal of the user's own goroutine, a write of the
-// same value one read of a row and one Open. Opening happens once for each row that this
-// server did not write; what fails slowly is not tried again for a while (slowKeys), so
-// that rows under a key that is away cost the others a bounded time.
+// Cost: a write causes one Seal in the user's own goroutine, and a write of the same value one read of a row
+// and one Open. Each row that this server did not write is decrypted once; a key that fails slowly is not
+// tried again for a while (slowKeys), so that rows under an unavailable key delay others by a bounded time.
 
-// opened is a decrypted value, or the reason why it is not known.
+// opened is a decrypted value, or the reason why it is unknown.
 type opened struct {
 	value []byte
 	err   error
@@ -45,7 +43,7 @@ func (s *Store) seal(ctx context.Context, w *write) error {
 	if s.cfg.Sealer == nil {
 		return nil
 	}
-	var ops []Op // made when a value differs from the stored one
+	var ops []Op // allocated when a stored value differs
 	for i := range w.txn.Ops {
 		op := &w.txn.Ops[i]
 		if !sealable(&op.Key) {
@@ -87,7 +85,7 @@ func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opene
 	if stored, err = s.cfg.Sealer.Seal(ctx, op.Key, op.Value); err == nil {
 		return stored, plain, nil
 	}
-	// What goes needs no key: the last state is then the one that lies in the table.
+	// A delete needs no key: its last state is then the one in the table.
 	var sealing *SealError
 	if op.Verb == Delete && errors.As(err, &sealing) {
 		row, e := s.driver.Read(ctx, op.Key, 0)
@@ -95,7 +93,7 @@ func (s *Store) sealOne(ctx context.Context, op *Op) (stored []byte, plain opene
 		switch {
 		case e == nil && row.Revision == op.Expect:
 			return row.Value, plain, nil
-		case e == nil: // the delete is lost, with or without a key
+		case e == nil: // the delete fails, with or without a key
 			return nil, plain, &ConflictError{Key: op.Key, Expect: op.Expect, Current: row}
 		case errors.As(e, &gone):
 			return nil, plain, gone
@@ -109,7 +107,8 @@ func same(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// Sealable is why a value of a key cannot be encrypted now, or nil. Errors: SealError, those of ctx.
+// Sealable returns the reason why a value of a key cannot be encrypted now, or nil. Errors: SealError, those
+// of ctx.
 func (s *Store) Sealable(ctx context.Context, key Key) error {
 	if s.cfg.Sealer == nil || !sealable(&key) {
 		return nil
@@ -159,7 +158,7 @@ func (s *Store) open(ctx context.Context, key Key, stored []byte) (plain []byte,
 		return plain, stale, nil
 	}
 	var unseal *UnsealError
-	if !errors.As(err, &unseal) { // the end of ctx, which says nothing of the value
+	if !errors.As(err, &unseal) { // the end of ctx, which reveals nothing about the value
 		unseal = &UnsealError{Key: key, Provider: provider, KeyName: name, Err: fmt.Errorf("%w: %w", ErrKeyUnavailable, err)}
 	}
 	if s.cfg.Elapsed()-began >= slowFailure && strings.HasPrefix(provider, "kms") {
@@ -216,13 +215,14 @@ func (s *Store) openAll(ctx context.Context, rows []*Row, places chan struct{}) 
 	workers.Wait()
 }
 
-// openInTurn is openRow after it has got one of the places that all pages share: to wait for the plugin instead would
-// use up the time of the call. The feed has separate places, so that large reads do not delay it.
+// openInTurn is openRow after a wait for one of the places that all pages share: waiting inside the plugin
+// instead would use up the time of the call. The feed has separate places, so that large reads do not delay
+// it.
 func (s *Store) openInTurn(ctx context.Context, row *Row, places chan struct{}) {
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()
-	case <-ctx.Done(): // which openRow then says
+	case <-ctx.Done(): // openRow returns the error
 	}
 	s.openRow(ctx, row)
 }
@@ -292,7 +292,7 @@ type slowKey struct {
 }
 
 const (
-	slowFailure = time.Second // an Open that took longer was waiting for somebody
+	slowFailure = time.Second // an Open that took longer has waited for a key server
 	slowPause   = 5 * time.Second
 	mostSlow    = 64
 )

@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// Sealer encrypts and decrypts values. A value is bound to the key of its row. Its methods may be called by many
-// goroutines concurrently. They may call a key management service, and take as long as that does: do not call them
-// while others wait for a lock.
+// Sealer encrypts and decrypts values. A value is bound to the key of its row. Its methods may be called by
+// many goroutines concurrently. They may call a key management service and take as long as that: do not call
+// them while holding a lock.
 type Sealer interface {
-	// Seal makes the bytes to store. They may be plain itself, where nothing is encrypted.
-	// Errors: SealError, and those of ctx.
+	// Seal returns the bytes to store, which are plain itself if nothing is encrypted. Errors: SealError, and
+	// those of ctx.
 	Seal(ctx context.Context, key Key, plain []byte) ([]byte, error)
-	// Open gives the value back; it may be a part of stored, which stays as it is.
-	// stale: it would be sealed differently now (by another provider or key), so that a
-	// write of the same value is no empty one.
+	// Open returns the value, which may be a part of stored and does not change it. stale: it would be
+	// encrypted differently now (by another provider or key), so that writing the same value changes the row.
 	// Errors: UnsealError, and those of ctx.
 	Open(ctx context.Context, key Key, stored []byte) (plain []byte, stale bool, err error)
-	// Covers says whether a value of a resource that was opened here may be stale: whether
-	// the resource is, or ever was, among those that this Sealer encrypts or decrypts.
+	// Covers reports whether a value of a resource may be stale when it is opened: whether this Sealer
+	// encrypts or decrypts the resource, or ever did.
 	Covers(resource string) bool
 }
 
-// SealedPrefix begins every value that a Sealer encrypted. Other values are JSON and begin
-// with a brace, so that SQL tells them apart. Behind it stand the provider and the name of
-// its key, each ended by a colon (SealedBy), and then bytes that are nobody's business here.
+// SealedPrefix begins every encrypted value. Other values are JSON and begin with a brace, so that SQL can
+// distinguish them. The provider and the name of its key follow, each ended by a colon (SealedBy), and then
+// bytes whose form only the provider knows.
 const SealedPrefix = "rowlock:enc:1:"
 
 // maxSealedName bounds the name in SealedBy: a value may have any bytes.
@@ -39,9 +38,9 @@ func SealHead(provider, keyName string) string {
 	return SealedPrefix + provider + ":" + escapeName(keyName) + ":"
 }
 
-// SealedBy is the provider that encrypted a value, the name of its key (as SealHead wrote it), and the length of
-// the head. ok is false for a value that is not encrypted. A value that begins like an encrypted one and has no
-// head is encrypted by no provider.
+// SealedBy returns the provider that encrypted a value, the name of its key (as SealHead wrote it), and the
+// length of the head. ok is false for a value that is not encrypted. A value with the prefix but without a
+// head has no provider.
 func SealedBy(stored []byte) (provider, keyName string, head int, ok bool) {
 	rest, ok := bytes.CutPrefix(stored, []byte(SealedPrefix))
 	if !ok {
@@ -71,7 +70,7 @@ func escapeName(name string) string {
 // UnsealError: a stored value cannot be decrypted. It reveals nothing of the value.
 type UnsealError struct {
 	Key      Key
-	Provider string // that sealed it; "" if that is unknown
+	Provider string // that encrypted it; "" if unknown
 	KeyName  string
 	Err      error
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Simple has the methods of a driver whose database only its process can reach: it cannot be moved, damaged or set
-// back, has no disk to wait for, and attests to no cache file. Such drivers embed it.
+// Simple has the methods of a driver whose database only its process can reach: it cannot move, be damaged or
+// go back, has no disk to wait for, and attests to no cache file. Such drivers embed it.
 type Simple struct{}
 
 // Healthy implements Writer.

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Config sets a Store up. Zero values take the defaults named.
+// Config configures a Store. Zero values take the named defaults.
 type Config struct {
 	Retention    time.Duration        // how long ended rows are kept; default 5m
 	Kept         Retention            // the same, which may differ by resource; default Retention
-	LowerNow     bool                 // a retention below that of the last server holds at once, not after LowerAfter
-	LogRetention time.Duration        // how long of that at most stays in the log, older rows being packed; default 10m
+	LowerNow     bool                 // a retention below that of the last server applies at once, not after LowerAfter
+	LogRetention time.Duration        // how much of that stays in the log at most; older rows are packed; default 10m
 	PackEvery    time.Duration        // how often it is packed; default as long as the log is kept
 	MaxBatch     int                  // most Txns in one commit; default 512
 	MaxBatchSize int                  // most value bytes in one commit; default 4 MiB
 	MaxValue     int                  // largest value; default 33 MiB (the API's own limit is lower)
-	RetryFor     time.Duration        // how long a busy or unreachable database is tried again before writes fail; default 5s
+	RetryFor     time.Duration        // how long operations on a busy or unreachable database are retried before writes fail; default 5s
 	CompactEvery time.Duration        // how often retention is enforced; default a tenth of Retention, 1s to 1m
 	ExpireEvery  time.Duration        // how often expired rows are looked for; default 5s
-	Observer     Observer             // called with what happens, for metrics; may be nil
-	Sealer       Sealer               // encrypts values; nil: they are stored as they are, and no row is looked at
+	Observer     Observer             // for metrics; may be nil
+	Sealer       Sealer               // encrypts values; nil: they are stored as they are, and rows are not inspected
 	Clock        func() time.Time     // default: the driver's
-	Elapsed      func() time.Duration // time that has passed since some moment, whatever clocks are set to
+	Elapsed      func() time.Duration // elapsed time, independent of wall clocks
 	Log          *slog.Logger
-	// Sleep waits between looks for what has to go by its age, for as long as Clock and Elapsed
-	// take to move by d; false: ctx has ended first. Default: as time goes.
+	// Sleep waits between checks for old history and expired rows until Clock and Elapsed have moved by d;
+	// false: ctx has ended first. Default: real time.
 	Sleep func(ctx context.Context, d time.Duration) bool
 }
 
@@ -73,24 +73,24 @@ func setDefault[T int | time.Duration](v *T, d T) {
 type Observer interface {
 	// Committed: one Apply of txns Txns with ops Ops took d.
 	Committed(txns, ops int, d time.Duration, err error)
-	// Fed: the sink has revision applied, of a log whose newest known one is head.
-	// lag is the age of the newest change just applied.
+	// Fed: the sink has applied revision, of a log whose newest known one is head. lag is the age of the
+	// newest change just applied.
 	Fed(applied, head int64, lag time.Duration)
-	// Reloaded: the feed had fallen behind the log; the sink was loaded anew in d.
+	// Reloaded: the feed had fallen behind the log, and the sink was reloaded in d.
 	Reloaded(revision int64, d time.Duration)
 	// Trimmed: compaction has reached floor, deleting rows.
 	Trimmed(floor int64, rows int)
-	// Packed: rows, whose values had so many bytes, became packs of so many more bytes.
+	// Packed: rows with values of that many bytes were packed, and the packs grew by stored.
 	Packed(rows int, bytes, stored int64)
-	// Expired: rows were deleted because their time had come.
+	// Expired: rows were deleted because they had expired.
 	Expired(rows int)
-	// Keeping: the server that compacts keeps history for so long. left is the time until it keeps less, as its
-	// Config asks; 0: it does.
+	// Keeping: the server that compacts keeps history for this long. left is the time until the lower
+	// retention of its Config applies; 0: it does.
 	Keeping(kept Retention, left time.Duration)
 	// Queried: a call of the driver other than a commit took d; query names it.
 	Queried(query string, d time.Duration, err error)
-	// Refused: the database did not do what it was asked, and that was not tried again: operation is
-	// OpWrite, or names a query.
+	// Refused: the database refused an operation that was not retried: operation is OpWrite, or names a
+	// query.
 	Refused(operation string, kind Kind)
 }
 
@@ -114,21 +114,21 @@ type Sink interface {
 	Apply(batch []Change)
 }
 
-// Deliverer is a Sink that leaves it to other goroutines to hand changes to watchers.
+// Deliverer is a Sink whose other goroutines pass changes to watchers.
 type Deliverer interface {
 	Sink
-	// Deliver returns when the changes of the last Apply have been handed to all watchers that take them without delay, and
-	// after most at the latest. The goroutine of Apply calls it.
+	// Deliver returns when all watchers that can take them without delay have the changes of the last Apply,
+	// and after most at the latest. The goroutine of Apply calls it.
 	Deliver(most time.Duration)
 }
 
-// Reloader is a Sink that can be loaded from live rows if the log no longer reaches back, or the database went
-// back to an older state.
+// Reloader is a Sink that can be reloaded from live rows if the log no longer reaches back, or the database
+// went back to an older state.
 type Reloader interface {
 	Sink
-	// Reload takes all live rows at a revision no older than the call in place of
-	// what the sink has, and returns that revision. afresh says that the database went back: a
-	// revision of a row no longer proves that the sink has that row already.
+	// Reload replaces the content of the sink by all live rows at a revision no older than the call, and
+	// returns that revision. afresh says that the database went back: the revision of a row no longer proves
+	// that the sink has that row already.
 	Reload(ctx context.Context, s *Store, afresh bool) (revision int64, err error)
 }
 
@@ -137,14 +137,14 @@ type Store struct {
 	driver  Driver
 	cfg     Config
 	running atomic.Bool
-	ended   atomic.Bool // Run has returned: nobody takes writes
+	ended   atomic.Bool // Run has returned: no more writes are accepted
 	applied atomic.Int64
 	head    atomic.Int64 // newest revision known here
 	floor   atomic.Int64
 	floors  atomic.Pointer[Floors] // as known here; nil: not yet
 	asking  chan struct{}          // held while a caller asks the driver for the floors
-	// exclusive is the driver's Exclusive under which head was read last: while it
-	// holds, head moves with own writes alone.
+	// exclusive is the driver's Exclusive under which head was last read: while it holds, head moves only
+	// with own writes.
 	exclusive atomic.Uint64
 	queue     queue
 	heads     heads
@@ -173,12 +173,11 @@ func New(d Driver, cfg Config) *Store {
 	return s
 }
 
-// Run commits, tails and compacts until ctx ends, then waits for its goroutines.
-// The sink is first brought every change after from. Writes that wait when ctx
-// ends fail with ErrClosed; a commit under way is finished.
+// Run commits, feeds and compacts until ctx ends, then waits for its goroutines. The sink first gets every
+// change after from. Writes that wait when ctx ends fail with ErrClosed; a commit in progress is finished.
 //
-// A feed that fell so far behind that the changes it needs are gone, or whose database went back, has a Reloader
-// loaded anew; with another sink Run ends with CompactedError, and may be called again.
+// If the changes that the feed needs are gone, or the database went back, a Reloader is reloaded; with
+// another sink Run ends with CompactedError, and may be called again.
 func (s *Store) Run(ctx context.Context, from int64, sink Sink) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return errors.New("sqlstore: Run is running already")
@@ -229,17 +228,17 @@ func (s *Store) Floor() int64 { return s.floor.Load() }
 // Lag is how many revisions the sink is behind the newest one known here.
 func (s *Store) Lag() int64 { return max(0, s.head.Load()-s.applied.Load()) }
 
-// Behind is how long the sink has lacked a revision that is known here.
+// Behind is how long the sink has lacked a known revision.
 func (s *Store) Behind() time.Duration { return s.goal.missed(s.applied.Load()) }
 
-// goal is a revision that the feed was to reach, and since when.
+// goal is a revision that the feed should reach, and since when.
 type goal struct {
 	mu       sync.Mutex
 	revision int64
 	since    time.Time
 }
 
-// set takes a newer goal once the last one is reached.
+// set replaces a goal that has been reached.
 func (g *goal) set(applied, head int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -257,8 +256,8 @@ func (g *goal) missed(applied int64) time.Duration {
 	return time.Since(g.since)
 }
 
-// Scan, Read, Changes and Bounds read the table; see Driver. Values are given as they were
-// written; where one cannot be decrypted, the row says so, and is no error.
+// Scan, Read, Changes and Bounds read the table; see Driver. Values are decrypted; if that fails, the row has
+// the error, and the call has none.
 func (s *Store) Scan(ctx context.Context, req ScanRequest) ([]Row, error) {
 	rows, err := s.driver.Scan(ctx, req)
 	s.openRows(ctx, rows)
@@ -283,12 +282,12 @@ func (s *Store) Past(ctx context.Context, key Key, before int64, limit int) ([]R
 	return rows, err
 }
 
-// RevisionAt is the newest revision that was written at or before a time; see Driver.
+// RevisionAt returns the newest revision that was written at or before a time; see Driver.
 func (s *Store) RevisionAt(ctx context.Context, t time.Time) (int64, error) {
 	return s.driver.RevisionAt(ctx, t)
 }
 
-// Since is the earliest time of which RevisionAt knows that a revision had been written; see Driver.
+// Since returns the earliest time at which RevisionAt knows a revision; see Driver.
 func (s *Store) Since(ctx context.Context, revision int64) (t time.Time, ok bool, err error) {
 	return s.driver.Since(ctx, revision)
 }
@@ -302,7 +301,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int, previous bo
 	return changes, err
 }
 
-// LastChanges says when each resource changed last; see Driver.
+// LastChanges returns when each resource last changed; see Driver.
 func (s *Store) LastChanges(ctx context.Context, after, upTo int64) (map[string]int64, error) {
 	return s.driver.LastChanges(ctx, after, upTo)
 }
@@ -315,11 +314,11 @@ func (s *Store) Bounds(ctx context.Context) (Bounds, error) {
 	return b, err
 }
 
-// showed remembers a revision that a reader found in the table. It may be of a commit that is not in memory yet, and Head must
-// not fall behind it: a client that was shown an object must find it in the next list.
+// showed records a revision that a reader found in the table. Its commit may not be in the cache yet, and
+// Head must not be older: a client that has seen an object must find it in its next list.
 func (s *Store) showed(revision int64) { raise(&s.head, revision) }
 
-// saw remembers the newest bounds.
+// saw records the newest bounds.
 func (s *Store) saw(b Bounds) {
 	raise(&s.floor, b.Floor)
 	raise(&s.head, b.Head)

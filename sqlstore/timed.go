@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// timed is a driver that reports its calls to an Observer and the refusals, but for commits: of those
-// the committer tells, when it tries them no more.
+// timed is a driver that reports its calls to an Observer and to the refusals. The committer reports commits,
+// after its last attempt.
 type timed struct {
 	Driver
 	to      Observer
@@ -99,6 +99,6 @@ func (t timed) Expired(ctx context.Context, now time.Time, limit int) (rows []Ro
 }
 
 func (t timed) Resolve(ctx context.Context) (out []Outcome, committed bool, err error) {
-	defer func(began time.Time) { t.to.Queried("resolve", time.Since(began), err) }(time.Now()) // the committer tells what came of it
+	defer func(began time.Time) { t.to.Queried("resolve", time.Since(began), err) }(time.Now()) // the committer reports the result
 	return t.Driver.Resolve(ctx)
 }

@@ -34,27 +34,27 @@ type Row struct {
 	ExpiresAt  time.Time // zero: never
 	WrittenAt  time.Time
 	Unopened   error // set by Store alone: why the value cannot be decrypted; Value is then as it is stored
-	Damaged    error // set by drivers: why the row cannot be what was written (DamageError); nothing in it is to be relied on
+	Damaged    error // set by drivers: why the row differs from the written one (DamageError); none of its fields is reliable
 }
 
 // Change is one entry of the log: the row a revision wrote, and what it replaced.
 type Change struct {
 	Row
 	PrevRevision int64  // 0 for a create
-	PrevValue    []byte // nil for a create, or where previous values were not asked for
+	PrevValue    []byte // nil for a create, or if previous values were not requested
 	PrevUnopened error  // as Unopened, of the previous value
 	PrevDamaged  error  // as Damaged, of the row that was replaced
-	Aux          any    // what the writer attached to its Op; set in Sink.Apply for every write of this Store, else nil
+	Aux          any    // the attachment of the writer's Op; set in Sink.Apply for every write of this Store, otherwise nil
 }
 
-// ChangesBytes is how many bytes the values of the entries that Changes returns may have: the entry with which they have
-// more is the last one. Readers of many rows use it for their pages.
+// ChangesBytes bounds the bytes of values that Changes returns: the entry that exceeds it is the last one.
+// Readers of many rows use it for their pages.
 const ChangesBytes = 8 << 20
 
-// Bytes is how many bytes the values of the change have.
+// Bytes is the number of bytes of the change's values.
 func (c *Change) Bytes() int { return len(c.Value) + len(c.PrevValue) }
 
-// Verb says what an Op does to its key.
+// Verb is the kind of an Op.
 type Verb uint8
 
 const (
@@ -70,19 +70,19 @@ type Op struct {
 	Expect    int64
 	Value     []byte
 	ExpiresAt time.Time
-	AsStored  bool // Value lies in the table already, for this key, and is not encrypted again
-	Aux       any  // handed through to the feed of this process, never stored
+	AsStored  bool // Value comes from the table, for this key, and is not encrypted again
+	Aux       any  // passed to the feed of this process, never stored
 }
 
 // Txn is a list of Ops that commit together or not at all. A Txn that fails
 // consumes no revision and spares the other Txns of its batch.
 type Txn struct {
 	Ops  []Op
-	Lead string // it fails with ErrLeadLost unless this process has the lead of that name when it commits; "": no lead is needed
+	Lead string // it fails with ErrLeadLost unless this process has that lead when it commits; "": no lead is needed
 }
 
-// Outcome is the fate of one Txn: a revision for each of its Ops, in order, or Err.
-// Created holds for each Op the created revision of the row it wrote.
+// Outcome is the result of one Txn: a revision for each of its Ops, in order, or Err. Created holds the
+// created revision of each written row.
 type Outcome struct {
 	Revisions []int64
 	Created   []int64
@@ -103,16 +103,16 @@ type ScanRequest struct {
 	Namespace string // "": all namespaces
 	After     Key    // the zero Key starts at the beginning; exclusive
 	Limit     int    // must be positive
-	Bytes     int    // the row with which the values have so many bytes is the last one; 0: no bound
+	Bytes     int    // the row whose value exceeds this is the last one; 0: no bound
 	Revision  int64  // 0: live rows; otherwise the snapshot at that revision
 }
 
-// Full returns whether so many rows, whose values have so many bytes, are all that a page may have.
+// Full reports whether a page with that many rows, and bytes of values, is full.
 func (r *ScanRequest) Full(rows, bytes int) bool {
 	return rows >= r.Limit || r.Bytes > 0 && bytes >= r.Bytes
 }
 
-// Ends returns whether nothing follows a page of the request.
+// Ends reports whether nothing follows a page of the request.
 func (r *ScanRequest) Ends(page []Row) bool {
 	bytes := 0
 	for i := range page {
@@ -126,8 +126,7 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Resource, other.Resource), cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
 }
 
-// Check says whether a snapshot at revision can be read: CompactedError,
-// FutureError or nil.
+// Check returns whether a snapshot at a revision can be read: CompactedError, FutureError or nil.
 func (b Bounds) Check(revision int64) error {
 	switch {
 	case revision < b.Floor:
@@ -146,8 +145,8 @@ func PastFrom(before int64) int64 {
 	return before
 }
 
-// Start is where a scan begins within what it asks for: After, moved into the
-// resource and namespace of the request. ok is false if nothing can follow After.
+// Start is where a scan begins: After, moved into the resource and namespace of the request. ok is false if
+// nothing can follow After.
 func (r ScanRequest) Start() (after Key, ok bool, err error) {
 	if r.Limit <= 0 {
 		return Key{}, false, fmt.Errorf("scanning %q: limit %d is not positive", r.Resource, r.Limit)

@@ -9,20 +9,20 @@ import (
 // CheckRows finds them.
 var ErrIndexMismatch = errors.New("the table and its indexes do not have the same rows")
 
-// ChecksRows is that of the driver: whether ReadAll finds damaged rows.
+// ChecksRows reports whether ReadAll of the driver finds damaged rows.
 func (s *Store) ChecksRows() bool { return s.driver.ChecksRows() }
 
-// CheckRows is that of the driver.
+// CheckRows calls that of the driver.
 func (s *Store) CheckRows(ctx context.Context, values bool, page func(differ []Row) error) error {
 	return s.driver.CheckRows(ctx, values, page)
 }
 
-// ReadAll is that of the driver, with values as they were written.
+// ReadAll calls that of the driver, and decrypts values.
 func (s *Store) ReadAll(ctx context.Context, revision int64, take func(rows []Row) error) error {
 	return s.driver.ReadAll(ctx, revision, s.opening(ctx, take))
 }
 
-// ReadPages is the ReadAll of a driver that has no faster way than page by page in key order.
+// ReadPages implements ReadAll for a driver that has no faster way than page by page in key order.
 func ReadPages(ctx context.Context, from Reader, revision int64, take func(rows []Row) error) error {
 	req := ScanRequest{Limit: wholePage, Bytes: ChangesBytes, Revision: revision}
 	for {
@@ -44,11 +44,11 @@ func ReadPages(ctx context.Context, from Reader, revision int64, take func(rows 
 
 const wholePage = 1000
 
-// Pieces hands out rows, some at a time, as large together as processors like to have at hand: drivers read much with it.
-// It is for one goroutine.
+// Pieces passes on rows in pieces whose size suits processor caches: drivers read large numbers of rows with
+// it. It is for one goroutine.
 type Pieces struct {
 	Take func(rows []Row) error
-	Last int64 // revision of the row that was added last
+	Last int64 // revision of the last row that was added
 
 	rows  []Row
 	bytes int // of their values
@@ -59,7 +59,7 @@ const (
 	pieceBytes = 256 << 10
 )
 
-// Add takes a row. An error is that of Take.
+// Add adds a row. An error is that of Take.
 func (p *Pieces) Add(row Row) error {
 	if len(p.rows) == pieceRows || len(p.rows) > 0 && p.bytes+len(row.Value) > pieceBytes {
 		if err := p.Flush(); err != nil {
@@ -70,7 +70,7 @@ func (p *Pieces) Add(row Row) error {
 	return nil
 }
 
-// Flush hands out the rest. An error is that of Take.
+// Flush passes on the rest. An error is that of Take.
 func (p *Pieces) Flush() error {
 	if len(p.rows) == 0 {
 		return nil
