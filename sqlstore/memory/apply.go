@@ -29,7 +29,7 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	return nil, false, err
 }
 
-// applier writes one batch into a content that nobody sees yet.
+// applier writes one batch into a content that is not published yet.
 type applier struct {
 	*content
 	at   time.Time
@@ -57,7 +57,7 @@ func (a *applier) run(batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 			out[i].Revisions[j], out[i].Created[j] = row.Revision, row.Created
 		}
 	}
-	if full > 0 && full == len(batch) { // the database's refusal, and not that of one of them
+	if full > 0 && full == len(batch) { // the database refuses the batch, and not one operation
 		return nil, out[0].Err
 	}
 	return out, nil

@@ -83,10 +83,10 @@ func (c *content) copy() *content {
 	}
 }
 
-// rowBytes is about what a row takes besides its text: its struct, and its places in trees.
+// rowBytes is the approximate memory of a row without its text: its struct, and its places in trees.
 const rowBytes = 256
 
-// weight is what a row counts for in bytes.
+// weight is the approximate memory of a row in bytes.
 func weight(r *sqlstore.Row) int64 {
 	return rowBytes + int64(len(r.Key.Resource)+len(r.Key.Namespace)+len(r.Key.Name)+len(r.Value))
 }
@@ -148,8 +148,8 @@ func (c *content) end(old *sqlstore.Row, revision int64) {
 	}
 }
 
-// given is a row for who asked, to whom its bytes belong. Those in the database are shared
-// by all its states and clones.
+// given returns a copy of a row for the caller, who owns its bytes. The rows of the database are shared by
+// all its states and clones.
 func given(r *sqlstore.Row) sqlstore.Row {
 	out := *r
 	out.Value = bytes.Clone(r.Value)

@@ -26,17 +26,17 @@ type Config struct {
 	MaxBytes int64
 }
 
-// Database is what several servers may share, in one process.
+// Database is a database that several servers of one process may share.
 type Database struct {
 	cfg     Config
 	content atomic.Pointer[content]
 	// alone is Exclusive of the one driver that is open, or 0.
 	alone atomic.Uint64
 
-	mu    sync.Mutex // held by who makes the next content, and for what follows
+	mu    sync.Mutex // held while the next content is made, and for the fields below
 	open  map[*Driver]struct{}
 	turns uint64             // how often a driver was opened or closed
-	leads map[string]*Driver // by name, who holds it
+	leads map[string]*Driver // holders, by name
 }
 
 // New makes an empty database.

@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Rows are kept as they are: what shares memory with neighbouring rows costs little. So
-// Pack deletes old rows, and moves nothing.
+// Rows stay as they are: values that share memory with neighboring rows cost little. So Pack only deletes old
+// rows.
 
 // kept is how far back the content can be read.
 func (c *content) kept() sqlstore.Floors {

@@ -237,7 +237,7 @@ func (d *Driver) Expired(ctx context.Context, now time.Time, limit int) (found [
 	return found, nil
 }
 
-// schema stands for the version of a schema, of which there is one here.
+// schema is the version of the schema, which never changes here.
 const schema = 1
 
 // Stats implements sqlstore.Driver.

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Snapshot is what a database held at one moment. It does not change.
+// Snapshot is the state of a database at one moment. It does not change.
 type Snapshot struct {
 	content *content
 	cfg     Config
@@ -25,7 +25,7 @@ func (s *Snapshot) Clone() *Database { return newDatabase(s.cfg, s.content) }
 // Revision is the newest one of the snapshot.
 func (s *Snapshot) Revision() int64 { return s.content.bounds.Head }
 
-// Writer is what Reset writes through; sqlstore.Store is one.
+// Writer receives the writes of Reset; sqlstore.Store implements it.
 type Writer interface {
 	Write(ctx context.Context, ops ...sqlstore.Op) (sqlstore.Outcome, error)
 }
@@ -33,11 +33,10 @@ type Writer interface {
 // mostResets is how often Reset compares again, after others wrote in between.
 const mostResets = 20
 
-// Reset lets the live objects be those of a snapshot, by writing what differs: revisions
-// go on, and who follows the database through w, or through any other server on it, sees what
-// becomes of each object. One that was deleted and made again since is deleted and made once
-// more. Objects that others write while Reset does may stay as they wrote them. Errors: those
-// of w.
+// Reset restores the live objects of a snapshot, by writing the differences: revisions continue, and every
+// server on the database, through w or another Store, sees the change of each object. An object that was
+// deleted and created again since is deleted and created once more. Concurrent writes to an object may win.
+// Errors: those of w.
 func (b *Database) Reset(ctx context.Context, to *Snapshot, w Writer) error {
 	var last error
 	for range mostResets {
@@ -75,8 +74,8 @@ func overtaken(err error) bool {
 	return errors.As(err, &exists) || errors.As(err, &conflict) || errors.As(err, &gone)
 }
 
-// differences are the Ops that lead from the live objects of c to those of another content: first
-// those that delete, then the rest.
+// differences are the Ops that turn the live objects of c into those of another content: first the deletes,
+// then the rest.
 func (c *content) differences(to *content) (first, second []sqlstore.Op) {
 	is, want := c.live.Iter(), to.live.Iter()
 	defer is.Release()

@@ -10,8 +10,8 @@ import (
 // stride is how many revisions are passed before writers have their turn.
 const stride = 1000
 
-// Trim implements sqlstore.Driver. It goes along the log: what a revision ended goes with
-// it, and when the floor has passed it the log forgets the revision.
+// Trim implements sqlstore.Driver. It follows the log: the rows that a revision ended are deleted with it,
+// and the log drops a revision once the floor has passed it.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
 	for more := true; more; {
 		err = d.change(ctx, func(next *content) error {

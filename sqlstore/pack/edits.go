@@ -8,17 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// A text is stored as what differs from the base, from its beginning to its end, as a list
-// in JSON: a number copies so many characters, below zero it leaves so many out; a
-// string stands in the place of as many characters as it has; a string in brackets is
-// put in between. What follows the last of them is copied. So a time that changes costs its
-// digits and a number.
+// A text is stored as its differences from the base, from beginning to end, as a list in JSON: a number
+// copies that many characters, a negative one skips them; a string replaces as many characters as it has; a
+// string in brackets is inserted. The rest is copied. So a changed time costs its digits and a number.
 
 // same is how many characters have to agree before they are worth a copy.
 const same = 12
 
-// searched is how long a base may be that pieces are looked for in: no pack is begun with a
-// longer one that others refer to, and the table of its pieces takes a hundred bytes for each.
+// searched is the longest base in which pieces are searched: no pack begins with a longer base to which
+// others refer, and the table of its pieces takes a hundred bytes for each.
 const searched = 2 * MaxBytes
 
 // nearby is how far a change of one length is followed before it is looked for elsewhere.
@@ -41,7 +39,7 @@ func hash[C character](piece []C) uint64 {
 	return h
 }
 
-// find is the first place at or behind from where a piece stands, or -1.
+// find returns the first position at or after from where a piece occurs, or -1.
 func (b *base[C]) find(piece []C, from int) int {
 	if len(b.text) > searched {
 		return -1
@@ -50,7 +48,7 @@ func (b *base[C]) find(piece []C, from int) int {
 		b.where = make(map[uint64][]int32, len(b.text))
 		for i := range len(b.text) - same + 1 {
 			h := hash(b.text[i:])
-			if at := b.where[h]; len(at) < 16 { // of what repeats itself, the first places do
+			if at := b.where[h]; len(at) < 16 { // of repeated pieces, only the first places
 				b.where[h] = append(at, int32(i))
 			}
 		}

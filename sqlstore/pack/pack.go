@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// MaxRows and MaxBytes are what a pack grows to: what has to be read for one state.
+	// MaxRows and MaxBytes are the size up to which a pack grows, and so the cost of reading one state.
 	MaxRows  = 128
 	MaxBytes = 64 << 10
 	// poor is the size of a list of edits that no new pack is begun for.
 	poor = 96
-	// mostUnfolded is what the rows of a pack can take in addition to three times its text: where
-	// more than two refer to one base, that is no longer than MaxBytes.
+	// mostUnfolded bounds the memory for the rows of a pack in addition to three times its text: a base to
+	// which more than two rows refer is not longer than MaxBytes.
 	mostUnfolded = (MaxRows + 1) * 2 * MaxBytes
 )
 
@@ -44,9 +44,9 @@ type Pack struct {
 	Place   int64     // the driver's number of the stored pack; 0 for a new one
 }
 
-// content is the text of a pack. Rows are lists: the revision and the time in
-// microseconds, both counted from those of the first row; the value; when it expires, in
-// microseconds since 1970, where it does. A value is a list of edits or a whole.
+// content is the text of a pack. Rows are lists: the revision and the time in microseconds, both relative to
+// the first row; the value; and its expiry in microseconds since 1970, if it has one. A value is a list of
+// edits or a whole value.
 type content struct {
 	Base string            `json:"base"`
 	Rows []json.RawMessage `json:"rows"`
@@ -82,9 +82,9 @@ func Fold(last *Pack, rows []sqlstore.Row) (packs []Pack, extends bool, err erro
 	return packs, extends, nil
 }
 
-// continues says whether a row goes into the pack. One that records a delete always does
-// where it can: it ended at the revision at which the row before it did, which no two packs of a
-// key do.
+// continues reports whether a row can be added to the pack. A row that records a delete is always added if
+// possible: it ended at the same revision as the row before it, and no two packs of a key contain the same
+// revision.
 func (p *Pack) continues(row *sqlstore.Row) bool {
 	room := row.Deleted || p.Count < MaxRows*3/4 && len(p.Text) < MaxBytes/2
 	return room && !p.Deleted && p.Until == row.Revision && p.Created == row.Created
@@ -131,7 +131,7 @@ func (f *folder) begin(text []byte) {
 	f.text, f.plain, f.ascii.text = text, isASCII(text), text
 }
 
-// follows says that a row goes on where another ended.
+// follows reports whether a row begins where another one ended.
 func (f *folder) follows(before, row *sqlstore.Row) bool {
 	return !before.Deleted && before.Superseded == row.Revision && row.Created == f.first.Created
 }
@@ -195,7 +195,7 @@ func appendWhole(out, value []byte) []byte {
 	return append(out, text...)
 }
 
-// sealedBy is what the views say of the key of a value, or nil where it is not encrypted.
+// sealedBy is the key information of a value for the views, or nil if it is not encrypted.
 func sealedBy(value []byte) *string {
 	head, ok := bytes.CutPrefix(value, []byte(sqlstore.SealedPrefix))
 	if !ok {
@@ -271,7 +271,7 @@ func (p *Pack) content() (*content, error) {
 		return nil, p.damaged(fmt.Sprintf("it has %d rows, and is said to have %d", n, p.Count))
 	}
 	if c.All != nil {
-		// Of several of that name the last counts, for JSON too. Nothing stands behind it.
+		// Of several members of that name the last counts, as in JSON. Nothing follows it.
 		at := max(0, bytes.LastIndex(p.Text, []byte(allName)))
 		if string(p.Text[at:]) != ending(*c.All) || p.all(p.Text[:at]) != *c.All {
 			return nil, p.damaged("it does not match its checksum")
@@ -280,10 +280,10 @@ func (p *Pack) content() (*content, error) {
 	return &c, nil
 }
 
-// allName stands before the checksum of the whole pack, at the end of its text.
+// allName precedes the checksum of the whole pack, at the end of its text.
 const allName = `,"all":`
 
-// sign ends the text of a pack with a checksum that is cheap to look at for whoever reads one row.
+// sign ends the text of a pack with a checksum that a reader of one row can verify cheaply.
 func (p *Pack) sign() { p.Text = append(p.Text, ending(p.all(p.Text))...) }
 
 func ending(sum uint32) string { return allName + strconv.FormatUint(uint64(sum), 10) + "}" }
@@ -294,7 +294,7 @@ func (p *Pack) all(text []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, text)
 }
 
-// head is the first number of a row, and what follows it.
+// head returns the first number of a row, and the rest of the row.
 func head(row json.RawMessage) (int64, []json.RawMessage, error) {
 	var parts []json.RawMessage
 	if err := json.Unmarshal(row, &parts); err != nil {

@@ -4,19 +4,19 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Swap is a pack, and those that come in its place.
+// Swap is a pack, and the packs that replace it.
 type Swap struct {
 	Old Pack
 	New []Pack
 }
 
-// Restate finds the packs that have some rows of one object, ascending, and makes others with the values
-// that these rows have here. next reads the first pack of the object that ended above a revision; nil: there is
-// none. loose are the rows that no pack has. Errors: CorruptError, and those of next.
+// Restate finds the packs that contain some rows of one object, ascending, and makes others with the given
+// values of these rows. next reads the first pack of the object that ended above a revision; nil: there is
+// none. loose are the rows that no pack contains. Errors: CorruptError, and those of next.
 func Restate(rows []sqlstore.Row, next func(above int64) (*Pack, error)) (swaps []Swap, loose []sqlstore.Row, err error) {
 	for len(rows) > 0 {
 		n := 0
-		// What ended where the row begins may be the row before it, or the end of its own life.
+		// The pack that ended at the row's revision may contain the previous row, or the delete itself.
 		for above := rows[0].Revision - 1; n == 0; {
 			p, err := next(above)
 			if err != nil {

@@ -17,7 +17,7 @@ type Snapshot interface {
 	Around(ctx context.Context, key sqlstore.Key, revision int64) (*Pack, error)
 	// Below reads the packs of a key that end below a revision and above a floor, newest first.
 	Below(ctx context.Context, key sqlstore.Key, revision, floor int64, limit int) ([]Pack, error)
-	// NextEnded finds the first key after a key that has ended rows, NextPacked one that has packs.
+	// NextEnded finds the first key after a key that has ended rows, NextPacked the first that has packs.
 	NextEnded(ctx context.Context, after sqlstore.Key) (key sqlstore.Key, found bool, err error)
 	NextPacked(ctx context.Context, after sqlstore.Key) (key sqlstore.Key, found bool, err error)
 }
@@ -165,7 +165,7 @@ func newUnit(ctx context.Context, s Snapshot, rows []sqlstore.Row, floor int64, 
 		return u, cost, nil
 	}
 	for i := range move {
-		if row := &move[i]; row.Damaged != nil { // a pack's checksum would vouch for it
+		if row := &move[i]; row.Damaged != nil { // otherwise the checksum of a pack would confirm it
 			return u, cost, &sqlstore.CorruptError{Key: row.Key, Revision: row.Revision, Reason: row.Damaged.Error()}
 		}
 	}

@@ -78,7 +78,7 @@ func (d *Driver) NewEpoch(ctx context.Context) (err error) {
 	return nil
 }
 
-// storedFiles are what kv_meta has of cache files.
+// storedFiles are the cache files in kv_meta.
 type storedFiles struct {
 	sqlstore.CacheFiles
 	valid bool   // there is an epoch

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// surroundings are what an administrator has set that a store depends on.
+// surroundings are the administrator's settings on which a store depends.
 type surroundings struct {
 	database, role     string
 	encoding           string
@@ -87,7 +87,8 @@ func (d *Driver) countConnections(s *surroundings) {
 		"limit", limit, "allowed", most, "one server", one, "two servers", 2*one, "fitting --postgres-max-connections", max(2, most/2-1))
 }
 
-// ownSessions says whether what a client sets in its session stays its own: another client must not find it there.
+// ownSessions reports whether settings of a client's session are private: another client must not find them
+// in its own session.
 func (d *Driver) ownSessions(ctx context.Context) error {
 	first, err := d.connect(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (d *Driver) ownSessions(ctx context.Context) error {
 		return err
 	}
 	defer second.Close(over)
-	// A pooler gives out first what was given back last, but others may come between.
+	// A pooler first uses the connection that was returned last, but other clients may come between.
 	for range 3 {
 		if _, err := first.Exec(ctx, "SELECT set_config('rowlock.session', '"+d.nonce+"', false)", pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err

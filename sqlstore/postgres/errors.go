@@ -19,15 +19,16 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// errStandby is what a server says that has become one: another takes writes, or it will again.
+// errStandby is the error of a server that has become a standby: another server accepts writes, or this one
+// will again.
 var errStandby = fmt.Errorf("%w: %w", sqlstore.ErrReadOnly, sqlstore.ErrUnavailable)
 
 // damaged says that PostgreSQL found its files to be.
 var damaged = &sqlstore.CorruptError{Reason: "the database is damaged"}
 
-// byCode says which store error an SQLSTATE is; classes stand by their first two characters. Two questions
-// decide: whether the same may succeed when it is tried again, by whom, and whether all writes share
-// the fate. What is not here, and begins with none of these, is ErrRefused; nil is about one value alone.
+// byCode maps an SQLSTATE to a store error; classes have their first two characters. Two questions decide:
+// whether the same operation may succeed when it is retried, and by whom, and whether the error concerns all
+// writes. A code that matches none of these is ErrRefused; nil concerns one value only.
 var byCode = map[string]error{
 	"08":    sqlstore.ErrUnavailable, // connection exceptions
 	"22":    nil,                     // a value that cannot be stored or computed
@@ -46,7 +47,7 @@ var byCode = map[string]error{
 	"53":    sqlstore.ErrUnavailable, // too many connections, out of memory
 	"53100": sqlstore.ErrFull,        // disk full
 	"53400": sqlstore.ErrFull,        // a configured limit
-	"55":    sqlstore.ErrUnavailable, // not in the state for it: a database that takes no connections now
+	"55":    sqlstore.ErrUnavailable, // not in the required state: a database that does not accept connections now
 	"55006": sqlstore.ErrBusy,        // object in use
 	"55P03": sqlstore.ErrBusy,        // lock timeout
 	"57":    sqlstore.ErrUnavailable, // shutdown, crash, not yet up
@@ -74,7 +75,7 @@ func kindOf(pg *pgconn.PgError) error {
 	case pg.Code == "XX000" && filepath.Base(pg.File) == "md.c" && slices.Contains(growing, pg.Routine):
 		return sqlstore.ErrFull
 	case pg.Code == "0A000" && pg.Routine == "RevalidateCachedQuery":
-		return sqlstore.ErrBusy // the table was changed; the statement is prepared anew
+		return sqlstore.ErrBusy // the table was changed; the statement is prepared again
 	}
 	if kind, ok := byCode[pg.Code]; ok {
 		return kind
@@ -104,10 +105,10 @@ func (d *Driver) translate(ctx context.Context, err error) error {
 	return err
 }
 
-// suspect gives up all connections after an error that came from the network, from
-// a server that goes down, or from one that takes no writes any more: the next ones
-// find the server that does. Once a second is enough. After a failed attempt to connect no connection is
-// given up: those that are being made would be closed as soon as they are, again and again.
+// suspect closes all connections after an error of the network, of a server that shuts down, or of one that
+// no longer accepts writes: new connections find the server that does. It does so at most once a second, and
+// not after a failed attempt to connect, because that would close new connections as soon as they are made,
+// again and again.
 func (d *Driver) suspect(err error) {
 	if isNoServer(err) {
 		d.hosts.doubt()
@@ -127,12 +128,12 @@ func (d *Driver) suspect(err error) {
 	}
 }
 
-// translate puts a store error in front of what the database or the network says.
+// translate wraps the error of the database or the network in a store error.
 func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	if isNoServer(err) { // whatever keeps it from being had
+	if isNoServer(err) { // whatever prevented it
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, redact(err))
 	}
 	var pg *pgconn.PgError
@@ -192,8 +193,8 @@ func redact(err error) error {
 			return fmt.Errorf("%s: %w", general, file)
 		}
 	}
-	// What follows the quoted string names the setting; parts of a string that cannot
-	// be read as a whole may be anything.
+	// The name of the setting follows the quoted string; if the string as a whole cannot be parsed, its parts
+	// may be anything.
 	text := err.Error()
 	if i := strings.LastIndexByte(text, '`'); i >= 0 {
 		if reason := strings.TrimPrefix(text[i+1:], ": "); reason != "" && !strings.HasPrefix(reason, "failed to parse as") {

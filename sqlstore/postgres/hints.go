@@ -50,7 +50,7 @@ func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// notifyPause is what commits in quick succession share a notification within.
+// notifyPause is the interval in which successive commits share a notification.
 const notifyPause = 2 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) {
@@ -125,14 +125,13 @@ func (d *Driver) listenOnce(ctx context.Context, hint func()) error {
 	}
 	d.leads.setSession(true)
 	defer d.leads.setSession(false)
-	// What was committed before LISTEN took hold, or while nobody listened, is found
-	// by this look.
+	// This look finds commits from before LISTEN took effect, or from a time without a listener.
 	hint()
 	for line := d.line.number.Load(); ; {
 		if d.line.number.Load() != line {
 			return errMoved
 		}
-		// A connection that went silent without an end would wait for ever.
+		// Otherwise a dead connection that was never closed would wait for ever.
 		waiting, cancel := context.WithTimeout(ctx, listenFor)
 		n, err := conn.WaitForNotification(waiting)
 		cancel()

@@ -18,16 +18,15 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// hosts chooses the server that connections go to where the connection string names several
-// hosts, or one whose name has several addresses, and gives up connections to a server that
-// does not answer any more. Package pgconn tries hosts one after the other, each for the whole
-// connect_timeout: a first host that accepts connections, or swallows packets, and answers nothing
-// would hold up every connection for that long. So the driver queries all at the same time, the one that
-// last accepted writes before the others, and connects to the one that reports that it
-// accepts writes.
+// hosts chooses the server for connections if the connection string names several hosts, or one whose name
+// has several addresses, and closes connections to a server that no longer answers. Package pgconn tries
+// hosts one after the other, each for the whole connect_timeout: a first host that accepts connections, or
+// drops packets, and does not answer would delay every connection by that long. So the driver probes all
+// hosts at the same time, the one that last accepted writes before the others, and connects to the one that
+// reports that it accepts writes.
 //
-// What it costs is bounded: one search at a time for the whole driver, in it one attempt at a
-// time for each of at most mostAddresses addresses, and an answer holds for fresh.
+// The cost is bounded: one search at a time for the whole driver, in it one attempt at a time for each of at
+// most mostAddresses addresses, and the result is used for fresh.
 type hosts struct {
 	from    *source
 	base    *pgconn.Config // of a connection, without hosts
@@ -82,7 +81,7 @@ func newHosts(from *source, base *pgconn.Config, log *slog.Logger, moved func())
 	return h
 }
 
-// close ends what runs. Nobody may be connecting.
+// close ends the goroutines. No connection attempt may be in progress.
 func (h *hosts) close() {
 	h.mu.Lock()
 	h.ended = true
@@ -94,7 +93,7 @@ func (h *hosts) close() {
 // places are the hosts of a configuration, each once.
 func places(c *pgconn.Config) []server {
 	all := []server{{host: c.Host, port: c.Port}}
-	for _, f := range c.Fallbacks { // the same host may stand there once more, without TLS
+	for _, f := range c.Fallbacks { // the same host may appear again, without TLS
 		if p := (server{host: f.Host, port: f.Port}); !slices.Contains(all, p) {
 			all = append(all, p)
 		}
@@ -106,7 +105,7 @@ func places(c *pgconn.Config) []server {
 func narrow(c *pgconn.Config, to server) {
 	all := append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
 	all = slices.DeleteFunc(all, func(f *pgconn.FallbackConfig) bool { return f.Host != to.host || f.Port != to.port })
-	if len(all) == 0 { // the connection string names it no more
+	if len(all) == 0 { // the connection string no longer names it
 		return
 	}
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
@@ -165,7 +164,7 @@ func (h *hosts) choose(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
-// refresh puts what the connection string and its files say now into a configuration.
+// refresh updates a configuration to the present connection string and its files.
 func (h *hosts) refresh(c *pgconn.Config) {
 	now := h.from.now()
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = now.Host, now.Port, now.TLSConfig, now.Fallbacks
@@ -175,7 +174,7 @@ func (h *hosts) refresh(c *pgconn.Config) {
 // named says that a host has addresses that may change.
 func named(host string) bool { return !strings.HasPrefix(host, "/") && net.ParseIP(host) == nil }
 
-// find is the server that takes writes: that of a moment ago, or what a search finds.
+// find returns the server that accepts writes: the recent result, or that of a new search.
 func (h *hosts) find(ctx context.Context, c *pgconn.Config, anew bool) (server, error) {
 	h.mu.Lock()
 	if !anew && h.good.host != "" && time.Since(h.seen) < fresh {

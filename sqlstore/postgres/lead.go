@@ -15,16 +15,17 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// leads are the leads of this process, and what it knows of those of other processes.
+// leads are the leads of this process, and its knowledge of those of other processes.
 //
 // A lead is a row of kv_lead. One loop renews all rows of this process. Another process takes a row
-//   - as soon as its holder's session is known to be gone: the connection that listens for notifications has a shared
-//     advisory lock whose key is the holder's nonce, and the kernel closes it when the process is killed;
-//   - when the row was not renewed for longer than LeadFor, as each process measures by itself: the clock of the database
-//     has no part in it. This also works through poolers, and for a holder that hangs.
+//   - as soon as its holder's session is known to be gone: the connection that listens for notifications has
+//     a shared advisory lock whose key is the holder's nonce, and the kernel closes it when the process is
+//     killed;
+//   - when the row was not renewed for longer than LeadFor, as each process measures by itself, independent
+//     of the clock of the database. This also works through poolers, and for a holder that hangs.
 //
-// A holder that was stopped and does not know yet that it lost the lead changes nothing: every transaction on behalf of
-// a lead verifies its row. See Driver.fence.
+// A holder that was stopped and does not know yet that it lost the lead changes nothing: every transaction on
+// behalf of a lead verifies its row. See Driver.fence.
 type leads struct {
 	mu    sync.Mutex
 	taken int64            // how many terms this process has had
@@ -55,10 +56,10 @@ type row struct {
 }
 
 const (
-	// lookLeads is how old what is known of the rows may be.
+	// lookLeads is the greatest age of the known state of the rows.
 	lookLeads = 200 * time.Millisecond
-	// goneFor is how long a session has to be gone, while nobody renews the row, before another process takes the lead:
-	// longer than the pause between renewals. A holder whose connection breaks makes another one.
+	// goneFor is how long a session must be gone without a renewal of the row before another process takes
+	// the lead: longer than the interval of renewals. A holder whose connection breaks makes another one.
 	goneFor = 700 * time.Millisecond
 )
 
@@ -117,8 +118,9 @@ func (l *leads) candidate(nonce, name string, after time.Duration) (holder strin
 	return fmt.Sprintf("%s/%s%d", nonce, mark, l.taken), over, true
 }
 
-// takeLead inserts the row of a lead, or replaces one that is as it was. It takes the writers' lock: what a former holder
-// wrote is committed before, and no batch of that holder is committed afterwards.
+// takeLead inserts the row of a lead, or replaces one that has not changed. It takes the writers' lock:
+// earlier writes of a former holder are committed before, and no batch of that holder is committed
+// afterwards.
 func (d *Driver) takeLead(ctx context.Context, name, holder string, over row) (taken bool, err error) {
 	ctx, done := d.call(ctx, d.cfg.LeadFor)
 	defer done(&err)
@@ -326,8 +328,8 @@ func (d *Driver) renewLeads(held map[string]*term) {
 	d.leads.renewed(held, func(name string) bool { return err == nil && renewed[name] }, err == nil, began, d.cfg.LeadFor*4/5)
 }
 
-// renewed records what was renewed. It ends the terms whose row is another process's, and those that were not renewed for
-// longer than most.
+// renewed records renewals. It ends the terms whose row belongs to another process, and those that were not
+// renewed for longer than most.
 func (l *leads) renewed(held map[string]*term, was func(name string) bool, answered bool, began time.Time, most time.Duration) {
 	for name, t := range held {
 		switch {

@@ -40,7 +40,7 @@ func (l *leads) led(batch []sqlstore.Txn) (rest []sqlstore.Txn, names, holders [
 	return rest, names, holders
 }
 
-// refuse sets the outcomes of Txns that led has emptied, and reports whether none is left.
+// refuse sets the outcomes of Txns that led has emptied, and reports whether no Txn is left.
 func refuse(batch []sqlstore.Txn, out []sqlstore.Outcome) (all bool) {
 	all = true
 	for i := range batch {

@@ -34,8 +34,8 @@ var libpq = map[string]string{
 	"gsslib": "PGGSSLIB", "gssdelegation": "PGGSSDELEGATION",
 }
 
-// refusedSettings are those of libpq that nothing here can do, and what to do instead. They would be sent
-// to the server, which knows nothing of them.
+// refusedSettings are settings of libpq that this driver does not support, and their alternatives. The server
+// would reject them as unknown parameters.
 var refusedSettings = map[string]string{
 	"sslkeylogfile":       "the keys of TLS connections are written nowhere; remove it",
 	"oauth_issuer":        noOAuth,
@@ -54,8 +54,8 @@ const (
 	noKeys  = "a login with SCRAM keys in place of the password is not supported; put the password into the password file"
 )
 
-// Describe is the URL of the database that a URL or keyword string names, with what
-// variables and files add to it, and without passwords and other settings.
+// Describe returns the URL of the database that a URL or keyword string names, completed from variables and
+// files, without passwords and other settings.
 func Describe(text string) (string, error) {
 	pc, err := parse(text)
 	if err != nil {
@@ -107,7 +107,7 @@ func parse(text string) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// adopt does for a connection what libpq would for these settings.
+// adopt applies the settings to a connection as libpq would.
 func adopt(c *pgx.ConnConfig, given map[string]string) error {
 	switch mode := given["gssencmode"]; mode {
 	case "", "disable", "prefer":
@@ -117,7 +117,7 @@ func adopt(c *pgx.ConnConfig, given map[string]string) error {
 	if v := given["replication"]; v != "" && !slices.Contains([]string{"off", "false", "no", "0"}, v) {
 		return errors.New("replication: a replication connection cannot hold a store")
 	}
-	c.RuntimeParams["client_encoding"] = "UTF8" // whatever a role or a variable wants
+	c.RuntimeParams["client_encoding"] = "UTF8" // even if a role or a variable sets it
 	if c.RuntimeParams["application_name"] == "" && given["fallback_application_name"] != "" {
 		c.RuntimeParams["application_name"] = given["fallback_application_name"]
 	}
@@ -132,8 +132,8 @@ func adopt(c *pgx.ConnConfig, given map[string]string) error {
 	return setTLS(c, given)
 }
 
-// unheardTime is how long what was sent may stay without the network's acknowledgement, unless tcp_user_timeout
-// says it: on Linux the connection ends then, as the machine at the other end is gone.
+// unheardTime is how long sent data may stay unacknowledged, unless tcp_user_timeout sets it: on Linux the
+// connection ends then, because the other machine is gone.
 const unheardTime = 5 * time.Second
 
 // dialer makes connections that notice when the machine at the other end is gone.
@@ -175,13 +175,13 @@ func dialer(given map[string]string) (pgconn.DialFunc, error) {
 	}, err
 }
 
-// setAddresses spares hosts the look-up of their addresses: a list with one for each.
+// setAddresses saves hosts the look-up of their addresses: a list with one for each.
 func setAddresses(c *pgx.ConnConfig, list string) error {
 	if list == "" {
 		return nil
 	}
 	hosts := []string{c.Host}
-	for _, f := range c.Fallbacks { // the same host may stand there once more, without TLS
+	for _, f := range c.Fallbacks { // the same host may appear again, without TLS
 		if !slices.Contains(hosts, f.Host) {
 			hosts = append(hosts, f.Host)
 		}

@@ -168,7 +168,7 @@ func (d *Driver) Older(ctx context.Context, upTo int64, after sqlstore.Cursor, l
 		return err
 	})
 	var corrupt *sqlstore.CorruptError
-	if err != nil && (len(rows) == 0 || !errors.As(err, &corrupt)) { // what was before it comes first
+	if err != nil && (len(rows) == 0 || !errors.As(err, &corrupt)) { // the rows before it come first
 		return nil, fmt.Errorf("reading history: %w", err)
 	}
 	return rows, nil

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// checkPeer cannot tell who is at the other end of a socket here.
+// checkPeer does nothing: this system does not identify the process at the other end of a socket.
 func checkPeer(*net.UnixConn, string) error {
 	return errors.New("requirepeer: not known on this system")
 }

@@ -21,7 +21,7 @@ func (d *Driver) Bounds(ctx context.Context) (b sqlstore.Bounds, err error) {
 	for well := false; !well; {
 		var alive, synchronous bool
 		var line int64
-		shown := d.head.Load() // by now: commits that the answer has may come meanwhile
+		shown := d.head.Load() // by now: the answer may include concurrent commits
 		asked = time.Now()
 		err = d.pool.QueryRow(ctx, qBoundsNow).Scan(&b.Floor, &b.Head, &now, &alive, &line, &synchronous)
 		well = alive && b.Head >= shown && line > 0 && line == d.line.number.Load() && !d.line.suspect.Load()
@@ -112,7 +112,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 	return rows, nil
 }
 
-// statement picks the text for what a request gives of the key, and its arguments.
+// statement returns the text for the parts of the key in a request, and its arguments.
 func statement(req sqlstore.ScanRequest, revision int64, all, resource, namespace string) (string, []any) {
 	a := req.After
 	switch {

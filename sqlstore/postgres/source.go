@@ -18,7 +18,7 @@ type source struct {
 
 	mu   sync.Mutex
 	last *pgconn.Config // that could be read
-	bad  string         // what was wrong with it when it was read last
+	bad  string         // its error when it was last read
 }
 
 func newSource(text string, log *slog.Logger) (*source, error) {
@@ -29,8 +29,8 @@ func newSource(text string, log *slog.Logger) (*source, error) {
 	return &source{text: text, first: pc, log: log, last: &pc.ConnConfig.Config}, nil
 }
 
-// now is what the string and its files say now, or said when they could be read last: a file may be
-// half written, or a key have come before its certificate.
+// now returns the string with its files as they are now, or as they were last readable: a file may be half
+// written, or a key may arrive before its certificate.
 func (s *source) now() *pgconn.Config {
 	pc, err := parse(s.text)
 	s.mu.Lock()

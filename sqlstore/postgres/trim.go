@@ -10,9 +10,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Trim implements sqlstore.Driver. The floor and the deletion are one transaction,
-// which does not take the writers' lock: ended rows belong to nobody else. It goes on
-// where the last one got to, as the index keeps what was deleted until it is vacuumed.
+// Trim implements sqlstore.Driver. The floor and the deletion are one transaction, which does not take the
+// writers' lock: no other transaction touches ended rows. It continues where the last call ended, because the
+// index contains deleted rows until it is vacuumed.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, err error) {
 	ctx, done := d.call(ctx, d.cfg.StatementTimeout)
 	defer done(&err)
@@ -54,7 +54,7 @@ func (d *Driver) Trim(ctx context.Context, to int64, limit int) (deleted int, er
 		return 0, fmt.Errorf("trimming to %d: %w", to, err)
 	}
 	if deleted < limit {
-		last = 0 // the next round begins anew: a failover may have brought rows back
+		last = 0 // the next round starts from the beginning: a failover may have restored rows
 	}
 	d.trimmed.Store(last)
 	return deleted, nil

@@ -14,15 +14,15 @@ import (
 	"syscall"
 )
 
-// access(2): what may be done with a file.
+// Modes of access(2).
 const (
 	mayRead   = 4
 	mayWrite  = 2
 	maySearch = 1
 )
 
-// denied describes the permissions that this process lacks on a database, on the files that SQLite keeps for it and on
-// their folder, and the owners of those; "" if it lacks none.
+// denied describes the missing permissions of this process on a database, on SQLite's files for it and on
+// their folder, and their owners; "" if none is missing.
 func denied(path string) string {
 	var lacks []string
 	folder := filepath.Dir(path)

@@ -110,7 +110,7 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 		if err = d.Healthy(); err == nil {
 			return nil
 		}
-		// It may be in a file that nobody will find.
+		// The commit may be in a file that was deleted or replaced.
 		d.pending = &pendingBatch{marker: marker, out: out}
 		return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 	}
@@ -125,8 +125,8 @@ func (d *Driver) commit(w *conn, marker string, out []sqlstore.Outcome) error {
 	return fmt.Errorf("committing a batch: %w: %w", sqlstore.ErrUncertain, err)
 }
 
-// end commits a transaction of the writer. Where its sync may have failed, what lies before it in the log
-// may not be on the disk either: see mend.
+// end commits a transaction of the writer. If its sync may have failed, earlier parts of the log may not be
+// on the disk either: see mend.
 func (d *Driver) end(w *conn) error {
 	err := w.exec(qCommit)
 	if hasCode(err, sqlite3.SQLITE_IOERR) && !isCode(err, sqlite3.SQLITE_IOERR_WRITE) {
@@ -172,9 +172,9 @@ func (d *Driver) Resolve(ctx context.Context) ([]sqlstore.Outcome, bool, error) 
 	return nil, false, nil
 }
 
-// record notes how far the log has come, and by which batch. These are two statements
-// because one that changes several rows makes a temporary table first, which costs as
-// much as the rest of a small batch.
+// record stores the newest revision, and the number of the batch. These are two statements because a
+// statement that changes several rows first makes a temporary table, which costs as much as the rest of a
+// small batch.
 func record(w *conn, revision int64, marker string) error {
 	if err := w.exec(qSetRevision, revision); err != nil {
 		return err

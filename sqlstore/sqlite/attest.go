@@ -100,7 +100,7 @@ func (d *Driver) ListRevisions(ctx context.Context, revision int64, splits []sql
 		})
 	}
 	err := group.Wait()
-	if err == nil { // last: what ended while the others were read is among them
+	if err == nil { // last: it contains the rows that ended while the others were read
 		err = d.listRevisions(ctx, revision, take, qListEnded, revision)
 	}
 	if err != nil {

@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// SQLite copies the write-ahead log into the file at the end of the commit that
-// made it long, and that writer waits for it. Here a separate connection does
-// it concurrently with the writers, in pieces so small that they hardly delay a
-// commit. The log begins anew only with a commit that finds all of it
-// copied, and all of the file synced: when it has become long, its last few pages
-// are copied while no writer adds more. If that never happens, SQLite
-// does it at logLimit.
+// SQLite copies the write-ahead log into the file at the end of the commit that makes it too long, and that
+// writer waits for it. Here a separate connection does it concurrently with the writers, in pieces so small
+// that they hardly delay a commit. The log begins anew only with a commit that finds all of it copied, and
+// all of the file synced: when it has become long, its last few pages are copied while no writer adds more.
+// If that never happens, SQLite does it at logLimit.
 const (
 	copyEvery  = 30 * time.Millisecond
 	copyFrom   = 1000  // pages: a page that is written repeatedly before is copied once
@@ -56,9 +54,8 @@ func (d *Driver) checkpoints(c *conn) {
 	}
 }
 
-// checkpoint is best effort: what it does not copy, a later one does. Meanwhile
-// nothing is trimmed: trimming writes as fast as it may, and so keeps to the pace
-// of the disk.
+// checkpoint is best effort: the next one copies what it does not. Nothing is trimmed in the meantime:
+// trimming writes as fast as it may, and so adapts to the speed of the disk.
 func (d *Driver) checkpoint(c *conn) {
 	if d.doubted() != nil {
 		return
@@ -87,8 +84,8 @@ func (d *Driver) checkpoint(c *conn) {
 	d.checkpointed(err)
 }
 
-// copyLog copies what the log has now. SQLite syncs the file only at the end of the
-// log, which is when writers wait for it: it shall find little to do then.
+// copyLog copies the present log. SQLite syncs the file only at the end of the log, when writers wait for it:
+// by then little should be left to sync.
 func (d *Driver) copyLog(c *conn) error {
 	if _, _, err := walCheckpoint(c, "PASSIVE"); err != nil {
 		d.checkpointed(err)

@@ -34,7 +34,7 @@ func connect(path string, pragmas []string) (*conn, error) {
 	return c, nil
 }
 
-// set sets pragmas; path is that of the file, for errors.
+// set sets pragmas; errors name the path of the file.
 func (c *conn) set(path string, pragmas []string) error {
 	for _, p := range pragmas {
 		if err := c.exec("PRAGMA " + p); err != nil {

@@ -73,7 +73,7 @@ func isCode(err error, code int) bool {
 	return ok && has == code
 }
 
-// codeOf is what SQLite answered.
+// codeOf returns SQLite's error code.
 func codeOf(err error) (int, bool) {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code(), true

@@ -7,10 +7,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Healthy implements sqlstore.Writer. Writes through open files to a database
-// that was deleted, renamed or replaced would be lost with the process, so the driver calls it
-// before each commit, and again before a commit counts. It costs two calls of stat. It also fails if the file
-// may lack what was copied into it.
+// Healthy implements sqlstore.Writer. Writes through open files to a database that was deleted, renamed or
+// replaced would be lost with the process, so the driver calls it before each commit, and again before a
+// commit counts. It costs two calls of stat. It also fails if data that was copied into the file may be
+// missing there.
 func (d *Driver) Healthy() error {
 	if err := d.doubted(); err != nil {
 		return err

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Hints implements sqlstore.Driver. Writes of this process need none: the store
-// has them. Those of others show in the writer connection's data_version, which
-// its own commits do not change. While the writer is busy a look is left out:
-// the batch under way will tell the store how far the log has come. While no other
-// process has the file there is little to look for: then looks are rare.
+// Hints implements sqlstore.Driver. Writes of this process need none: the store knows them. Those of other
+// processes show in the writer connection's data_version, which its own commits do not change. It is not
+// polled while the writer is busy: the batch in progress will report the newest revision. While no other
+// process has the file open, polling is rare.
 func (d *Driver) Hints(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	d.loops.Add(1)
@@ -71,10 +70,9 @@ func (d *Driver) changed() bool {
 	return true
 }
 
-// Freed pages are used again by later writes, and steady load with steady
-// retention needs that. Beyond a quarter of the file, and 16 MiB, they are given
-// back to the file system: a slice at each look at which nobody has written since the
-// last one, and rarely while somebody always does. Compaction comes first.
+// Later writes reuse freed pages, which steady load with steady retention needs. Beyond a quarter of the
+// file, and 16 MiB, they are returned to the file system: some at each poll without a write since the
+// previous one, and rarely while writes never pause. Compaction comes first.
 const (
 	reclaimAbove = 16 << 20
 	reclaimSlice = 64 // pages

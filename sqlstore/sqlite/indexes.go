@@ -23,7 +23,7 @@ import (
 // ChecksRows implements sqlstore.Driver.
 func (d *Driver) ChecksRows() bool { return true }
 
-// total is how many rows there are, and the sum of their revisions modulo sumModulus, in whatever order.
+// total is the number of rows, and the sum of their revisions modulo sumModulus, independent of their order.
 type total struct{ rows, sum int64 }
 
 // sumModulus is a prime below 2^32: a sum over fewer than 2^31 rows fits, and a bit that flips in a revision changes it.
@@ -112,7 +112,8 @@ func registerDamage() driver.Driver {
 	return db.Driver()
 }
 
-// checkPages goes from a place to the last one. bound is the query of where a page ends, and check of what differs in it.
+// checkPages checks all pages from a position to the end. bound is the query for the end of a page, and check
+// that for its differences.
 func (d *Driver) checkPages(ctx context.Context, page func([]sqlstore.Row) error, bound, check string, from, last []any) error {
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {

@@ -99,7 +99,8 @@ func insert(w *conn, row sqlstore.Row, sums *sqlstore.Summer) error {
 	return nil
 }
 
-// markLoaded notes the floors, and which revisions behind one and below that of the log were the last of their seconds.
+// markLoaded stores the floors, and which revisions after one and below that of the log were the last of
+// their seconds.
 func markLoaded(ctx context.Context, w *conn, after int64, f sqlstore.Floors) error {
 	marks, err := readMarks(ctx, w, after, f.Log)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// exclusively runs fn under a name, waiting for it.
+// exclusively runs fn while holding the lock of a name, for which it waits.
 func (l *lockFile) exclusively(ctx context.Context, name string, fn func() error) error {
 	for {
 		ok, err := l.try(name)

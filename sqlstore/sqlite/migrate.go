@@ -54,7 +54,7 @@ func (d *Driver) addChecksums() error {
 }
 
 func (d *Driver) migrateUp() error {
-	patient := fmt.Sprintf("busy_timeout(%d)", max(d.cfg.BusyTimeout, time.Minute).Milliseconds()) // SQLite's lock is not fair to one who waits
+	patient := fmt.Sprintf("busy_timeout(%d)", max(d.cfg.BusyTimeout, time.Minute).Milliseconds()) // SQLite's lock is not fair to waiters
 	db := sql.OpenDB(connector{path: d.path, pragmas: append(d.writerPragmas(), patient)})
 	defer db.Close()
 	drv, err := migratesqlite.WithInstance(db, &migratesqlite.Config{})

@@ -34,7 +34,7 @@ type Config struct {
 	PollInterval time.Duration // how often to look for writes of other processes, where there are any; default 50ms
 	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
 	CacheBytes   int64         // page cache of each connection; default 4 MiB
-	Unsynced     bool          // the system writes to the disk when it likes: what was acknowledged survives a crash of the process, not of the machine
+	Unsynced     bool          // the system writes to the disk at its own time: acknowledged writes survive a crash of the process, not of the machine
 	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
 	NoMigrate    bool          // fail with SchemaError instead of bringing an older schema up to date
@@ -79,7 +79,7 @@ type Driver struct {
 	trimming sync.Mutex // held while rows are deleted, and while the log is copied; before mu
 
 	relaxed *sqlstore.Relaxed
-	boot    string // the run of the machine; "" where that is not known
+	boot    string // ID of the machine's boot; "" if unknown
 
 	mu       sync.Mutex // guards the writer
 	reserved int64      // revisions up to here may be given to relaxed commits
@@ -91,7 +91,7 @@ type Driver struct {
 	logMu    sync.Mutex
 	logFile  *os.File              // the write-ahead log, to sync it; opened when it is needed
 	syncDB   func() error          // of file; another one in tests
-	doubtful atomic.Pointer[error] // why what was copied into the file may not be there
+	doubtful atomic.Pointer[error] // why data that was copied into the file may be missing
 	seq      uint64                // of batches, for their markers
 	nonce    string
 
@@ -119,7 +119,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// withDenied adds the permission that lacks to an error that says no more than that one does.
+// withDenied adds the missing permission to an error that only says that one is missing.
 func withDenied(err error, path string) error {
 	if !errors.Is(err, os.ErrPermission) && !errors.Is(err, sqlstore.ErrReadOnly) && !hasCode(err, sqlite3.SQLITE_CANTOPEN) && !hasCode(err, sqlite3.SQLITE_PERM) {
 		return err
@@ -223,9 +223,9 @@ func (d *Driver) synchronous() string {
 	return "synchronous(FULL)"
 }
 
-// cache is small for the writer too: of a file below 1 GiB SQLite looks through all of it at the
-// end of each commit that has split pages of an index, as it has used the number of a page there that
-// does not exist. 16 MiB take 230 µs. What is not in it is in the system's.
+// cache is small for the writer as well: for a file below 1 GiB SQLite searches all of its cache at the end
+// of each commit that has split index pages, because it used the number of a page there that does not exist.
+// 16 MiB take 230 µs. Other pages are in the system's cache.
 func (d *Driver) cache() string {
 	bytes := d.cfg.CacheBytes
 	if bytes <= 0 {
@@ -234,8 +234,9 @@ func (d *Driver) cache() string {
 	return fmt.Sprintf("cache_size(-%d)", bytes>>10)
 }
 
-// connectWriter opens the writer. The pragma auto_vacuum acts before the first table exists, but takes the lock of writers
-// whenever it is set, and would wait for those of other processes: so it is set only where the file does not have it.
+// connectWriter opens the writer. The pragma auto_vacuum acts before the first table exists, but takes the
+// writers' lock whenever it is set, and would wait for other processes: so it is set only if the file does
+// not have it.
 func (d *Driver) connectWriter() error {
 	w, err := connect(d.path, d.commonPragmas())
 	if err != nil {

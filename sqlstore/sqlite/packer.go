@@ -46,7 +46,7 @@ func (d *Driver) writing(ctx context.Context, fn func(w *conn) error) (held time
 // rows are read for the seconds that they were written in.
 const markedAtOnce = 100_000
 
-// marksAtOnce is how many of those seconds one transaction notes, as writers wait for it.
+// marksAtOnce is how many of those seconds one transaction marks, because writers wait for it.
 const marksAtOnce = 1000
 
 type mark struct{ second, revision int64 }

@@ -11,14 +11,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Relaxed commits lie in the write-ahead log as any other, but are acknowledged before it
-// is synced. Every sync brings all of them to the disk, and what recovery finds after a power loss is
-// the log up to some commit, so nothing durable is there without what came before it.
+// Relaxed commits are in the write-ahead log like all others, but are acknowledged before it is synced. Every
+// sync makes all of them durable, and after a power loss recovery finds the log up to some commit, so no
+// durable commit is there without all earlier ones.
 //
-// The revisions of such commits may be lost after clients have seen them. So the file durably records
-// the last such revision ('relaxed' in kv_meta), and the boot of the machine ('boot'): a process that opens
-// it after another boot continues with later revisions. A process that is killed loses nothing, as the system
-// still has what it wrote.
+// The revisions of such commits may be lost after clients have seen them. So the file durably records the
+// last such revision ('relaxed' in kv_meta), and the boot of the machine ('boot'): a process that opens it
+// after another boot continues with later revisions. A killed process loses nothing, because the system still
+// has its writes.
 
 // errReserve: the revisions that were set aside are used up; the batch must be durable.
 var errReserve = errors.New("no revisions are reserved for relaxed commits")
@@ -49,8 +49,8 @@ func (d *Driver) relax(resources []string, sync func() error) {
 	})
 }
 
-// reserve has a durable commit set revisions aside where few are left, and refuses a relaxed
-// one that would go beyond them. It returns up to where they go once it is committed.
+// reserve makes a durable commit reserve revisions if few are left, and refuses a relaxed one that would
+// exceed them. It returns up to which revision they are reserved once it is committed.
 func (d *Driver) reserve(w *conn, revision int64, relaxed bool) (int64, error) {
 	switch {
 	case d.relaxed == nil:
@@ -69,7 +69,7 @@ func (d *Driver) reserve(w *conn, revision int64, relaxed bool) (int64, error) {
 	return revision + sqlstore.RelaxedReserve, w.exec(qReserve, revision+sqlstore.RelaxedReserve)
 }
 
-// committed tells what became durable, or will soon.
+// committed reports commits that became durable, or will soon.
 func (d *Driver) committed(ops, reserved int64, relaxed bool) {
 	if d.relaxed == nil {
 		return
@@ -85,9 +85,9 @@ func (d *Driver) committed(ops, reserved int64, relaxed bool) {
 // RelaxedStats implements sqlstore.Writer.
 func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats() }
 
-// recover goes on behind the revisions that may have been lost with the machine. Where only a
-// process ended, what it left goes to the disk. Its caller is alone with the file, or all others
-// are of the same run of the machine.
+// recover skips the revisions that may have been lost with the machine. If only a process ended, it flushes
+// the commits of that process to the disk. The caller is the only user of the file, or all other users run in
+// the same boot.
 func (d *Driver) recover(ctx context.Context) error {
 	var v [2]driver.Value
 	if _, err := d.writer.one(v[:], qReserved); err != nil {
@@ -95,7 +95,7 @@ func (d *Driver) recover(ctx context.Context) error {
 	}
 	reserved, ok := v[0].(int64)
 	if !ok && d.lock.exclusive() == 0 {
-		return nil // others have shown what there is, and see to it
+		return nil // others have opened the file and have done this
 	}
 	if !ok {
 		return d.settle()
@@ -154,8 +154,8 @@ func release(w *conn, reserved int64, f sqlstore.Floors) error {
 	return w.exec(qCompatible, int64(sqlstore.RelaxedSchema), oldest)
 }
 
-// unreserve ends relaxing in good order: all is on the disk, so nothing need be skipped.
-// Another process that has reserved more since keeps what it reserved.
+// unreserve ends relaxing regularly: everything is on the disk, so no revision needs to be skipped.
+// Reservations that another process has made since stay.
 func (d *Driver) unreserve() error {
 	if d.relaxed == nil || d.reserved == 0 {
 		return nil

@@ -44,7 +44,7 @@ func (d *Driver) Scan(ctx context.Context, req sqlstore.ScanRequest) (rows []sql
 	return rows, nil
 }
 
-// shape picks the text for what a request gives of the key.
+// shape returns the text for the parts of the key in a request.
 func shape(req sqlstore.ScanRequest, all, resource, namespace string) string {
 	switch {
 	case req.Resource == "":

@@ -11,15 +11,15 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// What a sync that failed leaves behind. The system may take pages for written that the disk does not
-// have, and it tells of them once: another sync that succeeds says nothing.
+// Consequences of a failed sync. The system may mark pages as written that the disk does not have, and it
+// reports that once: a later sync succeeds without them.
 //
-// Of the write-ahead log: what was synced before stays; relaxed commits may be lost, and all behind them.
-// They still can be read, so all of it is copied into the file (mend).
+// In the write-ahead log: everything synced before stays; relaxed commits may be lost, and all after them.
+// They can still be read, so all of the log is copied into the file (mend).
 //
-// Of the file: what was copied into it may be lost, and SQLite does not copy it again. The log has all of it as long as it
-// does not begin anew. So nothing is written any more, and the log is left as it is for
-// the next process, which begins at its beginning.
+// In the file: copied data may be lost, and SQLite does not copy it again. The log has all of it until it
+// begins anew. So nothing is written any more, and the log is left as it is for the next process, which reads
+// it from its beginning.
 
 // syncLog brings all that was committed to the disk. The log stays open, as the system tells each open
 // file of pages that it could not write by then, but those opened later not always.
@@ -40,14 +40,14 @@ func (d *Driver) openLog() (err error) {
 	return err
 }
 
-// syncFile brings to the disk what was copied into the file.
+// syncFile syncs the file after data was copied into it.
 func (d *Driver) syncFile() error {
 	err := d.syncDB()
 	d.doubt(err)
 	return err
 }
 
-// doubt takes note of an error that means that what was copied into the file may not be there.
+// doubt records an error after which copied data may be missing in the file.
 func (d *Driver) doubt(err error) {
 	if err != nil {
 		err = fmt.Errorf("%w: a sync of %s failed; it is read anew when the server starts again: %w", sqlstore.ErrGone, d.path, err)
@@ -63,9 +63,9 @@ func (d *Driver) doubted() error {
 	return nil
 }
 
-// mend is called before whatever is written, and while nothing is. After a failed sync of the log, of whichever commit,
-// nothing is written until all of the log is in the file, and the log empty. Where no commit is relaxed all
-// before the one that failed was synced before, and nothing need be done.
+// mend is called before every write, and not concurrently with one. After a failed sync of the log, by
+// whichever commit, nothing is written until all of the log is in the file, and the log is empty. If no
+// commit is relaxed, all commits before the failed one were synced, and nothing needs to be done.
 func (d *Driver) mend(w *conn) error {
 	if err := d.doubted(); err != nil {
 		return err
@@ -110,17 +110,18 @@ func (d *Driver) emptyLog(w *conn) error {
 	return err
 }
 
-// checkpointed looks at what became of a checkpoint: it syncs the log first and then the file, and does not
-// tell which of them failed.
+// checkpointed examines the result of a checkpoint, which syncs the log first and then the file, and does not
+// report which of them failed.
 func (d *Driver) checkpointed(err error) {
 	if isCode(err, sqlite3.SQLITE_IOERR_FSYNC) {
 		d.doubt(err)
 	}
 }
 
-// settle flushes to the disk what a killed process left, so that the server shows nothing that a power loss
-// could take back. A sync of the log may have failed, so that another one would find nothing to do; content copied into
-// the file needs none. If this process may not copy the log, or others read from it, it can only sync.
+// settle flushes the writes of a killed process to the disk, so that the server shows nothing that a power
+// loss could revert. A sync of the log may have failed, so that another one would find nothing to do; data
+// that was copied into the file needs none. If this process may not copy the log, or others read from it, it
+// can only sync.
 func (d *Driver) settle() error {
 	if d.cfg.Unsynced {
 		return nil

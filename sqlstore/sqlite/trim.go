@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Trim implements sqlstore.Driver. The floor and the deletion are one
-// transaction: nobody sees rows go above the floor.
+// Trim implements sqlstore.Driver. The floor and the deletion are one transaction: no reader misses rows
+// above the floor.
 func (d *Driver) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	var n int64
 	_, err := d.writing(ctx, func(w *conn) (err error) {

@@ -12,10 +12,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ReadAll implements sqlstore.Reader: on several connections, and on each in the order
-// in which the table lies in the file. Key order would visit its pages at random. Each piece
-// of it is a transaction of its own, so that the log can be copied meanwhile: the snapshot is
-// one of revisions.
+// ReadAll implements sqlstore.Reader: on several connections, each in the order of the table in the file. Key
+// order would visit its pages at random. Each piece is a transaction of its own, so that the log can be
+// copied in the meantime: revisions define the snapshot.
 func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlstore.Row) error) error {
 	indexed, err := d.indexed(ctx, revision)
 	if err != nil {
@@ -57,8 +56,8 @@ func (d *Driver) ReadAll(ctx context.Context, revision int64, take func([]sqlsto
 // parallel is how many connections read much together: one is left for others.
 func (d *Driver) parallel() int { return max(1, min(d.opened-1, runtime.GOMAXPROCS(0))) }
 
-// readSpan hands out what was there at a revision of the rows written within a span. rest is
-// what it left of it, as there were too many.
+// readSpan passes on the rows of a revision that were written within a span. rest is the remainder of the
+// span if it has too many rows.
 func (d *Driver) readSpan(ctx context.Context, s span, revision int64, p *pieces) (rows int, rest span, err error) {
 	err = d.snapshot(ctx, func(c *conn, b sqlstore.Bounds) error {
 		if err := b.Check(revision); err != nil {
@@ -105,8 +104,8 @@ type span struct{ after, to int64 }
 // should.
 const spanRows = 4096
 
-// spans are the ranges that several readers have still to read. Revisions are not spread
-// evenly: what was replaced is gone, so ranges grow where there is little.
+// spans are the ranges that several readers have not read yet. Revisions are not spread evenly, because
+// replaced rows are gone, so ranges grow where rows are few.
 type spans struct {
 	mu    sync.Mutex
 	moved sync.Cond
@@ -122,8 +121,8 @@ func newSpans(all span) *spans {
 	return s
 }
 
-// next is what to read next. It waits while there is nothing but what others may hand back;
-// false: all is read, or a reader has given up. Each span is followed by done, or by end.
+// next returns the next span. It waits while other readers may return a remainder; false: all is read, or a
+// reader has failed. Each span is followed by done, or by end.
 func (s *spans) next() (piece span, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *spans) done(rows int, rest span) {
 	s.moved.Broadcast()
 }
 
-// end says that a reader takes no more spans: nobody waits for it.
+// end is called when a reader takes no more spans.
 func (s *spans) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 // Options change how the server runs.
 type Options struct {
 	Settings map[string]string // of postgresql.conf
-	Files    map[string]string // put into the data folder, for the server alone; also in place of what is there
+	Files    map[string]string // additions to the data folder, readable by the server only; they replace existing files
 	Port     int               // default: a free one
 	Segment  int               // of the write-ahead log, in MiB; default 16
 }
@@ -147,7 +147,7 @@ func (s *Server) configure(settings map[string]string) error {
 	return err
 }
 
-// ReadOnly lets transactions write no more, or again, in sessions that are open too.
+// ReadOnly makes transactions read-only, or not, in existing sessions too.
 func (s *Server) ReadOnly(ctx context.Context, on bool) error {
 	return s.exec(ctx, fmt.Sprintf("ALTER SYSTEM SET default_transaction_read_only = %v", on), "SELECT pg_reload_conf()")
 }
@@ -184,7 +184,7 @@ func (s *Server) CreateDB(ctx context.Context, name string) (string, error) {
 	return s.URL(name), nil
 }
 
-// Log is what the server printed.
+// Log returns the output of the server.
 func (s *Server) Log() string {
 	b, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 	return string(b)

@@ -15,11 +15,10 @@ var given struct {
 	ports map[int]net.PacketConn // by which other processes see that it is given
 }
 
-// FreePort finds a TCP port of 127.0.0.1 that nobody uses now. Until it is used, or
-// while its server is away, nobody else gets it by chance: it is none of those that
-// systems give to connections and to listeners that ask for any (from 32768 on), a
-// process is given it once, and as long as it runs, so is no other one: it keeps the UDP
-// port of that number, which nobody else wants.
+// FreePort finds an unused TCP port of 127.0.0.1. No other program gets it by chance, before it is used or
+// while its server is stopped: it is outside of the range that systems assign to connections and listeners
+// (from 32768 on), a process gets it only once, and other processes do not get it while this one runs,
+// because it holds the UDP port of that number.
 func FreePort() (int, error) {
 	given.mu.Lock()
 	defer given.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Proxy stands between clients and a server and does what bad networks do.
-// Close ends its connections and waits for its goroutines.
+// Proxy connects clients to a server and simulates bad networks. Close ends its connections and waits for its
+// goroutines.
 type Proxy struct {
 	Port     int
 	listener net.Listener
@@ -25,21 +25,21 @@ type Proxy struct {
 	delay  time.Duration // longest time that a chunk waits
 	pairs  map[*pair]bool
 	gate   chan struct{} // closed while traffic flows
-	back   chan struct{} // the same for what servers answer
+	back   chan struct{} // the same for the server's answers
 	stall  chan struct{} // closed when traffic stops, with the next long request; nil: it flows on
 	hold   bool          // answers are held back from the next long request on
 	shut   bool
 	deaf   chan struct{} // closed when the proxy ends; nil while it accepts
 
 	accepted atomic.Int64
-	commits  atomic.Int64 // how many answers to COMMIT are still to be lost
-	halves   atomic.Int64 // how many long requests are still to be cut in the middle
+	commits  atomic.Int64 // number of answers to COMMIT to lose
+	halves   atomic.Int64 // number of long requests to cut in the middle
 }
 
 type pair struct {
 	client, server net.Conn
 	listens        atomic.Bool   // the client has sent LISTEN
-	mute           atomic.Bool   // what the server sends is dropped
+	mute           atomic.Bool   // data from the server is dropped
 	dead           atomic.Bool   // the server's end is closed, and the client does not notice
 	abandoned      chan struct{} // closed when the client's end is closed
 }
@@ -86,8 +86,8 @@ func (p *Proxy) Stall() {
 	p.gate = make(chan struct{})
 }
 
-// Delay makes each chunk wait for a random time up to most, so that what is sent on one connection passes what was sent
-// before on another. 0 ends that.
+// Delay delays each chunk by a random time up to most, so that data on one connection can overtake earlier
+// data on another. 0 ends that.
 func (p *Proxy) Delay(most time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *Proxy) HalfClose() {
 	}
 }
 
-// Mute drops what the server sends on connections that listen for notifications, which stay open, and returns how many
-// these are.
+// Mute drops data from the server on connections that listen for notifications, which stay open, and returns
+// their number.
 func (p *Proxy) Mute() (muted int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +133,8 @@ func (p *Proxy) StallBatch() (came <-chan struct{}) {
 	return p.stall
 }
 
-// HoldAnswers holds back until Go what the server sends from the next long request on, as a
-// network with a long way does; requests pass.
+// HoldAnswers delays the server's data, from the next long request on, until Go is called, like a network
+// with high latency; requests pass.
 func (p *Proxy) HoldAnswers() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +167,8 @@ func (p *Proxy) Pending() int { return int(max(0, p.commits.Load()) + max(0, p.h
 // Accepted is how many connections were accepted so far.
 func (p *Proxy) Accepted() int64 { return p.accepted.Load() }
 
-// Deaf accepts no more connections, and has the system answer nothing to those who ask for one, once it has taken two or three:
-// it is as if their packets were dropped.
+// Deaf accepts no more connections, and after two or three the system does not answer connection attempts: as
+// if their packets were dropped.
 func (p *Proxy) Deaf() error {
 	p.mu.Lock()
 	p.deaf = make(chan struct{})
@@ -252,7 +252,8 @@ func (p *Proxy) noCommit(b []byte) ([]byte, bool) {
 	return nil, bytes.Contains(b, []byte("COMMIT\x00"))
 }
 
-// gates are what bytes of one way wait for. With a batch begins what was asked for from then on.
+// gates are the conditions for passing bytes in one direction. batch is closed when a request begins from
+// then on.
 func (p *Proxy) gates(way *chan struct{}, batch bool) (all, one chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,8 +267,8 @@ func (p *Proxy) gates(way *chan struct{}, batch bool) (all, one chan struct{}) {
 	return p.gate, *way
 }
 
-// copy moves bytes one way, while all traffic and that way are open. spoil says whether a chunk suits a fault of which left
-// are to come, and what of it is still passed before the end.
+// copy copies bytes in one direction, while all traffic and that direction are open. spoil returns whether a
+// chunk triggers a fault with left occurrences to come, and the part of it that still passes.
 func (p *Proxy) copy(pr *pair, to, from net.Conn, way *chan struct{}, left *atomic.Int64, spoil func([]byte) ([]byte, bool)) {
 	defer pr.close()
 	buf := make([]byte, 64<<10)
@@ -281,7 +282,7 @@ func (p *Proxy) copy(pr *pair, to, from net.Conn, way *chan struct{}, left *atom
 			if err != nil {
 				return
 			}
-			continue // the client's words reach nobody
+			continue // the client's data is dropped
 		}
 		if n > 0 {
 			if from == pr.client && bytes.Contains(bytes.ToUpper(buf[:min(n, 200)]), []byte("LISTEN ")) {
