@@ -11,9 +11,9 @@ type Authenticated struct {
 	Audiences []string // audiences the credential is valid for, where it names any
 }
 
-// Authenticator looks at a request. mine is false where it carries no credential
-// of this mechanism; an error means a credential of this mechanism that is bad. Who is
-// found has a name; the chains refuse one without.
+// Authenticator examines a request. mine is false if the request has no credential of this mechanism; an
+// error means an invalid credential of this mechanism. The identity has a name; the chains refuse one
+// without.
 type Authenticator interface {
 	Authenticate(r *http.Request) (who *Authenticated, mine bool, err error)
 }

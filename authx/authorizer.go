@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Attributes is what an authorizer decides on.
+// Attributes are the attributes of a request on which an authorizer decides.
 type Attributes struct {
 	User            *Identity
 	Verb            string // "get", "list" ...; the lower-case HTTP method for paths
@@ -55,7 +55,7 @@ func (u Unselected) Authorize(ctx context.Context, a *Attributes) (Decision, str
 	return u.Next.Authorize(ctx, &bare)
 }
 
-// RuleResolver lists what a user may do in a namespace, for SelfSubjectRulesReview.
+// RuleResolver lists a user's rights in a namespace, for SelfSubjectRulesReview.
 type RuleResolver interface {
 	RulesFor(ctx context.Context, user *Identity, namespace string) (resource []ResourceRule, nonResource []NonResourceRule, incomplete bool, err error)
 }

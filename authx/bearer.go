@@ -10,7 +10,7 @@ import (
 // accepted the header is removed, so that nothing behind it can pass it on.
 type Bearer struct {
 	Tokens    TokenAuthenticator
-	Audiences []string // a token must be good for one of them; none: those of the API
+	Audiences []string // a token must be valid for one of them; none: those of the API
 }
 
 // Authenticate implements Authenticator.

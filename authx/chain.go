@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Chain tries authenticators in order: the first that succeeds decides, whatever
-// those before it said. If none does, the errors of those whose credential was
-// bad are joined; without any the request carries no credential. Whoever comes out of
-// a chain has a name.
+// Chain tries authenticators in order: the first that succeeds decides, whatever the result of earlier ones.
+// If none does, the errors for invalid credentials are joined; if there are none the request has no
+// credential. Every identity from a chain has a name.
 type Chain []Authenticator
 
 // Authenticate implements Authenticator.
@@ -31,8 +30,8 @@ func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
 	return nil, false, nil
 }
 
-// MaxToken is how long a token may be, in bytes. What is longer is refused before
-// it is decoded: its length bounds the cost of an unknown token.
+// MaxToken is the maximum length of a token in bytes. A longer one is refused before it is decoded: the
+// length bounds the cost of an unknown token.
 const MaxToken = 64 << 10
 
 // ErrLongToken: a token is longer than any that is good.

@@ -41,8 +41,8 @@ func NewGate(c GateConfig) *Gate {
 	return &Gate{what: c.What, all: c.All, each: c.Each, source: c.Source, refused: c.Refused, by: map[any]int{}}
 }
 
-// Enter takes a place, which leave gives back. Nobody waits: where there is no place the
-// error is ErrBusy. A nil Gate is open.
+// Enter takes a place, which leave releases. It does not wait: without a free place the error is ErrBusy. A
+// nil Gate is open.
 func (g *Gate) Enter(ctx context.Context) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil

@@ -1,9 +1,8 @@
-// Package authx identifies users and decides what they may do. It holds the contract:
-// identities, authenticators, authorizers and their chains; each mechanism is a
-// package below it.
+// Package authx identifies users and decides what they may do. It holds the contract: identities,
+// authenticators, authorizers and their chains; each mechanism is a package below it.
 //
-// It promises: an authenticator that finds no credential of its kind returns no error; the zero Decision
-// denies; credentials are stripped from a request once used, and never logged.
+// An authenticator that finds no credential of its kind returns no error; the zero Decision denies;
+// credentials are stripped from a request once used, and never logged.
 package authx
 
 import (

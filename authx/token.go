@@ -23,7 +23,7 @@ const (
 // Ref names an object that a token is bound to, or issued for.
 type Ref struct{ Name, UID string }
 
-// Grant is what a service account token says.
+// Grant is the content of a service account token.
 type Grant struct {
 	Namespace         string
 	Account           Ref
@@ -72,10 +72,9 @@ func Intersect(good, requested []string) []string {
 	return both
 }
 
-// Review judges a token apart from any request, as TokenReview does: for these
-// audiences, or those of the API if there are none. ok is false for a token that
-// is no good, with the reason as err. Text that holds no token is anonymous, for all
-// requested audiences.
+// Review verifies a token apart from any request, as TokenReview does: for these audiences, or those of the
+// API if there are none. ok is false for an invalid token, with the reason as err. Text that is not a token
+// is anonymous, for all requested audiences.
 func Review(ctx context.Context, tokens TokenAuthenticator, anonymousToo bool, token string, audiences []string) (who *Authenticated, ok bool, err error) {
 	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
 	var a Authenticator = Chain{Bearer{Tokens: tokens, Audiences: audiences}}

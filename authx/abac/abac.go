@@ -33,7 +33,7 @@ type PolicySpec struct {
 	NonResourcePath string `json:"nonResourcePath,omitempty"`
 }
 
-// Authorizer allows what one of its policies allows.
+// Authorizer allows requests that one of its policies allows.
 type Authorizer struct {
 	Policies []PolicySpec
 	// Legacy counts policies of the form without a version.
@@ -72,8 +72,8 @@ func (z *Authorizer) RulesFor(_ context.Context, user *authx.Identity, namespace
 	return resources, paths, false, nil
 }
 
-// What a policy that is Readonly leaves, of resources and of paths. A verb of a path is
-// a method of HTTP: "list" and "watch" are none.
+// The verbs, of resources and of paths, that a Readonly policy allows. A verb of a path is an HTTP method:
+// "list" and "watch" are not.
 var (
 	readVerbs   = []string{"get", "list", "watch"}
 	readMethods = []string{"get", "head"}

@@ -38,7 +38,7 @@ type Condition struct {
 	Path string `json:"path"`
 }
 
-// Paths are those of all conditions; nil where there are none.
+// Paths are those of all conditions; nil if there are no conditions.
 func (a *Anonymous) Paths() []string {
 	var paths []string
 	for _, c := range a.Conditions {
@@ -49,7 +49,7 @@ func (a *Anonymous) Paths() []string {
 
 const kind = "AuthenticationConfiguration"
 
-// Rules are what a server requires of its file.
+// Rules are a server's requirements for its file.
 type Rules struct {
 	Taken []string // issuers that no provider may be
 	V1    bool     // the file may be of the version v1, and have fields that came later; errors are shorter

@@ -22,8 +22,7 @@ const (
 	readyIn   = 30 * time.Second       // how long providers of a changed file may take to answer
 )
 
-// Providers judges tokens by the providers of a configuration, which may be that of a
-// file that changes.
+// Providers verifies tokens with the providers of a configuration, which may come from a file that changes.
 type Providers struct {
 	Audiences []string // of the API
 	Rules     Rules    // of the file
@@ -108,7 +107,7 @@ func (p *Providers) took(err error, repeated bool) {
 func (p *Providers) run(ctx context.Context, g *generation) {
 	ctx, g.stop = context.WithCancel(ctx)
 	for _, a := range g.chain {
-		said := "" // of one that goes on not to answer nothing new is said
+		said := "" // a provider that fails repeatedly is logged once
 		g.wait.Go(func() {
 			a.Run(ctx, func(err error) {
 				if err.Error() != said {

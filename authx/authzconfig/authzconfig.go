@@ -39,14 +39,14 @@ type Configuration struct {
 	Authorizers []Authorizer `json:"authorizers"`
 }
 
-// Authorizer is one of the chain. The name of one that is no webhook is NameOf its type.
+// Authorizer is an element of the chain. One that is not a webhook is named NameOf its type.
 type Authorizer struct {
 	Type    string   `json:"type"`
 	Name    string   `json:"name"`
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
-// Webhook says whom to ask, what about, and what holds without an answer.
+// Webhook configures the service, the requests that it decides, and the result without an answer.
 type Webhook struct {
 	AuthorizedTTL                            metav1.Duration  `json:"authorizedTTL"`
 	CacheAuthorizedRequests                  Cache            `json:"cacheAuthorizedRequests"`
@@ -111,7 +111,7 @@ func (c *Configuration) Kubeconfigs() []string {
 	return paths
 }
 
-// Rules say what a file may have.
+// Rules restrict the content of a file.
 type Rules struct {
 	Selectors bool // expressions may look at the selectors of a request
 	Caches    bool // webhooks may say whether their answers are cached

@@ -26,8 +26,8 @@ type Builtin interface {
 	authx.RuleResolver
 }
 
-// Chain decides by the authorizers of a configuration, which may be that of a file that
-// changes. The group system:masters is allowed everything before any of them is called.
+// Chain decides with the authorizers of a configuration, which may come from a file that changes. It allows
+// everything to the group system:masters before it calls any of them.
 type Chain struct {
 	Path    string             // of the file; "" for a configuration that stays
 	Every   time.Duration      // how often it is looked at; 0: twice a second

@@ -74,8 +74,8 @@ func (m *Metrics) Matched(name string, took time.Duration, excluded bool, err er
 	}
 }
 
-// counted counts what an authorizer decides. No opinion is no decision. A series is
-// there from its first decision on.
+// counted counts the decisions of an authorizer. No opinion is not a decision. A series exists from its first
+// decision on.
 type counted struct {
 	next            authx.Authorizer
 	allowed, denied func() prometheus.Counter

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// What the Secrets of bootstrap tokens look like.
+// The form of Secrets with bootstrap tokens.
 const (
 	Namespace  = "kube-system"
 	NamePrefix = "bootstrap-token-"
@@ -92,7 +92,7 @@ func (a *Authenticator) now() time.Time {
 	return a.Clock()
 }
 
-// Expired reports whether a token's time is over. One that cannot be read is.
+// Expired reports whether a token has expired. One with an invalid time has.
 func Expired(data map[string][]byte, now time.Time) bool {
 	left, ends := Remaining(data, now)
 	return ends && left <= 0

@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// LoadAuthorities reads the certificates of a PEM file. One that is cut off, or no
-// certificate, is an error: a file is taken whole or not at all. Blocks of other
-// kinds are passed over.
+// LoadAuthorities reads the certificates of a PEM file. It fails if one is truncated, or if there is none: it
+// takes a whole file or nothing. It skips blocks of other kinds.
 func LoadAuthorities(path string) ([]*x509.Certificate, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

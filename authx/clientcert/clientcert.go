@@ -98,7 +98,7 @@ type Verifier struct {
 	looked atomic.Int64 // at certificates, for tests
 }
 
-// verdict is what was found of a certificate.
+// verdict is the result of verifying a certificate.
 type verdict struct {
 	roots       *x509.CertPool
 	from, until time.Time

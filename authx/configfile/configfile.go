@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// group is that of all configurations.
+// group is the API group of all configurations.
 const group = "apiserver.config.k8s.io"
 
 // Decode reads an object of a kind, in one of some versions, from YAML or JSON. Its
@@ -28,7 +28,7 @@ func Decode(data []byte, kind string, versions []string, into any) error {
 	return DecodeAs(data, known, into)
 }
 
-// DecodeAs does the same for an object of one of some kinds, of whatever group.
+// DecodeAs is Decode for an object of one of several kinds, of any group.
 func DecodeAs(data []byte, known []metav1.TypeMeta, into any) error {
 	asJSON, duplicates := yaml.YAMLToJSONStrict(data)
 	if duplicates != nil {

@@ -1,10 +1,8 @@
-// Package credential makes the credentials that an exec credential plugin returns to
-// clients: tokens of service accounts, and client certificates that a machine obtains
-// with its bootstrap token.
+// Package credential makes the credentials that an exec credential plugin returns to clients: tokens of
+// service accounts, and client certificates that a machine obtains with its bootstrap token.
 //
-// It promises: a credential that stays valid for a while is cached on disk,
-// in a file that only its owner can read; one that is about to expire, or that the server
-// rejects, is fetched again.
+// A credential that stays valid for a while is cached on disk, in a file that only its owner can read; one
+// that is about to expire, or that the server rejects, is fetched again.
 package credential
 
 import (
@@ -72,8 +70,8 @@ func Connect(cfg *rest.Config) (*Server, error) {
 	return &Server{cfg: cfg, client: client, url: url, now: time.Now}, nil
 }
 
-// refuses reports whether the server does not take a credential any more. One that cannot
-// be reached refuses nothing.
+// refuses reports whether the server no longer accepts a credential. A server that cannot be reached refuses
+// nothing.
 func (s *Server) refuses(ctx context.Context, c *Credential) bool {
 	cfg := rest.AnonymousClientConfig(s.cfg)
 	cfg.BearerToken, cfg.CertData, cfg.KeyData = c.Token, []byte(c.Certificate), []byte(c.Key)
@@ -154,8 +152,7 @@ func Get(ctx context.Context, source Source, s *Server, cache string) (*Credenti
 	return c, nil
 }
 
-// load reads a cached credential. One that others could have read or written, or that
-// makes no sense, is none.
+// load reads a cached credential. It ignores one that others could have read or written, or that is invalid.
 func load(path string) (*Credential, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -198,7 +195,7 @@ func store(path string, c *Credential) error {
 	return os.Rename(f.Name(), path)
 }
 
-// ExecInfo is the environment variable by which a client tells a plugin what it wants.
+// ExecInfo is the environment variable with which a client passes its request to a plugin.
 const ExecInfo = "KUBERNETES_EXEC_INFO"
 
 // ParseInfo reads the value of ExecInfo; an empty one means v1.

@@ -24,7 +24,7 @@ import (
 type Account struct {
 	Namespace, Name string
 	Audiences       []string      // none: the API
-	Life            time.Duration // 0: what the server gives
+	Life            time.Duration // 0: the server's default
 }
 
 // ID implements Source.
@@ -94,7 +94,7 @@ func (n Node) Fetch(ctx context.Context, s *Server) (*Credential, error) {
 	}
 }
 
-// request makes a key and a request for it, both as PEM.
+// request makes a key and a certificate request, both as PEM.
 func (n Node) request() (key string, request []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	settled = 200 * time.Millisecond
 )
 
-// Value is what was read from some files.
+// Value is a value that was read from some files.
 type Value[T any] struct {
 	paths   []string
 	read    func() (T, error)
@@ -33,7 +33,7 @@ type Value[T any] struct {
 	next    atomic.Int64 // when the files are looked at again, in Unix nanoseconds
 
 	mu       sync.Mutex
-	marks    []mark // of what current was read from
+	marks    []mark // of the files that current was read from
 	moving   []mark // of the last look, if it found something new
 	reported string // the last reported failure
 }

@@ -31,7 +31,7 @@ type Follower struct {
 	Took func(err error, repeated bool)
 }
 
-// state is what one look at a file found.
+// state is the result of checking a file once.
 type state struct {
 	text []byte
 	err  error
@@ -56,7 +56,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	var (
 		under    *attempt
 		due      time.Time // when Take is tried again; zero: it has succeeded
-		reported string    // the last error that Took received for it
+		reported string    // the last error passed to Took for it
 	)
 	defer func() { under.abandon() }()
 	for {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// Environment is the environment of the library in which expressions compile that also work on the
-// release compatible, with the costs of a strict count. Newer releases of the library have no other
-// count, and no parameter for it: whichever a program was built with is called.
+// Environment is the environment of the library for expressions that must also work on the release
+// compatible, with the costs of a strict count. Newer releases of the library have no other count, and no
+// parameter for it: this calls whichever the program was built with.
 func Environment(compatible *version.Version) *environment.EnvSet {
 	switch base := any(environment.MustBaseEnvSet).(type) {
 	case func(*version.Version, bool) *environment.EnvSet:

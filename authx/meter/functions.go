@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// measures are those of functions by their names.
+// measures are the costs of functions, by name.
 var measures = map[string]measure{
 	operators.In:      contained,
 	"indexOf":         indexed(false),
@@ -96,8 +96,8 @@ func walked(m *Meter, args []ref.Val) ref.Val {
 	return nil
 }
 
-// indexed looks for a value in a list, or for a text in another one. The library looks for
-// that at each place anew.
+// indexed searches for a value in a list, or for a text in another one. The library compares it at each
+// position from the start.
 func indexed(last bool) measure {
 	return func(m *Meter, args []ref.Val) ref.Val {
 		if s, ok := text(args, 0); ok {
@@ -186,7 +186,7 @@ func (m *Meter) precisions(format string) bool {
 	}
 }
 
-// replaced takes steps for the text that is to be made of another.
+// replaced returns the steps for the text that results from a replacement.
 func replaced(m *Meter, args []ref.Val) ref.Val {
 	s, _ := text(args, 0)
 	old, _ := text(args, 1)
@@ -270,7 +270,7 @@ func parsed(m *Meter, args []ref.Val) ref.Val {
 	return nil
 }
 
-// zoneSteps is what looking up a time zone takes.
+// zoneSteps is the cost of looking up a time zone.
 const zoneSteps = 200
 
 func zoned(m *Meter, args []ref.Val) ref.Val {

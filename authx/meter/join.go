@@ -18,10 +18,9 @@ const (
 	joinedBytes = 8 // its price tells them as well
 )
 
-// join is an addition, of lists or of anything else. Lists are joined flat. Those of the
-// library only remember their parts, and ask all of them whenever they are asked for anything:
-// a list that is joined with itself some thirty times, which costs thirty by its count,
-// answers never.
+// join is an addition, of lists or of other values. It joins lists into a flat one. The library's lists only
+// refer to their parts, and every operation visits all of these: a list that is joined with itself thirty
+// times, which costs thirty by the library's count, never answers.
 type join[F interpreter.Activation] struct{ interpreter.InterpretableCall }
 
 // parted is the type of such lists, which has no name.
@@ -48,7 +47,7 @@ func (j join[F]) Eval(in interpreter.Activation) ref.Val {
 		m := of(in)
 		m.Spend(len(v) / joinedBytes)
 		m.check()
-	case traits.MutableLister: // that of a macro, which is flat
+	case traits.MutableLister: // the result of a macro, which is flat
 	case traits.Lister:
 		return joined(of(in), v)
 	}

@@ -39,21 +39,21 @@ func Extend(set *environment.EnvSet) (*environment.EnvSet, error) {
 	})
 }
 
-// Releases of cel-go differ in what they call: up to 0.28 Eval with an Activation, and from 0.29 on Exec
-// with a frame, which is an Activation too, of a call whose arguments have another type. A program that
-// embeds rowlock selects the release. So neither type is named here: the compiler infers them from planned.
+// Releases of cel-go differ in what they call: up to 0.28 Eval with an Activation, and from 0.29 on Exec with
+// a frame, which is also an Activation, in a call with another type of arguments. A program that embeds
+// rowlock selects the release. So this file names neither type: the compiler infers them from planned.
 
 // planned is a call of the library, with the method Exec whether or not calls of the library have it.
 type planned struct {
 	interpreter.InterpretableCall
-	deeper // what the library has comes first
+	deeper // the library's own costs come first
 }
 
 type deeper struct{ evaluated }
 
 type evaluated struct{}
 
-// Exec is that of calls that have none.
+// Exec is the method of calls without arguments.
 func (evaluated) Exec(interpreter.Activation) ref.Val { return nil }
 
 // operation replaces a call in a program. Releases of cel-go evaluate it by Eval or by Exec.
@@ -64,7 +64,7 @@ type operation[F interpreter.Activation] interface {
 
 // decorator bounds operations. Arguments of calls are A.
 type decorator[A interpreter.Interpretable, F interpreter.Activation] struct {
-	known map[string][]*functions.Overload // what implements the functions that are measured
+	known map[string][]*functions.Overload // the implementations of the measured functions
 }
 
 // decoratorOf makes a decorator for calls like the given one.
@@ -72,7 +72,7 @@ func decoratorOf[A interpreter.Interpretable, F interpreter.Activation](_ interf
 	Args() []A
 	Exec(F) ref.Val
 }, known map[string][]*functions.Overload) (interpreter.InterpretableDecorator, error) {
-	// The library asks its interfaces of what stands for a call, to find its price among others.
+	// The library uses these interfaces of a call to find its cost, among other things.
 	for _, o := range []operation[F]{join[F]{}, &comparison[F]{}, &measured[A, F]{}} {
 		if _, ok := o.(interpreter.InterpretableCall); !ok {
 			return nil, fmt.Errorf("this release of cel-go cannot be used: %T is no call", o)
@@ -113,8 +113,8 @@ func (d decorator[A, F]) decorate(i interpreter.Interpretable) (interpreter.Inte
 	return i, nil
 }
 
-// unfolded hides of patterns that they are constants, as the library would put a match by a
-// compiled pattern, which it compiles for each evaluation, in place of what is measured.
+// unfolded hides that patterns are constants: otherwise the library would replace the measured function by a
+// match with a compiled pattern, which it compiles for each evaluation.
 func unfolded[A interpreter.Interpretable, F interpreter.Activation](name string, args []A) []A {
 	if !patterned[name] || len(args) < 2 {
 		return args
@@ -130,7 +130,7 @@ type variable[F interpreter.Activation] struct{ interpreter.Interpretable }
 // Exec is Eval.
 func (v variable[F]) Exec(frame F) ref.Val { return v.Eval(frame) }
 
-// implementation is what a call calls.
+// implementation is the function of a call.
 func (d decorator[A, F]) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
 	name, overload := call.Function(), call.OverloadID()
 	var found *functions.Overload

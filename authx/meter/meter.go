@@ -1,11 +1,11 @@
-// Package meter bounds the cost of expressions (CEL), wherever they are evaluated: in
-// admission, in rules of custom resources, in match conditions of authorization webhooks, and on
-// the claims of a token. The library's cost model counts the length of the
-// outermost value alone, or of an operand, where the work depends on everything inside it.
+// Package meter bounds the cost of expressions (CEL), wherever they are evaluated: in admission, in rules of
+// custom resources, in match conditions of authorization webhooks, and on the claims of a token. The
+// library's cost model counts only the length of the outermost value, or of an operand, even if the work
+// depends on everything inside it.
 //
-// It promises: the steps of a Meter (Extend) bound the work of an evaluation and the bytes that it
-// allocates; Vet finds a text that would become too large by compilation
-// at a cost linear in its length. Results are those of the library.
+// The steps of a Meter (Extend) bound the work of an evaluation and the bytes that it allocates; Vet finds a
+// text that would become too large by compilation at a cost linear in its length. Results are those of the
+// library.
 //
 // The package is in authx because authenticators cannot import the server.
 package meter
@@ -75,8 +75,8 @@ func (m *Meter) spendProduct(a, b int) bool {
 	return m.Spend(a * b)
 }
 
-// check ends the evaluation where there were not enough steps, as an expression ends that
-// costs too much. An error would not do: finding the price of what failed may take as long.
+// check ends the evaluation if there were not enough steps, like an expression that costs too much. An error
+// would not suffice: computing the cost of a failed expression may take as long.
 func (m *Meter) check() {
 	if m.left < 0 {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: noSteps})
@@ -194,8 +194,8 @@ func (m *Meter) pairs(of func(yield func(a, b ref.Val) bool)) ref.Val {
 	return result
 }
 
-// dataPackage has the values that stand for a custom object and its parts. Their lists may
-// be sets and maps by their schema, which have an equality and a sum of their own.
+// dataPackage has the values that represent a custom object and its parts. By their schema, their lists may
+// be sets and maps, with equality and addition of their own.
 const dataPackage = "k8s.io/apiserver/pkg/cel/common"
 
 // isData reports whether a value is one of them.
@@ -204,10 +204,9 @@ func isData(v ref.Val) bool {
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == dataPackage
 }
 
-// equalData compares a part of a custom object with another value. What it takes has to do
-// with that part, whatever the other value is. The exception are maps that are written as
-// lists: the other list may have one of their items many times, and each of its items is
-// written out to find its key.
+// equalData compares a part of a custom object with another value. The cost depends on that part, whatever
+// the other value is. The exception are maps written as lists: the other list may contain one of their items
+// many times, and each of its items is encoded to find its key.
 func (m *Meter) equalData(a, b ref.Val) ref.Val {
 	values, ok := m.tree(a.Value(), false)
 	if !ok {

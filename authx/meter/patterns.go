@@ -18,25 +18,24 @@ import (
 var patterned = map[string]bool{"matches": true, "find": true, "findAll": true}
 
 const (
-	// patternBytes is how many bytes of a pattern are read in a step, and madeSteps how many
-	// steps an instruction takes that is made of it.
+	// patternBytes is how many bytes of a pattern are read in a step, and madeSteps how many steps each
+	// instruction of the result costs.
 	patternBytes = 4
 	madeSteps    = 4
-	// classSteps is what a class of Unicode takes by being read: four bytes become hundreds
-	// of ranges.
+	// classSteps is the cost of reading a class of Unicode: four bytes become hundreds of ranges.
 	classSteps = 500
 	// matchedAtOnce is how many instructions, each for one byte of text, are a step.
 	matchedAtOnce = 64
 )
 
-// pattern is one that was compiled.
+// pattern is a compiled pattern.
 type pattern struct {
 	re   *regexp.Regexp
 	size int // instructions
 }
 
-// patterns are those that were compiled lately. Programs are put together anew for each
-// evaluation, and with them their patterns.
+// patterns are recently compiled ones. Programs are assembled again for each evaluation, and their patterns
+// with them.
 var patterns = struct {
 	sync.RWMutex
 	known map[string]pattern
@@ -45,7 +44,7 @@ var patterns = struct {
 const (
 	maxPatterns  = 256
 	maxKeptBytes = 1024 // of a pattern
-	maxKeptSize  = 512  // of what it becomes
+	maxKeptSize  = 512  // of the compiled pattern
 )
 
 // compiled compiles a pattern; nil where it cannot be, or there were not enough steps.
@@ -83,8 +82,8 @@ func (m *Meter) compiled(text string) *pattern {
 // classes is how many classes of Unicode a pattern has at most.
 func classes(text string) int { return strings.Count(text, `\p`) + strings.Count(text, `\P`) }
 
-// Instructions is about how many instructions a pattern becomes when it is compiled; one, where
-// it is no pattern. It takes no more than a reading of the pattern.
+// Instructions estimates how many instructions a pattern becomes when it is compiled; one, if it is invalid.
+// It costs no more than reading the pattern.
 func Instructions(text string) int {
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

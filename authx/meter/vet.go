@@ -14,23 +14,22 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// A few hundred bytes can keep the compiler of the library busy for hours. optMap and
-// optFlatMap write what they are called of twice, so that a chain of thirty of them becomes a
-// tree of 2^30 parts; and a map whose keys have the type of its values has a type of twice the
-// size, which is written out whenever it is compared. Neither can be ended from outside.
+// A few hundred bytes can keep the library's compiler busy for hours. optMap and optFlatMap duplicate their
+// target, so that a chain of thirty of them becomes a tree of 2^30 parts; and a map whose keys have the type
+// of its values has a type of twice the size, which is written out whenever it is compared. Neither can be
+// interrupted.
 
 const (
-	// maxParts is how many parts an expression may have, with what macros make of it.
+	// maxParts is the maximum number of parts of an expression, after the expansion of macros.
 	maxParts = 250_000
 	// maxTyping bounds the parts of an expression, times the size that a type in it can have.
 	maxTyping = 1 << 20
-	// maxDeep bounds the parts of an expression, times the square of how deep lists and maps
-	// stand in one another, where that is more than plainDepth: each of them is compared with
-	// all that is in it, type by type.
+	// maxDeep bounds the parts of an expression, times the square of the nesting depth of lists and maps if
+	// that is greater than plainDepth: each of them is compared with everything in it, type by type.
 	maxDeep    = 200_000
 	plainDepth = 8
-	// maxOpen bounds the parts of an expression, times the lists and maps without anything in
-	// them: what they may hold is found out, and kept in mind for all that comes after.
+	// maxOpen bounds the parts of an expression, times the number of empty lists and maps: the type of their
+	// elements is inferred, and kept for everything that follows.
 	maxOpen = 10_000_000
 	// maxInstructions bounds the compiled size of the patterns in an expression.
 	maxInstructions = 100_000
@@ -71,9 +70,9 @@ func Vet(text string) error {
 // reader reads expressions without their macros.
 func reader() (*parser.Parser, error) { return parser.NewParser(parser.EnableOptionalSyntax(true)) }
 
-// weigher adds up what an expression is compiled to.
+// weigher adds up the size of a compiled expression.
 type weigher struct {
-	nested   float64 // what makes types of types
+	nested   float64 // functions that make types of types
 	keyed    float64 // maps whose keys may be of any type
 	patterns int
 	open     float64 // lists and maps that are empty
@@ -81,7 +80,7 @@ type weigher struct {
 	depth, deepest float64 // of lists and maps in one another
 }
 
-// inside counts a level; what it returns leaves it.
+// inside enters a level; calling the result leaves it.
 func (w *weigher) inside() (leave func()) {
 	w.depth++
 	w.deepest = max(w.deepest, w.depth)
@@ -179,7 +178,7 @@ func (w *weigher) call(c ast.CallExpr) float64 {
 // maxDeclared is how large the type of a value may be that other expressions use.
 const maxDeclared = 100
 
-// Declarable reports whether a type is of a size that others can be made of.
+// Declarable reports whether a type is small enough to build others from it.
 func Declarable(t *cel.Type) bool {
 	left := maxDeclared
 	return within(t, &left)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Kind is what a reference points to.
+// Kind is the kind of object to which a reference points.
 type Kind uint8
 
 const (
@@ -30,11 +30,11 @@ type Ref struct {
 // Graph knows which objects the pods of which node refer to. The zero value is empty.
 type Graph struct {
 	mu sync.RWMutex
-	// held are, by holder (a pod, an attachment), what it makes reachable for its node.
+	// held are, by holder (a pod, an attachment), the objects that it makes readable for its node.
 	held map[Ref]holder
 	// reach counts, by object, the holders of each node.
 	reach map[Ref]map[string]int
-	// behind are, by volume, the claim it is bound to and what it refers to itself.
+	// behind are, by volume, the claim to which it is bound and its own references.
 	behind map[Ref]volume
 	// through are, by object, the volumes that lead to it.
 	through map[Ref]map[Ref]bool
@@ -50,8 +50,8 @@ type volume struct {
 	refs  []Ref
 }
 
-// Hold says that an object of a node refers to refs; it reaches itself too. What
-// the same object referred to before is forgotten. A node "" holds nothing.
+// Hold records that an object of a node refers to refs, and replaces its earlier references; the node may
+// read the object itself too. A node "" holds nothing.
 func (g *Graph) Hold(by Ref, node string, refs []Ref) {
 	refs = append(refs, by)
 	g.mu.Lock()
@@ -75,7 +75,7 @@ func (g *Graph) Hold(by Ref, node string, refs []Ref) {
 	}
 }
 
-// Release forgets what an object refers to.
+// Release removes the references of an object.
 func (g *Graph) Release(by Ref) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *Graph) release(by Ref) {
 	}
 }
 
-// Bind says to which claim a volume is bound, and what it refers to.
+// Bind records to which claim a volume is bound, and the volume's references.
 func (g *Graph) Bind(volumeName string, claim Ref, refs []Ref) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

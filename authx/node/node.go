@@ -1,9 +1,7 @@
-// Package node lets node agents read what the pods on their node need, and
-// nothing else of its kind.
+// Package node lets kubelets read the objects that the pods on their node need.
 //
-// It promises: a node can read a secret, config map, claim, volume or service account
-// exactly while a pod bound to it refers to it; for other resources fixed rules
-// apply, whatever roles grant.
+// A node can read a secret, config map, claim, volume or service account exactly while a pod bound to it
+// refers to it; for other resources fixed rules apply, whatever roles grant.
 package node
 
 import (
@@ -37,8 +35,8 @@ type Authorizer struct {
 	// about one of the kinds with a rule here.
 	Allows func(a *authx.Attributes, rule *rbacv1.PolicyRule) bool
 	Rules  []rbacv1.PolicyRule
-	// Selectors keeps nodes to their own Node object and to lists that select what
-	// is theirs; without it nodes may read all nodes and pods.
+	// Selectors restricts nodes to their own Node object and to lists that select their own objects; without
+	// it nodes may read all nodes and pods.
 	Selectors bool
 	// Accounts lets nodes get the service accounts of their pods. Without it the authorizer gives
 	// NoAccounts as its reason; if that is "", the reason that it gives for bad token requests.
@@ -86,7 +84,7 @@ func (z *Authorizer) Authorize(_ context.Context, a *authx.Attributes) (authx.De
 	return authx.NoOpinion, "", nil
 }
 
-// RulesFor implements authx.RuleResolver: what a node may do depends on its pods.
+// RulesFor implements authx.RuleResolver: a node's rights depend on its pods.
 func (z *Authorizer) RulesFor(_ context.Context, user *authx.Identity, _ string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
 	if _, isNode := NameOf(user); isNode {
 		return nil, nil, true, fmt.Errorf("node authorizer does not support user rule resolution")

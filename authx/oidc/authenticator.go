@@ -24,7 +24,7 @@ var algorithms = []string{
 	gooidc.RS256, gooidc.RS384, gooidc.RS512, gooidc.ES256, gooidc.ES384, gooidc.ES512, gooidc.PS256, gooidc.PS384, gooidc.PS512,
 }
 
-// Algorithms are all that a provider may be allowed to sign with: those of key pairs.
+// Algorithms are all signing algorithms that a provider may be allowed: those with key pairs.
 func Algorithms() []string { return slices.Clone(algorithms) }
 
 // retryAfter is how soon a provider that did not answer is tried again.
@@ -36,14 +36,14 @@ type Authenticator struct {
 	compiled *compiled
 	algs     []string
 	client   *http.Client
-	audience []string // of the API, for which all tokens of the provider are good
+	audience []string // of the API, for which all tokens of the provider are valid
 	verifier atomic.Pointer[gooidc.IDTokenVerifier]
 	others   verifiers
 	now      func() time.Time
 }
 
-// New makes an Authenticator; audiences are those of the API. It refuses tokens
-// until Run has found the provider.
+// New makes an Authenticator; audiences are those of the API. It refuses tokens until Run has discovered the
+// provider.
 func New(p Provider, audiences []string) (*Authenticator, error) {
 	c, errs := p.compile(nil, nil)
 	if len(errs) > 0 {
@@ -142,7 +142,7 @@ func (a *Authenticator) discover(ctx context.Context) error {
 	return nil
 }
 
-// verifies makes what verifies the tokens of an issuer that was found.
+// verifies makes the verifier for tokens of a discovered issuer.
 func (a *Authenticator) verifies(issuer string, p *gooidc.Provider) (*gooidc.IDTokenVerifier, error) {
 	var found struct {
 		Keys string `json:"jwks_uri"`

@@ -36,7 +36,7 @@ type Issuer struct {
 	EgressSelectorType   *string  `json:"egressSelectorType,omitempty"` // the network that the issuer is in
 }
 
-// Egress names the network that the issuer is in: controlplane or cluster. It is empty for one that is reached directly.
+// Egress names the network of the issuer: controlplane or cluster. It is empty for a direct connection.
 func (i *Issuer) Egress() string {
 	if i.EgressSelectorType == nil {
 		return ""

@@ -28,7 +28,7 @@ type source struct {
 	JWT         string `json:"JWT"` // aggregated claims, which are not looked at
 }
 
-// verifiers are those of the issuers of distributed claims.
+// verifiers are the verifiers of the issuers of distributed claims.
 type verifiers struct {
 	mu sync.Mutex
 	m  map[string]*gooidc.IDTokenVerifier

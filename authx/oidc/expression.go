@@ -27,7 +27,7 @@ const (
 // the context.
 const interruptEvery = 100
 
-// expression is a compiled one. variable is what it is about.
+// expression is a compiled expression. variable is its input.
 type expression struct {
 	text, variable string
 	ast            *cel.Ast

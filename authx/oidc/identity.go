@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// claims are those of a token: each by itself, and all as expressions see them.
+// claims are the claims of a token: each by itself, and all as expressions see them.
 type claims struct {
 	raw   map[string]json.RawMessage
 	value map[string]any
@@ -161,7 +161,7 @@ func (a *Authenticator) uid(ctx context.Context, c *claims) (string, error) {
 
 func (a *Authenticator) extra(ctx context.Context, c *claims) (map[string][]string, error) {
 	extra := map[string][]string{}
-	var credential string // one that is no text names no credential
+	var credential string // one that is not text is not a credential ID
 	if c.read("jti", &credential) == nil && credential != "" {
 		extra[authx.CredentialID] = []string{"JTI=" + credential}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// What strangers may make a provider do: a token with an unknown key has the keys fetched
-// again, because they may have changed, but fetchBurst times at once and then every
+// A token with an unknown key causes a fetch of the keys, because they may have changed. Unauthenticated
+// clients can send such tokens, so there are at most fetchBurst fetches in a row and then one every
 // fetchEvery. A new key is known after the next fetch, whichever request caused it.
 const (
 	fetchBurst = 2

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// ClusterRole is what counts of a ClusterRole.
+// ClusterRole holds the relevant parts of a ClusterRole.
 type ClusterRole struct {
 	Name   string
 	Labels labels.Set
@@ -71,7 +71,7 @@ func (r *Rules) changeGathered(name string, next *ClusterRole) {
 	}
 }
 
-// read locks r.mu for reading, once all gathered rules are what they should be.
+// read locks r.mu for reading, once all aggregated rules are up to date.
 func (r *Rules) read() {
 	r.mu.RLock()
 	for r.stale {
@@ -83,7 +83,7 @@ func (r *Rules) read() {
 	}
 }
 
-// refresh gathers anew. r.mu is held.
+// refresh aggregates rules again. r.mu is held.
 func (r *Rules) refresh() {
 	if !r.stale {
 		return

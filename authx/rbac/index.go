@@ -110,7 +110,7 @@ func anyOf(rules []*rbacv1.PolicyRule, a *authx.Attributes) bool {
 	return false
 }
 
-// keys lists what a role is about, each once.
+// keys lists the resources, groups and paths of a role, each once.
 func (r *role) keys() []about {
 	seen := map[about]bool{}
 	var keys []about
@@ -131,7 +131,7 @@ type held struct {
 	wide     *wide      // where they are many
 }
 
-// wide finds those of many bindings whose roles are about something.
+// wide finds those of many bindings whose roles may apply to a request.
 type wide struct {
 	by      map[about][]*binding
 	paths   []*binding

@@ -49,7 +49,7 @@ func resourceMatches(list []string, resource, sub string) bool {
 	return false
 }
 
-// pathMatches compares paths; one that ends in * matches all that begin with it.
+// pathMatches compares paths; one that ends in * matches all paths with that prefix.
 func pathMatches(list []string, path string) bool {
 	for _, v := range list {
 		if v == "*" || v == path {

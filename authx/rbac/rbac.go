@@ -43,10 +43,10 @@ type Rules struct {
 	bindings map[key]*binding
 	// uses are the bindings that refer to a role, which need not be there.
 	uses map[key]map[*binding]bool
-	// found is what the bindings of a namespace ("" for cluster bindings) give, by subject.
+	// found are the rules that the bindings of a namespace ("" for cluster bindings) grant, by subject.
 	found map[string]map[subject]*held
-	// cluster are the cluster roles as they were given, gatherers those of them that
-	// take their rules from others; stale says that these have to be gathered anew.
+	// cluster are the cluster roles as they were set, gatherers those with an aggregation rule; stale says
+	// that these must be aggregated again.
 	cluster, gatherers map[string]*ClusterRole
 	stale              bool
 }
@@ -262,8 +262,8 @@ func (r *Rules) missing(h *held) (list []string) {
 	return list
 }
 
-// each calls fn with what a namespace's bindings give to a user and its groups, until
-// it returns false. It reports whether it never did. r.mu is held.
+// each calls fn with the rules that a namespace's bindings grant to a user and its groups, until fn returns
+// false. It reports whether fn never did. r.mu is held.
 func (r *Rules) each(namespace string, u *authx.Identity, fn func(*held) bool) bool {
 	index := r.found[namespace]
 	if len(index) == 0 {

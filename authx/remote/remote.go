@@ -1,10 +1,8 @@
-// Package remote calls a service that a kubeconfig names: it posts one object and gets
-// one back.
+// Package remote calls a service that a kubeconfig names: it posts one object and gets one back.
 //
-// It promises: a call takes no longer than its timeout; it retries a few times, with growing pauses,
-// while the service fails; errors read like those of a client of
-// the API; requests and the credentials of the kubeconfig go to no other host, whatever
-// redirect an answer names, and into no error.
+// A call takes no longer than its timeout; it is retried a few times, with growing pauses, while the service
+// fails; errors read like those of an API client; requests and the credentials of the kubeconfig go to no
+// other host, whatever redirect an answer contains, and errors do not contain them.
 package remote
 
 import (
@@ -56,9 +54,8 @@ type Service struct {
 	timeout time.Duration
 }
 
-// New reads a kubeconfig; its current context names the service and the user.
-// It makes no call yet. timeout is that of one try. dial makes the connections; nil: they
-// are made directly.
+// New reads a kubeconfig; its current context names the service and the user. It makes no call yet. timeout
+// is that of one attempt. dial makes connections; nil: directly.
 func New(kubeconfig string, timeout time.Duration, dial Dial) (*Service, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
 	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
@@ -94,13 +91,13 @@ func Client(cfg *rest.Config, dial Dial) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := *client // it may be one that others use
+	own := *client // others may use it
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own, nil
 }
 
-// parameters are those of the URL in the current context. Package clientcmd takes them
-// away where there is a path, and nobody would learn that they do not count.
+// parameters are those of the URL in the current context. Package clientcmd drops them if there is a path,
+// and nothing would report that.
 func parameters(file clientcmd.ClientConfig) string {
 	raw, err := file.RawConfig()
 	if err != nil {
@@ -120,8 +117,7 @@ func parameters(file clientcmd.ClientConfig) string {
 // URL is where the service is, as the kubeconfig says it.
 func (s *Service) URL() *url.URL { return s.url }
 
-// Ask posts a question and reads the answer, which is of the group, version and kind
-// that into stands for.
+// Ask posts a question and reads the answer, which must have the group, version and kind of into.
 func (s *Service) Ask(ctx context.Context, question []byte, gvk schema.GroupVersionKind, into any) error {
 	pause := s.Pause
 	for try := 1; ; try++ {
@@ -168,7 +164,7 @@ func (s *Service) post(ctx context.Context, question []byte) (answer []byte, aga
 	defer resp.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
-	case ctx.Err() != nil: // whatever the connection's end looked like
+	case ctx.Err() != nil: // whatever error ended the connection
 		return nil, false, fmt.Errorf("Post %q: %w", u.Redacted(), ctx.Err())
 	case err != nil:
 		return nil, utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err), fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
@@ -189,7 +185,7 @@ type Refused struct {
 	text string
 }
 
-// Error reads as that of a client of the API.
+// Error reads like the error of an API client.
 func (r *Refused) Error() string { return r.text }
 
 // refusal is the error of an answer whose code says that things went wrong.
@@ -220,7 +216,7 @@ func retryAfter(resp *http.Response) int {
 	return n
 }
 
-// decode reads an answer. One that names no version or kind is taken to have the expected ones.
+// decode reads an answer. One without a version or kind is taken to have the expected ones.
 func decode(answer []byte, want schema.GroupVersionKind, into any) error {
 	var head metav1.TypeMeta
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(answer, &head); err != nil {

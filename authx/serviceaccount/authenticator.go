@@ -1,11 +1,9 @@
-// Package serviceaccount issues and verifies service account tokens, and publishes their
-// keys. It looks up the account of a signed token, and the object that the token is bound to,
-// each time the token is used.
+// Package serviceaccount issues and verifies service account tokens, and publishes their keys. It looks up
+// the account of a signed token, and the object that the token is bound to, each time the token is used.
 //
-// It promises: a token ends at once with its account, or with the object it is bound to,
-// save for the minute for which everything deleted stays valid; a bounded number of verified signatures is
-// cached by the token's hash for a short time; whatever algorithm a token names, only the one that belongs
-// to a key is used with it.
+// A token ends with its account, or with the object to which it is bound, except for the minute for which all
+// deleted objects still count; a bounded number of verified signatures is cached by the token's hash for a
+// short time; each key is used only with its own algorithm, whatever a token names.
 package serviceaccount
 
 import (
@@ -74,7 +72,7 @@ type Config struct {
 	// requested; overdue is how long ago it should have been renewed, negative before.
 	Extended func(ctx context.Context, subject string, overdue time.Duration)
 	Clock    func() time.Time // nil: time.Now
-	// Unsigned is the error of tokens whose signature is not that of a key; nil: that of old releases.
+	// Unsigned is the error for tokens without a valid signature; nil: that of old releases.
 	Unsigned error
 }
 
@@ -149,7 +147,7 @@ func issuerOf(token string) (string, bool) {
 	var c struct {
 		Issuer string `json:"iss"`
 	}
-	// Names are matched exactly by what reads the claims later, and must be here.
+	// The decoder of the claims matches names exactly, so this must too.
 	if !bytes.Contains(data, []byte(`"iss"`)) || json.Unmarshal(data, &c) != nil {
 		return "", false
 	}

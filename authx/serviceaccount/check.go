@@ -10,7 +10,7 @@ import (
 
 var errInvalidated = errors.New("service account token has been invalidated")
 
-// check looks at the times of a token, and at what it names.
+// check verifies the times of a token, and the objects that it names.
 func (a *Authenticator) check(ctx context.Context, c *claims, now time.Time) error {
 	if err := checkTimes(c, now); err != nil {
 		return err

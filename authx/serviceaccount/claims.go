@@ -6,8 +6,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// claims are those of all tokens that this package knows: what JWT defines, what
-// bound tokens carry, and the flat ones of tokens stored in Secrets.
+// claims are the claims of all tokens of this package: those of JWT, those of bound tokens, and the flat ones
+// of tokens stored in Secrets.
 type claims struct {
 	Audience  audience         `json:"aud,omitempty"`
 	Expiry    *jwt.NumericDate `json:"exp,omitempty"`
@@ -24,7 +24,7 @@ type claims struct {
 	LegacyAccountUID string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
 }
 
-// audience is a list, of one as of several; what others sign may be text.
+// audience is a list, even of one; other signers may write a string.
 type audience []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -61,7 +61,7 @@ func SplitUsername(user string) (namespace, name string, ok bool) {
 	return authx.SplitServiceAccount(user)
 }
 
-// Groups are those of the service accounts of a namespace.
+// Groups are the groups of the service accounts of a namespace.
 func Groups(namespace string) []string {
 	return []string{authx.GroupServiceAccounts, authx.GroupServiceAccounts + ":" + namespace}
 }

@@ -19,7 +19,7 @@ import (
 
 // Key is a public key with its attributes.
 type Key struct {
-	ID     string // unpadded base64url of the SHA-256 of its DER form, or what a signer of another process calls it
+	ID     string // unpadded base64url of the SHA-256 of its DER form, or the ID from an external signer
 	Public crypto.PublicKey
 	Alg    jose.SignatureAlgorithm
 }

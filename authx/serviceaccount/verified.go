@@ -12,8 +12,8 @@ import (
 const (
 	rememberFor = 10 * time.Second
 	remembered  = 8192
-	// Tokens beyond this length are verified each time: an entry of a token is
-	// as long as what its holder had written into it.
+	// Longer tokens are verified each time: an entry is as long as the token, whose length its holder
+	// chooses.
 	longestKept = 8 << 10
 )
 

@@ -26,8 +26,7 @@ type Authenticator struct {
 	Remarks []string
 }
 
-// Load reads a file. Errors name the file and, for a bad row, its line, but never
-// what stands in it.
+// Load reads a file. Errors name the file and the line of an invalid row, but not its content.
 func Load(path string) (*Authenticator, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,13 +1,12 @@
 // Package tokenwebhook authenticates tokens by a remote service.
 //
-// It promises: an answer is cached no longer than its TTL and the token's
-// expiry, where that can be read, for its token and audiences; failures
-// are not cached; while the service is down, the tokens that only it can
-// judge are refused, and one message is logged.
+// An answer is cached no longer than its TTL and the token's expiry, if that is readable, for its token and
+// audiences; failures are not cached; while the service is down, the tokens that only it can verify are
+// refused, and one message is logged.
 //
-// Cost: any client may send tokens that only the service can judge. Each token is one
-// call, however many requests carry it at once; the Gate of the configuration bounds the calls in
-// flight, and the cache is bounded. A client that the Gate refuses learns that, and nothing about the token.
+// Cost: any client may send tokens that only the service can verify. Each token is one call, however many
+// requests carry it at once; the Gate of the configuration bounds the calls in flight, and the cache is
+// bounded. A client that the Gate refuses learns that, and nothing about the token.
 package tokenwebhook
 
 import (
@@ -88,7 +87,7 @@ func New(c Config) (*Authenticator, error) {
 
 var errNameless = errors.New("the token webhook accepts the token, but names no user")
 
-// verdict is what the service said.
+// verdict is the service's answer.
 type verdict struct {
 	who *authx.Authenticated // nil: the token is no good
 	err error                // why, if the service said so
@@ -178,8 +177,8 @@ func keyOf(token string, audiences []string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// remaining is how long a token says that it lives on; the longest time there is for
-// one that says nothing. Nobody has verified that: it can only shorten a memory.
+// remaining is the remaining lifetime that a token states; the maximum duration if it states none. It is not
+// verified: it can only shorten caching.
 func remaining(token string, now time.Time) time.Duration {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -52,8 +52,8 @@ func Compile(text string, selectors bool) (*Condition, error) {
 	return &Condition{text: text, program: program}, nil
 }
 
-// environments know what a request is, with and without selectors. They are made when
-// the first expression is compiled.
+// environments declare the variable request, with and without selectors. They are made when the first
+// expression is compiled.
 var environments = map[bool]func() (*cel.Env, error){
 	true:  sync.OnceValues(func() (*cel.Env, error) { return environmentOf(true) }),
 	false: sync.OnceValues(func() (*cel.Env, error) { return environmentOf(false) }),
@@ -104,8 +104,7 @@ func requestType(selectors bool) *apiservercel.DeclType {
 	})
 }
 
-// hold reports whether all hold. One that does not ends the matter, whatever errors the
-// others have.
+// hold reports whether all conditions hold. One that is false decides, whatever errors the others have.
 func (list Conditions) hold(ctx context.Context, a *authx.Attributes) (bool, error) {
 	variables := map[string]any{"request": requestOf(a), meter.Name: meter.New(ctx, meter.MaxSteps)}
 	var errs []error
@@ -127,8 +126,8 @@ func (list Conditions) hold(ctx context.Context, a *authx.Attributes) (bool, err
 	return len(errs) == 0, utilerrors.NewAggregate(errs)
 }
 
-// requestOf is what expressions see: empty attributes of a resource are there, a
-// selector without known requirements is not.
+// requestOf is the request for expressions: empty attributes of a resource are present, a selector without
+// known requirements is not.
 func requestOf(a *authx.Attributes) map[string]any {
 	r := map[string]any{"user": "", "uid": "", "groups": []string{}, "extra": map[string][]string{}}
 	if u := a.User; u != nil {

@@ -25,8 +25,8 @@ func (z *Authorizer) question(a *authx.Attributes) any {
 	return &betaReview{TypeMeta: meta, Spec: betaSpec(spec)}
 }
 
-// betaReview is a question in v1beta1, which calls groups otherwise. The package of that version has
-// methods of all its types that would be linked for it.
+// betaReview is a review in v1beta1, whose field for groups has another name. Importing the package of that
+// version would link the methods of all its types.
 type betaReview struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -1,8 +1,8 @@
 // Package webhook authorizes by calling a remote service.
 //
-// It promises: the service gets a request only if every match condition holds for
-// it; an answer is cached no longer than its TTL, for exactly the attributes
-// of its request; failures are not cached, and the failure policy decides them.
+// The service gets a request only if every match condition holds for it; an answer is cached no longer than
+// its TTL, for exactly the attributes of its request; failures are not cached, and the failure policy decides
+// them.
 package webhook
 
 import (
@@ -26,7 +26,7 @@ const (
 	maxGrown   = 10000 // bytes of attributes that a client chooses, of an answer that is remembered
 )
 
-// Config says whom to ask, what about, and what holds without an answer.
+// Config configures the service, the requests that it decides, and the result without an answer.
 type Config struct {
 	Name            string        // in figures
 	Kubeconfig      string        // path; its current context is the service
@@ -138,12 +138,12 @@ func (z *Authorizer) match(ctx context.Context, a *authx.Attributes) (bool, erro
 	return holds, err
 }
 
-// grown is the size of what a client can make long.
+// grown is the size of the parts that a client can make long.
 func grown(a *authx.Attributes) int {
 	return len(a.Namespace) + len(a.Verb) + len(a.APIGroup) + len(a.APIVersion) + len(a.Resource) + len(a.Subresource) + len(a.Name) + len(a.Path)
 }
 
-// answer is what the service said.
+// answer is the service's answer.
 type answer struct {
 	decision authx.Decision
 	reason   string
@@ -204,7 +204,7 @@ func judge(s *authorizationv1.SubjectAccessReviewStatus) *answer {
 	return v
 }
 
-// RulesFor implements authx.RuleResolver: what a service allows cannot be listed.
+// RulesFor implements authx.RuleResolver: the rights that a service grants cannot be listed.
 func (z *Authorizer) RulesFor(context.Context, *authx.Identity, string) ([]authx.ResourceRule, []authx.NonResourceRule, bool, error) {
 	return nil, nil, true, errors.New("webhook authorizer does not support user rule resolution")
 }

@@ -1,18 +1,17 @@
-// Package external signs service account tokens with keys that another process holds: a
-// signer on this machine that implements ExternalJWTSigner (k8s.io/externaljwt, v1alpha1) on
-// a unix socket. The private key never enters this process.
+// Package external signs service account tokens with keys that another process holds: a signer on this
+// machine that implements ExternalJWTSigner (k8s.io/externaljwt, v1alpha1) on a unix socket. The private key
+// never enters this process.
 //
-// It promises: the header of an issued token has only its algorithm,
-// its type and its key, and no key that the signer excludes from OIDC discovery; keys are fetched
-// again when the signer's refresh hint expires, and when a token names an unknown key; while the
-// signer is unavailable, tokens that it signed before are verified with the keys that it last returned.
+// The header of an issued token has only its algorithm, its type and its key, and no key that the signer
+// excludes from OIDC discovery; keys are fetched again when the signer's refresh hint expires, and when a
+// token names an unknown key; while the signer is unavailable, tokens that it signed before are verified with
+// the keys that it last returned.
 //
-// Cost, and its cause: one signature for each issued token, requested by a client
-// with permission, at most 32 at once; one fetch of keys at a time. Tokens of unauthenticated clients cause
-// at most one fetch a second, and 256 of them wait for the answer; others are refused at once.
+// Cost, and its cause: one signature for each issued token, requested by a client with permission, at most 32
+// at once; one fetch of keys at a time. Tokens of unauthenticated clients cause at most one fetch a second,
+// and 256 of them wait for the answer; others are refused at once.
 //
-// Goroutines: those of the connection and of a fetch, which Close ends; Run is
-// one, of its caller.
+// Goroutines: those of the connection and of a fetch, which Close ends; Run is one, of its caller.
 package external
 
 import (
@@ -88,7 +87,7 @@ type Signer struct {
 	asked  time.Time // when the last one ended
 }
 
-// known is what the signer last said.
+// known is the signer's last answer.
 type known struct {
 	keys   []serviceaccount.Key
 	at     time.Time // when the signer had them from where they are
@@ -251,7 +250,7 @@ func (s *Signer) Find(ctx context.Context, id string) []serviceaccount.Key {
 	select {
 	case s.asks <- struct{}{}:
 		defer func() { <-s.asks }()
-	default: // a signer that stalls keeps no more of them
+	default: // a stalled signer keeps no more of them
 		return nil
 	}
 	if err := s.refresh(ctx); err != nil {
@@ -260,7 +259,7 @@ func (s *Signer) Find(ctx context.Context, id string) []serviceaccount.Key {
 	return s.known.Load().of(id)
 }
 
-// of is what there is of an id.
+// of finds the key of an ID.
 func (k *known) of(id string) []serviceaccount.Key {
 	if id == "" {
 		return k.keys

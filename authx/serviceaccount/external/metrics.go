@@ -35,7 +35,7 @@ func newMetrics() *Metrics {
 	}
 }
 
-// Collectors are what a registry takes.
+// Collectors are the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.fetchedAt, m.dataAt, m.fetches, m.signs, m.calls}
 }
@@ -58,7 +58,7 @@ func (m *Metrics) dated(at time.Time) { m.dataAt.Set(float64(at.UnixNano()) / 1e
 
 func (m *Metrics) signed(err error) { m.signs.WithLabelValues(code(err)).Inc() }
 
-// code is that of an answer, or of none: what this side found wrong has a word of its own.
+// code is the gRPC code of an error; errors that this side detected have a code of their own.
 func code(err error) string {
 	var said interface{ GRPCStatus() *status.Status }
 	switch {

@@ -25,13 +25,13 @@ import (
 	"k8s.io/externaljwt/apis/v1alpha1"
 )
 
-// Manner is how a signer behaves. The zero Manner is that of an honest one.
+// Manner configures the behaviour of a signer. The zero Manner is correct.
 type Manner struct {
 	Err     error           // all that is answered
 	Stalls  <-chan struct{} // keys are named once it is closed
 	Header  map[string]any  // fields of the header of tokens, in place of its own
 	Naked   bool            // tokens have no signature
-	Keys    *v1alpha1.Key   // named besides
+	Keys    *v1alpha1.Key   // additional header fields
 	Hint    int64           // after how many seconds its keys are fetched again; 0: an hour
 	Longest int64           // seconds that its tokens may live; 0: a day
 	Hidden  map[string]bool // keys that are not for discovery
