@@ -22,7 +22,7 @@ import (
 	"github.com/rowlock/rowlock/server/tracing"
 )
 
-// Operation is what a request does, as plugins and webhooks see it.
+// Operation is the operation of a request for plugins and webhooks.
 type Operation string
 
 const (
@@ -32,9 +32,9 @@ const (
 	Connect Operation = "CONNECT"
 )
 
-// Attributes describe one write. Objects are in the stored version, except that
-// the body of a subresource that is a kind of its own (Scale, Binding, Eviction,
-// TokenRequest) and the options of a connect are what the client sent.
+// Attributes describe one write. Objects are in the stored version, except for the body of a subresource with
+// a kind of its own (Scale, Binding, Eviction, TokenRequest) and the options of a connect, which are as the
+// client sent them.
 type Attributes struct {
 	Operation   Operation
 	Resource    *kinds.Resource
@@ -50,8 +50,7 @@ type Attributes struct {
 	// Warn sends a Warning header, Annotate adds to the audit event. Never nil.
 	Warn     func(text string)
 	Annotate func(key, value string)
-	// Recorded says that the audit event holds the body of the request, and so may
-	// hold what becomes of it.
+	// Recorded says that the audit event contains the body of the request, and so may contain changes to it.
 	Recorded bool
 
 	memory         map[string]any
@@ -121,8 +120,8 @@ type Validator interface {
 	Validate(ctx context.Context, a *Attributes) error
 }
 
-// Observer says who takes the times of a plugin, and of the two steps that they make up. It is
-// asked once for each combination that occurs. phase is "admit" or "validate".
+// Observer returns the receivers for the durations of a plugin, and of the two steps. It is called once for
+// each combination that occurs. phase is "admit" or "validate".
 type Observer interface {
 	Plugin(name, phase string, op Operation, rejected bool) Timer
 	Step(phase string, op Operation, rejected bool) Timer
@@ -131,8 +130,8 @@ type Observer interface {
 // Timer takes times.
 type Timer interface{ Observe(seconds float64) }
 
-// Chain is an ordered list of plugins, split by what they do. The nil Chain lets
-// everything pass.
+// Chain is an ordered list of plugins, split into mutating and validating ones. The nil Chain admits
+// everything.
 type Chain struct {
 	Observer Observer // nil: none; set before the first request
 
@@ -157,8 +156,8 @@ func NewChain(plugins ...Plugin) *Chain {
 	return c
 }
 
-// pluginSteps are what calling a plugin takes of the steps of a write. A plugin that goes through
-// lists of other objects for each item of its own takes more by itself.
+// pluginSteps is the cost of calling a plugin, in steps of a write. A plugin that visits lists of other
+// objects for each item adds to that.
 const pluginSteps = 100
 
 // Admit runs the plugins that may change the object, twice if one requests it.

@@ -2,9 +2,9 @@ package admission
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Elsewhere finds the resource whose objects are of a kind that an aggregated server serves,
-// by what that server says. What it names is of the group version of the kind, whatever the
-// server says; ok is false where there is none. A nil Elsewhere knows none.
+// Elsewhere finds the resource of a kind that an aggregated server serves, from that server's discovery. The
+// result has the group version of the kind, whatever the server states; ok is false if there is none. A nil
+// Elsewhere finds nothing.
 type Elsewhere func(schema.GroupVersionKind) (what schema.GroupVersionResource, namespaced, ok bool)
 
 // Find is like a call of the function, which may be nil.

@@ -19,8 +19,8 @@ type file struct {
 	} `json:"plugins"`
 }
 
-// LoadConfigs reads an admission configuration file, and what it points at, into
-// the configuration of each plugin. Paths in it are relative to the file's folder.
+// LoadConfigs reads an admission configuration file, and the files to which it refers, into the configuration
+// of each plugin. Paths in it are relative to the file's folder.
 func LoadConfigs(path string) (map[string][]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

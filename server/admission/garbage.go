@@ -6,9 +6,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// OnlyGarbage reports whether an update changes nothing but what the garbage collector needs:
-// finalizers and owner references. Plugins that ask for rights to what an object says let
-// such updates pass.
+// OnlyGarbage reports whether an update changes only what the garbage collector changes: finalizers and owner
+// references. Plugins that require rights because of an object's content admit such updates.
 func (a *Attributes) OnlyGarbage() bool {
 	next, ok := a.Object.(kinds.Object)
 	if !ok || a.Old == nil {

@@ -61,7 +61,7 @@ func (p NamespaceLifecycle) Admit(ctx context.Context, a *Attributes) error {
 	return refusal
 }
 
-// serverItself is who the server is where it uses its own API.
+// serverItself is the identity of the server in calls to its own API.
 const serverItself = "system:apiserver"
 
 func immortal(namespace string) bool {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// Rounds is what a plugin that calls others to change objects remembers of its first run for the
-// second: which of them to call again, as the object has changed since they saw it.
+// Rounds is the memory of a mutating plugin between its two passes: which calls to repeat because the object
+// has changed since.
 type Rounds struct {
 	seen, again map[string]bool
 	output      runtime.Object // at the end of a run, if a webhook or policy wants to be called again
@@ -53,8 +53,8 @@ func (r *Rounds) End(a *Attributes) {
 	}
 }
 
-// GuardFields remembers who owns the fields of an object. What it returns brings the owners
-// back where they have been spoilt meanwhile.
+// GuardFields records the field owners of an object. The returned function restores the owners if they have
+// been damaged.
 func (a *Attributes) GuardFields() (check func()) {
 	m := a.Meta()
 	if m == nil {

@@ -15,8 +15,8 @@ type stopwatch struct {
 	last   time.Duration // since then
 }
 
-// timers are those of a plugin, or of a step, by operation and refusal: a look-up by name for
-// each of two dozen plugins is a noticeable part of a write.
+// timers are the receivers of a plugin, or of a step, by operation and refusal: a look-up by name for each of
+// two dozen plugins would be a noticeable part of a write.
 type timers [4][2]atomic.Pointer[Timer]
 
 // place is the index of an operation's timers.
@@ -55,12 +55,12 @@ func (c *Chain) watch(phase string, to []timers, op Operation) stopwatch {
 	return w
 }
 
-// passed notes that the plugin at index i has said what it had to; a refusal ends the step.
+// passed records that the plugin at index i has finished; a refusal ends the step.
 func (w *stopwatch) passed(i int, p Plugin, err error) {
 	if w.to == nil {
 		return
 	}
-	now := time.Since(w.begun) // half of what time.Now costs, for two dozen plugins
+	now := time.Since(w.begun) // half the cost of time.Now, for two dozen plugins
 	w.timers[i].find(w.op, err != nil, func() Timer { return w.to.Plugin(p.Name(), w.phase, w.op, err != nil) }).Observe((now - w.last).Seconds())
 	if w.last = now; err != nil {
 		w.ended(true)

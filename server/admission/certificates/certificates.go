@@ -1,7 +1,7 @@
-// Package certificates holds the admission plugins of CertificateSigningRequests: they
-// decide who may approve and sign a request, and which subjects a request may name.
+// Package certificates holds the admission plugins of CertificateSigningRequests: they decide who may approve
+// and sign a request, and which subjects a request may name.
 //
-// It promises: approving or signing a request takes permission for its signer.
+// Approving or signing a request takes permission for its signer.
 package certificates
 
 import (
@@ -26,8 +26,7 @@ const (
 	plural = "certificatesigningrequests"
 )
 
-// SubjectRestriction refuses requests that would make a cluster administrator of
-// whoever gets them signed.
+// SubjectRestriction refuses requests whose certificate would make its holder a cluster administrator.
 func SubjectRestriction() admission.Validator {
 	return check("CertificateSubjectRestriction", admission.Create, "", func(_ context.Context, a *admission.Attributes, r, _ *certificatesv1.CertificateSigningRequest) error {
 		if r.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
@@ -71,7 +70,7 @@ func Approval(z authx.Authorizer) admission.Validator {
 	})
 }
 
-// Signing requires the right to sign for the signer from users who set certificates and conditions.
+// Signing requires the right to sign for the signer from users that set certificates and conditions.
 func Signing(z authx.Authorizer) admission.Validator {
 	return check("CertificateSigning", admission.Update, "status", func(ctx context.Context, a *admission.Attributes, r, old *certificatesv1.CertificateSigningRequest) error {
 		if old == nil || bytes.Equal(r.Status.Certificate, old.Status.Certificate) && equality.Semantic.DeepEqual(r.Status.Conditions, old.Status.Conditions) {

@@ -21,8 +21,7 @@ type List struct {
 	programs  []*expr.Program
 	ignores   bool
 
-	// Of says whose conditions these are, and Metrics takes how they end; nil: nobody
-	// looks.
+	// Of names the owner of the conditions, and Metrics receives their results; nil: no metrics.
 	Of      Owner
 	Metrics *Metrics
 }
@@ -41,8 +40,8 @@ func Compile(c *expr.Compiler, offer expr.Offer, list []admissionregistrationv1.
 	return l
 }
 
-// Match reports whether all conditions are true of a write. One that is false decides,
-// whatever becomes of the others; otherwise those that failed are the error.
+// Match reports whether all conditions are true of a write. One that is false decides, whatever the errors of
+// the others; otherwise these errors are returned.
 func (l *List) Match(ctx context.Context, in *expr.Input, op admission.Operation) (bool, error) {
 	began := time.Now()
 	meant, failures, err := l.evaluate(ctx, in)

@@ -18,8 +18,7 @@ func (t Target) New(a *admission.Attributes) runtime.Object {
 	return reflect.New(reflect.TypeOf(a.Object).Elem()).Interface().(runtime.Object)
 }
 
-// Bring puts an object as a target has it in the place of that of the write, with
-// defaults.
+// Bring replaces the object of the write by an object in the version of a target, with defaults.
 func (t Target) Bring(a *admission.Attributes, obj runtime.Object) error {
 	if whole, ok := obj.(kinds.Object); ok && Whole(a) {
 		back, err := t.Back(a, whole)
@@ -31,7 +30,7 @@ func (t Target) Bring(a *admission.Attributes, obj runtime.Object) error {
 			// must not be mended here.
 			back.GetObjectKind().SetGroupVersionKind(a.Object.GetObjectKind().GroupVersionKind())
 		}
-		// What a schema does not know is no more let in than from a client.
+		// Unknown fields are refused as in an object from a client.
 		if _, err := a.Resource.Coerce(back); err != nil {
 			return err
 		}

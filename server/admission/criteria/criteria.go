@@ -31,7 +31,7 @@ type Namespaces interface {
 	Item(ctx context.Context, storage, namespace, name string) (*cache.Item, error)
 }
 
-// Cluster is what matching needs to know besides the write.
+// Cluster provides the state of the cluster for matching.
 type Cluster struct {
 	Namespaces  Namespaces
 	Equivalents *Equivalents
@@ -112,8 +112,8 @@ func isNamespace(a *admission.Attributes) bool {
 	return a.Resource.OwnNamespace()
 }
 
-// namespace reports whether the selector of namespaces chooses a write. What is in no
-// namespace, and is none, is never spared.
+// namespace reports whether the namespace selector selects a write. Cluster-scoped objects other than
+// namespaces are always selected.
 func (c *Criteria) namespace(ctx context.Context, a *admission.Attributes, in Namespaces) (bool, error) {
 	if a.Namespace == "" && a.Resource.Plural != "namespaces" {
 		return true, nil

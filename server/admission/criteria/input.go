@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Input is what expressions see of a write, as a target has it: all but parameters,
-// the namespace and the authorizer.
+// Input holds the variables of expressions for a write in the version of a target: all but parameters, the
+// namespace and the authorizer.
 func (t Target) Input(a *admission.Attributes) *expr.Input {
 	show := func(obj runtime.Object) func() (any, error) {
 		if obj == nil {
@@ -46,7 +46,7 @@ func Tree(obj runtime.Object, kind schema.GroupVersionKind) (map[string]any, err
 	return tree, nil
 }
 
-// request is the request as expressions see it. What is empty is not there.
+// request is the variable request. Empty fields are absent.
 func (t Target) request(a *admission.Attributes) (any, error) {
 	own := Kind(a.Resource, a.Subresource)
 	r := map[string]any{

@@ -109,8 +109,8 @@ func (t Target) Show(a *admission.Attributes, obj runtime.Object) (runtime.Objec
 	return shown, nil
 }
 
-// convert brings an object of a write into the target's version. It is the object
-// itself where that has this form already.
+// convert converts an object of a write to the target's version. It returns the object itself if that is its
+// version already.
 func (t Target) convert(a *admission.Attributes, obj runtime.Object) (runtime.Object, error) {
 	whole, ok := obj.(kinds.Object)
 	if !ok || !Whole(a) {

@@ -1,8 +1,7 @@
 // Package eventrate holds the admission plugin EventRateLimit.
 //
-// It promises: each limit has token buckets, one for the whole server or one for each
-// namespace, user, or source and object; an Event is written only if each bucket that it
-// falls under has a token for it.
+// Each limit has token buckets, one for the whole server or one for each namespace, user, or source and
+// object; an Event is written only if each bucket that it falls under has a token for it.
 package eventrate
 
 import (

@@ -1,7 +1,5 @@
-// Package limits holds the admission plugin LimitRanger.
-//
-// It promises: new pods get the defaults of the limit ranges of their namespace, and
-// pods and claims outside of what those allow are refused with all reasons at once.
+// Package limits holds the admission plugin LimitRanger. New pods get the defaults of the limit ranges of
+// their namespace, and pods and claims that violate these are refused with all reasons at once.
 package limits
 
 import (
@@ -56,7 +54,7 @@ func (p Ranger) Validate(ctx context.Context, a *admission.Attributes) error {
 	var check func(*corev1.LimitRange) ([]error, error)
 	switch obj := a.Object.(type) {
 	case *corev1.Pod:
-		// The containers of a pod keep what they were made with, unless they are resized.
+		// The containers of a pod keep their resources, unless they are resized.
 		created := a.Is("", "pods", "") && a.Operation == admission.Create
 		if !created && !(a.Is("", "pods", "resize") && a.Operation == admission.Update) {
 			return nil
@@ -97,8 +95,7 @@ func (p Ranger) each(ctx context.Context, a *admission.Attributes, fn func(*core
 	return nil
 }
 
-// fill gives the containers of a pod the defaults that a limit range has for them,
-// and notes in an annotation what it did.
+// fill sets the defaults of a limit range in the containers of a pod, and lists them in an annotation.
 func fill(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) error {
 	limits, requests := corev1.ResourceList{}, corev1.ResourceList{}
 	for _, item := range r.Spec.Limits {
@@ -133,7 +130,7 @@ func fill(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRange) error {
 	return nil
 }
 
-// fillSteps is what one amount that is filled in takes of the steps of a write: it stays in memory.
+// fillSteps is the cost of one amount that is set, in steps of a write: it stays in memory.
 const fillSteps = 64
 
 func containers(pod *corev1.Pod) int { return len(pod.Spec.Containers) + len(pod.Spec.InitContainers) }
@@ -218,8 +215,8 @@ func (p Ranger) checkPod(ctx context.Context, pod *corev1.Pod, r *corev1.LimitRa
 	return errs, nil
 }
 
-// sum is what a pod has altogether: its containers run together with the init
-// containers that go on, the other init containers one after another.
+// sum is the total of a pod: its containers run together with restartable init containers, other init
+// containers one after another.
 func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.Containers {

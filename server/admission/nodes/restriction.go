@@ -21,9 +21,8 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Restriction keeps what a node agent writes to its own node and to what runs
-// there. It looks at the content of writes, where the authorizer of nodes sees
-// names alone. Others than node agents it lets pass.
+// Restriction limits the writes of kubelets to their own node and its pods. It examines the content of
+// writes, of which the node authorizer knows only names. It admits everything from other users.
 type Restriction struct {
 	Objects admission.Objects
 	// ExpansionRecovery lets agents write how far the growth of a volume has come.
@@ -178,7 +177,7 @@ func (p Restriction) owner(ctx context.Context, name string, pod *corev1.Pod) er
 	return nil
 }
 
-// usedOfAPI names what a pod needs the API for; "" for nothing.
+// usedOfAPI names the API object that a pod uses; "" if there is none.
 func usedOfAPI(s *corev1.PodSpec, used podspec.References) string {
 	switch {
 	case s.ServiceAccountName != "":
@@ -230,8 +229,8 @@ func usesBundles(s *corev1.PodSpec) bool {
 	return false
 }
 
-// usesClaims counts claims that volumes bring along: their names are made of those of pod
-// and volume, and so could be made to be those of any claim.
+// usesClaims counts claims of ephemeral volumes: their names consist of those of pod and volume, and so could
+// be made equal to the name of any claim.
 func usesClaims(s *corev1.PodSpec) bool {
 	for _, v := range s.Volumes {
 		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {

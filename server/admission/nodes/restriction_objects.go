@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/admission/certificates"
 )
 
-// agentLabels are the labels of Kubernetes that an agent may give its node, besides
-// those of agentDomains.
+// agentLabels are the labels of Kubernetes that a kubelet may set on its node, in addition to those of
+// agentDomains.
 var agentLabels = []string{
 	corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 	corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
@@ -32,8 +32,8 @@ var (
 	kubernetesDomains = []string{"kubernetes.io", "k8s.io"}
 )
 
-// node keeps an agent to its own Node, and away from what decides which pods come
-// there: taints, and labels that administrators select by.
+// node restricts a kubelet to its own Node, and keeps it from changing what attracts pods: taints, and labels
+// by which administrators select.
 func (p Restriction) node(name string, a *admission.Attributes) error {
 	if a.Name != name {
 		return fmt.Errorf("node %q is not allowed to modify node %q", name, a.Name)
@@ -64,8 +64,8 @@ func (p Restriction) node(name string, a *admission.Attributes) error {
 	if !equality.Semantic.DeepEqual(n.Spec.Taints, old.Spec.Taints) {
 		return fmt.Errorf("node %q is not allowed to modify taints", name)
 	}
-	// A node that has an owner goes with it: an agent could delete its Node so, and
-	// make it again without the taints.
+	// A node with an owner is deleted with it: a kubelet could delete its Node that way, and create it again
+	// without the taints.
 	if !equality.Semantic.DeepEqual(n.OwnerReferences, old.OwnerReferences) {
 		return fmt.Errorf("node %q is not allowed to modify ownerReferences", name)
 	}
@@ -142,7 +142,7 @@ func (p Restriction) claim(name string, a *admission.Attributes) error {
 	return fmt.Errorf("node %q is not allowed to update fields other than status.quantity and status.conditions: %s differs", name, strings.Join(differ, ", "))
 }
 
-// fixedOf is a claim without what an agent may change.
+// fixedOf returns a claim without the fields that a kubelet may change.
 func (p Restriction) fixedOf(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c = c.DeepCopy()
 	c.ResourceVersion, c.ManagedFields = "", nil

@@ -1,8 +1,7 @@
 // Package owners holds the admission plugin OwnerReferencesPermissionEnforcement.
 //
-// It promises: only a user who may delete an object changes its owner references, on which garbage
-// collection depends; and only a user who may update the finalizers of the owner sets
-// blockOwnerDeletion.
+// Only a user who may delete an object changes its owner references, on which garbage collection depends; and
+// only a user who may update the finalizers of the owner sets blockOwnerDeletion.
 package owners
 
 import (
@@ -26,7 +25,7 @@ import (
 type Permissions struct {
 	Authorizer authx.Authorizer
 	Catalogue  *kinds.Catalogue
-	Elsewhere  admission.Elsewhere // nil: no kinds but those of the catalogue
+	Elsewhere  admission.Elsewhere // nil: only kinds of the catalogue
 }
 
 var _ admission.Validator = Permissions{}

@@ -15,7 +15,7 @@ type Config struct {
 	Enable, Disable []string
 	// Configs are the parts of the admission configuration file, by plugin.
 	Configs map[string][]byte
-	// Tolerations are what DefaultTolerationSeconds adds; nil: five minutes each.
+	// Tolerations configures DefaultTolerationSeconds; nil: five minutes each.
 	Tolerations *pods.Tolerations
 	// DirectServices leads calls of webhooks to endpoints of their Services, and not to
 	// the Services' addresses, which may not be reachable from here.
@@ -41,9 +41,8 @@ func Names(v release.Version) (known, on []string) {
 // of says whether stock servers of a release have a plugin of the name.
 func (p entry) of(v release.Version) bool { return !p.later || v.Has(release.KindRules133) }
 
-// Validate refuses names that no plugin of the release has, plugins that are switched both ways,
-// and a wish for one that this server does not have: whoever asks for a rule must
-// not run without it.
+// Validate refuses unknown plugins, plugins that are both enabled and disabled, and enabling a plugin that
+// this server does not have: an administrator who requires a rule must not run without it.
 func (a *Config) Validate(v release.Version) error {
 	known := func(flag string, names []string) error {
 		for _, name := range names {

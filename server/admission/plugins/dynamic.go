@@ -9,12 +9,11 @@ import (
 	hooks "github.com/rowlock/rowlock/server/webhook"
 )
 
-// shared is what the plugins share that follow objects of the cluster: webhooks and
-// policies.
+// shared is the state that the plugins with webhooks and policies share.
 type shared struct {
 	Host
 	reader     Reader
-	cluster    criteria.Cluster // what their criteria look at
+	cluster    criteria.Cluster // state of the cluster for their criteria
 	conditions *conditions.Metrics
 	webhooks   *webhook.Metrics
 	policies   *policy.Metrics
@@ -45,7 +44,7 @@ func share(h Host, c *Config) *shared {
 	return s
 }
 
-// policyConfig is what the plugins of policies need.
+// policyConfig is the configuration of the policy plugins.
 func (s *shared) policyConfig() policy.Config {
 	return policy.Config{
 		Cluster: s.cluster, Catalogue: s.Catalogue, Schemas: s.Schemas, Cache: s.Cache, Authorizer: s.Authorizer,
@@ -53,8 +52,8 @@ func (s *shared) policyConfig() policy.Config {
 	}
 }
 
-// webhookConfig is what a plugin of webhooks needs. Those with credentials of their
-// own have a client of their own.
+// webhookConfig is the configuration of a webhook plugin. One with credentials of its own has a client of its
+// own.
 func (s *shared) webhookConfig(config []byte) (webhook.Config, error) {
 	cfg := webhook.Config{
 		Client: s.Webhooks, Cluster: s.cluster, Cache: s.Cache, Authorizer: s.Authorizer,

@@ -14,9 +14,9 @@ import (
 	"github.com/rowlock/rowlock/server/permits"
 )
 
-// Reader shows plugins the objects of a server; it implements admission.Objects,
-// admission.Namespaces and criteria.Namespaces. Plugins read by the server's own right,
-// and must not tell a client what it may not read.
+// Reader gives plugins the objects of a server; it implements admission.Objects, admission.Namespaces and
+// criteria.Namespaces. Plugins read with the server's own rights, and must not reveal objects to a client
+// that may not read them.
 type Reader struct {
 	Catalogue *kinds.Catalogue
 	Cache     *cache.Cache
@@ -74,7 +74,7 @@ func (r Reader) ListWhere(_ context.Context, storage, namespace string, may func
 	var err error
 	r.Cache.Snapshot(storage).Ascend(namespace, "", "", func(item *cache.Item) bool {
 		if item.Corrupt != nil {
-			return true // what cannot be read cannot be respected
+			return true // an object that cannot be read is ignored
 		}
 		text := item.JSON()
 		if !may(text) {

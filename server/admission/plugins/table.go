@@ -1,5 +1,4 @@
-// Package plugins is the table of admission plugins: their order, which of them run, and
-// what each is made of.
+// Package plugins is the table of admission plugins: their order, their defaults, and how each is made.
 package plugins
 
 import (
@@ -42,7 +41,7 @@ type API interface {
 	Call(ctx context.Context, agent, method, path, contentType string, body, into any) error
 }
 
-// Host is what a server lets its admission plugins use.
+// Host gives admission plugins access to the server.
 type Host struct {
 	Catalogue  *kinds.Catalogue
 	Cache      *cache.Cache
@@ -90,8 +89,8 @@ type entry struct {
 	gate string // the plugin runs only where this feature gate is on; "" is always
 	// later says that release 1.32 has no plugin of the name.
 	later bool
-	// build makes it, with what the admission configuration file has for it (nil:
-	// nothing). It is nil for plugins that this server does not have.
+	// build makes the plugin with its part of the admission configuration file (nil: none). It is nil for
+	// plugins that this server does not have.
 	build func(s *shared, config []byte) (admission.Plugin, error)
 }
 

@@ -149,8 +149,7 @@ func (p ServiceAccount) account(ctx context.Context, namespace, name string) (*c
 	}
 }
 
-// mirrorPod refuses what a kubelet's static pod cannot have: its secrets are not
-// the API's.
+// mirrorPod refuses a mirror pod that uses API objects: a static pod of a kubelet has none.
 func mirrorPod(a *admission.Attributes, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return a.Forbid(fmt.Errorf("a mirror pod may not reference service accounts"))

@@ -11,8 +11,8 @@ import (
 // each item of another.
 type covering struct {
 	same map[toleration]bool // all that were added
-	// wide has by what they tolerate the two that wait longest: in each place all that cover
-	// the same differ in their seconds alone.
+	// wide holds, for each set of tolerated taints, the two tolerations with the longest time: those that
+	// tolerate the same differ only in their seconds.
 	wide map[place][2]*waiting
 }
 
@@ -41,7 +41,7 @@ func (t *toleration) longest() (seconds int64, bounded bool) {
 	return t.seconds, true
 }
 
-// place is what a toleration tolerates, but for how long.
+// place is a toleration without its seconds.
 type place struct {
 	key    string
 	effect corev1.TaintEffect
@@ -53,7 +53,7 @@ type place struct {
 type waiting struct {
 	toleration
 	seconds int64 // the most that it covers
-	bounded bool  // it covers none that holds for ever
+	bounded bool  // it does not cover one without a limit
 }
 
 func (w *waiting) longer(than *waiting) bool {
@@ -127,10 +127,10 @@ func (c *covering) at(where place, p *toleration) bool {
 	return w != nil && (!w.bounded || p.timed && p.seconds <= w.seconds)
 }
 
-// mergeTolerations joins lists, without the tolerations that another one covers. Of equal ones
-// the first stays, in its place.
+// mergeTolerations joins lists, without tolerations that another one covers. Of equal ones the first stays at
+// its position.
 func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
-	needless := make([]bool, len(all)) // one that covers more follows
+	needless := make([]bool, len(all)) // a later one covers more
 	following := newCovering()
 	for i := len(all) - 1; i >= 0; i-- {
 		needless[i] = following.coversMore(&all[i])

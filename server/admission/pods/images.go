@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// AlwaysPullImages has the images of pods pulled every time they start, so that
-// only users who may pull an image use it.
+// AlwaysPullImages makes pods pull their images at every start, so that only users who may pull an image can
+// use it.
 type AlwaysPullImages struct{}
 
 var (

@@ -85,7 +85,8 @@ func changedOn(ctx context.Context, objects admission.Objects, a *admission.Attr
 	return n, nil
 }
 
-// bound are the pod of an update of some subresource and what it was, where the pod has a node and its spec changes.
+// bound returns the pod before and after an update of a subresource, if the pod has a node and its spec
+// changes.
 func bound(a *admission.Attributes, subresources ...string) (pod, was *corev1.Pod, ok bool) {
 	pod, isPod := a.Object.(*corev1.Pod)
 	was, wasPod := a.Old.(*corev1.Pod)
@@ -95,7 +96,7 @@ func bound(a *admission.Attributes, subresources ...string) (pod, was *corev1.Po
 	return pod, was, pod.Spec.NodeName != "" && pod.Generation != was.Generation
 }
 
-// Resizes keeps pods within what their nodes have to give, when they are resized.
+// Resizes refuses to resize pods beyond the resources of their nodes.
 type Resizes struct {
 	Objects admission.Objects
 	Off     bool // as in release 1.32
@@ -145,7 +146,7 @@ func caused(err error, cause metav1.CauseType) error {
 	return err
 }
 
-// DeclaredFeatures refuses updates of pods that need what their nodes do not say that they have.
+// DeclaredFeatures refuses updates of pods that need features which their nodes do not declare.
 type DeclaredFeatures struct{ Objects admission.Objects }
 
 var _ admission.Validator = DeclaredFeatures{}

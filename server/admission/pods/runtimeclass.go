@@ -90,7 +90,7 @@ func (p RuntimeClass) classOf(ctx context.Context, a *admission.Attributes, pod 
 		return nil, nil
 	}
 	if *pod.Spec.RuntimeClassName == "" {
-		return nil, status.Plain("resource name may not be empty") // what the client of a stock server says
+		return nil, status.Plain("resource name may not be empty") // the error of a stock server's client
 	}
 	obj, err := p.Objects.Get(ctx, "runtimeclasses.node.k8s.io", "", *pod.Spec.RuntimeClassName)
 	if err != nil {

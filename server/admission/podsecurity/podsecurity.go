@@ -41,7 +41,7 @@ type edition struct {
 	userNamespaces bool // relaxed for user namespaces
 }
 
-// evaluators are those of each edition. They never change, so all servers of a process share them.
+// evaluators are the evaluators of each edition. They never change, so all servers of a process share them.
 var evaluators sync.Map // of edition, each a func() (policy.Evaluator, error)
 
 func evaluator(e edition) (policy.Evaluator, error) {
@@ -55,12 +55,12 @@ func evaluator(e edition) (policy.Evaluator, error) {
 	return make.(func() (policy.Evaluator, error))()
 }
 
-// isolated are the checks that pods in a separate user namespace pass where the standards
-// are relaxed for them: root, and all of /proc, are those of the namespace.
+// isolated are the checks that pods in a user namespace pass if the standards are relaxed for them: their
+// root user and their /proc are those of the namespace.
 var isolated = []policy.CheckID{"procMount", "runAsNonRoot", "runAsUser"}
 
-// checks are those of the library, up to the newest version of the standards that the release
-// has. It adds the other differences between releases: the gate UserNamespacesPodSecurityStandards, and image volumes.
+// checks are those of the library, up to the newest version of the standards in the release. They include the
+// other differences between releases: the gate UserNamespacesPodSecurityStandards, and image volumes.
 func (e edition) checks() []policy.Check {
 	checks := policy.DefaultChecks()
 	for i := range checks {
@@ -155,7 +155,7 @@ var harmless = map[string]bool{
 	"exec": true, "attach": true, "binding": true, "eviction": true, "log": true, "portforward": true, "proxy": true, "status": true,
 }
 
-// template is what an object makes pods from; nil for objects that make none.
+// template returns the pod template of an object; nil if its kind has none.
 func template(a *admission.Attributes) *corev1.PodTemplateSpec {
 	switch o := a.Object.(type) {
 	case *corev1.PodTemplate:
@@ -249,7 +249,7 @@ func (p *Plugin) template(ctx context.Context, a *admission.Attributes, t *corev
 	return p.judge(a, standard, errs, &t.ObjectMeta, &t.Spec, false)
 }
 
-// judge holds a pod against what its namespace enforces, audits and warns of.
+// judge evaluates a pod against the levels that its namespace enforces, audits and warns about.
 func (p *Plugin) judge(a *admission.Attributes, standard api.Policy, errs field.ErrorList, meta *metav1.ObjectMeta, spec *corev1.PodSpec, enforce bool) error {
 	if p.exemptRuntime(spec.RuntimeClassName) {
 		annotate(a, api.ExemptionReasonAnnotationKey, "runtimeClass")

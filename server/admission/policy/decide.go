@@ -41,7 +41,7 @@ type note struct {
 	key string
 }
 
-// compile never fails: what does not compile fails when it is evaluated.
+// compile never fails: an invalid expression fails when it is evaluated.
 func compile(s *admissionregistrationv1.ValidatingAdmissionPolicySpec) *compiled {
 	offer := expr.Offer{Params: s.ParamKind != nil, Authorizer: true}
 	composer := expr.NewComposer(release.Default)
@@ -71,7 +71,7 @@ func compile(s *admissionregistrationv1.ValidatingAdmissionPolicySpec) *compiled
 	return c
 }
 
-// decision is what one validation says.
+// decision is the result of one validation.
 type decision struct {
 	denied  bool
 	fault   bool // it could not be evaluated
@@ -80,7 +80,7 @@ type decision struct {
 	took    time.Duration
 }
 
-// annotated is what one audit annotation gave: a value, a fault, or neither.
+// annotated is the result of one audit annotation: a value, an error, or neither.
 type annotated struct {
 	key, value, fault string
 	took              time.Duration
@@ -91,7 +91,7 @@ type result struct {
 	annotations []annotated
 }
 
-// failed is the decision about what could not be evaluated.
+// failed is the decision for an expression that could not be evaluated.
 func (c *compiled) failed(message string) decision {
 	return decision{denied: !c.ignores, fault: true, message: message}
 }
@@ -118,7 +118,7 @@ func (c *compiled) decide(ctx context.Context, in *expr.Input, op admission.Oper
 	return r
 }
 
-// finding is what a validation evaluates to.
+// finding is the value of a validation's expression.
 type finding struct {
 	expr.Result
 	took time.Duration
@@ -138,7 +138,7 @@ func (c *compiled) validate(ctx context.Context, in *expr.Input) ([]finding, int
 	return found, e.Left(), nil
 }
 
-// judge turns findings into decisions. Messages are only made of what was refused.
+// judge turns findings into decisions. It evaluates messages of refusals only.
 func (c *compiled) judge(ctx context.Context, in *expr.Input, found []finding, left int64) []decision {
 	out := make([]decision, len(found))
 	messages := expr.Evaluate(ctx, in, c.variables, false, left)
@@ -170,8 +170,7 @@ func (c *compiled) judge(ctx context.Context, in *expr.Input, found []finding, l
 	return out
 }
 
-// message evaluates a message. One that is of no use is empty; an error is that the
-// budget is spent.
+// message evaluates a message. An unusable one is empty; an error means that the budget is used up.
 func message(e *expr.Evaluation, p *expr.Program) (string, error) {
 	r, err := e.Run(p)
 	if err != nil || r.Err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count what policies say.
+// Metrics count the decisions of policies.
 type Metrics struct {
 	count *prometheus.CounterVec
 	took  *prometheus.HistogramVec

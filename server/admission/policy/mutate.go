@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// MutatingName is that of the plugin of policies that change objects.
+// MutatingName is the name of the plugin of mutating policies.
 const MutatingName = "MutatingAdmissionPolicy"
 
 // Mutating is admission.Mutator. Where policies are not served it does nothing.
@@ -137,14 +137,13 @@ func (m *mutator) use(v *invocation) (changed bool, err error) {
 	return changed, nil
 }
 
-// final marks an error as that of the request, whatever the failure policy says
-// about its own.
+// final marks an error as that of the request, which no failure policy ignores.
 func final(ctx context.Context, err error) bool {
 	var st apierrors.APIStatus
 	return errors.As(err, &st) || ctx.Err() != nil
 }
 
-// failed notes that a policy could not do what it is for.
+// failed records that a policy could not be evaluated.
 func (m *mutator) failed(v *invocation, err error) {
 	if !v.ignores {
 		m.denials = append(m.denials, denial{policy: v.name, binding: v.binding.name, message: err.Error(), reason: metav1.StatusReasonInvalid})

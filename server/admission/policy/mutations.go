@@ -37,7 +37,7 @@ type mutation struct {
 	patches bool // it makes a JSON patch, and not an apply configuration
 }
 
-// compileMutations never fails: what does not compile fails when it is evaluated.
+// compileMutations never fails: an invalid expression fails when it is evaluated.
 func compileMutations(s *admissionregistrationv1.MutatingAdmissionPolicySpec, ignores bool) *mutations {
 	offer := expr.Offer{Params: s.ParamKind != nil, Authorizer: true}
 	composer := expr.NewComposer(release.Default)
@@ -60,14 +60,14 @@ func compileMutations(s *admissionregistrationv1.MutatingAdmissionPolicySpec, ig
 	return c
 }
 
-// subject is what a mutation changes: an object as a target has it.
+// subject is the object that a mutation changes, in the version of a target.
 type subject struct {
 	obj     runtime.Object
 	target  criteria.Target
 	empty   func() runtime.Object
 	codec   jsoncodec.Codec
 	schemas *schema.Schemas
-	largest int // bytes of what may come of it
+	largest int // maximum size of the result in bytes
 }
 
 // change is the object that a mutation makes of another; nil where it leaves it alone. The
@@ -155,7 +155,7 @@ func (s *subject) patch(ctx context.Context, list []expr.Operation) (runtime.Obj
 	return s.read(document)
 }
 
-// read makes an object of what a mutation made.
+// read makes an object of the result of a mutation.
 func (s *subject) read(document []byte) (runtime.Object, error) {
 	if len(document) > s.largest {
 		return nil, fmt.Errorf("the object would have %d bytes, and %d are allowed", len(document), s.largest)

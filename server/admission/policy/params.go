@@ -34,7 +34,7 @@ func (r *request) paramResource(h *hook) (*kinds.Resource, error) {
 	return res, nil
 }
 
-// param is one set of parameters: what expressions see of an object, or none.
+// param is one parameter object as expressions see it, or none.
 type param struct {
 	namespace, name string
 	tree            func() (any, error)
@@ -126,7 +126,7 @@ func paramTree(codec jsoncodec.Codec, item *cache.Item, home, res *kinds.Resourc
 	})
 }
 
-// namespaceTree is what expressions see of a namespace, made once an item.
+// namespaceTree is a namespace as expressions see it, made once for each item.
 func namespaceTree(codec jsoncodec.Codec, item *cache.Item) (any, error) {
 	return item.Form(cache.FormKey{Form: cache.FormOther, For: kept{what: "namespace"}}, func(item *cache.Item) (any, error) {
 		ns := &corev1.Namespace{}

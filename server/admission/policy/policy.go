@@ -1,17 +1,17 @@
-// Package policy enforces the admission policies of a cluster: ValidatingAdmissionPolicies,
-// which refuse writes, and MutatingAdmissionPolicies, which change them.
+// Package policy enforces the admission policies of a cluster: ValidatingAdmissionPolicies, which refuse
+// writes, and MutatingAdmissionPolicies, which change them.
 //
-// It promises: the plugins follow policies and bindings as they change, without polling, and a
-// decision that follows an acknowledged change takes it into account; without policies,
-// writes cost nothing more; a policy is compiled once, when it first matches.
+// The plugins follow policies and bindings as they change, without polling, and a decision that follows an
+// acknowledged change takes it into account; without policies, writes cost nothing more; a policy is compiled
+// once, when it first matches.
 //
-// A client who may write policies and bindings can make each write cost, for each matching policy,
-// binding and set of parameters: match conditions within their budget; for a
-// validating policy one budget of expressions, for a mutating one a budget for each mutation
-// (expr.Budget, about a second), and the result of a mutation: 3 MiB of JSON, which the plugin weighs
-// like a request body before it decodes it, and merges only if it does not have too many fields side by
-// side. No mutation makes an object larger than 3 MiB. All of this ends with the request. Policies
-// change an object in two passes at most, and the rules of its kind then validate the result.
+// A client who may write policies and bindings can make each write cost, for each matching policy, binding
+// and set of parameters: match conditions within their budget; for a validating policy one budget of
+// expressions, for a mutating one a budget for each mutation (expr.Budget, about a second), and the result of
+// a mutation: 3 MiB of JSON, which the plugin weighs like a request body before it decodes it, and merges
+// only if it does not have too many fields side by side. No mutation makes an object larger than 3 MiB. All
+// of this ends with the request. Policies change an object in two passes at most, and the rules of its kind
+// then validate the result.
 package policy
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// Config is what policies need to know of the server.
+// Config gives policies access to the server.
 type Config struct {
 	Cluster    criteria.Cluster
 	Catalogue  *kinds.Catalogue
@@ -46,8 +46,8 @@ type Config struct {
 	Conditions *conditions.Metrics // the same
 }
 
-// spared are requests that the cluster needs to find out who may do what, and policies
-// themselves: those that refuse everything can be taken away.
+// spared are requests that are needed to determine rights, and policies themselves: a policy that refuses
+// everything can be deleted.
 func spared(r *kinds.Resource) bool {
 	switch r.Group {
 	case "authentication.k8s.io", "authorization.k8s.io":
@@ -85,7 +85,7 @@ type invocation struct {
 	param   param
 }
 
-// misconfigured says no where the policy wants that for what cannot be decided.
+// misconfigured refuses if the failure policy demands that for what cannot be decided.
 func (r *request) misconfigured(h *hook, binding string, err error) {
 	if h.ignores {
 		return
@@ -142,7 +142,7 @@ func (r *request) each(h *hook, do func(invocation)) error {
 	return nil
 }
 
-// input is what the expressions see of the write as one resource.
+// input is the input of expressions for the write as one resource.
 func (r *request) input(v *invocation) *expr.Input {
 	if r.authorizer == nil {
 		r.authorizer = expr.NewAuthorizer(r.ctx, r.Authorizer, r.a.User, expr.Target{
@@ -161,7 +161,7 @@ func (r *request) input(v *invocation) *expr.Input {
 	return base.WithParams(v.param.tree)
 }
 
-// changed forgets what expressions have seen of the object.
+// changed drops the input that was made of the object before a change.
 func (r *request) changed() { clear(r.inputs) }
 
 // findNamespace finds the namespace that a write is in. Namespaces are in none.

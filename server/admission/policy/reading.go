@@ -14,14 +14,14 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// Reading refuses policies and bindings that would have the server read, as parameters,
-// objects that their writers may not read: the contents of a parameter come back in messages. It
-// runs as well where policies are not enforced, as they may be one day, and before every
-// other validator, as it is part of what makes an object valid.
+// Reading refuses policies and bindings that would make the server read parameter objects that their writers
+// may not read: messages can contain the content of a parameter. It also runs if policies are not enforced,
+// because they may be enforced later, and before every other validator, because it is part of the validation
+// of the object.
 type Reading struct {
 	Authorizer authx.Authorizer
 	Catalogue  *kinds.Catalogue
-	Elsewhere  admission.Elsewhere // nil: no kinds but those of the catalogue
+	Elsewhere  admission.Elsewhere // nil: only kinds of the catalogue
 	Objects    admission.Objects
 }
 
@@ -66,7 +66,7 @@ func (p Reading) binding(ctx context.Context, a *admission.Attributes, storage, 
 	return refused(a, "paramRef", p.mayUseRef(ctx, a.User, policy, kind, ref))
 }
 
-// kindOf is what a policy takes; nil where it takes nothing, or is none.
+// kindOf returns the parameter kind of a policy; nil if it has none, or if the object is not a policy.
 func kindOf(obj any) *admissionregistrationv1.ParamKind {
 	switch p := obj.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
@@ -85,8 +85,8 @@ func refused(a *admission.Attributes, name, problem string) error {
 	return status.Invalid(a.Resource.Release, a.Resource.GVK().GroupKind(), a.Meta().GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec", name), problem)})
 }
 
-// paramKind is what a stored policy takes; false where there is no such policy, or it
-// cannot be read.
+// paramKind returns the parameter kind of a stored policy; false if there is no such policy, or it cannot be
+// read.
 func (p Reading) paramKind(ctx context.Context, storage, policy string) (*admissionregistrationv1.ParamKind, bool) {
 	obj, err := p.Objects.Get(ctx, storage, "", policy)
 	if obj == nil || err != nil {
@@ -95,8 +95,8 @@ func (p Reading) paramKind(ctx context.Context, storage, policy string) (*admiss
 	return kindOf(obj), true
 }
 
-// mayUseKind says why a user may not name a kind as that of parameters: who names it
-// has to be allowed to get all objects of it, wherever they are.
+// mayUseKind returns why a user may not name a parameter kind: that requires the right to get all objects of
+// the kind, in all namespaces.
 func (p Reading) mayUseKind(ctx context.Context, user *authx.Identity, kind *admissionregistrationv1.ParamKind) string {
 	what, _ := p.resourceOf(kind)
 	what.User, what.Verb, what.Namespace, what.Name = user, "get", "*", "*"
@@ -136,8 +136,7 @@ func everything() authx.Attributes {
 	return authx.Attributes{APIGroup: "*", APIVersion: "*", Resource: "*", ResourceRequest: true}
 }
 
-// resourceOf is what objects of a kind are asked for as, or all that they may be, and
-// then the unknown ones.
+// resourceOf returns the resource of a kind, or all that it may be, unknown ones last.
 func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx.Attributes, problem string) {
 	what = everything()
 	gv, err := schema.ParseGroupVersion(kind.APIVersion)
@@ -145,7 +144,7 @@ func (p Reading) resourceOf(kind *admissionregistrationv1.ParamKind) (what authx
 		return what, fmt.Sprintf("parse paramKind &{%s %s}", kind.APIVersion, kind.Kind)
 	}
 	what.APIGroup, what.APIVersion = gv.Group, gv.Version
-	// What is served here comes first: that is what would be read.
+	// Resources of this server come first: they are what would be read.
 	if r := p.Catalogue.LookupKind(gv.WithKind(kind.Kind)); r != nil && !r.Off {
 		what.Resource = r.Plural
 		return what, ""

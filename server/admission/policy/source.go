@@ -18,7 +18,7 @@ type source struct {
 	follower *follow.Follower
 	policies map[string]*policy // changed by the follower alone, as bindings is
 	bindings map[string]*binding
-	list     atomic.Pointer[[]*hook] // nil: to be made anew
+	list     atomic.Pointer[[]*hook] // nil: must be made again
 }
 
 // policy is a policy as it is stored; it is compiled on first use. It refuses or it
@@ -40,15 +40,15 @@ type binding struct {
 	actions      []admissionregistrationv1.ValidationAction
 }
 
-// hook is a policy with what binds it.
+// hook is a policy with its bindings.
 type hook struct {
 	*policy
 	name     string
 	bindings []*binding
 }
 
-// stored says where policies and bindings of a sort are stored, and how they are read. What
-// cannot be read cannot be enforced; the store keeps no such thing.
+// stored describes where policies and bindings of a type are stored, and how to decode them. Unreadable ones
+// cannot be enforced; the store contains no such objects.
 type stored struct {
 	policies, bindings string
 	policy             func(jsoncodec.Codec, *cache.Item) *policy

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// Name is that of the plugin of policies that refuse.
+// Name is the name of the plugin of validating policies.
 const Name = "ValidatingAdmissionPolicy"
 
 // Plugin is admission.Validator.
@@ -108,7 +108,7 @@ func (r *request) decide(v *invocation, notes *annotations) {
 	}
 }
 
-// act does what a binding wants done about a decision.
+// act carries out the validation actions of a binding for a decision.
 func (r *request) act(h *hook, b *binding, index int, d *decision) {
 	if !d.denied {
 		if d.fault {

@@ -11,13 +11,12 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// charge adds what a write uses to the quotas that it falls under. The quotas given
-// stay as they are.
+// charge adds the usage of a write to the quotas that apply to it. It does not change the given quotas.
 func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([]*corev1.ResourceQuota, error) {
 	m, obj := k.meter, k.a.Object
 	var (
 		mine   []int
-		counts = map[corev1.ResourceName]bool{}                     // what those quotas limit
+		counts = map[corev1.ResourceName]bool{}                     // the resources that those quotas limit
 		scopes = map[corev1.ResourceQuotaScope]bool{}               // in which they, and others, do
 		need   = limitedOf(p.limited, k.a.Resource.GroupResource()) // of a covering quota
 	)
@@ -72,8 +71,8 @@ func (p *Plugin) charge(quotas []*corev1.ResourceQuota, k *ask, covered bool) ([
 // noQuota is the key of deltas for a write that no quota counts.
 const noQuota = -1
 
-// deltas are what a write uses of each of its quotas beyond what its object did before. Quotas of which it uses nothing
-// more are left out.
+// deltas are the additional usage of a write in each of its quotas. Quotas without additional usage are
+// omitted.
 func (p *Plugin) deltas(k *ask, quotas []*corev1.ResourceQuota, mine []int) (map[int]corev1.ResourceList, error) {
 	use := k.meter.use(k.a.Object)
 	var negative []corev1.ResourceName

@@ -17,8 +17,8 @@ type ask struct {
 	done  bool
 }
 
-// lanes batch the writes of each namespace: one writer at a time checks its own write and
-// those of all that wait behind it. They start no goroutines: the writers' own do the work.
+// lanes batch the writes of each namespace: one writer at a time checks its own write and those of all that
+// wait behind it. The writers' own goroutines do the work.
 type lanes struct {
 	mu   sync.Mutex
 	open map[string]*lane

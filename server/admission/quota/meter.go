@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// meter knows what the objects of one resource use.
+// meter computes the usage of objects of one resource.
 type meter struct {
 	updates bool // updates can change the use, not creates alone
 	resizes bool // so can the subresource resize
@@ -23,14 +23,13 @@ type meter struct {
 	// nil: none does.
 	moves   func(obj, old runtime.Object) bool
 	movesBy string
-	// names are all that are about this resource, where each object counts as one, whatever
-	// it is; nil: it is not so.
+	// names are the quota names under which each object of the resource counts as one; nil: none.
 	names []corev1.ResourceName
 	// counts reports whether a name of a quota is about this resource; nil: names do.
 	counts func(name corev1.ResourceName) bool
-	// use is what an object uses; the list is the caller's.
+	// use returns the usage of an object; the caller owns the list.
 	use func(obj runtime.Object) corev1.ResourceList
-	// requires says what an object must name because of a quota; nil: nothing.
+	// requires returns the fields that an object must set because of a quota; nil: none.
 	requires func(names []corev1.ResourceName, obj runtime.Object) error
 	// inScope reports whether an object is in a scope; nil: it is in none.
 	inScope func(s corev1.ScopedResourceSelectorRequirement, obj runtime.Object) (bool, error)

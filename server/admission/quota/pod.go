@@ -19,9 +19,8 @@ import (
 
 const countPods corev1.ResourceName = "count/pods"
 
-// podNames are what quotas limit of pods, besides huge pages and the requests of
-// resources that are not the platform's. mandatory says that a pod which falls under
-// such a limit has to name the amount in each container.
+// podNames are the quota names for pods, in addition to huge pages and extended resources. mandatory says
+// that a pod to which such a limit applies must set the amount in each container.
 var podNames = map[corev1.ResourceName]struct{ mandatory bool }{
 	countPods:                               {},
 	corev1.ResourcePods:                     {},
@@ -61,7 +60,7 @@ func (p meters) usePod(obj runtime.Object) corev1.ResourceList {
 	return l
 }
 
-// ended reports whether a pod runs no more, or should not by now.
+// ended reports whether a pod has ended, or should have by now.
 func (p meters) ended(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return true
@@ -91,10 +90,9 @@ func named(l, requests, limits corev1.ResourceList) {
 func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 
-// podDemand is what a pod needs at most at one time: its containers together with the init
-// containers that go on, or one of the other init containers together with those before it
-// that go on. What the pod names as a whole counts instead. The overhead of its runtime is
-// added; to limits only where there are any.
+// podDemand is the peak demand of a pod: its containers together with restartable init containers, or one of
+// the other init containers together with the restartable ones before it. Resources of the pod as a whole
+// take precedence. The overhead of its runtime is added; to limits only if there are any.
 func podDemand(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList, whole corev1.ResourceList, always bool) corev1.ResourceList {
 	total, going, most := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.Containers {

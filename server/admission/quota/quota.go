@@ -25,18 +25,18 @@ import (
 
 // Store is where quotas are.
 type Store interface {
-	// List is that of admission.Objects.
+	// List is as in admission.Objects.
 	List(ctx context.Context, storage, namespace string) ([]kinds.Object, error)
-	// CatchUp waits until List shows what any server has written by now.
+	// CatchUp waits until List includes the writes of all servers so far.
 	CatchUp(ctx context.Context) error
-	// SetStatus stores the status of a quota unless the quota changed meanwhile.
+	// SetStatus stores the status of a quota unless the quota has changed in the meantime.
 	SetStatus(ctx context.Context, q *corev1.ResourceQuota) error
 }
 
 // patience is how long a write waits for its turn with its namespace's quotas.
 const patience = 10 * time.Second
 
-// Plugin counts what writes use.
+// Plugin counts the usage of writes.
 type Plugin struct {
 	store   Store
 	limited []Limited
@@ -52,7 +52,7 @@ type Rules struct {
 	Moves bool // an object that comes into the scope of a quota uses it, since release 1.33
 }
 
-// New makes the plugin. What limited names needs a quota that covers it.
+// New makes the plugin. Resources that limited names need a quota that covers them.
 func New(store Store, limited []Limited, r Rules, now func() time.Time) *Plugin {
 	return &Plugin{store: store, limited: limited, meters: meters{now: now, whole: r.Whole, moves: r.Moves}}
 }
@@ -109,7 +109,7 @@ func (p *Plugin) quotas(ctx context.Context, namespace string) ([]*corev1.Resour
 // settle answers the asks of a namespace together, so that many writes at once cost
 // one change of each quota.
 func (p *Plugin) settle(ctx context.Context, namespace string, asks []*ask) {
-	// The end of one request must not undo what the others wait for, nor must the end of a controller's lead.
+	// The end of one request, or of a controller's lead, must not cancel a write for which others wait.
 	ctx, cancel := context.WithTimeout(sqlstore.WithLead(context.WithoutCancel(ctx), ""), patience)
 	defer cancel()
 	var only []string // quotas that are left to change; nil: all

@@ -18,7 +18,7 @@ import (
 type Objects interface {
 	// Count is the number of objects of a resource; known is false where it is unknown.
 	Count(r schema.GroupResource) (n int, known bool)
-	// Each shows those of a resource, decoded, until visit says false; known as above.
+	// Each calls visit with the objects of a resource, decoded, until it returns false; known as above.
 	Each(r schema.GroupResource, visit func(runtime.Object) bool) (known bool)
 }
 
@@ -49,14 +49,13 @@ func Resources(names corev1.ResourceList) []schema.GroupResource {
 	return out
 }
 
-// Recount is the status that each quota of a namespace should have: what it limits by its
-// spec, and what there is of that. What nobody can tell stays as it is. The time is for
-// pods that should have ended by it.
+// Recount returns the status that each quota of a namespace should have: the limits of its spec, and their
+// usage. Usage that cannot be determined stays as it is. now is for pods whose time should have ended.
 //
-// It takes time for each name of a quota, and for each object of which more is counted than
-// that it is there, times the quotas that are about such objects.
+// The cost is proportional to the names of all quotas, and to the objects of which more than their number
+// counts, times the quotas that apply to them.
 func Recount(quotas []*corev1.ResourceQuota, objects Objects, now time.Time) []corev1.ResourceQuotaStatus {
-	m := meters{now: func() time.Time { return now }, whole: true} // stored pods have what they may
+	m := meters{now: func() time.Time { return now }, whole: true} // stored pods have been validated
 	all := corev1.ResourceList{}
 	out := make([]corev1.ResourceQuotaStatus, len(quotas))
 	holders := map[corev1.ResourceName][]int{} // which quotas limit a name

@@ -119,12 +119,12 @@ func statusError(data []byte) error {
 		return err
 	}
 	if st.Status == metav1.StatusSuccess {
-		return nil // of what, is not said
+		return nil // the reason is not given
 	}
 	return &apierrors.StatusError{ErrStatus: st}
 }
 
-// answer is what a webhook says, verified.
+// answer is a webhook's verified answer.
 type answer struct {
 	allowed     bool
 	result      *metav1.Status
@@ -134,8 +134,7 @@ type answer struct {
 	annotations map[string]string
 }
 
-// verify checks that a review answers the question. That of v1beta1 need say neither
-// which nor what its patch is.
+// verify checks that a review answers the request. In v1beta1 the UID and the patch type are optional.
 func verify(review *admissionv1.AdmissionReview, uid types.UID, version string, mutates bool) (*answer, error) {
 	r := review.Response
 	if r == nil {

@@ -27,7 +27,7 @@ type hook struct {
 	criteria                *criteria.Criteria
 	conditions              []admissionregistrationv1.MatchCondition
 	target                  webhook.Target
-	timeout                 time.Duration // 0: that of the request
+	timeout                 time.Duration // 0: the timeout of the request
 	ignores                 bool          // failures
 	quiet                   bool          // it may be called for dry runs
 	declared                bool          // its side effects are
@@ -126,8 +126,8 @@ func validating(codec jsoncodec.Codec, item *cache.Item) []*hook {
 	return list
 }
 
-// newHook reads one webhook. One that only looks has the fields of one that changes
-// objects, but for the reinvocation policy.
+// newHook reads one webhook. A validating webhook has the same fields as a mutating one, except for the
+// reinvocation policy.
 func newHook(configuration string, index int, w *admissionregistrationv1.MutatingWebhook) *hook {
 	h := &hook{
 		id: fmt.Sprintf("%s/%d", configuration, index), name: w.Name, configuration: configuration, target: targetOf(&w.ClientConfig),

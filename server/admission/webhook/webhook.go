@@ -31,7 +31,7 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// Config is what webhooks need of the server.
+// Config gives webhooks access to the server.
 type Config struct {
 	Client     *webhook.Client
 	Cluster    criteria.Cluster
@@ -42,7 +42,7 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// asker is what both plugins have in common.
+// asker is the common part of both plugins.
 type asker struct {
 	cfg    Config
 	source *source
@@ -67,8 +67,7 @@ func (e *callError) Unwrap() error { return e.err }
 // denialError says that a webhook refused.
 type denialError struct{ *apierrors.StatusError }
 
-// view is a write under examination: what webhooks are shown of it is made once a
-// version, and anew after a change.
+// view is the write in the form for webhooks: it is made once for each version, and again after a change.
 type view struct {
 	a      *admission.Attributes
 	shown  map[*kinds.Resource]*shown
@@ -102,7 +101,7 @@ func (v *view) as(ctx context.Context, t criteria.Target, cfg *Config) *shown {
 	return s
 }
 
-// changed forgets what was shown.
+// changed drops the forms of the object before a change.
 func (v *view) changed() { v.shown = nil }
 
 // wants reports whether a webhook matches, and as which resource.
@@ -128,7 +127,7 @@ func (k *asker) wants(ctx context.Context, h *hook, v *view) (*shown, error) {
 	return s, nil
 }
 
-// outcome is what became of a call.
+// outcome is the result of a call.
 type outcome struct {
 	*answer
 	err  error
@@ -211,8 +210,8 @@ func callFailed(hook string, err error) error {
 	return e
 }
 
-// settle measures a call, hands on what the webhook wants known, and says what the
-// error of the write is. open says that a failure was let pass.
+// settle records a call, passes on the webhook's warnings and annotations, and returns the error of the
+// write. open says that a failure was ignored.
 func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (open bool, err error) {
 	a := v.a
 	if out.answer != nil {
@@ -253,7 +252,7 @@ func (k *asker) settle(ctx context.Context, h *hook, v *view, out *outcome) (ope
 	return !ended, nil
 }
 
-// loggable is an error without what a webhook wrote: that may be what it was sent.
+// loggable returns an error without the text from a webhook, which may repeat the object.
 func loggable(e *callError) string {
 	var st *apierrors.StatusError
 	if errors.As(e.err, &st) {
