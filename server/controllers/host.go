@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Host is what a server lets its controllers use.
+// Host gives controllers access to the server.
 type Host struct {
 	API         reconcile.API
 	Cache       *cache.Cache
@@ -39,7 +39,7 @@ type Host struct {
 	Release     release.Version
 }
 
-// base is what a controller works with whose work is measured under a name, "": it is not.
+// base returns the Base of a controller whose metrics have a name; "": no metrics.
 func (h *Host) base(queue string) reconcile.Base {
 	b := reconcile.Base{API: h.API, Cache: h.Cache, Log: h.Log, Clock: h.Clock, Moves: h.Moves}
 	if queue != "" {
@@ -58,18 +58,18 @@ func (h *Host) serves(storage string) string {
 	return ""
 }
 
-// settling is base for a controller, or a part of its work, that leaves alone for a while what it sees unless its switch
-// was named.
+// settling is base for a controller, or a part of one, that leaves new changes alone for a while unless its
+// switch was named.
 func (h *Host) settling(c *Config, name, queue string) reconcile.Base {
 	b := h.base(queue)
 	b.Settle = c.Settle(name)
 	return b
 }
 
-// Config says which controllers run, and gives them what only operators know.
+// Config selects the running controllers, and holds their parameters.
 type Config struct {
-	// Runs says whether a controller runs, or, of one that has switches, whether it does
-	// the work of a switch. Nil: as the zero Selection says.
+	// Runs reports whether a controller, or the part of one that has a switch, runs. Nil: as with the zero
+	// Selection.
 	Runs func(name string) bool
 	// Named says whether a controller runs, or does the work of a switch, because it was
 	// named, and not because it is on by default; see Settle. Nil: none was.
@@ -91,13 +91,13 @@ type Config struct {
 	// Authentication reads the data that is published for extension servers about how requests are
 	// authenticated; see clusterinfo.Authentication. Nil: none is published.
 	Authentication func() (map[string]string, error)
-	// NamespaceInterval and NamespaceWorkers are those of namespaces.Controller; PodsFirst has Pods go before
-	// everything else.
+	// NamespaceInterval and NamespaceWorkers are the parameters of namespaces.Controller; PodsFirst deletes
+	// Pods before everything else.
 	NamespaceInterval time.Duration
 	NamespaceWorkers  int
 	PodsFirst         bool
-	// ServiceNetworks are those of the default ServiceCIDR, where ServiceCIDRs say from which
-	// networks services get their addresses; else none.
+	// ServiceNetworks are the networks of the default ServiceCIDR, if ServiceCIDRs define the networks of
+	// services; otherwise none.
 	ServiceNetworks []netip.Prefix
 	// Host is the name of the host, by which other servers identify this one; see storageversions.Identity.
 	// Empty: the server publishes no identity.
@@ -134,8 +134,7 @@ var settleLonger = map[string]time.Duration{
 	"serviceaccount-token": 10 * time.Second, "clusterrole-aggregation": 10 * time.Second, "root-ca-cert-publisher": 10 * time.Second,
 }
 
-// Settle is for how long the controller, or the part of its work, that has a switch leaves
-// alone what it sees: not at all where that was named.
+// Settle is how long a controller, or a part of one, leaves changes alone: zero if its switch was named.
 func (c *Config) Settle(name string) time.Duration {
 	if c.Named != nil && c.Named(name) {
 		return 0

@@ -1,9 +1,9 @@
-// Package controllers lists the control loops that run inside the API server, so that it works without a controller
-// manager, and selects which of them run. Each group of them is a package below this one; they are built from package
-// reconcile.
+// Package controllers lists the control loops that run inside the API server, so that it works without a
+// controller manager, and selects which of them run. Each group of them is a package below this one; they are
+// built from package reconcile.
 //
-// It promises: controllers change objects through the API alone, so that admission, finalizers and grace periods apply
-// to them as to any other client.
+// Controllers change objects only through the API, so that admission, finalizers and grace periods apply to
+// them as to any other client.
 package controllers
 
 import (
@@ -21,8 +21,8 @@ type Loop struct {
 	Run        func(ctx context.Context) error
 }
 
-// Loops are the controllers that run, in the order of the table, behind the one that finds out whether those with
-// switches are on standby.
+// Loops are the running controllers, in the order of the table, after the loop that determines whether those
+// with switches are on standby.
 func Loops(h Host, c Config) []Loop {
 	if c.Runs == nil {
 		c.Runs = Selection{}.Runs
@@ -58,8 +58,8 @@ func (k *controller) chosen(c *Config) bool {
 	return slices.ContainsFunc(k.switches, c.Runs)
 }
 
-// shownAs is what metrics call a controller: as stock components do, by the first of its
-// switches that is on, where it has any.
+// shownAs is the name of a controller in metrics: as in stock components that of its first enabled switch, if
+// it has any.
 func (k *controller) shownAs(c Config) string {
 	for _, on := range k.switches {
 		if !c.Runs(on) {

@@ -16,7 +16,7 @@ var onRequest = []string{
 	"tokencleaner", "bootstrapsigner", "podgc", migrations.Switch, networks.CIDRSwitch,
 }
 
-// longNames are what stock components call switches besides.
+// longNames are the other names of switches in stock components.
 var longNames = map[string]string{
 	"namespace-controller": "namespace", "serviceaccount-controller": "serviceaccount",
 	"certificatesigningrequest-signing-controller": "csrsigning", "certificatesigningrequest-approving-controller": "csrapproving",
@@ -29,8 +29,7 @@ var longNames = map[string]string{
 	"storageversion-garbage-collector-controller": storageversions.CollectorSwitch,
 }
 
-// otherNames are what may be written besides: the short name of the one that is asked for
-// most, and one that stock components know.
+// otherNames are additional names: a short name for the most common one, and one that stock components know.
 var otherNames = map[string]string{"gc": "garbagecollector", "svm": migrations.Switch}
 
 // Switches are the names that a Selection knows: those that are on by default, and
@@ -102,7 +101,7 @@ func (s Selection) Runs(name string) bool {
 // Named says whether a controller, or the work of a switch, is chosen by its name.
 func (s Selection) Named(name string) bool { return s.on[name] && !s.off[name] }
 
-// Without is the same choice, but for what nobody named of these.
+// Without returns the selection without those of these controllers that it does not name.
 func (s Selection) Without(names ...string) Selection {
 	s.off = maps.Clone(s.off)
 	if s.off == nil {

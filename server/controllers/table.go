@@ -31,8 +31,8 @@ type controller struct {
 	name       string   // also of the lock that lets one server run it; never renamed
 	switches   []string // of --controllers, one for each part of its work; none: it always runs
 	eachServer bool
-	// build makes its work, where a switch of it is on; nil where it would have nothing to do. Controllers that have
-	// switches are those of a kube-controller-manager too, and are on standby while one works.
+	// build makes its loops, if a switch of it is on; nil if there is nothing to do. Controllers with
+	// switches are also in kube-controller-manager, and are on standby while one runs.
 	build func(h *Host, c *Config) run
 }
 

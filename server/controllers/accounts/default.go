@@ -1,5 +1,5 @@
-// Package accounts keeps what pods of each namespace authenticate with: the default service account, the tokens that
-// Secrets hold, and the authority that they trust.
+// Package accounts maintains the credentials of pods in each namespace: the default service account, the
+// tokens in Secrets, and the CA certificate that pods trust.
 package accounts
 
 import (
@@ -16,20 +16,21 @@ import (
 )
 
 const (
-	defaultAgent = "serviceaccount-controller" // field manager of what Default writes
+	defaultAgent = "serviceaccount-controller" // field manager of Default's writes
 
 	// DefaultAccount is the service account of pods that name none.
 	DefaultAccount = "default"
 
-	// longestBackoff is that of a namespace whose account cannot be made.
+	// longestBackoff is the maximum backoff of a namespace whose account cannot be created.
 	longestBackoff = 15 * time.Second
 
-	// atOnce is how many namespaces are reconciled at once, whose writes share commits: those of a new server's thousands too.
+	// atOnce is how many namespaces are reconciled at once, so that their writes share commits, including the
+	// thousands of a new server.
 	atOnce = 16
 )
 
-// Default keeps the default service account of each namespace. Clients that may limit what a namespace holds can make
-// that fail; it is tried again, and no other namespace waits for it.
+// Default keeps the default service account of each namespace. Clients that may limit the content of a
+// namespace can make that fail; it is retried, and no other namespace waits for it.
 type Default struct{ reconcile.Base }
 
 // Run works until ctx ends.
@@ -56,7 +57,7 @@ func lasts(b *reconcile.Base, namespace string) bool {
 	return item != nil && !item.Meta().Deleting
 }
 
-// unlessTerminating is an error, but for that of a namespace that began to terminate meanwhile.
+// unlessTerminating drops the error of a namespace that has begun to terminate in the meantime.
 func unlessTerminating(err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil

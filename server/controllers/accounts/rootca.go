@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	rootCAAgent = "root-ca-certificate-publisher-controller" // field manager of what RootCA writes
+	rootCAAgent = "root-ca-certificate-publisher-controller" // field manager of RootCA's writes
 
 	// RootCAMap is the ConfigMap that RootCA keeps in each namespace.
 	RootCAMap = "kube-root-ca.crt"

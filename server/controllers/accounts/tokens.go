@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// tokensAgent is the field manager of what Tokens writes.
+// tokensAgent is the field manager of writes of Tokens.
 const tokensAgent = "tokens-controller"
 
 // tokenMark occurs in the stored form of every Secret of the token type.
@@ -94,7 +94,7 @@ func (t *Tokens) reconcile(ctx context.Context, key reconcile.Key) error {
 	return t.API.Call(ctx, tokensAgent, http.MethodPut, path, reconcile.JSON, filled, nil)
 }
 
-// fill is a Secret with what it lacks, or nil if it lacks nothing. A token that it has stays.
+// fill returns a Secret with its missing parts, or nil if none is missing. An existing token stays.
 func (t *Tokens) fill(secret *corev1.Secret, account, uid string) (*corev1.Secret, error) {
 	data := maps.Clone(secret.Data)
 	if data == nil {

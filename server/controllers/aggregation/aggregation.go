@@ -23,14 +23,14 @@ import (
 const (
 	rolesStorage = "clusterroles.rbac.authorization.k8s.io"
 	rolesPath    = "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
-	rolesAgent   = "clusterrole-aggregation-controller" // field manager of what Controller writes
+	rolesAgent   = "clusterrole-aggregation-controller" // field manager of the controller's writes
 )
 
-// Controller fills the rules of ClusterRoles that have an aggregation rule with those of the ClusterRoles which that
-// selects.
+// Controller sets the rules of ClusterRoles with an aggregation rule to those of the ClusterRoles that the
+// rule selects.
 //
-// A role that a client creates, or whose rules or selectors a client changes, is left alone until it has settled; later
-// changes of the roles that it selects are applied at once.
+// It leaves a role that a client creates, or whose rules or selectors a client changes, alone until it has
+// settled; it applies later changes of the selected roles at once.
 type Controller struct {
 	reconcile.Base
 	// Skip selects further roles that the controller does not fill; nil: none.
@@ -38,19 +38,19 @@ type Controller struct {
 
 	roles    map[string]*rbacv1.ClusterRole
 	settling map[string]time.Time // until when roles are left alone
-	// imagined are the rules of roles that have none, because they are left alone: for roles that aggregate them, and for
-	// the authorizer, they have what they would aggregate.
+	// imagined are the rules of roles that are still left alone: roles that aggregate them, and the
+	// authorizer, use the rules that they would get.
 	imagined map[string][]rbacv1.PolicyRule
 }
 
-// OwnRole says whether a role is one that the server itself makes and keeps.
+// OwnRole reports whether the server itself creates and keeps a role.
 func OwnRole(role *rbacv1.ClusterRole) bool {
 	return role.Labels["kubernetes.io/bootstrapping"] == "rbac-defaults" && role.Annotations[rbacv1.AutoUpdateAnnotationKey] == "true"
 }
 
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	var all reconcile.Key // what all roles aggregate is compared together
+	var all reconcile.Key // all aggregations are compared together
 	l := &reconcile.Loop{Base: c.Base, Keys: []reconcile.Key{all}, Failure: "cannot fill the rules of a cluster role"}
 	l.Settle = 0 // which counts for some changes
 	l.Begin = func(context.Context) error {
@@ -85,7 +85,7 @@ func (c *Controller) unset(item *cache.Item) { delete(c.roles, item.Name) }
 func (c *Controller) set(item *cache.Item) {
 	role, old := &rbacv1.ClusterRole{}, c.roles[item.Name]
 	if !reconcile.Decode(item, role) {
-		c.unset(item) // what cannot be read gives nothing
+		c.unset(item) // an unreadable role contributes nothing
 		return
 	}
 	c.roles[item.Name] = role

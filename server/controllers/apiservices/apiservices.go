@@ -16,13 +16,13 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
 )
 
-const agent = "kube-apiserver" // field manager of what Controller writes
+const agent = "kube-apiserver" // field manager of the controller's writes
 
 // Path is where the API has APIServices.
 const Path = "/apis/apiregistration.k8s.io/v1/apiservices"
 
-// Controller writes down which APIServices are available: those that this server serves itself always are, of others
-// the server that runs the controller says what it found.
+// Controller records which APIServices are available: those of this server always are; of others, the server
+// that runs the controller records its own result.
 type Controller struct {
 	reconcile.Base
 	Aggregator *aggregator.Aggregator
@@ -58,11 +58,10 @@ func (c *Controller) wanted(s *apiregistrationv1.APIService) (_ apiregistrationv
 	}, known
 }
 
-// Restore writes down that a local APIService is available, where a write has left it without a word of that. It is done
-// before the client has its answer, so that what it sends next finds the condition, as clients of a stock server do:
-// the loop alone would have to be faster than the client. Failures it leaves to the loop, and changes as well that
-// another write has made of the object since. Of what this controller writes it hears as well, and leaves it alone:
-// admission may take the condition away each time.
+// Restore records that a local APIService is available after a write has removed the condition. It does so
+// before the client is answered, so that the client's next request finds the condition, as on a stock server:
+// the loop alone would have to be faster than the client. It leaves failures, and concurrent changes of the
+// object, to the loop. It ignores writes of this controller: admission may remove the condition each time.
 func (c *Controller) Restore(ctx context.Context, item *cache.Item) {
 	if ctx.Value(restored{}) != nil {
 		return
@@ -72,7 +71,7 @@ func (c *Controller) Restore(ctx context.Context, item *cache.Item) {
 	}
 }
 
-// restored marks the context of what this controller writes.
+// restored marks the context of this controller's writes.
 type restored struct{}
 
 // reconcile writes the condition of an APIService if it has changed. If local is set, it skips APIServices that lead to

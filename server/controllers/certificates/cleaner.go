@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-const cleanerAgent = reconcile.ManagerAgent + "certificate-controller" // field manager of what Cleaner writes
+const cleanerAgent = reconcile.ManagerAgent + "certificate-controller" // field manager of Cleaner's writes
 
 // The resync period, and how long requests are kept: decided ones since their decision, pending ones since their
 // creation.

@@ -1,5 +1,5 @@
-// Package certificates decides CertificateSigningRequests to the signers of kubernetes.io: it approves those of
-// kubelets, signs approved requests, and deletes obsolete ones.
+// Package certificates processes CertificateSigningRequests for the signers of kubernetes.io: it approves
+// those of kubelets, signs approved requests, and deletes obsolete ones.
 package certificates
 
 import (
@@ -26,14 +26,14 @@ import (
 const (
 	requestsStorage = "certificatesigningrequests.certificates.k8s.io"
 	requestsPath    = "/apis/certificates.k8s.io/v1/certificatesigningrequests/"
-	signerAgent     = "certificate-controller" // field manager of what Signer writes
+	signerAgent     = "certificate-controller" // field manager of Signer's writes
 )
 
 // signEvery is the resync period of the requests.
 const signEvery = 10 * time.Second
 
-// Signer approves requests of kubelets that may have what they ask for, and signs approved requests to the three signers
-// of kubernetes.io.
+// Signer approves permitted requests of kubelets, and signs approved requests for the three signers of
+// kubernetes.io.
 type Signer struct {
 	reconcile.Base
 	Authorizer authx.Authorizer
@@ -203,8 +203,7 @@ func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.Key
 	return nil
 }
 
-// checkKubeletUsages wants a kubelet's usages, with or without the one that only
-// RSA keys have.
+// checkKubeletUsages requires a kubelet's usages, with or without the one that only RSA keys have.
 func checkKubeletUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) error {
 	all := []certificatesv1.KeyUsage{auth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 	slices.Sort(all)

@@ -64,8 +64,8 @@ func (u *InUse) misfit(item *cache.Item) bool {
 	return misfit(item, u.finalizer) && (u.add || item.Meta().Deleting)
 }
 
-// reconcile protects or releases the objects of a namespace. The key of a single object is that of one that failed, for
-// which the others of its namespace do not wait.
+// reconcile protects or releases the objects of a namespace. The key of a single object is for one that
+// failed, so that the others of its namespace do not wait.
 func (u *InUse) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	began := time.Now()
 	var todo []*cache.Item

@@ -17,7 +17,7 @@ import (
 
 const (
 	volumesStorage   = "persistentvolumes"
-	volumesAgent     = reconcile.ManagerAgent + "pv-protection-controller" // field manager of what Volumes writes
+	volumesAgent     = reconcile.ManagerAgent + "pv-protection-controller" // field manager of Volumes' writes
 	volumesFinalizer = "kubernetes.io/pv-protection"
 )
 
@@ -50,7 +50,7 @@ func misfit(item *cache.Item, finalizer string) bool {
 	return item.Corrupt == nil && slices.Contains(reconcile.Finalizers(item), finalizer) == item.Meta().Deleting
 }
 
-// errUndone says that what was written was changed on its way.
+// errUndone: admission has reverted the write.
 var errUndone = errors.New("the finalizer is not as it was written: a webhook or a policy changes it")
 
 // setFinalizer adds a finalizer to an object, or removes it if the object is being deleted. It does nothing if the object

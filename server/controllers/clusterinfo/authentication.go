@@ -112,7 +112,7 @@ func mergeCertificates(text string, now time.Time) string {
 	return out.String()
 }
 
-// mergeLists joins two lists of strings. What is no list counts for nothing.
+// mergeLists joins two lists of strings. It ignores a value that is not a list.
 func mergeLists(a, b string) string {
 	var all, more []string
 	_ = json.Unmarshal([]byte(a), &all)

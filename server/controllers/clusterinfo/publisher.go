@@ -1,5 +1,6 @@
-// Package clusterinfo publishes what others have to know of the cluster before they trust it: cluster-info for machines
-// that join by a bootstrap token, signed with the tokens, and how requests are authenticated, for extension servers.
+// Package clusterinfo publishes information that machines and extension servers need before they trust the
+// cluster: cluster-info for machines that join with a bootstrap token, signed with the tokens, and how
+// requests are authenticated, for extension servers.
 package clusterinfo
 
 import (
@@ -20,10 +21,10 @@ import (
 )
 
 const (
-	publisherAgent = "cluster-info" // field manager of what Publisher writes
+	publisherAgent = "cluster-info" // field manager of Publisher's writes
 	// readerRole lets all clients read the ConfigMap, authenticated or not.
 	readerRole = "rowlock:cluster-info"
-	// managedBy, with rowlock as its value, marks the ConfigMap as kept by the server.
+	// managedBy, with rowlock as its value, marks the ConfigMap as managed by the server.
 	managedBy   = "app.kubernetes.io/managed-by"
 	managedHere = "rowlock"
 

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	signerAgent = "bootstrap-signer" // field manager of what Signer writes
+	signerAgent = "bootstrap-signer" // field manager of Signer's writes
 
 	// clusterInfo is the ConfigMap that joining machines read before they trust anything.
 	clusterInfo     = "cluster-info"
@@ -105,10 +105,9 @@ func (s *Signer) sign(ctx context.Context, tokens map[string]string) error {
 	return s.API.Call(ctx, signerAgent, http.MethodPut, mapsPath+"/"+clusterInfo, reconcile.JSON, info, nil)
 }
 
-// detached signs content with a secret (HS256), and leaves the content out of the
-// signature. Clients compare the text with one that they compute,
-// so that the header is written in just this way. The secret is shorter than JOSE
-// libraries now demand of one.
+// detached signs content with a secret (HS256), and omits the content from the signature. Clients compare the
+// text with their own computation, so the header must have exactly this form. The secret is shorter than JOSE
+// libraries accept now.
 func detached(content, id, secret string) (string, error) {
 	header, err := json.Marshal(struct {
 		Alg string `json:"alg"`

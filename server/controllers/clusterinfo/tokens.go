@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-const cleanerAgent = "token-cleaner" // field manager of what TokenCleaner writes
+const cleanerAgent = "token-cleaner" // field manager of TokenCleaner's writes
 
 // TokenCleaner deletes Secrets of bootstrap tokens that have expired.
 type TokenCleaner struct{ reconcile.Base }

@@ -26,15 +26,15 @@ type Cluster struct {
 	Catalogue *kinds.Catalogue
 	Cache     *cache.Cache
 
-	sync.Mutex // guards what follows
+	sync.Mutex // guards the fields below
 	last       int64
 	live       map[sqlstore.Key]sqlstore.Row
 	Writes     []string
-	Fail       int    // how many writes are still to fail
+	Fail       int    // number of writes that will fail
 	Refuse     string // the object whose writes fail
 }
 
-// Unreadable is what lies in the database where an object was.
+// Unreadable is the stored value of an unreadable object.
 type Unreadable string
 
 // NewCluster makes one of all built-in kinds.
@@ -73,7 +73,7 @@ func (c *Cluster) setLocked(storage, namespace, name string, obj any) {
 	c.Cache.Apply([]sqlstore.Change{ch})
 }
 
-// whole is an object as it would be stored, which says what it is.
+// whole returns an object as it would be stored, with its kind.
 func (c *Cluster) whole(key sqlstore.Key, obj any) []byte {
 	c.t.Helper()
 	if stored, ok := obj.(Unreadable); ok {

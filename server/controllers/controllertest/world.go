@@ -46,7 +46,7 @@ type World struct {
 	calls  []string
 	Refuse func(method, path string) error // nil: nothing is
 	Early  func(method, path string)       // runs before a write; nil: nothing does
-	Alter  func(text string) string        // changes what patches write, as webhooks may; nil: nothing does
+	Alter  func(text string) string        // changes the result of patches, as webhooks may; nil: no change
 }
 
 func NewWorld(t *testing.T) *World {
@@ -54,8 +54,7 @@ func NewWorld(t *testing.T) *World {
 	return &World{T: t, Catalogue: catalogue, Cache: cache.New(catalogue), live: map[sqlstore.Key]sqlstore.Row{}}
 }
 
-// Set writes an object as a client would; text is its JSON without what the key says, "":
-// it is deleted.
+// Set writes an object like a client; text is its JSON without the fields of the key; "" deletes it.
 func (w *World) Set(storage, namespace, name, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +86,8 @@ func (w *World) changeLocked(storage, namespace, name, text string) sqlstore.Cha
 // Write is an object as Set writes it.
 type Write struct{ Storage, Namespace, Name, Text string }
 
-// Commit applies writes as one batch, and calls halfway when the cache shows those of the first storage by name, but no
-// others and not their revision. It must not write. It is for use in During.
+// Commit applies writes as one batch, and calls halfway when the cache shows those of the first storage by
+// name, but no others and not their revision. halfway must not write. It is for use in During.
 func (w *World) Commit(halfway func(), writes ...Write) {
 	w.mu.Lock()
 	var batch []sqlstore.Change
@@ -184,11 +183,11 @@ func (w *World) Took() []string {
 	return list
 }
 
-// turn has what a test does before it lets time go by come before what controllers call then,
-// as time alone orders nothing for the race detector.
+// turn orders the actions of a test before time advances ahead of the controllers' calls after it, because
+// time alone orders nothing for the race detector.
 var turn atomic.Int64
 
-// After orders a call of an API behind what the test did before it let time go by.
+// After orders a call of an API after the actions of the test before time advanced.
 func After() { turn.Load() }
 
 // Call understands the reads and writes of single objects, and creates missing ones.
@@ -214,7 +213,7 @@ func (w *World) Call(_ context.Context, _, method, path, _ string, body, into an
 	if method == http.MethodPost {
 		return w.post(u.Path, body)
 	}
-	w.mu.Lock() // a change is made to the current object, whoever else writes
+	w.mu.Lock() // the change applies to the current object, despite concurrent writes
 	defer w.mu.Unlock()
 	item := w.Cache.Get(storage, namespace, name)
 	if item == nil {
@@ -297,7 +296,7 @@ func parts(path string) (storage, namespace, name string) {
 	return list[len(list)-2] + group, namespace, list[len(list)-1]
 }
 
-// During runs a controller in a bubble of time, and does something meanwhile.
+// During runs a controller in a bubble of time, and calls a function at the same time.
 func During(t *testing.T, do func(w *World), run func(w *World) func(context.Context) error) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorld(t)
@@ -337,7 +336,7 @@ func (w *World) Names() map[string]bool {
 	return list
 }
 
-// Change changes an existing object, and holds off other writes meanwhile.
+// Change changes an existing object, and blocks other writes while it does.
 func (w *World) Change(storage, namespace, name string, change func(text string) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package definitions serves CustomResourceDefinitions: it accepts their names and establishes them, keeps the
-// APIServices of what they define, and removes the objects of those that are being deleted.
+// Package definitions serves CustomResourceDefinitions: it accepts their names and establishes them, keeps
+// their APIServices, and removes the objects of those that are being deleted.
 package definitions
 
 import (
@@ -21,8 +21,8 @@ import (
 // pollEvery is how often the controller checks definitions that wait until their objects are deleted.
 const pollEvery = 500 * time.Millisecond
 
-// Controller says of each CustomResourceDefinition whether its names are accepted and it is established, keeps the
-// APIServices of what they define, and removes the objects of those that are being deleted.
+// Controller accepts the names of CustomResourceDefinitions and establishes them, keeps their APIServices,
+// and removes the objects of those that are being deleted.
 type Controller struct {
 	reconcile.Base
 	// Own says that a resource is built in: no definition has its name, or the objects that are stored by it. nil: none is.
@@ -88,8 +88,8 @@ func (d *Controller) groupOf(name string) string {
 	return ""
 }
 
-// take takes a definition as it is now. One that cannot be read is none, though its bytes may decode: as that of another
-// name, whose objects would be deleted.
+// take takes the present state of a definition. It ignores an unreadable one, even if its bytes can be
+// decoded: they might have another name, whose objects would be deleted.
 func (d *Controller) take(item *cache.Item) {
 	var crd *apiextensionsv1.CustomResourceDefinition
 	err := item.Corrupt
@@ -121,7 +121,7 @@ func (d *Controller) of(group string) []*definition {
 	return out
 }
 
-// reconcile does what there is to do for the definitions of a group.
+// reconcile does the work for the definitions of a group.
 func (d *Controller) reconcile(ctx context.Context, group string) (r reconcile.Result, err error) {
 	list := d.of(group)
 	var failed []error

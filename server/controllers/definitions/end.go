@@ -50,7 +50,7 @@ func terminating(crd *apiextensionsv1.CustomResourceDefinition, status apiextens
 // empty deletes all objects of a definition, and says how many are there still.
 func (d *writer) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (left int, err error) {
 	storage := crd.Status.AcceptedNames.Plural + "." + crd.Spec.Group
-	namespaces := map[string]bool{} // those with objects that nobody has deleted yet
+	namespaces := map[string]bool{} // those with undeleted objects
 	d.Cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
 		if item.Corrupt == nil && !item.Meta().Deleting {
 			namespaces[item.Namespace] = true
@@ -95,8 +95,8 @@ func (d *writer) release(ctx context.Context, one *definition, crd *apiextension
 	return d.remove(ctx, crd)
 }
 
-// remove deletes a definition once more: one that is being deleted and has lost its last finalizer only goes with another
-// DELETE.
+// remove deletes a definition once more: one that is being deleted and has lost its last finalizer is removed
+// only by another DELETE.
 func (d *writer) remove(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	return reconcile.Current(d.API.Call(ctx, agent, http.MethodDelete, definitionsPath+crd.Name, reconcile.JSON, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &crd.UID},

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// definition is one that was decoded.
+// definition is a decoded definition.
 type definition struct {
 	crd     *apiextensionsv1.CustomResourceDefinition // without schemas; not to be changed
 	created int64                                     // revision
@@ -34,7 +34,7 @@ func taken(list []*definition) names {
 	return n
 }
 
-// claim says why a name cannot be had by whoever has the name held.
+// claim returns why a name is not available: which definition has it.
 func claim(name, held string, taken map[string]bool) error {
 	if name != held && taken[name] {
 		return fmt.Errorf("%q is already in use", name)
@@ -97,9 +97,8 @@ func acceptNames(crd *apiextensionsv1.CustomResourceDefinition, list []*definiti
 	establish(crd, condition.Status == apiextensionsv1.ConditionTrue)
 }
 
-// refuseNames says that a definition wants what a built-in resource is called. It is not
-// established, even if it was once: nothing is stored by it, and so its end takes nothing
-// along.
+// refuseNames refuses the names of built-in resources. Such a definition is not established, even if it was
+// before: no objects are stored by it, and so its deletion removes none.
 func refuseNames(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Status.AcceptedNames = apiextensionsv1.CustomResourceDefinitionNames{}
 	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
@@ -112,8 +111,8 @@ func refuseNames(crd *apiextensionsv1.CustomResourceDefinition) {
 	})
 }
 
-// establish says whether a definition is served. Once it is, it stays so, whatever
-// becomes of names that it asks for later.
+// establish decides whether a definition is served. Once it is, it stays so, whatever names it requests
+// later.
 func establish(crd *apiextensionsv1.CustomResourceDefinition, accepted bool) {
 	old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established)
 	switch {

@@ -23,7 +23,7 @@ const (
 	servicesPath    = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
-// services are the APIServices of what definitions serve.
+// services are the APIServices of definitions.
 type services struct{ reconcile.Base }
 
 // keep keeps those of the definitions of a group.
@@ -48,8 +48,8 @@ func (d *services) keep(ctx context.Context, group string, list []*definition) e
 	return errors.Join(failed...)
 }
 
-// serve makes the APIService of a version, or makes it again what it was made as. One that
-// somebody took the label off is left alone.
+// serve creates the APIService of a version, or restores it. It leaves one alone whose label somebody has
+// removed.
 func (d *services) serve(ctx context.Context, wanted *apiregistrationv1.APIService) error {
 	item := d.Cache.Get(servicesStorage, "", wanted.Name)
 	if item == nil {
@@ -81,8 +81,8 @@ func (d *services) tidy(ctx context.Context, groups map[string]bool) error {
 	return errors.Join(failed...)
 }
 
-// kept names those of the APIServices of definitions that which says yes to. Only those are read
-// that are named for a group that is one of those asked for: there can be thousands.
+// kept names the APIServices of definitions that which selects. It reads only those named for one of the
+// groups: there can be thousands.
 func (d *services) kept(of func(group string) bool, which func(*apiregistrationv1.APIService) bool) (out []string) {
 	d.Cache.Snapshot(servicesStorage).Ascend("", "", "", func(item *cache.Item) bool {
 		if _, group, _ := strings.Cut(item.Name, "."); !of(group) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	agent = "kube-apiserver" // field manager of what this package writes
+	agent = "kube-apiserver" // field manager of this package's writes
 	// Storage is where CustomResourceDefinitions are.
 	Storage         = "customresourcedefinitions.apiextensions.k8s.io"
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
@@ -33,8 +33,8 @@ func (d *writer) status(ctx context.Context, one *definition, crd *apiextensions
 	if err != nil {
 		return err
 	}
-	// Nothing but what differs is sent, which takes the schemas along as they are, and nothing but
-	// metadata is read: schemas are large.
+	// The patch contains only the differences, which leaves the schemas as they are, and only metadata is
+	// read back: schemas are large.
 	written := &metav1.PartialObjectMetadata{}
 	err = d.API.Call(ctx, agent, http.MethodPatch, definitionsPath+crd.Name+"/status", reconcile.MergePatch, map[string]any{
 		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
@@ -62,7 +62,7 @@ func statusChange(was, now *apiextensionsv1.CustomResourceDefinitionStatus) (map
 	return mergeBetween(trees[0], trees[1]), nil
 }
 
-// mergeBetween is what a merge patch has to say to make a tree another one.
+// mergeBetween returns the merge patch that changes one tree into another.
 func mergeBetween(was, now map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name := range was {

@@ -59,14 +59,14 @@ type Config struct {
 // Elector is the Lease of the server that chooses, as a stock server calls it.
 const Elector = "leader-election-controller"
 
-// Run runs on each server; the one that holds the Lease named Elector chooses leaders. Operators and tests read that Lease,
-// as they do with a stock server. served is the group and version in which candidates are served.
+// Run runs on each server; the holder of the Lease named Elector chooses leaders. Operators and tests read
+// that Lease, as they do with a stock server. served is the group and version in which candidates are served.
 func Run(base reconcile.Base, served string, c Config) func(context.Context) error {
 	work := &Controller{Base: base, Served: served, Wait: c.Wait}
 	return (&reconcile.LeaderElection{Base: base, Name: Elector, Identity: c.Identity, Times: c.Times, Work: work.Run}).Run
 }
 
-// entry is what a candidate is for.
+// entry is the Lease and the candidate of an object.
 type entry struct {
 	lease reconcile.Key
 	going bool // it is being deleted, and waits for its finalizers
@@ -102,7 +102,7 @@ func (e *Controller) Run(ctx context.Context) error {
 	return e.loop.Run(ctx)
 }
 
-// set takes over what a candidate says now.
+// set takes the present state of a candidate.
 func (e *Controller) set(item *cache.Item) {
 	var stored struct {
 		Metadata struct {
@@ -185,7 +185,7 @@ func (e *Controller) complain(ctx context.Context, c *contest, key reconcile.Key
 	c.problem = text
 }
 
-// lease is what counts of a Lease.
+// lease holds the relevant fields of a Lease.
 type lease struct {
 	revision int64                     // 0: there is none
 	spec     *coordinationv1.LeaseSpec // nil: there is none

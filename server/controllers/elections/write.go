@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/election"
 )
 
-// agent is the field manager of what elections write.
+// agent is the field manager of elections' writes.
 const agent = "kube-apiserver"
 
 const (
@@ -44,7 +44,7 @@ func (e *Controller) ping(ctx context.Context, key reconcile.Key, list []*electi
 	return nil
 }
 
-// write makes a Lease, or changes the one that was read.
+// write creates a Lease, or changes the one that was read.
 func (e *Controller) write(ctx context.Context, key reconcile.Key, have *lease, spec *coordinationv1.LeaseSpec) error {
 	var err error
 	if have.spec == nil {

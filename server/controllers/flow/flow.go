@@ -1,5 +1,5 @@
-// Package flow keeps the objects of flow control: the schemas and priority levels that every cluster has, and what
-// schemas say of the level that they name.
+// Package flow keeps the objects of flow control: the schemas and priority levels that every cluster has, and
+// the condition of schemas whose level is missing.
 package flow
 
 import (
@@ -55,8 +55,8 @@ func levelOf(schema *cache.Item) string {
 	return reconcile.Text(schema, "spec", "priorityLevelConfiguration", "name")
 }
 
-// condition writes the condition of a schema where it is not what it should be. A level that cannot be read is none: no
-// request falls under it.
+// condition writes the condition of a schema if it is out of date. An unreadable level counts as missing: no
+// request is assigned to it.
 func (c *Controller) condition(ctx context.Context, name string) error {
 	var s struct {
 		Status struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/flowcontrol"
 )
 
-// repairEvery is how often the objects of flow control that are there from the start are checked: what a client does to
-// them costs a write of the server in that time.
+// repairEvery is how often the initial objects of flow control are checked: a client's change to them causes
+// at most one write of the server in that time.
 const repairEvery = time.Minute
 
 // repair puts the levels and schemas back that are to be there, and removes those that say they are of the server and

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// remove deletes an object, if it still is what was looked at.
+// remove deletes an object, if it has not changed since it was examined.
 func (c *state) remove(ctx context.Context, s *subject, how metav1.DeletionPropagation) error {
 	uid, revision := types.UID(s.UID), fmt.Sprint(s.item.Revision)
 	return c.call(ctx, s, http.MethodDelete, "application/json", &metav1.DeleteOptions{
@@ -71,15 +71,14 @@ func (c *state) unfinalize(ctx context.Context, s *subject, finalizer string) er
 	return c.patch(ctx, s, "finalizers", kept)
 }
 
-// patch puts a list in the place of one in an object's metadata, if the object still is what
-// was looked at.
+// patch replaces a list in an object's metadata, if the object has not changed since it was examined.
 func (c *state) patch(ctx context.Context, s *subject, name string, list []json.RawMessage) error {
 	return c.call(ctx, s, http.MethodPatch, string(types.MergePatchType), map[string]any{"metadata": map[string]any{
 		"uid": s.UID, "resourceVersion": fmt.Sprint(s.item.Revision), name: list,
 	}})
 }
 
-// call writes an object. What follows from the write follows at once.
+// call writes an object. The consequences of the write are processed at once.
 func (c *state) call(ctx context.Context, s *subject, method, contentType string, body any) error {
 	r := c.Catalogue.ByStorage(s.storage)
 	if r == nil {

@@ -15,7 +15,7 @@ type source struct {
 	rung    bool  // guarded by the bell
 }
 
-// bell wakes the one who follows the cache. It has no goroutine, and ringing never waits.
+// bell wakes the goroutine that follows the cache. It has no goroutine of its own, and ringing never waits.
 type bell struct {
 	rings chan struct{}
 

@@ -36,7 +36,7 @@ type elsewhere struct {
 	*state
 	places chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	answers map[query]answer
 	oldest  []query // in the order of their answers
 	silent  map[schema.GroupVersion]silence

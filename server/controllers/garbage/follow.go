@@ -95,8 +95,8 @@ func (c *follower) end(s *source) {
 	c.ended = append(c.ended, s.kind)
 }
 
-// forgetEnded gives back the numbers of storages that are followed no more, once no dependent
-// names one of their objects. Objects that were still there may be gone meanwhile.
+// forgetEnded releases the numbers of storages that are no longer followed, once no dependent names one of
+// their objects. Objects that still existed may be gone by now.
 func (c *follower) forgetEnded() {
 	for _, kind := range c.ended {
 		c.mu.Lock()
@@ -131,7 +131,7 @@ func (c *follower) load(ctx context.Context, list []*source) {
 		newest = max(newest, s.given)
 		ring := func() { c.bell.ring(s) }
 		s.watcher.SetHooks(cache.HookFuncs(ring, ring))
-		c.bell.ring(s) // of what came before there were hooks
+		c.bell.ring(s) // of changes from before there were hooks
 	}
 	var changed []*cache.Item
 	for i, s := range list {
@@ -152,8 +152,8 @@ func (c *follower) load(ctx context.Context, list []*source) {
 	c.screen(ctx, newest, changed)
 }
 
-// lose removes objects that a storage no longer has. Objects in memory exist, whatever else
-// became of it.
+// lose removes objects that a storage no longer has. Objects in the cache exist, whatever happened to the
+// storage.
 func (c *follower) lose(s *source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,14 +173,14 @@ func (c *follower) feed(ctx context.Context, rung []*source) {
 	}
 }
 
-// take takes what waits of the changes of a source.
+// take takes the waiting changes of a source.
 func (c *follower) take(ctx context.Context, s *source) {
 	batch, given, err := s.watcher.Take(ctx, c.batch)
 	if err != nil {
 		if ctx.Err() != nil {
 			return
 		}
-		// It is served anew, or changes came too fast: all is read again.
+		// The storage is served anew, or changes came too fast: everything is read again.
 		if r := c.Catalogue.ByStorage(s.storage); r == nil || !collectable(r) {
 			s.given = c.Cache.Revision()
 			c.end(s)
@@ -246,7 +246,7 @@ func (c *follower) gone(s *source, d cache.Delivery) {
 		item = d.Event.Prev
 	}
 	if item.Corrupt != nil {
-		return // nobody could say who it was
+		return // the owner is unknown
 	}
 	id, p := graph.IDOf(item.OwnerInfo().UID), placeOf(s.kind, item)
 	c.mu.Lock()
@@ -254,8 +254,8 @@ func (c *follower) gone(s *source, d cache.Delivery) {
 	c.graph.Gone(id, &p, c.queueFor(c.graph.Calm(id)))
 }
 
-// queueFor has objects looked at: at once where what happened follows from what the collector
-// did itself, and else when it has settled.
+// queueFor queues objects: immediately if the change follows from the collector's own work, otherwise after
+// it has settled.
 func (c *follower) queueFor(own bool) func(graph.Look) {
 	after := c.Settle
 	if own {
@@ -281,7 +281,7 @@ func (c *follower) catchUp(ctx context.Context) {
 		if c.Cache.WaitFor(ctx, newest) != nil {
 			return
 		}
-		c.follow(ctx) // a kind may have been added meanwhile
+		c.follow(ctx) // a kind may have been added in the meantime
 		for _, s := range c.byStorage {
 			for s.given < newest && ctx.Err() == nil {
 				c.take(ctx, s)

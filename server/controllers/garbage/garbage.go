@@ -1,18 +1,17 @@
-// Package garbage deletes objects whose owners are gone, lets dependents go before owners
-// that wait for them, and takes references away where dependents are to stay.
+// Package garbage deletes objects whose owners are gone, deletes dependents before owners that wait for them,
+// and removes references if dependents are to stay.
 //
-// It keeps a graph of who refers to whom (package graph), fed by the cache, and looks at an
-// object whenever one that it is connected with changes. What is to be done with it is decided
-// then, by the objects as they are in memory, and done through the API, on condition that the
-// object is still what was looked at. So whatever the graph might have missed, nothing is
-// deleted that has an owner.
+// It keeps a graph of owner references (package graph), fed by the cache, and examines an object whenever a
+// connected one changes. It decides by the objects in the cache, and acts through the API on condition that
+// the object has not changed since. So even if the graph had missed something, nothing with an owner would be
+// deleted.
 //
-// It promises: an object goes only if none of its owners is there, or those that are wait for
-// it to go; not while an owner is of a kind that nobody knows. What cannot be written is tried
-// again, later each time. Namespaces take turns.
+// An object is deleted only if none of its owners exists, or if those that do wait for its deletion; not
+// while the kind of an owner is unknown. Failed writes are retried after growing delays. Namespaces take
+// turns.
 //
-// Goroutines: Run follows the cache, and starts workers, which end when there is nothing to do
-// for them, or with Run, which waits for them.
+// Goroutines: Run follows the cache, and starts workers, which end when they have nothing to do, or with Run,
+// which waits for them.
 package garbage
 
 import (

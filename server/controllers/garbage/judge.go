@@ -12,14 +12,14 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// owner is what a reference turns out to refer to.
+// owner is the resolved owner of a reference.
 type owner uint8
 
 const (
 	solid    owner = iota // it is there
 	dangling              // it is not
 	waiting               // it is there until the dependent is gone
-	leaving               // it is there until the dependent refers to it no more
+	leaving               // it exists until the dependent no longer refers to it
 )
 
 // cluster is the namespace of objects that are in none.
@@ -50,7 +50,7 @@ func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 	}
 	resource := c.resourceOf(r)
 	switch {
-	case resource != nil: // what memory has counts, and not what the graph has heard
+	case resource != nil: // the cache decides, not the graph
 	case wentFrom != "" && !c.has(wentFrom, n.Place.Namespace.Value(), r.Name, id):
 		return dangling, nil // with its kind
 	default:
@@ -79,14 +79,14 @@ func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 	switch {
 	case info.Deleting && info.Foreground:
 		return waiting, nil
-	case !collectable(resource): // when it goes, nobody tells
+	case !collectable(resource): // its deletion is not observed
 		return solid, errUnknown
 	}
 	return solid, nil
 }
 
-// has says whether memory has an object, be it that it is not served, or one that nobody can
-// read and that may be it.
+// has reports whether the cache has an object, even if it is not served, or if it is unreadable and may be
+// the one.
 func (c *state) has(storage, namespace, name string, id graph.ID) bool {
 	item := c.Cache.Get(storage, namespace, name)
 	return item != nil && (item.Corrupt != nil || graph.IDOf(item.OwnerInfo().UID) == id)
@@ -104,7 +104,7 @@ func (c *state) wasAt(p *graph.Place, item *cache.Item, r *cache.Owner) bool {
 func (c *state) resourceOf(r *cache.Owner) *kinds.Resource {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || c.Elsewhere != nil && c.Elsewhere.Serves(gv) {
-		return nil // another server answers requests for one, whatever is here
+		return nil // another server serves the resource, whatever is stored here
 	}
 	found := c.Catalogue.LookupKind(gv.WithKind(r.Kind))
 	if found == nil || found.Off || found.Storage == nil {

@@ -38,7 +38,7 @@ func (k *kindNumbers) numberOf(r *kinds.Resource) uint32 {
 	if k.names == nil {
 		k.names, k.number = map[uint32]*kindName{}, map[string]uint32{}
 	}
-	for k.last++; k.names[k.last&(1<<24-1)] != nil || k.last&(1<<24-1) == 0; k.last++ { // after so many definitions they begin anew
+	for k.last++; k.names[k.last&(1<<24-1)] != nil || k.last&(1<<24-1) == 0; k.last++ { // numbers start again after this many definitions
 	}
 	n := k.last & (1<<24 - 1)
 	k.names[n], k.number[storage] = &kindName{storage, []schema.GroupVersionKind{r.GVK()}}, n

@@ -79,7 +79,7 @@ func (c *looker) subject(id graph.ID) (_ *subject, unread bool) {
 	return s, false
 }
 
-// verdict is what was found out about the owners of an object.
+// verdict is the state of an object's owners.
 type verdict struct {
 	owners    []owner
 	count     [leaving + 1]int
@@ -131,7 +131,7 @@ func (c *looker) judgeAll(ctx context.Context, s *subject) *verdict {
 func (c *looker) settle(ctx context.Context, s *subject) error {
 	v := c.judgeAll(ctx, s)
 	switch {
-	case v.count[leaving] > 0: // whatever else there is to do follows after that
+	case v.count[leaving] > 0: // other work follows after that
 		return c.release(ctx, s, v.are(leaving))
 	case stateOf(s.OwnerInfo) == graph.Orphaning:
 		return c.orphan(ctx, s)
@@ -187,8 +187,8 @@ func (c *looker) finish(ctx context.Context, s *subject) error {
 	return c.finalize(ctx, s, metav1.FinalizerDeleteDependents, func(n *graph.Node) bool { return n.Blocking == 0 })
 }
 
-// finalize takes a finalizer away where what it waits for has come. The graph must know of
-// every dependent that there was when the object began to wait.
+// finalize removes a finalizer whose condition is met. The graph must contain every dependent that existed
+// when the object began to wait.
 func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, come func(*graph.Node) bool) error {
 	for range 2 { // once from the graph, and once after reading all
 		c.mu.Lock()
@@ -204,8 +204,7 @@ func (c *looker) finalize(ctx context.Context, s *subject, finalizer string, com
 	return c.unfinalize(ctx, s, finalizer)
 }
 
-// precede deletes an object that has no owners but such as wait for it, after its own
-// dependents if it has any.
+// precede deletes an object all of whose owners wait for it, after its own dependents if it has any.
 func (c *looker) precede(ctx context.Context, s *subject) error {
 	if err := c.fed.knows(ctx, s.item.Revision); err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/garbage/graph"
 )
 
-// metadata is what the collector knows of an object that it looks at.
+// metadata is the metadata of an object that the collector examines.
 type metadata struct {
 	cache.OwnerInfo
-	finalizers []byte        // the list, as it stands
+	finalizers []byte        // the list as stored
 	refs       []cache.Owner // with their JSON
 }
 
@@ -27,8 +27,8 @@ func read(item *cache.Item) metadata {
 	return m
 }
 
-// stateOf is what an object waits for, as the graph knows it. A stock collector lets dependents
-// go first where an object has both finalizers.
+// stateOf is the reason for which an object waits, for the graph. Like a stock collector it deletes
+// dependents first if an object has both finalizers.
 func stateOf(info cache.OwnerInfo) graph.State {
 	switch {
 	case !info.Deleting:

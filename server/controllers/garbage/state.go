@@ -22,7 +22,7 @@ const (
 // Workers is the default number of objects that are processed at once.
 const Workers = 20
 
-// Collector is the garbage collector. Its Meter is that of the queue of objects to process.
+// Collector is the garbage collector. Its Meter measures the queue of objects to process.
 type Collector struct {
 	reconcile.Base
 	Catalogue *kinds.Catalogue
@@ -41,7 +41,7 @@ const (
 	longestBackoff = 5 * time.Minute
 )
 
-// state is what a run of a Collector knows, and what it works with.
+// state is the state of a run of a Collector.
 type state struct {
 	*Collector
 	bell    *bell

@@ -31,8 +31,8 @@ const (
 	Switch = "storage-version-migrator-controller"
 )
 
-// forMigrations: a client that may create a StorageVersionMigration makes the server store all objects of a resource again.
-// This does not change what the objects mean, and shows none of them to the client.
+// forMigrations: a client that may create a StorageVersionMigration makes the server rewrite all objects of a
+// resource. This does not change their meaning, and shows none of them to the client.
 var forMigrations = permits.OfServer("storage migrations")
 
 // Controller runs StorageVersionMigrations: it stores each object of a resource again whose stored form differs from the
@@ -181,7 +181,7 @@ func (m *Controller) pass(ctx context.Context, migration *storagemigrationv1alph
 		if m.gone(migration) {
 			return written, errMigrationGone
 		}
-		home, err := m.home(migration) // which may store another version meanwhile
+		home, err := m.home(migration) // which may use another stored version by now
 		if err != nil {
 			return written, err
 		}
@@ -236,8 +236,8 @@ func (m *Controller) say(ctx context.Context, migration *storagemigrationv1alpha
 	}
 }
 
-// conditionOf puts a condition that is true into a status that lacks it. What is finished
-// runs no more.
+// conditionOf adds a condition that is true to a status that lacks it. A finished migration is no longer
+// running.
 func conditionOf(t storagemigrationv1alpha1.MigrationConditionType, reason, message string, now time.Time) func(*storagemigrationv1alpha1.StorageVersionMigrationStatus) {
 	return func(s *storagemigrationv1alpha1.StorageVersionMigrationStatus) {
 		own := storagemigrationv1alpha1.MigrationCondition{

@@ -18,12 +18,13 @@ import (
 	"github.com/rowlock/rowlock/server/controllers/reconcile"
 )
 
-// What emptying a namespace at other servers may cost. Whoever deletes namespaces causes it.
+// Limits on the cost of emptying a namespace at other servers, which every client that deletes namespaces
+// causes.
 const (
 	elsewhereAtOnce  = 4 // namespaces
 	elsewhereTimeout = 10 * time.Second
 	elsewherePage    = 500  // objects that are listed
-	elsewhereQuote   = 1024 // bytes of what a server said, in a condition
+	elsewhereQuote   = 1024 // bytes of a server's error in a condition
 )
 
 // elsewhere empties namespaces at other servers. A server that stalls keeps a goroutine, and not the namespaces that have
@@ -39,7 +40,7 @@ type elsewhere struct {
 	results map[reconcile.Key]*found // nil while it is under way
 }
 
-// start begins anew.
+// start resets the result.
 func (e *elsewhere) start(base reconcile.Base, servers reconcile.Elsewhere, done func(key reconcile.Key)) {
 	e.Base, e.servers, e.done = base, servers, done
 	e.places, e.results = make(chan struct{}, elsewhereAtOnce), map[reconcile.Key]*found{}
@@ -166,8 +167,7 @@ func (e *elsewhere) one(ctx context.Context, namespace string, r *documents.Reso
 	return count, err
 }
 
-// quoted is an error of another server, shortened to what a condition can
-// hold. NotFound is no error.
+// quoted is an error of another server, shortened for a condition. NotFound is not an error.
 func (e *elsewhere) quoted(ctx context.Context, r *documents.Resource, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):

@@ -17,17 +17,17 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-const agent = "namespace-controller" // field manager of what this package writes
+const agent = "namespace-controller" // field manager of this package's writes
 
-// emptier deletes what this server has in a namespace.
+// emptier deletes the objects of this server in a namespace.
 type emptier struct {
 	reconcile.Base
 	contents
 	podsFirst bool // Pods go before everything else
 }
 
-// empty deletes everything in a namespace, and goes on after failures. What is left without
-// a finalizer and without time to end in is a failure too.
+// empty deletes everything in a namespace, and continues after failures. An object that remains without a
+// finalizer or a grace period is a failure as well.
 func (e *emptier) empty(ctx context.Context, ns *corev1.Namespace) *found {
 	f := &found{}
 	pods := func(r *kinds.Resource) bool { return r.Storage.Key == "pods" }

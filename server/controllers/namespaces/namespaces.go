@@ -108,7 +108,7 @@ func (n *Controller) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// seen is shown a namespace as it is now. One that waits for something is not hurried by what clients write into it.
+// seen takes the present state of a namespace. Writes of clients do not speed up a waiting one.
 func (n *Controller) seen(it *cache.Item) {
 	if it.Corrupt != nil || !it.Meta().Deleting {
 		return
@@ -122,7 +122,7 @@ func (n *Controller) seen(it *cache.Item) {
 	n.loop.Queue.Touch(key, 0)
 }
 
-// went is shown the last state of a namespace. One that cannot be read is known by its name.
+// went takes the last state of a namespace. An unreadable one is known by its name.
 func (n *Controller) went(d cache.Delivery) {
 	it := d.Item()
 	key := reconcile.Key{Namespace: it.Name, Name: it.Meta().UID}
@@ -184,12 +184,12 @@ func (n *Controller) admit(key reconcile.Key) bool {
 	return true
 }
 
-// reconcile does what can be done now for a namespace that is being deleted, or for what one that is gone has left.
+// reconcile does the work for a namespace that is being deleted, or for the remains of one that is gone.
 func (n *Controller) reconcile(ctx context.Context, key reconcile.Key) (r reconcile.Result, err error) {
 	n.mu.Lock()
 	g, o := n.going[key], n.gone[key]
 	n.mu.Unlock()
-	defer func() { // of admit, whatever has become of the namespace since then
+	defer func() { // of admit, whatever has happened to the namespace since
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.heavy, key)
@@ -299,7 +299,7 @@ func (n *Controller) poll() time.Duration {
 	}
 	for key, left := range waiting {
 		if newest > 0 && n.here.count(key.Namespace) < left {
-			n.loop.Queue.Touch(key, newest) // it waits no longer for the backoff of what was tried before
+			n.loop.Queue.Touch(key, newest) // it does not wait for an earlier backoff
 		}
 	}
 	return removalTick

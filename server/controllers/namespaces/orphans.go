@@ -45,8 +45,8 @@ const (
 	orphansMost    = 10_000 // namespaces that are swept several times; the rest are swept once
 )
 
-// ended says of a namespace's deletion that it is the end of its termination, by the last
-// state that it carries. What is corrupt says nothing of that kind.
+// ended reports whether the deletion of a namespace is the end of its termination, by its last state. An
+// unreadable state is not.
 func ended(d cache.Delivery) bool {
 	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
 }
@@ -73,8 +73,8 @@ type orphan struct {
 	*cache.Item
 }
 
-// left are the objects that a namespace left. It checks last whether there is a namespace of that name:
-// one that is created meanwhile has objects of its own.
+// left are the remaining objects of a deleted namespace. It finally checks whether a namespace of that name
+// exists: a new one has objects of its own.
 func (s *sweeper) left(o *orphaned) (list []orphan) {
 	for _, r := range s.inside() {
 		s.Cache.Snapshot(r.Storage.Key).Ascend(o.name, "", "", func(it *cache.Item) bool {
@@ -88,8 +88,8 @@ func (s *sweeper) left(o *orphaned) (list []orphan) {
 	return list
 }
 
-// remove deletes objects, whatever holds them: nobody can take a finalizer off in a namespace
-// that is not there. Another object that has come in the place of one stays.
+// remove deletes objects despite finalizers: nobody can remove a finalizer in a namespace that does not
+// exist. A new object of the same name stays.
 func (s *sweeper) remove(ctx context.Context, list []orphan) {
 	for _, o := range list {
 		path, uid := collection(o.resource, o.Namespace)+"/"+url.PathEscape(o.Name), types.UID(o.Meta().UID)

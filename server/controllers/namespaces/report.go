@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// found is what emptying a namespace came to.
+// found is the result of emptying a namespace.
 type found struct {
 	failures   []error
 	resources  []string              // "pods. has 1 resource instances"
@@ -41,7 +41,7 @@ func (f *found) hold(finalizer string, n int) {
 	f.finalizers[finalizer] += n
 }
 
-// add adds what was found elsewhere.
+// add adds the result of another server.
 func (f *found) add(other *found) {
 	f.failures, f.resources, f.unknown = append(f.failures, other.failures...), append(f.resources, other.resources...), append(f.unknown, other.unknown...)
 	for name, n := range other.finalizers {
@@ -49,8 +49,8 @@ func (f *found) add(other *found) {
 	}
 }
 
-// conditions say in the namespace's status why it still exists. While Pods are deleted first they do not mention the
-// remaining objects, like those of a stock controller.
+// conditions state in the namespace's status why it still exists. While Pods are deleted first they do not
+// mention the remaining objects, like those of a stock controller.
 func (f *found) conditions() []corev1.NamespaceCondition {
 	var held []string
 	for name, n := range f.finalizers {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// serverAgent, rangeAgent and addressAgent are the field managers of what Addresses writes: the default ServiceCIDR, its
-	// status, and IPAddresses.
+	// serverAgent, rangeAgent and addressAgent are the field managers of Addresses' writes: the default
+	// ServiceCIDR, its status, and IPAddresses.
 	serverAgent  = "kube-apiserver"
 	rangeAgent   = "kubernetes-service-cidr-controller"
 	addressAgent = "ipallocator-repair-controller"
@@ -92,8 +92,8 @@ func (s *Addresses) network(ctx context.Context) error {
 	return s.sayReady(ctx, &c)
 }
 
-// sayReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those
-// of this server.
+// sayReady sets the condition Ready of the default ServiceCIDR, if it has none and its networks are those of
+// this server.
 func (s *Addresses) sayReady(ctx context.Context, c *networkingv1.ServiceCIDR) error {
 	said := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	if said != nil || !slices.Equal(c.Spec.CIDRs, texts(s.Networks)) {

@@ -30,11 +30,11 @@ const (
 	cidrsEvery = 10 * time.Minute
 )
 
-// CIDRs says which ServiceCIDRs are ready, and keeps one that is being deleted for as long as a Service has an address
-// of it that no other ServiceCIDR covers.
+// CIDRs sets the readiness of ServiceCIDRs, and keeps one that is being deleted as long as a Service has an
+// address of it that no other ServiceCIDR covers.
 //
-// Clients that may write ServiceCIDRs cause two writes for each, and while one waits, a scan of all IPAddresses once a
-// second at most, and only while some of them are deleted.
+// Clients that may write ServiceCIDRs cause two writes for each, and while one waits, a scan of all
+// IPAddresses once a second at most, and only while some of them are deleted.
 type CIDRs struct {
 	reconcile.Base
 	Release release.Version // in whose version of the API ServiceCIDRs are written
@@ -61,7 +61,7 @@ func (s *CIDRs) Run(ctx context.Context) error {
 	seen := all.Seen
 	all.Changed = func(d cache.Delivery) {
 		switch d.Type {
-		case cache.Added: // it may cover what keeps others
+		case cache.Added: // it may cover addresses for which others wait
 			unblock()
 			fallthrough
 		case cache.Modified:

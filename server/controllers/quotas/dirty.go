@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// dirtyFor is how long admission has to leave a quota alone until what was found counts, where that is less than was
-	// recorded.
+	// dirtyFor is how long admission must leave a quota alone until a lower count than the recorded one is
+	// accepted.
 	dirtyFor = 500 * time.Millisecond
-	// longestDirty is when it counts though admission goes on recording.
+	// longestDirty is when it is accepted even if admission continues to record.
 	longestDirty = 3 * time.Second
 )
 
-// dirtyQuotas are, by namespace and name, the quotas whose count is lower than the recorded usage.
-// Admission records what a write uses before the object is stored: a count in between would
-// undo that, and the quota would admit one object too many. So a quota is dirty until its count is accepted.
+// dirtyQuotas are, by namespace and name, the quotas whose count is lower than the recorded usage. Admission
+// records the usage of a write before the object is stored: a count in between would undo that, and the quota
+// would admit one object too many. So a quota is dirty until its count is accepted.
 type dirtyQuotas map[string]map[string]dirty
 
 type dirty struct {
@@ -73,7 +73,7 @@ func (all dirtyQuotas) keep(namespace string, quotas []*corev1.ResourceQuota, re
 	return next
 }
 
-// written says that a quota is not dirty any more, unless what was written is what it had recorded.
+// written ends the dirty state of a quota, unless the written status is the recorded one.
 func (all dirtyQuotas) written(namespace, name string) {
 	if all[namespace][name].held {
 		return

@@ -15,7 +15,7 @@ type limits struct {
 	in        map[string]map[string]bool        // the namespaces, by storage
 	unknown   map[string][]schema.GroupResource // by namespace: those that are not there
 
-	generation uint64 // of the catalogue that served is made of
+	generation uint64 // of the catalogue from which served was made
 	served     map[schema.GroupResource]*kinds.Resource
 }
 
@@ -23,7 +23,7 @@ func newLimits(c *kinds.Catalogue) limits {
 	return limits{catalogue: c, named: map[string][]string{}, in: map[string]map[string]bool{}, unknown: map[string][]schema.GroupResource{}}
 }
 
-// resource finds one that is in namespaces and whose objects this server has; nil: there is none.
+// resource returns a namespaced resource that this server stores; nil if there is none.
 func (l *limits) resource(r schema.GroupResource) *kinds.Resource {
 	if all, generation := l.catalogue.Snapshot(); l.served == nil || generation != l.generation {
 		l.generation, l.served = generation, make(map[schema.GroupResource]*kinds.Resource, len(all))

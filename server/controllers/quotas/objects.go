@@ -31,7 +31,7 @@ func (o *objects) Count(r schema.GroupResource) (n int, known bool) {
 	return o.away.Cache.Snapshot(one.Storage.Key).Count(o.namespace, cache.Position{}), true
 }
 
-// Each implements quota.Objects. What cannot be read uses nothing.
+// Each implements quota.Objects. Unreadable objects count as nothing.
 func (o *objects) Each(r schema.GroupResource, visit func(runtime.Object) bool) (known bool) {
 	one := o.limits.resource(r)
 	if one == nil {

@@ -48,8 +48,8 @@ type Controller struct {
 	dirty  dirtyQuotas
 }
 
-// tidying is the key for the check which resources exist, everything that of the resync of all quotas; other keys have a
-// namespace.
+// tidying is the key of the check which resources exist, everything that of the resync of all quotas; other
+// keys have a namespace.
 var (
 	tidying    = reconcile.Key{Name: "resources"}
 	everything = reconcile.Key{Name: "quotas"}
@@ -64,8 +64,8 @@ const (
 	// clientStatus is how long the controller leaves alone a status that a client has written itself: such a client reads
 	// it back, up to three seconds later as recorded answers show, and expects to find it with what was admitted since.
 	clientStatus = 3 * time.Second
-	// contended is the least delay before a retry for a quota that another client has written meanwhile; as after each
-	// write of a client, it is at least Base.Settle.
+	// contended is the shortest delay before a retry for a quota that another client has written in the
+	// meantime; as after each write of a client, it is at least Base.Settle.
 	contended = 100 * time.Millisecond
 	// restShare is how many times as long as its count took a namespace waits for the next one.
 	restShare = 5
@@ -218,7 +218,7 @@ func (q *Controller) leftAlone(one *corev1.ResourceQuota) (left time.Duration) {
 	return left
 }
 
-// follow has the loop watch the resources that a namespace limits: of what goes it is counted again.
+// follow watches the resources that a namespace limits: deletions cause a recount.
 func (q *Controller) follow(ctx context.Context, namespace string, list []schema.GroupResource) {
 	came, left := q.limits.set(namespace, list, func(r schema.GroupResource) bool { return q.away.find(r) != nil })
 	if len(left) > 0 {
@@ -232,7 +232,7 @@ func (q *Controller) follow(ctx context.Context, namespace string, list []schema
 					q.loop.Queue.Touch(reconcile.Key{Namespace: item.Namespace}, 0)
 				}
 			},
-			// What is watched is served anew, or no more, or changes too fast.
+			// The storage is served anew, or no longer, or changes came too fast.
 			Lost: func() {
 				for _, namespace := range q.limits.lost(storage) {
 					q.loop.Queue.Touch(reconcile.Key{Namespace: namespace}, 0)

@@ -17,10 +17,10 @@ import (
 	"github.com/rowlock/rowlock/server/ratelog"
 )
 
-// LeaseTimes are those of a Lease that one server holds.
+// LeaseTimes are the times of a Lease for leader election.
 type LeaseTimes struct {
 	Duration time.Duration // for how long others leave the Lease alone that is not renewed
-	Deadline time.Duration // for how long the holder goes on that cannot renew it
+	Deadline time.Duration // how long a holder continues that cannot renew it
 	Retry    time.Duration // between two tries to take or renew it
 }
 
@@ -50,9 +50,9 @@ func (t LeaseTimes) Validate(duration, deadline, retry string) error {
 	return nil
 }
 
-// LeaderElection lets one server at a time work: the one that holds a Lease of kube-system, which others can see and
-// take away. It works as client-go's leader election does. Each server reads the Lease every Retry, and the holder
-// writes it.
+// LeaderElection makes one server at a time work: the holder of a Lease in kube-system, which others can read
+// and take over. It works like client-go's leader election: each server reads the Lease every Retry, and the
+// holder writes it.
 type LeaderElection struct {
 	Base
 	Name     string // of the Lease
@@ -64,9 +64,9 @@ type LeaderElection struct {
 	failed ratelog.Line
 }
 
-// Run works until ctx ends. It is for one goroutine; Work runs in another, which has ended
-// when Run returns. The Lease of a server that ends is not given up, as nothing can be
-// written then: it is its own again when it comes back, and that of another later.
+// Run works until ctx ends. It is for one goroutine; Work runs in another, which has ended when Run returns.
+// A server that ends does not release the Lease, because writes are no longer possible then: it holds it
+// again when it returns, and another server takes it later.
 func (l *LeaderElection) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		began := l.Now()
@@ -85,8 +85,8 @@ func (l *LeaderElection) pause() <-chan time.Time {
 	return time.After(l.Times.Retry + time.Duration(rand.Float64()*leaseJitter*float64(l.Times.Retry)))
 }
 
-// lead works until the Lease is lost, or the work ends. What was renewed last counts from
-// when that began: others may have seen it then, and a renewal that stalls is none.
+// lead works until the Lease is lost, or the work ends. A renewal counts from the time at which it began:
+// others may have seen it then, and one that stalls is none.
 func (l *LeaderElection) lead(ctx context.Context, renewed time.Time) {
 	l.Log.Info("this server holds a lease", "lease", l.Name)
 	working, stop := context.WithCancel(ctx)
@@ -121,8 +121,8 @@ func (l *LeaderElection) lead(ctx context.Context, renewed time.Time) {
 	l.Log.Info("this server no longer holds a lease", "lease", l.Name)
 }
 
-// renew takes the Lease or renews it within a time, and says whether this server holds it;
-// after an error nobody knows.
+// renew acquires or renews the Lease within a timeout, and reports whether this server holds it; after an
+// error that is unknown.
 func (l *LeaderElection) renew(ctx context.Context, within time.Duration) (held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

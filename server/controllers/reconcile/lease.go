@@ -19,8 +19,8 @@ func LeasesPath(namespace string) string {
 // observed is a Lease as it was seen to change. Clocks of machines are never compared: a Lease that has a holder counts
 // until it has not changed for as long as it says, by the clock of the observer.
 type observed struct {
-	last string    // what distinguishes a version from others
-	at   time.Time // since when it is that; zero: it was not seen
+	last string    // distinguishes versions
+	at   time.Time // since when; zero: it was not seen
 }
 
 // see takes over a version of the Lease.

@@ -35,7 +35,7 @@ type Loop struct {
 	// Reconcile reconciles a key. After an error the loop logs it, and tries again after a backoff; a Superseded error counts
 	// as success.
 	Reconcile func(ctx context.Context, key Key) (Result, error)
-	// Failure is what the log says of a key that could not be reconciled.
+	// Failure is the log message for a key that could not be reconciled.
 	Failure string
 	// Begin is called before the sources are listed, while no worker works: at the start, after each Resync, and after a watch
 	// was cut off. If it fails, the loop calls it again after Retry. Nil: there is nothing to prepare.
@@ -64,7 +64,7 @@ type Loop struct {
 	failures ratelog.Line
 	watches  []watch
 	given    int                  // so many of them are of Sources, and come first
-	cases    []reflect.SelectCase // those of the watches are behind the first
+	cases    []reflect.SelectCase // the channels of watches follow the first ones
 	batch    []cache.Delivery     // reused
 }
 
@@ -73,7 +73,7 @@ type watch struct {
 	*cache.Watcher
 }
 
-// The channels that a loop waits for; behind them those of its watches.
+// Channels on which a loop waits; those of its watches follow.
 const (
 	ends = iota
 	wakes
@@ -84,7 +84,7 @@ const (
 )
 
 const (
-	// longestWait is how long a loop waits at most where something is due later: the clock may be set meanwhile.
+	// longestWait bounds the wait for work that is due later: the clock may be set in the meantime.
 	longestWait = time.Minute
 	// longestPause is how long a pause is at most that Share makes.
 	longestPause = time.Second
@@ -157,7 +157,7 @@ func (l *Loop) begin(ctx context.Context, workers *sync.WaitGroup) error {
 	if l.Begin == nil {
 		return nil
 	}
-	workers.Wait() // which may use what it prepares
+	workers.Wait() // which may use the result
 	return l.Begin(ctx)
 }
 
@@ -176,7 +176,7 @@ func (l *Loop) Failed(ctx context.Context, key Key, err error) {
 	l.failures.Log(ctx, l.Log, slog.LevelWarn, l.Failure, args...)
 }
 
-// Watch has the loop watch a source from now on, and shows it what there is.
+// Watch watches a source from now on, and passes the existing objects to it.
 func (l *Loop) Watch(ctx context.Context, s Source) { l.list(ctx, s, l.watch(s)) }
 
 func (l *Loop) watch(s Source) *cache.Snapshot {
@@ -203,7 +203,7 @@ func (l *Loop) show(ctx context.Context, item *cache.Item, to func(*cache.Item))
 	}
 }
 
-// Leave ends the watches that Watch began, of the storages for which gone is true.
+// Leave ends the watches of the storages for which gone is true.
 func (l *Loop) Leave(gone func(storage string) bool) {
 	for i := len(l.watches) - 1; i >= l.given; i-- {
 		if gone(l.watches[i].Storage) {

@@ -138,7 +138,7 @@ func (q *Meter) Add(objects int) {
 	q.adds.Add(float64(objects))
 }
 
-// Remove says that an object waits no longer, though nothing was done for it: the one that came last.
+// Remove records that an object no longer waits, though nothing was done for it: the one that was added last.
 func (q *Meter) Remove() {
 	if q == nil {
 		return
@@ -179,7 +179,7 @@ func (q *Meter) Work(do func() (ok bool)) bool {
 	return ok
 }
 
-// Clear forgets what waits.
+// Clear drops the waiting objects.
 func (q *Meter) Clear() {
 	if q == nil {
 		return

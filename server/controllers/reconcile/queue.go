@@ -12,9 +12,9 @@ import (
 // served round-robin, and those that are due later. An entry takes some 150 bytes.
 type Queue[K, T comparable] struct {
 	Clock          func() time.Time
-	Turn           func(K) T     // keys of one turn keep those of another waiting for one of them at most
+	Turn           func(K) T     // a key of one turn waits for at most one key of another turn
 	Settle         time.Duration // how long a key is left alone after its last change
-	MostSettling   int           // how many times as long one that keeps changing waits at most
+	MostSettling   int           // longest wait of a key that keeps changing, as a multiple
 	First, Longest time.Duration // the backoff after a first failure, and at most
 	Admit          func(K) bool  // whether a key that is due may be worked on now; nil: all may
 	Wake           func()        // is called when there is something new, now or later, and must not wait
@@ -35,7 +35,7 @@ type Result struct {
 	Rest  time.Duration
 }
 
-// moment is a time, as what has passed since the start of a queue. 0: never.
+// moment is a time, as elapsed since the start of a queue. 0: never.
 type moment = time.Duration
 
 // entry is a key of a queue.
@@ -44,7 +44,7 @@ type entry[K comparable] struct {
 	at       moment // when it is due, while it waits for that
 	changed  moment // when it changed first since it was reconciled
 	settled  moment // when it is due because it changed, unless floor is later
-	planned  moment // when it is due whatever happens
+	planned  moment // when it is due at the latest
 	floor    moment // changes do not count before: it rests
 	backoff  time.Duration
 	revision int64  // of the object at the last Touch that named one; 0: none has
@@ -94,8 +94,8 @@ func (q *Queue[K, T]) entry(key K) *entry[K] {
 	return e
 }
 
-// Touch has a key reconciled once it has settled, or rested. A revision other than the one that failed does not wait
-// for the backoff of that; 0 says nothing of revisions.
+// Touch reconciles a key once it has settled, or rested. A revision other than the failed one does not wait
+// for its backoff; 0 is no revision.
 func (q *Queue[K, T]) Touch(key K, revision int64) { q.touch(key, revision, false) }
 
 // Urge is Touch for a key that goes before all others.
@@ -125,14 +125,14 @@ func (q *Queue[K, T]) touch(key K, revision int64, urgent bool) {
 	q.put(e, now)
 }
 
-// list says whether keys are touched because they are listed: one that settles already has not changed.
+// list says that keys are touched by a list: one that is settling already has not changed.
 func (q *Queue[K, T]) list(listing bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing = listing
 }
 
-// Plan has a key reconciled after a while at the latest, whatever it rests for.
+// Plan reconciles a key after a delay at the latest, whatever it rests for.
 func (q *Queue[K, T]) Plan(key K, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -294,7 +294,7 @@ func (q *Queue[K, T]) take(worker bool) (*entry[K], *Meter) {
 	return e, meter
 }
 
-// end says what became of a key.
+// end records the result for a key.
 func (q *Queue[K, T]) end(e *entry[K], r Result, failed bool) {
 	now := q.now()
 	e.backoff, e.floor = min(max(2*e.backoff, q.First), q.Longest), 0

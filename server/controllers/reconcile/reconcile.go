@@ -1,12 +1,13 @@
-// Package reconcile holds the parts of the server's controllers: a work queue, the loop that fills it from watches of
-// the cache and reconciles one key after another, the metrics of both, and the Lease that elects the server that works.
+// Package reconcile holds the parts of the server's controllers: a work queue, the loop that fills it from
+// watches of the cache and reconciles one key after another, the metrics of both, and the Lease that elects
+// the server that works.
 //
-// It promises: a key is in a queue once, however often it is added, and at most one worker has it at a time. A key
-// that changed is left alone until it has settled; one that failed is tried again after a backoff that doubles; one
-// whose reconciliation took long rests before the next. Keys of different namespaces take turns.
+// A key is in a queue once, however often it is added, and at most one worker has it at a time. A key that
+// changed is left alone until it has settled; one that failed is tried again after a backoff that doubles;
+// one whose reconciliation took long rests before the next. Keys of different namespaces take turns.
 //
-// Goroutines: Loop.Run works in that of its caller, unless it has several workers, which end before it returns. A
-// Queue and a Meter may be used by several at once.
+// Goroutines: Loop.Run works in that of its caller, unless it has several workers, which end before it
+// returns. A Queue and a Meter may be used by several at once.
 package reconcile
 
 import (
@@ -51,14 +52,14 @@ const ManagerAgent = "kube-controller-manager/rowlock/system:serviceaccount:kube
 // LongestBackoff is how long a key that fails again and again is left alone at most, unless a loop says otherwise.
 const LongestBackoff = 5 * time.Minute
 
-// Base is what every controller works with.
+// Base is the common configuration of all controllers.
 type Base struct {
 	API    API
 	Cache  *cache.Cache
 	Log    *slog.Logger
 	Clock  func() time.Time // nil: time.Now
 	Moves  Moves            // of the clock
-	Settle time.Duration    // how long what has changed is left alone at first
+	Settle time.Duration    // how long new changes are left alone
 	Retry  time.Duration    // the first backoff; 0: 1 second
 	Meter  *Meter           // nil: the work is not measured
 }
@@ -78,7 +79,7 @@ func (b *Base) Delete(ctx context.Context, agent, path string, seen *cache.Item)
 	return b.API.Call(ctx, agent, http.MethodDelete, path, JSON, options, nil)
 }
 
-// Key names what a controller reconciles: an object, all of some kind in a namespace, or a part of its own work.
+// Key names the work of a controller: an object, all objects of a kind in a namespace, or a task of its own.
 type Key struct{ Namespace, Name string }
 
 // KeyOf is the key of an object.
@@ -148,10 +149,10 @@ func lookup[T any](item *cache.Item, into *T, path ...string) {
 type Authority struct {
 	Read  func() ([]byte, error)
 	Every time.Duration // how often it is read again; 0: a minute
-	PEM   []byte        // what was read last
+	PEM   []byte        // the value when it was last read
 }
 
-// Begin reads the authority; it is that of a Loop.
+// Begin implements Loop: it reads the certificate authority.
 func (a *Authority) Begin(context.Context) (err error) {
 	if a.PEM, err = a.Read(); err != nil {
 		return fmt.Errorf("reading the authority of the API: %w", err)
@@ -159,7 +160,7 @@ func (a *Authority) Begin(context.Context) (err error) {
 	return nil
 }
 
-// Resync is that of a Loop.
+// Resync implements Loop.
 func (a *Authority) Resync() time.Duration { return cmp.Or(a.Every, time.Minute) }
 
 // Elsewhere lists resources that aggregated servers serve; documents.Documents implements it.

@@ -23,13 +23,13 @@ const mostLease = 5 * time.Minute
 // mostHolder is how many bytes of the name of a holder the log has.
 const mostHolder = 256
 
-// Standby says whether a kube-controller-manager works on this cluster, by the Lease that it renews. Controllers that
-// it has too are on standby as long as it does.
+// Standby detects a kube-controller-manager of this cluster by the Lease that it renews. Controllers that it
+// also has are on standby as long as it runs.
 //
-// A Lease counts for as long as it says after its last change, five minutes at most. So after a start an old Lease
-// counts once for its time. One that was given up, or deleted, counts no more at once.
+// A Lease counts for as long as it says after its last change, five minutes at most. So after a start an old
+// Lease counts once for its time. One that was released, or deleted, no longer counts.
 //
-// Whoever may write that Lease can put these controllers on standby, as it can take the work from a
+// A user that may write that Lease can put these controllers on standby, as it can take the work from a
 // kube-controller-manager itself: administrators, those with `edit` in the namespace kube-system, and
 // system:kube-controller-manager.
 type Standby struct {
@@ -37,7 +37,7 @@ type Standby struct {
 	Lease   string   // namespace/name
 	Metrics *Metrics // shows it; nil: none do
 
-	seen observed // by its spec: labels and the like are no renewal
+	seen observed // only its spec: labels and the like are no renewal
 
 	mu      sync.Mutex
 	known   bool // the Lease has been read

@@ -28,7 +28,7 @@ import (
 
 const (
 	identityLabel   = "apiserver.kubernetes.io/identity"
-	identityServer  = "kube-apiserver" // the value of the label, and the agent of what a server says of itself
+	identityServer  = "kube-apiserver" // the value of the label, and the agent of writes about a server
 	identitySeconds = 3600             // how long a Lease is valid without a renewal
 	identityJitter  = 0.04             // by how much a pause between two renewals may be longer
 	renewEvery      = 10 * time.Second
@@ -52,7 +52,7 @@ type Identity struct {
 	Host string // the name of the host
 }
 
-// ServerName is what servers of a host are called, by the rule of stock servers.
+// ServerName is the name of servers of a host, as in stock servers.
 func ServerName(host string) string {
 	var text []byte
 	for _, part := range []string{host, identityServer} {
@@ -88,7 +88,7 @@ func (l *Identity) Run(ctx context.Context) error {
 			first = first && err != nil
 			return reconcile.Result{After: renewEvery + time.Duration(rand.Float64()*identityJitter*float64(renewEvery))}, err
 		}
-		if item := l.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name); l.ended(item) { // Delete fails if another client writes it meanwhile
+		if item := l.Cache.Get(reconcile.LeaseStorage, key.Namespace, key.Name); l.ended(item) { // Delete fails if another client changes it first
 			err = l.Delete(ctx, identityServer, reconcile.LeasesPath(key.Namespace)+"/"+url.PathEscape(key.Name), item)
 		}
 		return r, err

@@ -40,8 +40,8 @@ func (s *Publisher) Run(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// Update publishes what is not published yet. Before that the server has its Lease: what somebody says
-// who has none is taken away.
+// Update publishes unpublished versions. The server needs its Lease first: entries of a server without one
+// are removed.
 func (s *Publisher) Update(ctx context.Context) error {
 	lease := Identity{Base: s.Base, Host: s.Host}
 	if err := lease.Renew(ctx, false); err != nil && !reconcile.Superseded(err) {

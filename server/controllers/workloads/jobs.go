@@ -18,7 +18,7 @@ import (
 
 const (
 	jobsStorage = "jobs.batch"
-	jobsAgent   = reconcile.ManagerAgent + "ttl-after-finished-controller" // field manager of what FinishedJobs writes
+	jobsAgent   = reconcile.ManagerAgent + "ttl-after-finished-controller" // field manager of FinishedJobs' writes
 )
 
 // FinishedJobs deletes Jobs after their spec.ttlSecondsAfterFinished, together with their dependents.
@@ -52,7 +52,7 @@ func (j *FinishedJobs) reconcile(ctx context.Context, key reconcile.Key) (r reco
 	if left := expires.Sub(j.Now()); left > 0 {
 		return reconcile.Result{After: left}, nil
 	}
-	// The precondition on the revision keeps a Job whose TTL was extended meanwhile.
+	// The precondition on the revision keeps a Job whose TTL was extended in the meantime.
 	foreground := metav1.DeletePropagationForeground
 	options := metav1.DeleteOptions{
 		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
@@ -61,7 +61,7 @@ func (j *FinishedJobs) reconcile(ctx context.Context, key reconcile.Key) (r reco
 	return r, j.API.Call(ctx, jobsAgent, http.MethodDelete, path, reconcile.JSON, &options, nil)
 }
 
-// expiry is when a Job goes by itself; ok is false for one that does not.
+// expiry is when a Job expires; ok is false for one that does not.
 func expiry(job *batchv1.Job) (at time.Time, ok bool) {
 	if job.DeletionTimestamp != nil || job.Spec.TTLSecondsAfterFinished == nil {
 		return at, false

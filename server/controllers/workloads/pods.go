@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	podsAgent = reconcile.ManagerAgent + "pod-garbage-collector" // field manager of what Pods writes
+	podsAgent = reconcile.ManagerAgent + "pod-garbage-collector" // field manager of Pods' writes
 	// podsEvery is the resync period: how often the controller checks all pods.
 	podsEvery = 20 * time.Second
 	// nodeGrace is how long a node may be missing before its pods are deleted.

@@ -1,6 +1,6 @@
 package graph
 
-// arena holds values that are found by numbers. Number 0 stands for none.
+// arena holds values with numbers. Number 0 is none.
 type arena[T any] struct {
 	chunks []*[chunk]T
 	used   uint32   // numbers that were ever given away

@@ -1,11 +1,10 @@
-// Package graph records which objects are owners of which, and reports the objects
-// to process when one changes or is deleted.
+// Package graph records which objects are owners of which, and reports the objects to process when one
+// changes or is deleted.
 //
 // It holds only what finds the objects, and decides nothing: the caller reads the objects themselves to learn
-// whether an owner exists. It omits objects that have no owners and
-// no dependents. It promises: a dependent with one owner takes less
-// than a hundred bytes, whatever is in it; and every change takes time in proportion to the
-// references of that object, and to its dependents where these are reported.
+// whether an owner exists. It omits objects that have no owners and no dependents. A dependent with one owner
+// takes less than a hundred bytes, whatever its size; and a change takes time in proportion to the references
+// of its object, and to its dependents if these are reported.
 //
 // A Graph is not safe for concurrent use.
 package graph
@@ -16,7 +15,7 @@ import (
 	"unique"
 )
 
-// State is what an object waits for that is being deleted.
+// State is the reason why an object that is being deleted waits.
 type State uint8
 
 const (
@@ -39,7 +38,7 @@ type Ref struct {
 	Blocks bool // the owner's deletion in the foreground waits for the dependent
 }
 
-// Object is what a Graph records of an object.
+// Object is the record of an object in a Graph.
 type Object struct {
 	ID    ID
 	Place Place
@@ -47,7 +46,7 @@ type Object struct {
 	State State
 }
 
-// Node is what a Graph knows of an object that is an owner, has some, or waits.
+// Node is the record of an object that is an owner, has one, or waits.
 type Node struct {
 	Place      Place // if Located
 	State      State
@@ -63,7 +62,7 @@ type Look struct {
 	Namespace unique.Handle[string]
 }
 
-// What is known of a node besides its State.
+// The record of a node besides its State.
 const (
 	located uint8 = 1 << (iota + 2)
 	absent
@@ -93,8 +92,8 @@ func (n *node) locate(p *Place) {
 	n.name, n.namespace, n.place = p.Name, p.Namespace, p.Kind<<8|n.place&0xff|uint32(located)
 }
 
-// edge is a reference. Those of a dependent are a list in the order of their owners' IDs;
-// those to an owner are a list in no order.
+// edge is a reference. Those of a dependent are a list in the order of their owners' IDs; those to an owner
+// are an unordered list.
 type edge struct {
 	owner, dependent uint32
 	more             uint32 // of the dependent
@@ -129,9 +128,8 @@ func (g *Graph) Find(id ID) (Node, bool) {
 	}, true
 }
 
-// Set takes an object as it is now, and calls look with each other object, or itself, that
-// is to be looked at because of what changed. It says whether the object refers to owners
-// otherwise than before.
+// Set takes the present state of an object, and calls look with each object, including this one, that must be
+// examined because of the change. It reports whether the object's references have changed.
 func (g *Graph) Set(o *Object, look func(Look)) (changed bool) {
 	i := g.find(o.ID)
 	if i == 0 {
@@ -174,7 +172,7 @@ func (g *Graph) Gone(id ID, p *Place, look func(Look)) {
 // Locate takes where an owner is that others refer to, if that is not known.
 func (g *Graph) Locate(id ID, p *Place) {
 	if i := g.find(id); i != 0 && !g.nodes.at(i).has(located) {
-		g.locate(i, p, func(Look) {}) // what waits has been located
+		g.locate(i, p, func(Look) {}) // the waiting object has a place now
 		g.nodes.at(i).set(seen)
 	}
 }
@@ -197,13 +195,13 @@ func (g *Graph) locate(i uint32, p *Place, look func(Look)) {
 // cluster is the namespace of objects that are in none.
 var cluster = unique.Make("")
 
-// valid says whether an owner can own a dependent, whose place is known: one of the cluster owns all, one in a
-// namespace the node there. One that nobody has seen may be anywhere.
+// valid reports whether an owner can own a dependent with a known place: a cluster-scoped one owns any, one
+// in a namespace those of that namespace. An unknown one may be anywhere.
 func (g *Graph) valid(owner *node, dependent uint32) bool {
 	return !owner.has(located) || owner.namespace == cluster || owner.namespace == g.nodes.at(dependent).namespace
 }
 
-// count counts an edge at its owner, or no more, which may be what the owner waits for.
+// count counts an edge at its owner, or stops counting it, for which the owner may be waiting.
 func (g *Graph) count(e *edge, by int, look func(Look)) {
 	if !e.valid {
 		return
@@ -308,7 +306,7 @@ func (g *Graph) connect(dependent uint32, r Ref) uint32 {
 	return i
 }
 
-// disconnect removes an edge from its owner, which may be what that waits for.
+// disconnect removes an edge from its owner, for which the owner may be waiting.
 func (g *Graph) disconnect(i uint32, look func(Look)) {
 	e := g.edges.at(i)
 	g.count(e, -1, look)

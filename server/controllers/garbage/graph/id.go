@@ -5,12 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// ID stands for a UID, in less memory than its text.
+// ID represents a UID in less memory than its text.
 type ID [16]byte
 
-// IDOf makes the ID of a UID: its bytes where it is written as servers write UIDs, and else
-// the beginning of a hash. Two UIDs of one ID are not impossible, so whoever acts upon an
-// object compares the texts.
+// IDOf returns the ID of a UID: its bytes if it has the usual form, otherwise the beginning of a hash. Two
+// UIDs may have the same ID, so the caller compares the texts before it acts upon an object.
 func IDOf(uid string) ID {
 	var id ID
 	if len(uid) == 36 && uid[8] == '-' && uid[13] == '-' && uid[18] == '-' && uid[23] == '-' {

@@ -2,9 +2,9 @@ package graph
 
 import "hash/maphash"
 
-// index finds nodes by their IDs: numbers of nodes in tables of open addresses, where a map would
-// keep each ID once more. There are many tables, so that one that grows is small. IDs are what
-// clients choose, so the hash has a seed that nobody knows.
+// index finds nodes by their IDs: numbers of nodes in hash tables with open addressing; a map would store
+// each ID once more. There are many tables, so that growing one is cheap. Clients choose IDs, so the hash has
+// a random seed.
 type index struct {
 	seed   maphash.Seed
 	tables [tables]table

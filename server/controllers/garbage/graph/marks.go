@@ -1,7 +1,7 @@
 package graph
 
-// Hurry marks an object: what follows from its next change need not wait. Calm takes the
-// mark away, and says whether it was there.
+// Hurry marks an object whose next change is processed without delay. Calm removes the mark, and reports
+// whether it was set.
 func (g *Graph) Hurry(id ID) { g.mark(id, hurried) }
 
 // Calm: see Hurry.
@@ -22,7 +22,7 @@ func (g *Graph) mark(id ID, flag uint8) {
 	}
 }
 
-// Unpark calls fn with all objects that were marked by Park, which they are no more then.
+// Unpark calls fn with all objects that Park has marked, and removes the marks.
 func (g *Graph) Unpark(fn func(Look)) {
 	g.each(func(n *node) {
 		if n.has(parked) {
