@@ -1,15 +1,14 @@
-// Package follow keeps derived state, such as the rules of an authorizer or the list
-// of webhooks, in step with the objects in the cache that it is derived from.
+// Package follow keeps derived state, such as the rules of an authorizer or the list of webhooks, in step
+// with the objects in the cache that it is derived from.
 //
-// It promises: who reads the state after a write was acknowledged finds that write in
-// it; and whoever reads sees all kinds that it is derived from as they were at one
-// revision.
+// A reader that comes after a write was acknowledged finds that write in the state, and sees all kinds from
+// which the state is derived at one revision.
 //
-// An object that cannot be read for a while (cache.Unreadable) panics in whoever reads
-// the state: without it the state would be another. The next reader tries again.
+// An object that cannot be read for a while (cache.Unreadable) panics in the reader of the state, because the
+// state without it would be wrong. The next reader tries again.
 //
-// A Follower has no goroutine. What has changed waits in the buffers of its watches,
-// which the cache bounds, until somebody reads.
+// A Follower has no goroutine. Changes wait in the queues of its watches, which the cache bounds, until the
+// next read.
 package follow
 
 import (
@@ -21,9 +20,8 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// Kind is one kind of objects to follow. Set and Delete are called by one goroutine
-// at a time, in the order of revisions. Neither is called for an object that cannot
-// be read, but for the Delete of one that could be read before.
+// Kind is one kind of objects to follow. Set and Delete are called by one goroutine at a time, in the order
+// of revisions. Neither is called for an unreadable object, except Delete for one that was readable before.
 type Kind struct {
 	Storage string // the key of the kind's storage
 	Set     func(item *cache.Item)
@@ -41,7 +39,7 @@ type Follower struct {
 	// state is held for writing while changes are handed on.
 	state sync.RWMutex
 
-	update   sync.Mutex         // held by the one who hands changes on; guards buf and waiting
+	update   sync.Mutex         // held while changes are applied; guards buf and waiting
 	updating atomic.Bool        // somebody does
 	behind   atomic.Bool        // waiting holds some
 	buf      []cache.Delivery   // reused
@@ -61,11 +59,11 @@ func (f *Follower) RLock() {
 	f.state.RLock()
 }
 
-// RUnlock ends what RLock began.
+// RUnlock ends RLock.
 func (f *Follower) RUnlock() { f.state.RUnlock() }
 
-// CatchUp hands on all changes that the cache knows of. When it returns they have been handed on,
-// by whomever: its caller need not lock anything to see what became of them.
+// CatchUp applies all changes that the cache has. When it returns they have been applied, by this or another
+// goroutine: its caller needs no lock to see the result.
 func (f *Follower) CatchUp() {
 	if f.current() {
 		return
@@ -94,10 +92,10 @@ func (f *Follower) CatchUp() {
 	}
 }
 
-// current says whether there is nothing to hand on, and everything has been that the cache knew of
-// before. Who hands on says updating before it takes events from the watches, and not any more when
-// it has handed them on, or has said behind of those that it keeps. As this looks in that order, it
-// sees an event in its watch, or in the hands of somebody, or kept, or it has been handed on.
+// current reports whether all changes that the cache had before have been applied. The applying goroutine
+// sets updating before it takes events from the watches, and clears it when it has applied them, or has
+// recorded those that it keeps. This checks in that order, so it sees an event in its watch, in the hands of
+// a goroutine, among the kept ones, or applied.
 func (f *Follower) current() bool {
 	watchers := f.watchers.Load()
 	if watchers == nil {
@@ -111,9 +109,9 @@ func (f *Follower) current() bool {
 	return !f.updating.Load() && !f.behind.Load()
 }
 
-// takeEvents hands on the events that the cache has published, and keeps the others:
-// a batch of writes reaches the watches of one kind after those of another, and no
-// binding may be seen without the change of a role that came before it.
+// takeEvents applies the events that the cache has published, and keeps the others: a batch of writes reaches
+// the watches of one kind after those of another, and no binding may be seen without an earlier change of its
+// role.
 func (f *Follower) takeEvents() error {
 	published, behind := f.cache.Revision(), false
 	for i, w := range *f.watchers.Load() {
@@ -150,10 +148,9 @@ func (k *Kind) hand(d cache.Delivery) {
 	}
 }
 
-// list forgets everything, hands on all objects that there are, and begins to watch.
-// It returns once the cache has published what was listed last, so that the events
-// which takeEvents then hands on bring all kinds to one revision. f.state is held for
-// writing.
+// list drops everything, applies all existing objects, and begins to watch. It returns once the cache has
+// published the revision of the last list, so that the events that takeEvents then applies bring all kinds to
+// one revision. f.state is held for writing.
 func (f *Follower) list() {
 	f.reset()
 	watchers, newest := make([]*cache.Watcher, len(f.kinds)), int64(0)

@@ -14,20 +14,20 @@ const (
 	List                       // the objects of a collection are read
 	Watch                      // changes are read
 	Create                     // an object is made; whether there is one is looked up
-	Update                     // an object is written over what it was
+	Update                     // an object is replaced
 	Delete                     // an object goes
 	Discard                    // removes an object that could not be read
 )
 
-// Target is what an effect is on: an object, or with an empty Name a collection. A
-// resource of cluster scope has no Namespace, also if it is namespaces.
+// Target is the target of an effect: an object, or with an empty Name a collection. A cluster-scoped
+// resource, including namespaces, has no Namespace.
 type Target struct {
 	Group, Resource, Subresource string
 	Namespace, Name              string
 }
 
-// direct says what a verb does to the very resource and subresource that it was
-// allowed on. A verb that is not here does nothing to them.
+// direct are the effects of a verb on the resource and subresource for which it was allowed. A verb that is
+// missing here has none.
 var direct = map[string]struct {
 	effects Effect
 	why     string
@@ -52,11 +52,11 @@ type reach uint8
 const (
 	sameName      reach = iota // the object of the requested name, in its namespace
 	proxiedName                // the object whose name is part of SCHEME:NAME:PORT
-	sameNamespace              // those of its namespace
+	sameNamespace              // those in its namespace
 	anywhere                   // any of cluster scope
 )
 
-// further is something that is done besides, on another resource.
+// further is an additional effect, on another resource.
 type further struct {
 	effects                      Effect
 	group, resource, subresource string
@@ -67,8 +67,8 @@ type further struct {
 // endpoint is a subresource, or a resource without objects, that is an action.
 type endpoint struct{ group, resource, subresource string }
 
-// actions are what requests to such endpoints do, whatever their verb: the
-// authorizer was asked about the endpoint, and nothing is stored there.
+// actions are the effects of requests for such endpoints, whatever their verb: the authorizer has decided
+// about the endpoint, and nothing is stored there.
 var actions = map[endpoint][]further{
 	{"", "pods", "binding"}: {
 		{Get | Update, "", "pods", "", sameName, "the pod's node is set"},
@@ -104,13 +104,13 @@ var actions = map[endpoint][]further{
 	},
 }
 
-// agentOf is what a connection into a pod needs.
+// agentOf is the effect of a connection to a pod.
 var agentOf = []further{
 	{Get, "", "pods", "", sameName, "its containers and its node"},
 	{Get, "", "nodes", "", anywhere, "the address of the pod's node"},
 }
 
-// Covers reports whether an effect on a target is among what was allowed.
+// Covers reports whether the permit covers an effect on a target.
 func (p *Permit) Covers(e Effect, t *Target) bool {
 	switch {
 	case !p.valid || e == 0:

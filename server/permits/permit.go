@@ -43,9 +43,8 @@ func (p Permit) String() string {
 	return fmt.Sprintf("the permit to %q %q of %q (%q) named %q in %q", p.verb, p.resource, p.group, p.subresource, p.name, p.namespace)
 }
 
-// OfServer permits everything to a part of the server that acts for itself: what it
-// reads must not be shown to a client that may not read it. A test knows all who call
-// it.
+// OfServer permits everything to a part of the server that acts for itself: it must not show objects to a
+// client that may not read them. A test lists all callers.
 func OfServer(part string) Permit { return Permit{valid: true, server: true, resource: part} }
 
 // Valid reports whether an authorizer allowed anything.

@@ -17,14 +17,14 @@ import (
 // repeat the value that they are about, and a long list can have one for every item.
 const mostWords = 256 << 10
 
-// mostText bounds the message of every Status, and the texts of its causes together, wherever
-// they come from: three times what Invalid allows.
+// mostText bounds the message of every Status, and the texts of its causes together, wherever they come from:
+// three times the bound of Invalid.
 const mostText = 3 * mostWords
 
 // mostCauses bounds how many there are.
 const mostCauses = 10_000
 
-// limit cuts off what a Status says beyond what any client reads.
+// limit truncates a Status to the size that clients can use.
 func limit(s *metav1.Status) {
 	s.Message = clip(s.Message, mostText)
 	if s.Details == nil || len(s.Details.Causes) == 0 {
@@ -54,7 +54,7 @@ func clip(text string, most int) string {
 	return fmt.Sprintf("%s ... and %d more bytes", text[:at], len(text)-at)
 }
 
-// more is the cause that stands for n others.
+// more is the cause that represents n others.
 func more(n int) metav1.StatusCause {
 	return metav1.StatusCause{Type: metav1.CauseType(field.ErrorTypeTooMany), Message: fmt.Sprintf("%d more errors", n)}
 }

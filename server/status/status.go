@@ -1,8 +1,6 @@
-// Package status is the one place where errors become the API's Status.
-//
-// It promises: an error that nobody foresaw answers 500 and keeps its text to
-// itself, so that nothing internal leaks; every foreseen one answers with the
-// code, reason, message and details of a stock server.
+// Package status is the only place where errors become the API's Status. An unexpected error answers 500
+// without its text, so that nothing internal leaks; an expected one has the code, reason, message and details
+// of a stock server.
 package status
 
 import (
@@ -25,9 +23,8 @@ const Modified = "the object has been modified; please apply your changes to the
 
 const notAllowed = "the server does not allow this method on the requested resource"
 
-// Of translates an error. resource names what was asked for, where the error
-// itself only knows a key of the store. unknown says that the answer does not hold
-// the error's text, which belongs in the log.
+// Of converts an error. resource names the requested resource if the error only has a key of the store.
+// unknown says that the answer does not contain the error's text, which belongs in the log.
 func Of(err error, resource schema.GroupResource) (st *metav1.Status, unknown bool) {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) {
@@ -63,7 +60,7 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 		sealing   *sqlstore.SealError
 	)
 	switch {
-	case errors.As(err, &sealing): // first: what it wraps is not of this request
+	case errors.As(err, &sealing): // first: the error that it wraps is not that of this request
 		return unsealed(sealing)
 	case errors.As(err, &notFound):
 		return apierrors.NewNotFound(named(gr, notFound.Key), notFound.Key.Name)
@@ -101,9 +98,9 @@ func fromStore(err error, gr schema.GroupResource) *apierrors.StatusError {
 	return nil
 }
 
-// unsealed is the answer to a write whose value cannot be encrypted: why, and neither which
-// provider nor which key should have done so. That the key is away is always said, whatever a
-// plugin's own words are: the server tells it from other failures by that.
+// unsealed is the answer to a write whose value cannot be encrypted: the reason, without the provider and the
+// key. It always says that the key is unavailable, whatever a plugin's text, because the server detects this
+// failure by that.
 func unsealed(e *sqlstore.SealError) *apierrors.StatusError {
 	if away := sqlstore.ErrKeyUnavailable; errors.Is(e.Err, away) && !strings.Contains(e.Err.Error(), away.Error()) {
 		return apierrors.NewInternalError(fmt.Errorf("%w: %w", away, e.Err))
@@ -135,8 +132,8 @@ func Future(asked, current int64) *apierrors.StatusError {
 	return e
 }
 
-// Show makes a 500 of an error whose text a client may read, such as why a patch makes no
-// sense. API statuses, and the end of a request, stay what they are.
+// Show makes a 500 of an error whose text a client may read, such as why a patch is invalid. API statuses,
+// and the end of a request, stay as they are.
 func Show(err error) error {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -145,8 +142,8 @@ func Show(err error) error {
 	return Plain(err.Error())
 }
 
-// Plain is a 500 without a reason whose text is shown: what a stock server makes
-// of errors that clients have come to know by their text.
+// Plain is a 500 without a reason but with the text of the error, for errors that stock servers show and
+// clients match.
 func Plain(message string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,
@@ -175,7 +172,7 @@ func TooLarge(limit int64) *metav1.Status {
 	return finish(&s)
 }
 
-// finish fills in what every Status has.
+// finish sets the fields that every Status has.
 func finish(s *metav1.Status) *metav1.Status {
 	s.Kind, s.APIVersion = "Status", "v1"
 	if s.Status == "" {

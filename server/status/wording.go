@@ -68,7 +68,7 @@ func Body(v release.Version, err *field.Error) string {
 	return body
 }
 
-// Selector is what a release says of a selector that cannot be read.
+// Selector is a release's message for an invalid selector.
 func Selector(v release.Version, err error) string {
 	text := err.Error()
 	for i := range wordings {

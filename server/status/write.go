@@ -48,5 +48,5 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, code int, obj any) {
 	}
 	w.Header().Set("Content-Type", codecs.JSON)
 	w.WriteHeader(code)
-	_, _ = w.Write(data) // the client is gone; nobody is left to tell
+	_, _ = w.Write(data) // the client has disconnected
 }
