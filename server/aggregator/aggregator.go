@@ -16,15 +16,15 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// Config is what an Aggregator is made of.
+// Config configures an Aggregator.
 type Config struct {
 	Cache *cache.Cache
 	// Services finds out where Services are.
 	Services *webhook.Resolver
 	// Slices are those that Services finds; nil: an index of its own.
 	Slices *endpoints.Index
-	// Certificate is what this server shows to others, as it is now; nil, or one that
-	// returns nil: it shows none.
+	// Certificate returns this server's present client certificate; if it or its result is nil, the server
+	// shows none.
 	Certificate func() *tls.Certificate
 	// Dial reaches addresses where they are not on this server's network; nil dials them
 	// directly.
@@ -43,7 +43,7 @@ type Aggregator struct {
 	cfg      Config
 	follower *follow.Follower
 	byName   map[string]*apiregistrationv1.APIService // guarded by the follower's lock
-	services atomic.Pointer[Services]                 // made of byName; nil: to be made
+	services atomic.Pointer[Services]                 // made from byName; nil: must be made
 	headers  atomic.Pointer[published]                // as they were read last
 
 	mu       sync.Mutex

@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// What a connection to an aggregated server may cost.
+// Limits of a connection to an aggregated server.
 const (
 	dialTimeout      = 30 * time.Second
 	handshakeTimeout = 10 * time.Second
@@ -69,7 +69,7 @@ type backend struct {
 	err      error // why there cannot be any
 
 	mu       sync.Mutex
-	shown    *tls.Certificate // what the transports' connections were made with
+	shown    *tls.Certificate // with which the transports' connections were made
 	plain    *http.Transport
 	upgrades *http.Transport // HTTP/1.1 alone: its connections can be taken over
 }
@@ -97,7 +97,7 @@ func (a *Aggregator) send(s *apiregistrationv1.APIService, address string, who *
 	if b.err != nil {
 		return nil, &ConfigError{b.err}
 	}
-	// The path is encoded anew: what the authorizer took for a slash is one.
+	// The path is encoded again, so that what the authorizer saw as a slash is a slash.
 	out.URL = &url.URL{Scheme: "https", Host: address, Path: out.URL.Path, RawQuery: out.URL.RawQuery}
 	out.RequestURI, out.Host = "", address // a client has no say in which site of a server it gets
 	out.Trailer = nil                      // some servers take trailers for headers
@@ -156,7 +156,7 @@ func (b *backend) close() {
 	}
 }
 
-// rootsOf are the authorities of a bundle; nil, those of the system, where it is empty.
+// rootsOf returns the authorities of a bundle; nil, for those of the system, if it is empty.
 func rootsOf(bundle string) (*x509.CertPool, error) {
 	if bundle == "" {
 		return nil, nil
@@ -174,8 +174,8 @@ func rootsOf(bundle string) (*x509.CertPool, error) {
 	return nil, fmt.Errorf("unable to load root certificates: %w", err)
 }
 
-// transport is what a request takes. Once the server has another certificate to show, there
-// are new connections; the old ones end with their requests in flight.
+// transport returns the transport for a request. When the server's certificate changes, new connections are
+// made; the old ones end with their requests in flight.
 func (a *Aggregator) transport(b *backend, to *apiregistrationv1.ServiceReference, upgrade bool) *http.Transport {
 	shown := a.certificate()
 	b.mu.Lock()
@@ -219,14 +219,14 @@ func (a *Aggregator) newTransport(conf *tls.Config, two bool) *http.Transport {
 	t := &http.Transport{
 		DialContext: dial, TLSClientConfig: conf.Clone(), TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: idlePerHost, MaxResponseHeaderBytes: maxHeaders,
-		DisableCompression: true, // what comes is passed on as it came
+		DisableCompression: true, // answers are passed on unchanged
 		Protocols:          new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
 	t.Protocols.SetHTTP2(two)
 	if two {
-		// A client that reads slowly must not make us keep much for it, nor must a
-		// connection that is cut somewhere be taken for a quiet one.
+		// A client that reads slowly must not make the server buffer much, and a dead connection must not
+		// pass for a quiet one.
 		t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: streamBuffer, SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	}
 	return t
@@ -246,8 +246,8 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// Through connects by a proxy. An address that is none of a host's name is held to the
-// same rules; what a name means, the proxy knows alone.
+// Through connects through a proxy. The same rules apply to a literal address; host names are resolved by the
+// proxy only.
 func Through(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	if dial == nil {
 		return nil

@@ -52,7 +52,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return nil
 }
 
-// checker is what Run works with. It belongs to the goroutine of Run.
+// checker is the state of Run, and belongs to its goroutine.
 type checker struct {
 	a       *Aggregator
 	taken   *Services

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/relay"
 )
 
-// The headers that name the user to an aggregated server. What the server publishes of how it
-// authenticates names them.
+// The headers that name the user to an aggregated server. The published authentication configuration names
+// them too.
 const (
 	UserHeader  = "X-Remote-User"
 	GroupHeader = "X-Remote-Group"
@@ -19,8 +19,8 @@ const (
 	ExtraPrefix = "X-Remote-Extra-"
 )
 
-// Introduce takes what a client proved itself with, and what it says of itself, out of
-// headers, and puts in who it was found to be.
+// Introduce removes a client's credentials, and its own claims about its identity, from headers, and adds its
+// authenticated identity.
 func (a *Aggregator) Introduce(h http.Header, who *authx.Identity) {
 	relay.Strip(h, a.publishedHeaders().has)
 	h[UserHeader] = []string{who.Name}
@@ -37,8 +37,8 @@ func (a *Aggregator) Introduce(h http.Header, who *authx.Identity) {
 	}
 }
 
-// escaped makes a key a part of a header's name: what may not stand there, and the percent
-// sign itself, is percent-encoded.
+// escaped encodes a key as part of a header name: forbidden characters, and the percent sign, are
+// percent-encoded.
 func escaped(key string) string {
 	var b strings.Builder
 	for i := range len(key) {

@@ -2,7 +2,7 @@ package aggregator
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// turn is what made an APIService unavailable.
+// turn is the reason for which an APIService became unavailable.
 type turn struct{ name, reason string }
 
 var (

@@ -9,14 +9,14 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// strays reports whether a path may mean something else to the server that it is sent to than
-// to the authorizer that was asked about it. Both take the decoded path, segment by
-// segment; but servers that are not made of Kubernetes' own library may clean it first.
+// strays reports whether a path may have another meaning for the server that receives it than for the
+// authorizer. Both use the decoded path, segment by segment; but servers that do not use Kubernetes' library
+// may clean it first.
 //
-// A segment that leads elsewhere is never sent: "." or "..", also with parameters behind a
-// semicolon, among backslashes, or percent-encoded once more. Empty segments, backslashes
-// and slashes that are encoded once more are sent where they stand behind everything that
-// was authorized, as in the paths of proxies: with or without them that is the same.
+// A segment that leads elsewhere is never sent: "." or "..", also with parameters after a semicolon, among
+// backslashes, or percent-encoded once more. Empty segments, backslashes, and slashes that are encoded once
+// more are sent if they come after all authorized parts, as in the paths of proxies: there they do not change
+// the meaning.
 func strays(method, path string) bool {
 	if !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.ContainsAny(path, `;\%`) {
 		return false
@@ -47,13 +47,13 @@ func merged(path string) string {
 	return b.String()
 }
 
-// what has the attributes that an authorizer gets.
+// what are the attributes that an authorizer gets.
 type what struct {
 	path, verb                                          string
 	group, version, namespace, resource, sub, name, odd string
 }
 
-// meaning is what a path means; unknown is a meaning too.
+// meaning is the meaning of a path; unknown is one too.
 func meaning(method, path string) what {
 	i, err := request.Parse(method, &url.URL{Path: path})
 	switch {
@@ -73,8 +73,7 @@ func (w what) plain() what {
 	return w
 }
 
-// decoded decodes a text as those do who take the most for an encoding: what is none stays,
-// and the rest is decoded all the same.
+// decoded decodes a text leniently: invalid encodings stay, and the rest is decoded.
 func decoded(s string) string {
 	first := strings.IndexByte(s, '%')
 	if first < 0 {

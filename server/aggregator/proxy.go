@@ -27,8 +27,8 @@ import (
 // to where it came from.
 const mostHops = 16
 
-// Proxy answers requests with what aggregated servers answer. Requests have passed the
-// filters: their scope holds the user, and the permit of an authorizer.
+// Proxy forwards requests to aggregated servers. Requests have passed the filters: their scope holds the
+// user, and the permit of an authorizer.
 type Proxy struct {
 	By *Aggregator
 	// RejectRedirects answers 502 where a server would send clients elsewhere.
@@ -48,8 +48,7 @@ type Proxy struct {
 	slots slots
 }
 
-// Serves is the APIService that leaves what a request asks for to another server; nil: none
-// does.
+// Serves returns the APIService that delegates the resource of a request to another server; nil: none does.
 func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	services := a.Services()
 	if !services.AnyRemote() {
@@ -58,7 +57,7 @@ func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	if i.Path == "/api" || strings.HasPrefix(i.Path, "/api/") {
 		return services.Remote(schema.GroupVersion{Version: "v1"})
 	}
-	// APIServices are not left to others: whoever takes them over could not be stopped.
+	// APIServices are never delegated: a server that took them over could not be removed.
 	rest, ok := strings.CutPrefix(i.Path, "/apis/")
 	if !ok {
 		return nil
@@ -71,7 +70,7 @@ func (a *Aggregator) Serves(i *request.Info) *apiregistrationv1.APIService {
 	return services.Remote(schema.GroupVersion{Group: group, Version: version})
 }
 
-// Mark notes what only the server knows of a request that another one answers.
+// Mark records in the request that another server answers it.
 func (a *Aggregator) Mark(i *request.Info, h http.Header) {
 	if a.Serves(i) != nil {
 		i.Remote, i.Upgrade = true, relay.Upgrades(h)
@@ -145,7 +144,7 @@ type exchange struct {
 	late    *time.Timer // ends it if no other protocol is spoken by then; may be nil
 }
 
-// buffers are what answers are copied through.
+// buffers are the buffers for copying answers.
 var buffers = bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 
 type bufferPool struct{ sync.Pool }
@@ -153,7 +152,7 @@ type bufferPool struct{ sync.Pool }
 func (p *bufferPool) Get() []byte  { return p.Pool.Get().(*[32 << 10]byte)[:] }
 func (p *bufferPool) Put(b []byte) { p.Pool.Put((*[32 << 10]byte)(b)) }
 
-// quiet is for what the package that copies would write to the log of the process.
+// quiet suppresses the log of the package that copies.
 var quiet = log.New(io.Discard, "", 0)
 
 func (e *exchange) reverse() *httputil.ReverseProxy {
@@ -164,7 +163,7 @@ func (e *exchange) reverse() *httputil.ReverseProxy {
 }
 
 func (e *exchange) rewrite(r *httputil.ProxyRequest) {
-	// The query is encoded anew, so that all read it as the authorizer did.
+	// The query is encoded again, so that all read it as the authorizer did.
 	r.Out.URL.RawQuery = r.In.URL.Query().Encode()
 	h := r.Out.Header
 	h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
@@ -187,8 +186,8 @@ func (e *exchange) RoundTrip(out *http.Request) (_ *http.Response, err error) {
 	return e.By.send(e.service, e.address, e.who, out)
 }
 
-// Via is in the headers of answers that another server gave: clients that ask about the past must
-// not take that server's resource versions for those of this one.
+// Via marks answers of other servers: clients of the history API must not take their resource versions for
+// those of this server.
 const Via = "1.1 rowlock-aggregator"
 
 const redirected = "the backend attempted to redirect this request, which is not permitted"

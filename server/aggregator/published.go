@@ -17,7 +17,7 @@ import (
 // servers of the cluster have published together: one may know other names
 // than this one.
 type published struct {
-	item     *cache.Item // what they were read from; nil: there was none
+	item     *cache.Item // the ConfigMap from which they were read; nil: there was none
 	names    []string    // as relay.Plain makes them
 	prefixes []string
 }
@@ -27,7 +27,7 @@ func (p *published) has(name string) bool {
 	return slices.Contains(p.names, name) || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// publishedHeaders are those of now. They are read again when the ConfigMap has changed.
+// publishedHeaders are the present headers. They are read again when the ConfigMap has changed.
 func (a *Aggregator) publishedHeaders() *published {
 	item := a.cfg.Cache.Get("configmaps", metav1.NamespaceSystem, "extension-apiserver-authentication")
 	if p := a.headers.Load(); p != nil && p.item == item {
@@ -37,7 +37,7 @@ func (a *Aggregator) publishedHeaders() *published {
 	var m corev1.ConfigMap
 	if item != nil {
 		if _, err := a.cfg.Cache.JSON().Decode(item.JSON(), &m, codecs.Ignore); err != nil {
-			m.Data = nil // who cannot read it believes nothing of it
+			m.Data = nil // an extension server that cannot read it trusts no headers
 		}
 	}
 	for _, key := range []string{"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers"} {
@@ -48,14 +48,14 @@ func (a *Aggregator) publishedHeaders() *published {
 	return p
 }
 
-// plainList reads a list of names. What is no list counts for nothing.
+// plainList reads a list of names. It ignores a value that is not a list.
 func plainList(text string) (names []string) {
 	var list []string
 	if json.Unmarshal([]byte(text), &list) != nil {
 		return nil
 	}
 	for _, name := range list {
-		if name != "" { // as a prefix it would be that of all headers
+		if name != "" { // as a prefix it would match all headers
 			names = append(names, relay.Plain(name))
 		}
 	}

@@ -24,7 +24,7 @@ type traces struct {
 	slices             *endpoints.Slices
 }
 
-// traces are those of now. Without slices they do for a Service whose Endpoints say enough.
+// traces are the present slices and Endpoints. If there are no slices, Endpoints suffice.
 func (a *Aggregator) traces(namespace, name string, withSlices bool) (t traces) {
 	if t.service = a.cfg.Cache.Get("services", namespace, name); t.service == nil {
 		return t

@@ -25,7 +25,7 @@ type Services struct {
 	sorted func() listing // made once: with thousands of them, few requests need more than remote
 }
 
-// listing is what there is to make of APIServices in their order.
+// listing is the result of sorting APIServices.
 type listing struct {
 	all    []*apiregistrationv1.APIService // by name
 	groups []Group
@@ -52,7 +52,7 @@ func (s *Services) AnyRemote() bool { return len(s.remote) > 0 }
 // Groups are the groups in the order of discovery.
 func (s *Services) Groups() []Group { return s.sorted().groups }
 
-// GroupVersion is what an APIService is about.
+// GroupVersion is the group version of an APIService.
 func GroupVersion(s *apiregistrationv1.APIService) schema.GroupVersion {
 	return schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}
 }

@@ -16,7 +16,7 @@ type slots struct {
 	by map[slot]int
 }
 
-// slot is what requests are counted for: all of them, a server, or a user of it.
+// slot identifies a limit: for all requests, for a server, or for a user of it.
 type slot struct {
 	writes        bool
 	service, user string

@@ -14,8 +14,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// Verdict is what a server thinks of an APIService that leads to another one; it reads as
-// the condition Available.
+// Verdict is the state of an APIService that leads to another server; it becomes the condition Available.
 type Verdict struct {
 	Status          apiregistrationv1.ConditionStatus
 	Reason, Message string
@@ -89,9 +88,9 @@ func (a *Aggregator) judgeObjects(ctx context.Context, to *apiregistrationv1.Ser
 	return passed, true
 }
 
-// probe fetches the document of the group version from a server. One good answer of a few
-// addresses is enough. Certificates are not looked at: who is not trusted answers all the
-// same, and requests fail with the reason.
+// probe fetches the document of the group version from a server. One valid answer of a few addresses
+// suffices. It does not verify certificates: an untrusted server answers nevertheless, and requests fail with
+// the reason.
 func (a *Aggregator) probe(ctx context.Context, s *apiregistrationv1.APIService) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -160,7 +159,7 @@ func documentPath(s *apiregistrationv1.APIService) string {
 	return "/apis/" + s.Spec.Group + "/" + s.Spec.Version
 }
 
-// brief bounds what an error may say: parts of it come from elsewhere.
+// brief bounds the text of an error, parts of which come from elsewhere.
 func brief(text string) string {
 	if len(text) > maxMessage {
 		text = text[:maxMessage] + "..."

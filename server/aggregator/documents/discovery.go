@@ -29,7 +29,7 @@ type sayings struct {
 	failed map[schema.GroupVersion]error
 }
 
-// bad is why what the server says could not be had, or nil.
+// bad is why the server's documents could not be fetched, or nil.
 func (s *sayings) bad() error {
 	errs := []error{s.err}
 	for gv, err := range s.failed {
@@ -140,8 +140,8 @@ func readAggregated(body []byte) (map[schema.GroupVersion]*discoveryv2.APIVersio
 	return versions, nil
 }
 
-// complete counts the resources of a version, and gives each a kind: some clients take it
-// for granted. That the server answered is what makes it current.
+// complete counts the resources of a version, and gives each a kind, which some clients expect. The version
+// is current because the server answered.
 func complete(v *discoveryv2.APIVersionDiscovery) error {
 	count := len(v.Resources)
 	for i := range v.Resources {

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/discovery"
 )
 
-// Config is what Documents are made of. All fields but the last two are required.
+// Config configures Documents. All fields but the last two are required.
 type Config struct {
 	Cache    *cache.Cache
 	Services func() *aggregator.Services
@@ -31,22 +31,21 @@ type Config struct {
 	Interval time.Duration
 }
 
-// Documents are those of all aggregated servers. They are safe for concurrent use.
+// Documents are the documents of all aggregated servers. They are safe for concurrent use.
 type Documents struct {
 	cfg Config
 
 	mu      sync.Mutex
 	servers map[origin]*server
-	changed bool                 // what servers say, since the listing was made
-	seen    *aggregator.Services // that the listing was made of
+	changed bool                 // documents have changed since the listing was made
+	seen    *aggregator.Services // from which the listing was made
 	listing []discovery.Service
 	number  uint64 // of the listing
 
 	openAPI uint64 // rises with each change of an OpenAPI document
 }
 
-// origin is a server: APIServices that lead to the same one in the same way share what it
-// says.
+// origin identifies a server: APIServices that lead to the same server in the same way share its documents.
 type origin struct {
 	namespace, name, bundle string
 	port                    int32
@@ -70,12 +69,12 @@ func New(cfg Config) *Documents {
 	return &Documents{cfg: cfg, servers: map[origin]*server{}}
 }
 
-// Services are all APIServices, with what other servers say, and a number that rises when
-// the list changes. It is for discovery.
+// Services are all APIServices, with the documents of other servers, and a number that rises when the list
+// changes. It is for discovery.
 func (d *Documents) Services() ([]discovery.Service, uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// No older than the list: what was read before would take the place of what was read since, with a higher number.
+	// The number must not be newer than the list: otherwise an older list could replace a newer one.
 	services := d.cfg.Services()
 	if services == d.seen && !d.changed {
 		return d.listing, d.number

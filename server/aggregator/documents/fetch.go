@@ -39,7 +39,7 @@ type question struct {
 	most    int64 // bytes of the answer
 }
 
-// answer is what came back.
+// answer is the answer of a server.
 type answer struct {
 	code        int
 	contentType string

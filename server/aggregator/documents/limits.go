@@ -2,7 +2,7 @@ package documents
 
 import "time"
 
-// What a server may cost.
+// Limits on the cost of a server.
 const (
 	atOnce = 32 // concurrent fetches
 

@@ -38,16 +38,15 @@ func (o *descriptions) covers(services []*apiregistrationv1.APIService) bool {
 	return !slices.ContainsFunc(services, func(s *apiregistrationv1.APIService) bool { return !have[s.Spec.Group+"/"+s.Spec.Version] })
 }
 
-// describe fetches the OpenAPI documents of a server: the list of those of version 3, and the
-// whole document of version 2. Where one cannot be had, the last one stays. What comes back
-// is last itself if nothing has changed.
+// describe fetches the OpenAPI documents of a server: the list of those of version 3, and the whole document
+// of version 2. If one cannot be fetched, the last one stays. It returns last itself if nothing has changed.
 func (d *Documents) describe(ctx context.Context, services []*apiregistrationv1.APIService, last *descriptions) (*descriptions, error) {
 	now := &descriptions{about: services}
 	if last != nil {
 		kept := *last
 		kept.about = services
 		now = &kept
-		if !last.covers(services) || !now.covers(last.about) { // tags are those of parts that were left out
+		if !last.covers(services) || !now.covers(last.about) { // the tags of omitted parts
 			now.indexETag, now.swaggerETag = "", ""
 		}
 	}
@@ -108,7 +107,8 @@ func (d *Documents) askIndex(ctx context.Context, o *descriptions, changedSwagge
 	return true, nil
 }
 
-// readIndex picks the documents of what APIServices leave to a server, and of their groups.
+// readIndex selects the documents of the group versions that APIServices delegate to a server, and of their
+// groups.
 func readIndex(body []byte, services []*apiregistrationv1.APIService) (map[string]string, error) {
 	if err := sound(body); err != nil {
 		return nil, err
@@ -166,7 +166,8 @@ func (d *Documents) OpenAPI3() (map[string]string, uint64) {
 func (d *Documents) OpenAPI2() ([]*schema.Swagger, uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// No older than the number: a document of fewer servers would be taken for that of all until another changes.
+	// The number must not be newer than the documents: otherwise an incomplete result would count as complete
+	// until another one changes.
 	services := d.cfg.Services()
 	var list []*schema.Swagger
 	seen, kept := map[*server]bool{}, 0
@@ -188,8 +189,8 @@ func (d *Documents) OpenAPI2() ([]*schema.Swagger, uint64) {
 	return list, d.openAPI
 }
 
-// ServeOpenAPI3 answers with a document of version 3 that OpenAPI3 names: the other server
-// does so for the client itself, who it then has to let.
+// ServeOpenAPI3 answers with a document of version 3 that OpenAPI3 names. The other server serves it to the
+// client, and authorizes the client itself.
 func (d *Documents) ServeOpenAPI3(w http.ResponseWriter, r *http.Request, key string) {
 	s, made := d.describedBy(key)
 	switch {
@@ -222,8 +223,8 @@ func (d *Documents) describedBy(key string) (*apiregistrationv1.APIService, *sch
 	return nil, nil
 }
 
-// readSwagger picks the paths of what APIServices leave to a server, and the definitions and
-// parameters that they refer to.
+// readSwagger selects the paths of the group versions that APIServices delegate to a server, and the
+// definitions and parameters to which they refer.
 func readSwagger(body []byte, services []*apiregistrationv1.APIService) (*schema.Swagger, error) {
 	if err := sound(body); err != nil {
 		return nil, err

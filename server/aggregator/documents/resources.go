@@ -17,8 +17,8 @@ type Resource struct {
 	Verbs      []string
 }
 
-// Resources are those of all other servers, one version of each: the preferred one that has
-// it. unknown are the versions whose resources are unknown.
+// Resources are the resources of all other servers, each in the preferred version that has it. unknown are
+// the versions whose resources are unknown.
 func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion) {
 	services := d.cfg.Services()
 	if !services.AnyRemote() {
@@ -51,7 +51,7 @@ func (d *Documents) Resources() (list []Resource, unknown []schema.GroupVersion)
 	return list, unknown
 }
 
-// Serves reports whether another server has a version, whatever its documents say.
+// Serves reports whether another server has a version, whatever its documents contain.
 func (d *Documents) Serves(gv schema.GroupVersion) bool { return d.cfg.Services().Remote(gv) != nil }
 
 // OfKind finds the resource whose objects are of a kind; it is an admission.Elsewhere.

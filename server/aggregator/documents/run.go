@@ -13,12 +13,12 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// server is another API server, as it is known here. Its fields are guarded by
-// Documents.mu; what they point to does not change.
+// server is the known state of another API server. Its fields are guarded by Documents.mu; the values to
+// which they point do not change.
 type server struct {
 	services  []*apiregistrationv1.APIService // that lead to it, by name
 	asked     bool                            // a fetch is in flight
-	again     bool                            // its APIServices have changed meanwhile
+	again     bool                            // its APIServices have changed in the meantime
 	resources due
 	described due
 
@@ -33,10 +33,10 @@ type due struct {
 	failures int
 }
 
-// again sets the time of the next attempt after one that went well.
+// again sets the time of the next attempt after a success.
 func (d *due) again(at time.Time) { *d = due{at: at} }
 
-// failed sets it after one that did not: each time later, up to a longest wait.
+// failed sets it after a failure, with growing delays up to a limit.
 func (d *due) failed(now time.Time, retry, most time.Duration) {
 	d.at = now.Add(min(retry<<min(d.failures, 20), most))
 	d.failures++
@@ -110,7 +110,7 @@ func (d *Documents) begin(ctx context.Context, asking *sync.WaitGroup, done chan
 		}
 	}
 	slices.SortFunc(ready, func(a, b *server) int { return a.next().Compare(b.next()) })
-	for _, s := range ready[:min(len(ready), atOnce-under)] { // the rest follows one that is done
+	for _, s := range ready[:min(len(ready), atOnce-under)] { // one has ended; start another
 		s.asked, s.again = true, false
 		v := visit{server: s, services: s.services, resources: !s.resources.at.After(now), described: !s.described.at.After(now)}
 		asking.Go(func() {
@@ -207,7 +207,7 @@ func (d *Documents) visit(ctx context.Context, v visit) {
 	}
 }
 
-// heard keeps what a server said of its resources.
+// heard stores a server's discovery.
 func (d *Documents) heard(s *server, said *sayings) {
 	bad := said.bad()
 	d.mu.Lock()
@@ -221,7 +221,7 @@ func (d *Documents) heard(s *server, said *sayings) {
 	d.note(s, bad)
 }
 
-// described keeps what a server said of what its resources look like.
+// described stores a server's OpenAPI documents.
 func (d *Documents) described(s *server, opened *descriptions, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,12 +1,12 @@
 // Package endpoints finds the EndpointSlices of a Service without a scan of those of others.
 //
-// It promises: a reader that calls after a write of a slice was acknowledged sees that write; and
-// Of returns the same pointer as long as the slices of the Service are the same, so that
-// callers can cache what they derive from them.
+// A reader that calls after a write of a slice was acknowledged sees that write, and Of returns the same
+// pointer as long as the slices of the Service are the same, so that callers can cache what they derive from
+// them.
 //
-// Cost: reading the labels of each slice once a change, and an entry of some hundred bytes for each
-// slice, from the first call on. Clients that may write slices cause it.
-// The slices of a Service are sorted at the first call after a change of them.
+// Cost: reading the labels of each slice once a change, and an entry of some hundred bytes for each slice,
+// from the first call on. Clients that may write slices cause it. The slices of a Service are sorted at the
+// first call after a change of them.
 //
 // It has no goroutine. Locks: the follower's, see package follow.
 package endpoints
@@ -44,7 +44,7 @@ type group struct {
 	sorted atomic.Pointer[Slices] // of items; nil: not sorted since they changed
 }
 
-// Slices are those of a Service, by name. They do not change.
+// Slices are the slices of a Service, by name. They do not change.
 type Slices struct{ Items []*cache.Item }
 
 // New makes an Index, which reads nothing before its first use.
