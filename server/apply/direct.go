@@ -18,10 +18,10 @@ import (
 // elementOrder begins the name of a directive: in which order the items of a list shall be.
 const elementOrder = "$setElementOrder/"
 
-// changeDirectly applies a merge patch, strategic or not, to a copy of current as it reads the text of
-// the patch: it makes a tree of neither. The result is that of changeTree or changeDocument. It reports
-// false for a patch that needs those: one with an error, an unknown or repeated field, another directive
-// than an order of items, a number that is not small and whole (see direct.suits), or an unusual list.
+// changeDirectly applies a merge patch, strategic or not, to a copy of current while it reads the text of the
+// patch, without trees. The result is that of changeTree or changeDocument. It returns false for a patch that
+// needs those: with an error, an unknown or repeated field, a directive other than an order of items, a
+// number that is not a small integer (see direct.suits), or an unusual list.
 func changeDirectly(patch *Patch, current runtime.Object) (runtime.Object, bool) {
 	if _, custom := current.(*unstructured.Unstructured); custom || keepsSpelling(reflect.TypeOf(current).Elem()) {
 		return nil, false
@@ -54,8 +54,8 @@ const (
 	plainDigits   = 9  // of a number that all decoders read alike
 )
 
-// suits looks for what means something else to the library than to who reads the values
-// straight: directives, names in disguise, numbers that are not small and whole.
+// suits looks for values that the library does not take literally: directives, escaped names, numbers that
+// are not small integers.
 func (d *direct) suits() bool {
 	b := d.body
 	if len(b) > longestDirect {
@@ -122,8 +122,8 @@ func onlyMarkup(text []byte) bool {
 	}
 }
 
-// object patches a struct. fresh says that the live object has none there, and that what the
-// patch has is taken as it is.
+// object patches a struct. fresh says that the live object has none there, so the patch's value is taken as
+// it is.
 func (d *direct) object(v reflect.Value, at int, fresh bool) int {
 	fields := patchFieldsOf(v.Type())
 	if len(fields.tagged) > 64 {
@@ -275,5 +275,5 @@ func single(t reflect.Type) bool {
 	return true
 }
 
-// text is what a string says that has no escapes. It is a part of the body.
+// text returns the content of a string without escapes. It is a part of the body.
 func (d *direct) text(at, end int) string { return string(d.body[at+1 : end-1]) }

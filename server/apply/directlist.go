@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// listPatch is what a patch has for a list whose items are merged.
+// listPatch is a patch for a list whose items are merged.
 type listPatch struct {
 	field int
 	items int // where they are in the body; 0 if they are not
@@ -91,7 +91,8 @@ func another(keys []string, key string) ([]string, bool) {
 	return append(keys, key), true
 }
 
-// keys are those of the items of a list in the body. alone says that the items have nothing else.
+// keys returns the merge keys of the items of a list in the body. alone says that the items have no other
+// fields.
 func (d *direct) keys(at int, key string, alone bool, into []string) (keys []string, ok bool) {
 	end := scan.Loose.Elements(d.body, at, func(at int) (int, bool) {
 		end := scan.Loose.Value(d.body, at, deepestDirect)

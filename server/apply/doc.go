@@ -1,5 +1,5 @@
-// Package apply applies patches to objects: JSON Patches, merge patches and strategic merge
-// patches. Server-side applies, and who owns which field, are in package ownership below.
+// Package apply applies patches to objects: JSON Patches, merge patches and strategic merge patches.
+// Server-side applies, and who owns which field, are in package ownership below.
 //
 //	writes                           the caller
 //	  |-> ownership.FieldManager     server-side apply, and managed fields after each write
@@ -13,11 +13,11 @@
 //	        `-> changeDocument       JSON Patches, and any other merge patch: the JSON of the
 //	              `-> jsonpatch      object
 //
-// The trees and documents do all that patches can say and make the texts of errors; changeDirectly
-// handles the frequent cases, several times as fast, and leaves everything else to them. Tests over all kinds,
-// and the fuzzer, hold it to them, and strategic to the library (strategicpatch of apimachinery).
+// Trees and documents implement everything that patches can contain, and make the texts of errors;
+// changeDirectly handles the frequent cases, several times as fast, and leaves everything else to them. Tests
+// over all kinds, and the fuzzer, compare it with them, and strategic with the library (strategicpatch of
+// apimachinery).
 //
-// Nothing here reads or writes the store, defaults, admits or validates, and there are no
-// goroutines. Errors are StatusErrors where the client is to blame. What a patch may cost
-// is counted (package budget); docs/limits.md says how much that is.
+// Nothing here reads or writes the store, defaults, admits or validates, and there are no goroutines. Errors
+// are StatusErrors if the client caused them. Package budget bounds the cost of a patch; see docs/limits.md.
 package apply

@@ -11,12 +11,12 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// patchFields is what a merge must know of a struct type.
+// patchFields describes a struct type for merging.
 type patchFields struct {
 	lacked sync.Map       // *view.View -> []bool
 	index  map[string]int // direct JSON fields; inlined ones are left to the tree
 	tagged []bool         // fields with a strategy for merging of their own
-	merged []bool         // those of them that are lists whose items are merged
+	merged []bool         // the lists among them whose items are merged
 	shown  []bool         // fields whose value is in the JSON even if it is null
 	keys   []string       // the string field that identifies such items; "" for others
 	opaque bool           // the type reads its own JSON
@@ -93,8 +93,8 @@ func descend(field reflect.Value) (reflect.Value, bool) {
 	return field, field.Kind() == reflect.Struct && !patchFieldsOf(field.Type()).opaque
 }
 
-// keepsSpelling reports types with a field that holds JSON as it was written. A patch
-// writes all of an object anew, so that the spelling changes where it was another.
+// keepsSpelling reports types with a field that holds raw JSON. A patch encodes the whole object again, so
+// that its spelling may change.
 func keepsSpelling(object reflect.Type) bool {
 	for i := range object.NumField() {
 		if object.Field(i).Type == reflect.TypeFor[runtime.RawExtension]() {

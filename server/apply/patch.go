@@ -25,7 +25,7 @@ type Patch struct {
 	Strictness codecs.Strictness
 	JSON       codecs.Codec    // reads the patched document
 	Types      codecjson.Codec // knows which fields the types have
-	// Known is that of codecs.Expected, for patches that make an object one of another kind.
+	// Known is as in codecs.Expected, for patches that change the kind of an object.
 	Known func(schema.GroupVersionKind) (obj runtime.Object, known bool)
 }
 

@@ -1,8 +1,7 @@
 // Package audit records which user requested what, and the outcome.
 //
-// It promises: only the levels Request and RequestResponse put bodies into an event;
-// a backend in batch mode never makes a request wait, and it counts the events that it
-// drops; without a policy, a request pays nothing.
+// Only the levels Request and RequestResponse put bodies into an event; a backend in batch mode never makes a
+// request wait, and counts the events that it drops; without a policy, auditing costs a request nothing.
 package audit
 
 import (
@@ -16,8 +15,7 @@ import (
 
 const apiVersion = "audit.k8s.io/v1"
 
-// Event is one line of the log, as in audit.k8s.io/v1. The order of its fields is
-// that of its keys.
+// Event is one line of the log, as in audit.k8s.io/v1. Its fields are in the order of their keys.
 type Event struct {
 	Kind                     string                     `json:"kind,omitempty"`
 	APIVersion               string                     `json:"apiVersion,omitempty"`
@@ -59,10 +57,10 @@ type ObjectReference struct {
 
 func micro(t time.Time) metav1.MicroTime { return metav1.NewMicroTime(t.UTC()) }
 
-// WithoutManagedFields drops metadata.managedFields from an object, from each item of a list, from
-// the object of each row of a table, and from an object of the past that stands in a revision. What
-// is no object comes back as it is. Fields of those names deeper in an object are its own: they stay, and are
-// not read, so the cost is linear however deep a client nests them.
+// WithoutManagedFields drops metadata.managedFields from an object, from each item of a list, from the object
+// of each table row, and from the past object in a revision. It returns other values unchanged. Fields of
+// those names deeper in an object are its own: they stay, and are not read, so the cost is linear however
+// deep a client nests them.
 func WithoutManagedFields(data []byte) []byte {
 	return without(data, func(obj map[string]json.RawMessage) bool {
 		var version string
@@ -77,8 +75,8 @@ func WithoutManagedFields(data []byte) []byte {
 	})
 }
 
-// withoutOwn drops the managed fields of one object. version is the API version of the list that it stands in:
-// an item need not have one of its own.
+// withoutOwn drops the managed fields of one object. version is the API version of the list that contains it:
+// an item may lack its own.
 func withoutOwn(data []byte, version string) []byte {
 	return without(data, func(obj map[string]json.RawMessage) bool { return stripOwn(obj, version) })
 }
@@ -108,7 +106,7 @@ func without(data []byte, change func(map[string]json.RawMessage) bool) []byte {
 // past is the API version of revisions, which hold whole objects.
 const past = "history.rowlock.dev/v1"
 
-// stripEach puts what shorter makes of each element of a list in its place.
+// stripEach replaces each element of a list by the result of shorter.
 func stripEach(obj map[string]json.RawMessage, name string, shorter func(json.RawMessage) json.RawMessage) (changed bool) {
 	var list []json.RawMessage
 	if raw, ok := obj[name]; !ok || json.Unmarshal(raw, &list) != nil {

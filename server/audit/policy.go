@@ -52,7 +52,7 @@ type Policy struct {
 	Remarks []string `json:"-"`
 }
 
-// Rule is one line of a policy; what it leaves empty matches everything.
+// Rule is a rule of a policy; its empty fields match everything.
 type Rule struct {
 	Level             Level       `json:"level"`
 	Users             []string    `json:"users,omitempty"`
@@ -123,8 +123,8 @@ func parse(data []byte, anyGroup bool) (*Policy, error) {
 	return p, nil
 }
 
-// written is all that the file of a policy may hold. What is misspelt in it may be what
-// was to have something recorded, or left out.
+// written are the fields that a policy file may have. A misspelt field could have decided whether something
+// is recorded.
 type written struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -197,7 +197,7 @@ type Verdict struct {
 	Level             Level
 	OmitManagedFields bool
 
-	all, own []Stage // those of the policy, those of the rule
+	all, own []Stage // those of the policy and of the rule
 }
 
 // Omits reports whether a stage is left out.

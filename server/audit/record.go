@@ -46,7 +46,7 @@ func (a *Auditor) Hold(n int) bool {
 	return false
 }
 
-// Release gives back what Hold took.
+// Release releases the memory that Hold reserved.
 func (a *Auditor) Release(n int) { a.held.Add(-int64(n)) }
 
 // Record is one request's event in the making. It belongs to the request's
@@ -139,7 +139,7 @@ func (r *Record) RequestPatch(data []byte) {
 	r.event.RequestObject = data
 }
 
-// wants reports whether the record is of a level that holds what l holds.
+// wants reports whether the record's level includes the content of level l.
 func (r *Record) wants(l Level) bool {
 	return r.verdict.Level == RequestResponse || l == Request && r.verdict.Level == Request
 }
@@ -150,7 +150,7 @@ func (r *Record) WantsRequest() bool { return r.wants(Request) }
 // WantsResponse reports whether bodies of answers are recorded.
 func (r *Record) WantsResponse() bool { return r.wants(RequestResponse) }
 
-// ResponseStatus takes a Status that is the answer, whatever form the client gets it in.
+// ResponseStatus records a Status that is the answer, whatever form the client gets.
 func (r *Record) ResponseStatus(st *metav1.Status) {
 	if r.verdict.Level == None {
 		return
@@ -180,7 +180,7 @@ func (r *Record) ResponseObject(data []byte) {
 // Truncated notes that an object is left out of the event, as it is too large.
 func (r *Record) Truncated() { r.truncated = true }
 
-// body is an object as the event holds it; nil for one that it does not hold.
+// body returns an object for the event; nil if the event does not include it.
 func (r *Record) body(data []byte) json.RawMessage {
 	if len(data) > r.auditor.Largest() {
 		r.Truncated()
@@ -251,7 +251,7 @@ func agent(r *http.Request) string {
 	return ua
 }
 
-// sources are the addresses that a request says it came through, and the one that it did come from.
+// sources are the addresses of the proxies in a request, and the one from which it came.
 func sources(r *http.Request) []string {
 	ips := utilnet.SourceIPs(r)
 	list := make([]string, len(ips))

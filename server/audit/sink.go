@@ -83,7 +83,7 @@ type Blocking struct {
 	Sender  Sender
 	Metrics *Metrics
 	Strict  bool        // a lost event fails the request
-	Report  func(error) // what an event was lost to; may be nil
+	Report  func(error) // why an event was lost; may be nil
 }
 
 // Take implements Sink.
@@ -115,7 +115,7 @@ type Batch struct {
 	MaxBytes int           // of a batch; 0: any
 	MaxWait  time.Duration // how long an event waits for others
 	Throttle *Throttle     // nil: as fast as batches come
-	Report   func(error)   // what a lost batch was lost to
+	Report   func(error)   // why a batch was lost
 
 	queue chan []byte
 	kept  atomic.Int64 // bytes

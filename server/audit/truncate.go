@@ -8,8 +8,8 @@ import (
 // truncated marks events whose bodies were left out.
 const truncated = "audit.k8s.io/truncated"
 
-// Truncate keeps events that are too large from a backend: one goes on without its
-// bodies, and one that is too large even so is lost, and counted.
+// Truncate shortens events that are too large for a backend: it drops their bodies, and drops and counts an
+// event that is still too large.
 type Truncate struct {
 	Sink
 	Metrics  *Metrics
@@ -54,8 +54,7 @@ func withoutBodies(line []byte) ([]byte, error) {
 	return json.Marshal(&e)
 }
 
-// parts cuts events into batches of at most limit bytes; an event that is larger goes
-// by itself. A limit of 0 is none.
+// parts cuts events into batches of at most limit bytes; a larger event is a batch of its own. 0: no limit.
 func parts(events [][]byte, limit int) [][][]byte {
 	if limit <= 0 {
 		return [][][]byte{events}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// workloadDefaults are what versions of workloads have by default where apps/v1 has
-// something else, or demands that it be said.
+// workloadDefaults are the defaults of earlier versions for fields that in apps/v1 have another default, or
+// are required.
 type workloadDefaults struct {
 	selector         bool // and labels: those of the template
 	surge            any  // of rolling updates of Deployments; nil: as in apps/v1
@@ -21,7 +21,7 @@ var (
 	firstAppsDefaults  = workloadDefaults{selector: true, history: 2, updatesOnRequest: true}
 )
 
-// Where apps/v1 keeps what it has no field for.
+// Annotations in which apps/v1 keeps values for which it has no field.
 const (
 	rollbackAnnotation   = "deprecated.deployment.rollback.to"
 	generationAnnotation = "deprecated.daemonset.template.generation"

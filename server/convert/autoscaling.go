@@ -40,7 +40,7 @@ func metricUp(m Object, field, prefix string) {
 		move(s, prefix+"Value", target, "value")
 		move(s, "averageValue", target, "averageValue")
 		if target["averageValue"] != nil && field == "target" {
-			delete(target, "value") // the average is what counts
+			delete(target, "value") // only the average counts
 		}
 		typed(target, field)
 		s["describedObject"], s["metric"], s[field] = described, metric, target

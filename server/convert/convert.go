@@ -1,16 +1,15 @@
-// Package convert turns manifests of one API version into those of another, also of
-// versions that are no longer served.
+// Package convert turns manifests of one API version into those of another, also of versions that are no
+// longer served.
 //
-//	convert.go   from any version to any, by way of one that is served
+//	convert.go   from any version to any, through a served one
 //	legacy.go    the versions of the past, and which served one each goes by
 //	apps.go, networking.go, autoscaling.go, policies.go, definitions.go
 //	             what differs between them and the served ones
 //	custom.go    custom resources, as their definition says
 //
-// It promises: what a version knows and the other one can say is there afterwards; what
-// the version of the manifest has by default, and the other one has differently, is
-// written out. Nothing is read but what it is given; it works on manifests of the caller,
-// not on those of clients.
+// It promises: what a version knows and the other one can say is there afterwards; what the version of the
+// manifest has by default, and the other one has differently, is written out. Nothing is read but what it is
+// given; it works on manifests of the caller, not on those of clients.
 package convert
 
 import (
@@ -39,7 +38,7 @@ type Converter struct {
 	Warn func(text string)
 }
 
-// UnknownError is about a kind or version that nobody knows.
+// UnknownError is the error for an unknown kind or version.
 type UnknownError struct{ Kind schema.GroupVersionKind }
 
 func (e *UnknownError) Error() string {
@@ -109,9 +108,8 @@ func (c *Converter) current(obj Object, kind schema.GroupVersionKind) (*kinds.Re
 	return nil, obj, nil
 }
 
-// Raise makes an object of a version of the past one of the version that it goes by now;
-// the one given stays as it is. ok is false, and the object the same, where its version is
-// none of the past.
+// Raise converts an object of a former version to the version that replaces it, and does not change the given
+// one. ok is false, and the object the same, if its version is not a former one.
 func Raise(obj Object) (raised Object, ok bool, err error) {
 	kind, err := kindOf(obj)
 	if err != nil {

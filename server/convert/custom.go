@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Definition is what a definition of custom resources says about versions.
+// Definition holds the versions of a definition of custom resources.
 type Definition struct {
-	Versions []string // all of them, the one that is preferred first
+	Versions []string // all, the preferred one first
 	// Webhook converts objects to a version; nil: versions differ by name alone.
 	Webhook func(ctx context.Context, objs []Object, to schema.GroupVersion) ([]Object, error)
 }

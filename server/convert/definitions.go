@@ -2,14 +2,14 @@ package convert
 
 import "errors"
 
-// ofAllVersions is what v1beta1 says once where all versions have it in common, and what v1
-// calls it in each version. A stock server stores definitions so.
+// ofAllVersions are the fields that v1beta1 has once if all versions share them, and their names in each
+// version of v1. A stock server stores definitions like that.
 var ofAllVersions = map[string]string{
 	"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns", "selectableFields": "selectableFields",
 }
 
-// definitionUp says for each version of a definition what v1beta1 says for all, and
-// writes out that unknown fields are kept.
+// definitionUp copies the common fields of v1beta1 to each version, and writes out that unknown fields are
+// preserved.
 func definitionUp(o Object) error {
 	spec := must(o, "spec")
 	preset(spec, "preserveUnknownFields", true)
@@ -47,8 +47,8 @@ func definitionUp(o Object) error {
 	return nil
 }
 
-// definitionDown leaves the fields of each version where they are: v1beta1 accepts that too,
-// but for what all versions have in common, which it wants said once.
+// definitionDown leaves the fields of each version in place: v1beta1 accepts that too, except for fields that
+// all versions share, which it requires once.
 func definitionDown(o Object) error {
 	spec := must(o, "spec")
 	first := true

@@ -12,8 +12,8 @@ import (
 // legacy is a kind in a version of the past.
 type legacy struct {
 	from, to schema.GroupVersionKind
-	// raise and lower change what differs, in an object whose kind is not yet, or already,
-	// said. Nil: nothing does.
+	// raise and lower change the differing fields of an object, before its kind is set and after that. Nil:
+	// no differences.
 	raise, lower func(o Object) error
 }
 
@@ -62,7 +62,7 @@ func normal(v any) any {
 		return int64(v)
 	case int32:
 		return int64(v)
-	case float64: // as numbers are read; one that is whole is written without an exponent
+	case float64: // in the decoded form; an integer is written without an exponent
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return int64(v)
 		}
@@ -70,8 +70,8 @@ func normal(v any) any {
 	return v
 }
 
-// shapeError is about a field that is not what its version says. Reading a field panics
-// with one, which change catches, so that the rules below read as what they say.
+// shapeError is the error for a field of the wrong type. Reading a field panics with it, and change recovers,
+// so that the rules below stay readable.
 type shapeError struct{ field string }
 
 func (e *shapeError) Error() string { return fmt.Sprintf("%s is not of the right type", e.field) }
@@ -131,7 +131,7 @@ func text(o Object, field string) string {
 	return s
 }
 
-// move gives a field another name; one that is empty goes.
+// move renames a field; an empty one is removed.
 func move(from Object, old string, to Object, new string) {
 	if v, there := from[old]; there {
 		delete(from, old)

@@ -105,7 +105,7 @@ func signingUp(o Object) error {
 	return nil
 }
 
-// webhooksUp writes out what v1 has otherwise, or demands.
+// webhooksUp writes out fields whose default differs in v1, or that v1 requires.
 func webhooksUp(o Object) error {
 	each(o, "webhooks", func(w Object) {
 		preset(w, "failurePolicy", "Ignore")

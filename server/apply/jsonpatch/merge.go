@@ -41,7 +41,7 @@ func Merge(document, patch []byte, b *budget.Budget) ([]byte, error) {
 
 type merger struct{ *budget.Budget }
 
-// merge is what patch makes of a value that is there.
+// merge applies patch to an existing value.
 func (m merger) merge(cur, patch *node) (*node, error) {
 	have, err := cur.open(m.Budget)
 	if err != nil {

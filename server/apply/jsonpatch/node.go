@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// node is a value of a document: its text, until an operation reaches inside. A nil node
-// is null. What was looked into is written with sorted keys, the rest as it came.
+// node is a value of a document: its text, until an operation reaches inside. A nil node is null. A value
+// that was opened is written with sorted keys, others as they came.
 type node struct {
 	src      *source // nil for null as a value of an operation
 	at, end  int     // of the text in src
@@ -26,13 +26,12 @@ const (
 	array
 )
 
-// source is a text with marks, so that whatever lies inside a value can be stepped over.
-// Each byte is looked at once for the marks and once by each of the values it is in that
-// are opened and have no value around it that it is deeper in.
+// source is a text with marks, so that the content of a value can be skipped. Each byte is read once for the
+// marks, and once by each opened value that contains it directly.
 type source struct {
 	text []byte
-	// For each container, in the order in which they begin: where it ends, and the next
-	// one that begins after that.
+	// For each container, in the order of their beginnings: its end, and the next container that begins after
+	// that.
 	ends, next []int32
 }
 
@@ -84,7 +83,7 @@ func (s *source) value(i, ordinal int) (n *node, end, next int) {
 	return &node{src: s, at: i, end: end, ordinal: ordinal}, end, next
 }
 
-// form is what a node is, whether it was looked into or not.
+// form is the kind of a node's value, opened or not.
 func (n *node) form() form {
 	switch {
 	case n == nil || n.src == nil:

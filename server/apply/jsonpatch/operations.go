@@ -2,7 +2,7 @@ package jsonpatch
 
 import "fmt"
 
-// shift spends what putting an element in or taking one out moves.
+// shift charges the elements that an insertion or removal moves.
 func (r *run) shift(n *node) error { return r.Spend(len(n.elements.blocks) / 16) }
 
 func (r *run) add(o operation) error {
@@ -91,7 +91,7 @@ func (r *run) replace(o operation) error {
 	return err
 }
 
-// source finds what a move or a copy takes.
+// source returns the value that a move or a copy takes.
 func (r *run) source(o operation, kind string) (in *node, key string, v *node, err error) {
 	from, err := o.from()
 	if err != nil {

@@ -19,8 +19,8 @@ type Patch []operation
 // operation is one of a patch, as it came.
 type operation map[string]*stdjson.RawMessage
 
-// Decode reads a JSON Patch. Its errors are those of encoding/json, with the names of types
-// that clients know from other servers.
+// Decode reads a JSON Patch. Its errors are those of encoding/json, with the type names that clients know
+// from other servers.
 func Decode(text []byte) (Patch, error) {
 	var p Patch
 	err := stdjson.Unmarshal(text, &p)
@@ -40,13 +40,13 @@ var (
 	errIndex   = errors.New("invalid index referenced")
 )
 
-// failed words an error as the library does, with what was being done before it.
+// failed formats an error as the library does, with the failed operation.
 func failed(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// Apply makes the document that the operations make of this one, which must be a JSON
-// object. Errors are those of the budget, or say why an operation does not fit.
+// Apply applies the operations to a document, which must be a JSON object. Errors are those of the budget, or
+// of an operation that does not apply.
 func (p Patch) Apply(document []byte, b *budget.Budget) ([]byte, error) {
 	root, err := parse(document, b)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// find follows a path to the container of what it leads to, and gives the key of that. It
-// is nil where there is no such container.
+// find follows a path to the container of its target, and returns the key of the target. It returns nil if
+// there is no such container.
 func (r *run) find(path string) (container *node, key string, err error) {
 	_, rest, slashed := strings.Cut(path, "/")
 	if !slashed {
@@ -68,7 +68,7 @@ func (n *node) get(key string) (*node, error) {
 	return n.elements.get(i), nil
 }
 
-// put adds a member or an element, before the one that is there.
+// put adds a member or an element, before the existing one.
 func (n *node) put(key string, v *node) error {
 	if n.opened == object {
 		n.members[key] = v

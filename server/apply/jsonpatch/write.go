@@ -62,8 +62,7 @@ func appendKey(dst []byte, key string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends JSON text without white space, and with what HTML has a use for
-// escaped.
+// appendText appends JSON text without white space, and with the characters special to HTML escaped.
 func appendText(dst, text []byte) []byte {
 	from := 0 // start of the text that is not appended yet
 	for i := 0; i < len(text); {
@@ -79,7 +78,7 @@ func appendText(dst, text []byte) []byte {
 	return appendEscaped(dst, text[from:])
 }
 
-// appendEscaped appends a part of JSON text with what HTML has a use for escaped.
+// appendEscaped appends a part of JSON text with the characters special to HTML escaped.
 func appendEscaped(dst, text []byte) []byte {
 	from := 0 // start of the text that is not appended yet
 	for i, c := range text {
@@ -95,7 +94,7 @@ func appendEscaped(dst, text []byte) []byte {
 	return append(dst, text[from:]...)
 }
 
-// compact is what a value that is neither an object nor a list is compared by.
+// compact is the form in which values other than objects and lists are compared.
 func (n *node) compact() string {
 	if n == nil || n.src == nil {
 		return ""

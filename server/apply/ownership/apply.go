@@ -11,14 +11,14 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Apply merges a server-side apply patch (YAML or JSON) into live, or into nothing
-// where live is nil, and records manager as the owner of what it applied. The result
-// is neither defaulted nor validated; live is not changed. Values in it may be parts of patch,
-// which must not change any more. clean says that RepeatedFields would find nothing in patch.
+// Apply merges a server-side apply patch (YAML or JSON) into live, or into an empty object if live is nil,
+// and records manager as the owner of the applied fields. The result is neither defaulted nor validated; live
+// is not changed. Values in it may share memory with patch, which must not change any more. clean says that
+// RepeatedFields would find nothing in patch.
 //
-// Errors: 400 for a patch that is no object of r's kind; 409 with one cause a field
-// for fields that others own, unless force is set; 413 for what would take the library too
-// long; plain errors, 500 to clients, for fields that the kind does not have.
+// Errors: 400 for a patch that is not an object of r's kind; 409 with one cause a field for fields that
+// others own, unless force is set; 413 for a patch that would take the library too long; plain errors, 500 to
+// clients, for fields that the kind does not have.
 func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool, now time.Time) (merged kinds.Object, clean bool, err error) {
 	if live != nil && m.planned != nil && r.HasGoType() && quickText(patch) {
 		a := application{resource: r, subresource: sub, live: live, body: patch, codec: m.json, manager: manager, now: now}
@@ -37,7 +37,7 @@ func (m *FieldManager) Apply(r *kinds.Resource, sub string, live kinds.Object, p
 	if live == nil {
 		live = r.New()
 	} else {
-		live = live.DeepCopyObject().(kinds.Object) // the library says nothing of what it leaves alone
+		live = live.DeepCopyObject().(kinds.Object) // the library does not report ignored fields
 	}
 	merged, err = m.standard.apply(r, sub, live, tree, manager, force, now)
 	return merged, clean, err

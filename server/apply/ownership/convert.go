@@ -18,7 +18,7 @@ import (
 // them between the versions of their kinds.
 type converter struct {
 	schemas *schema.Schemas
-	emptied *emptied // what becomes null in the tree that an apply makes; nil: nothing
+	emptied *emptied // fields that become null in the tree of an apply; nil: none
 }
 
 // New makes an empty object.
@@ -67,8 +67,8 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 	dest := c.schemas.Catalogue().LookupKind(to)
 	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key {
 		if !from.HasGoType() {
-			// The library drops entries of versions that nobody knows. A stock server does not
-			// take those of custom resources for such: whoever applies learns of it.
+			// The library drops entries of unknown versions. A stock server does not count versions of custom
+			// resources among them: the client gets an error.
 			return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", to.GroupVersion())
 		}
 		return nil, runtime.NewNotRegisteredErrForKind("the catalogue", to)

@@ -18,8 +18,8 @@ type emptied struct {
 	live     kinds.Object
 }
 
-// null makes null of them in the tree that the library has merged. Whatever is above one is not shared: the library has
-// made it anew without what went.
+// null sets them to null in the tree that the library has merged. Their parents are not shared: the library
+// has made them anew without the removed fields.
 func (e *emptied) null(merged *unstructured.Unstructured) error {
 	if merged.GroupVersionKind() != e.resource.GVK() || !holdsEmpty(merged.Object) {
 		return nil

@@ -68,7 +68,7 @@ type identity struct {
 func identityOf(e *metav1.ManagedFieldsEntry) identity {
 	version := e.APIVersion
 	if e.Operation == metav1.ManagedFieldsOperationApply {
-		version = "" // who applies is one manager, whatever version they apply
+		version = "" // an applier is one manager, whatever version it applies
 	}
 	return identity{e.Manager, version, e.Subresource, e.Operation}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
-// checkKeys refuses a patch with items of lists that lack any of the fields that tell them apart, which
-// the library takes if they have another. The words are those of the library before.
+// checkKeys refuses a patch with list items that lack some of their key fields, which the library accepts if
+// they have another one. The error is that of earlier versions of the library.
 func checkKeys(s merging.Schema, tree map[string]any) error {
 	k := keysCheck{}
 	if k.value(s, tree, ""); len(k.wrong) == 0 {

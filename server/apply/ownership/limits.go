@@ -33,8 +33,7 @@ func checkFields(v any) error {
 	return nil
 }
 
-// checkEntries refuses entries of managed fields that own too much. A client writes there
-// what it likes.
+// checkEntries refuses managed fields that own too much. Clients can write anything there.
 func checkEntries(entries []metav1.ManagedFieldsEntry) error {
 	owned, left := 0, maxMoves
 	for i := range entries {
@@ -52,10 +51,9 @@ func checkEntries(entries []metav1.ManagedFieldsEntry) error {
 	return nil
 }
 
-// afterSet is what the text of a set leaves of so many moves. Less than nothing says that
-// it needs more; then not all of the text was looked at. The text may be anything; text that is
-// not closed, and what follows something that is no string, counts as if it were closed
-// together, for the library reads as far as it can.
+// afterSet returns the budget of moves that remains after the text of a set. A negative result means that it
+// needs more; then the text was not read completely. The text may be invalid; unclosed text, and text after a
+// value that is not a string, counts as closed at its end, because the library reads as far as it can.
 func afterSet(text []byte, left int) int {
 	var open []int // how many members there are in the objects under way
 	read := 0
@@ -84,7 +82,7 @@ func afterSet(text []byte, left int) int {
 	return left - rest*rest
 }
 
-// afterFields is what the fields of a value leave of so many moves.
+// afterFields returns the budget of moves that remains after the fields of a value.
 func afterFields(v reflect.Value, left int) int {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -14,9 +14,9 @@ import (
 	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
-// Overlay merges fields into an object as an apply does, but for that nobody comes to own
-// them: this is what mutating policies do. Neither argument is changed. What would replace a
-// list, a map or a struct as a whole is refused, as is what takes the library too long.
+// Overlay merges fields into an object like an apply, but without owners: this is how mutating policies
+// change objects. It does not change its arguments. It refuses replacing a list, a map or a struct as a
+// whole, and merges that would take the library too long.
 func Overlay(s *schema.Schemas, live runtime.Object, fields map[string]any) (map[string]any, error) {
 	if err := checkFields(fields); err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func overlaid(s *schema.Schemas, live runtime.Object) merging.Converter {
 	return s.ConverterAs(reflect.TypeOf(live).Elem()) // the body of a subresource
 }
 
-// wholes are the paths of values that a merge replaces as a whole: whoever writes
-// a part of it does not know that the rest would go.
+// wholes are the paths of values that a merge replaces as a whole: the author of a part may not know that the
+// rest would be removed.
 func wholes(path fieldpath.Path, s merging.Schema, value any) []string {
 	var found []string
 	switch value := value.(type) {

@@ -37,14 +37,14 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// The ways that Config.Count is told of.
+// The implementations that Config.Count reports.
 const (
 	Planned  = "planned"
 	Standard = "standard"
 	Failed   = "failed" // a panic in the planned way, by which one more write goes the standard way
 )
 
-// Config is what a FieldManager is made of.
+// Config configures a FieldManager.
 type Config struct {
 	Schemas *schema.Schemas
 
@@ -52,8 +52,7 @@ type Config struct {
 	JSON jsoncodec.Codec
 	// StandardOnly leaves everything to the library.
 	StandardOnly bool
-	// Count is told of each write which way it took: Planned, Standard or Failed. It may
-	// be nil.
+	// Count is called for each write with the implementation: Planned, Standard or Failed. It may be nil.
 	Count func(way string)
 	// Log receives panics in the planned way. It may be nil.
 	Log *slog.Logger
@@ -86,8 +85,7 @@ func New(cfg Config) *FieldManager {
 	return m
 }
 
-// tracker computes the managed fields that an object has after a write, or
-// fieldset.ErrUnsupported for what it is not made for.
+// tracker computes the managed fields of an object after a write, or returns fieldset.ErrUnsupported.
 type tracker interface {
 	// track is for writes that are no applies.
 	track(write) ([]metav1.ManagedFieldsEntry, error)
@@ -95,15 +93,15 @@ type tracker interface {
 	reapply(application) (kinds.Object, error)
 }
 
-// write is what there is to know of a write. The objects are of the resource's version and
-// are not changed, but that they may be told what they are.
+// write describes a write. The objects are of the resource's version and are not changed, except that their
+// kind may be set.
 type write struct {
 	resource    *kinds.Resource
 	subresource string
 	old, new    kinds.Object
 	created     bool                        // old has no fields, and is shared
 	entries     []metav1.ManagedFieldsEntry // the record to begin with
-	// fromOld says that entries are those of old. If not, a client sent them.
+	// fromOld says that entries are those of old. Otherwise a client sent them.
 	fromOld bool
 	manager string
 	now     time.Time
@@ -117,7 +115,7 @@ func (m *FieldManager) AfterCreate(r *kinds.Resource, sub string, obj kinds.Obje
 	return m.after(w)
 }
 
-// nothing is an object of r without fields, of which many are compared with one: nobody may write to it.
+// nothing is an object of r without fields, which serves many comparisons and must not be changed.
 func (m *FieldManager) nothing(r *kinds.Resource, obj kinds.Object) kinds.Object {
 	if m.planned == nil || !r.HasGoType() {
 		return r.New()
@@ -133,14 +131,12 @@ func (m *FieldManager) nothing(r *kinds.Resource, obj kinds.Object) kinds.Object
 	return made
 }
 
-// AfterUpdate sets the managed fields of obj, which is about to replace old: manager
-// owns what differs, and others lose it. A write that changes nothing changes no
-// entry. Entries in obj that differ from those of old are the client's wish: one
-// empty entry clears the record, an empty list or none leaves it as it is.
+// AfterUpdate sets the managed fields of obj, which is about to replace old: manager owns the changed fields,
+// and others lose them. A write without changes changes no entry. Entries in obj that differ from those of
+// old are the client's wish: one empty entry clears the record, an empty list or none leaves it as it is.
 //
-// Both objects are of r's version. old is not changed, but may be encoded. The error
-// is about values that no ownership can be computed for; obj is then left without
-// managed fields and may be stored so.
+// Both objects are of r's version. old is not changed, but may be encoded. The error concerns values for
+// which ownership cannot be computed; obj then has no managed fields and may be stored like that.
 func (m *FieldManager) AfterUpdate(r *kinds.Resource, sub string, old, obj kinds.Object, manager string, now time.Time) error {
 	return m.after(write{resource: r, subresource: sub, old: old, new: obj, manager: manager, now: now})
 }
@@ -160,7 +156,7 @@ func (m *FieldManager) after(w write) error {
 	return err
 }
 
-// recordFor is the record that a write begins with, and whether it is that of old.
+// recordFor returns the record before a write, and whether it is that of old.
 func recordFor(sub string, old, obj kinds.Object) (entries []metav1.ManagedFieldsEntry, fromOld bool) {
 	sent := obj.GetManagedFields()
 	switch {
@@ -189,7 +185,7 @@ func (m *FieldManager) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 	return m.standard.track(w.alone())
 }
 
-// alone is a write whose objects nobody else has.
+// alone returns a write with objects of its own.
 func (w write) alone() write {
 	if w.created {
 		w.old = w.resource.New()

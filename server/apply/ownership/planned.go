@@ -11,9 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// planned is the tracker that compares Go values as plans say, in place: nothing is made
-// of an object but the paths in which it has changed. It does what the frequent writes of
-// built-in kinds need, and answers fieldset.ErrUnsupported for all others.
+// planned is the tracker that compares Go values in place, by plans: it makes only the paths of changes. It
+// supports the frequent writes of built-in kinds, and returns fieldset.ErrUnsupported for all others.
 type planned struct {
 	schemas *schema.Schemas
 	plans   fieldset.Plans
@@ -119,8 +118,8 @@ func (w *write) record(changes fieldset.Set, memory *fieldset.Memory) ([]metav1.
 	return out, nil
 }
 
-// change applies changes to one entry. mine says that the entry is that of the write's
-// manager; keep is false for an entry that owns nothing any more.
+// change applies changes to one entry. mine says that the entry is that of the write's manager; keep is false
+// for an entry that owns nothing any more.
 func (w *write) change(e *metav1.ManagedFieldsEntry, mine bool, changes fieldset.Set, memory *fieldset.Memory) (keep bool, err error) {
 	set, err := fieldset.Parse(e.FieldsV1.Raw, memory)
 	if err != nil {
@@ -137,7 +136,7 @@ func (w *write) change(e *metav1.ManagedFieldsEntry, mine bool, changes fieldset
 	if set.Empty() {
 		return false, nil
 	}
-	// Who writes the same fields again owns what they owned.
+	// A manager that writes the same fields again owns the same fields.
 	if text := memory.Text(set); !bytes.Equal(text, e.FieldsV1.Raw) {
 		e.FieldsV1 = &metav1.FieldsV1{Raw: bytes.Clone(text)}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// application is what there is to know of a server-side apply onto an object that is there.
+// application describes a server-side apply to an existing object.
 type application struct {
 	resource    *kinds.Resource
 	subresource string
@@ -25,14 +25,13 @@ type application struct {
 	now         time.Time
 }
 
-// lastApplied is the annotation in which client-side apply keeps what it applied. The library
-// takes it over, and keeps it in step, where kubectl applies.
+// lastApplied is the annotation of client-side apply. The library converts it to managed fields, and keeps it
+// up to date, when kubectl applies.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// reapply is for what controllers do all day: the manager applies just the fields that it applied
-// before, of which some have other values now. Nothing is to be removed then, and nobody
-// else loses a field, unless it has another owner; all that is left to do is to set values
-// and to note the time. Everything else is fieldset.ErrUnsupported.
+// reapply is for the usual apply of a controller: the manager applies just the fields that it applied before,
+// some with other values. Nothing is removed then, and nobody else loses a field, unless it has another
+// owner; it remains to set values and times. Every other apply is fieldset.ErrUnsupported.
 func (p *planned) reapply(a application) (kinds.Object, error) {
 	entries := a.live.GetManagedFields()
 	own := a.ownEntry(entries)
@@ -70,7 +69,7 @@ func (p *planned) reapply(a application) (kinds.Object, error) {
 	return merged, nil
 }
 
-// ownEntry is which entry says what the manager applied last; -1 if none does.
+// ownEntry is the index of the manager's entry for its last apply; -1 if there is none.
 func (a *application) ownEntry(entries []metav1.ManagedFieldsEntry) int {
 	return slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == a.subresource
@@ -83,7 +82,7 @@ func (a *application) named(want kinds.Object) bool {
 	return kind == a.resource.Kind && version == a.resource.APIVersion()
 }
 
-// unshared says by its error that a change is to what somebody else owns as well, a conflict.
+// unshared returns an error if a changed field has another owner as well, which is a conflict.
 func unshared(entries []metav1.ManagedFieldsEntry, own int, changes fieldset.Set, memory *fieldset.Memory) error {
 	for i := range entries {
 		if i == own || !changes.MayMention(entries[i].FieldsV1.Raw) {
@@ -100,7 +99,7 @@ func unshared(entries []metav1.ManagedFieldsEntry, own int, changes fieldset.Set
 	return nil
 }
 
-// What the reader of YAML takes for a name ends, with its colon, 1024 bytes after it began.
+// For the YAML decoder a name ends, with its colon, at most 1024 bytes after its beginning.
 const (
 	maxPlainKey = 1000 // bytes of a name, each of which may be written in six
 	maxBlanks   = 8    // blanks between it and its colon
@@ -127,7 +126,7 @@ func quickText(body []byte) bool {
 	broken, blanks := false, 0 // nothing but blanks since the last end of a line; how many blanks there were last
 	for _, c := range body {
 		if (c < 0x20 || c > 0x7e) && c != '\n' || (broken || blanks > maxBlanks) && c == ':' {
-			return false // to the reader of YAML a name and its colon stand on one line, near each other
+			return false // the YAML decoder expects a name and its colon on one line
 		}
 		broken = c == '\n' || broken && c == ' '
 		if blanks++; c != ' ' {

@@ -50,9 +50,9 @@ func (m *FieldManager) trackScale(w write, mapping *kinds.ScaleMapping) ([]metav
 	return after, nil
 }
 
-// ApplyScale merges a server-side apply patch of an autoscaling/v1 Scale into that of
-// live, an object of r's version. It returns the Scale, and who owns what of the object
-// then. live is not changed. Errors are those of Apply.
+// ApplyScale merges a server-side apply patch of an autoscaling/v1 Scale into that of live, an object of r's
+// version. It returns the Scale, and the managed fields of the object. live is not changed. Errors are those
+// of Apply.
 func (m *FieldManager) ApplyScale(r *kinds.Resource, sub string, live kinds.Object, patch []byte, manager string, force bool) (*autoscalingv1.Scale, []metav1.ManagedFieldsEntry, error) {
 	s := r.Sub(sub)
 	if s == nil || s.Scale == nil {
@@ -132,7 +132,7 @@ func (m *FieldManager) scaleManager() (*managedfields.FieldManager, error) {
 	})
 }
 
-// scaleTypes is what the merge library must know of the one version of Scale.
+// scaleTypes describes the only version of Scale to the merge library.
 type scaleTypes struct{ schemas *schema.Schemas }
 
 func (t scaleTypes) New(apischema.GroupVersionKind) (runtime.Object, error) {

@@ -21,7 +21,7 @@ type standard struct {
 	managers sync.Map // endpoint -> *managedfields.FieldManager
 }
 
-// endpoint is what a field manager of the library is for.
+// endpoint identifies a field manager of the library.
 type endpoint struct {
 	resource    *kinds.Resource
 	subresource string
@@ -41,12 +41,11 @@ func (s *standard) track(w write) ([]metav1.ManagedFieldsEntry, error) {
 		return nil, err
 	}
 	gvk := w.resource.GVK()
-	if w.resource.HasGoType() { // trees say themselves what they are, and are held to it later
+	if w.resource.HasGoType() { // trees contain their kind, which is checked later
 		w.old.GetObjectKind().SetGroupVersionKind(gvk)
 		w.new.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	// The library begins with the entries of the new object, or for a subresource with
-	// those of the old one.
+	// The library starts with the entries of the new object, or for a subresource with those of the old one.
 	w.new.SetManagedFields(w.entries)
 	live := w.old
 	if w.subresource != "" && !reflect.DeepEqual(w.old.GetManagedFields(), w.entries) {

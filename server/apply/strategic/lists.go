@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 )
 
-// list merges a list of a patch into that of the object. before is the order that the
-// items had.
+// list merges a list of a patch into that of the object. before is the former order of the items.
 func (m merger) list(f *field, live, patch []any, deletes bool) (merged, before []any, err error) {
 	if f.strategy != "merge" && !deletes {
 		return patch, live, nil
@@ -82,8 +81,8 @@ func unite(live, patch []any) ([]any, error) {
 	return out, nil
 }
 
-// direct does what the items of a patch say that are directives, and returns the
-// others: plain. They may say that those replace all.
+// direct executes the directives among a patch's items, and returns the others: plain. Directives may say
+// that those replace all items.
 func (f *field) direct(live, patch []any) (kept, plain []any, replace bool, err error) {
 	plain = make([]any, 0, len(patch))
 	gone := map[any]bool{}
@@ -134,7 +133,7 @@ func (m merger) items(f *field, live, patch []any) ([]any, error) {
 			}
 		}
 	}
-	merged := slices.Clone(live) // live goes on to say in which order its items are
+	merged := slices.Clone(live) // live keeps its order
 	for _, item := range patch {
 		change := item.(map[string]any)
 		key, err := keyIn(change, f.key)

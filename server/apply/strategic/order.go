@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 )
 
-// orderedLists merges the lists for which a patch says in which order their items
-// shall be, and takes them from the patch.
+// orderedLists merges the lists whose order a patch defines, and removes them from the patch.
 func (m merger) orderedLists(live, patch map[string]any, t reflect.Type) error {
 	for name, order := range patch {
 		if !strings.HasPrefix(name, setOrder) {
@@ -68,7 +67,7 @@ func listAt(tree map[string]any, name string) (list []any, ok bool, err error) {
 	return list, true, nil
 }
 
-// ordered merges a list for which a patch gives the wanted order.
+// ordered merges a list whose order a patch defines.
 func (m merger) ordered(f *field, live []any, hasLive bool, patch []any, hasPatch bool, wanted []any) (merged []any, err error) {
 	before := live
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// The names in a patch that are not those of fields: directives.
+// Names in a patch that are not fields: directives.
 const (
 	marker     = "$patch"
 	retainKeys = "$retainKeys"
@@ -41,7 +41,7 @@ func Merge(b *budget.Budget, live, patch map[string]any, t reflect.Type) (map[st
 // looks at.
 type merger struct{ *budget.Budget }
 
-// stepsOfItem is what an item of a list costs, which is put into a map or two.
+// stepsOfItem is the cost of a list item, which is put into one or two maps.
 const stepsOfItem = 4
 
 // object merges a patch, or a part of one, into the object that it is for.
@@ -116,7 +116,7 @@ func (m merger) retain(live, patch map[string]any) error {
 	return nil
 }
 
-// field merges one field. deletes says that value lists what leaves it.
+// field merges one field. deletes says that value lists elements to delete.
 func (m merger) field(live map[string]any, name string, value any, t reflect.Type, deletes bool) error {
 	if value == nil {
 		delete(live, name)

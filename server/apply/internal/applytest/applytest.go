@@ -63,9 +63,8 @@ func refill(r *rand.Rand, v reflect.Value) {
 	sample.Fill(r, v.Addr().Interface())
 }
 
-// Settle gives a random object the metadata of a stored one and the Go form of one
-// that was read: the merge library tells empty lists from absent ones inside lists,
-// which JSON does not.
+// Settle gives a random object the metadata of a stored one and the Go form of a decoded one: the merge
+// library distinguishes empty lists from absent ones inside lists, which JSON does not.
 func Settle(t *testing.T, obj kinds.Object, entries []metav1.ManagedFieldsEntry, created bool) bool {
 	obj.SetManagedFields(nil)
 	text, err := json.Marshal(obj)
@@ -76,7 +75,7 @@ func Settle(t *testing.T, obj kinds.Object, entries []metav1.ManagedFieldsEntry,
 	if err := json.Unmarshal(text, obj); err != nil {
 		t.Fatal(err)
 	}
-	release.Default.View().Clear(obj) // no object that was read has what the release lacks
+	release.Default.View().Clear(obj) // no decoded object has fields that the release lacks
 	obj.SetName("x")
 	obj.SetManagedFields(entries)
 	obj.SetUID("")

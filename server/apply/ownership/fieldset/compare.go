@@ -59,7 +59,7 @@ func (c *comparer) value(n *node, element string, a, b value) {
 	}
 }
 
-// inside compares what has owners of its own in two values.
+// inside compares the parts of two values that have owners of their own.
 func (c *comparer) inside(n *node, a, b value) {
 	if a.presence != present && b.presence != present {
 		return

@@ -37,7 +37,7 @@ func distinct(elements []string) bool {
 	return len(places(elements)) == len(elements)
 }
 
-// finder tells where elements stand in a list.
+// finder finds the positions of elements in a list.
 type finder struct {
 	elements []string
 	at       map[string]int // made when it is needed
@@ -65,7 +65,7 @@ func (f *finder) find(element string) int {
 	return -1
 }
 
-// places is where each element stands.
+// places are the positions of elements.
 func places(elements []string) map[string]int {
 	at := make(map[string]int, len(elements))
 	for i, e := range elements {
@@ -113,8 +113,8 @@ func itemElement(n *node, item reflect.Value) (string, bool) {
 	return string(append(b, '}')), true
 }
 
-// appendScalar appends a scalar as JSON, escaped once more for use inside a string. It
-// fails for those whose spelling could differ from that of the library.
+// appendScalar appends a scalar as JSON, escaped once more for use inside a string. It fails for a scalar
+// that the library might spell differently.
 func appendScalar(b []byte, v reflect.Value) ([]byte, bool) {
 	switch v.Kind() {
 	case reflect.String:

@@ -2,8 +2,8 @@ package fieldset
 
 import "sync"
 
-// Memory is what sets are built in. Sets live until it is released, so they must not
-// leave the call that got it.
+// Memory is the memory of sets. Sets live until it is released, so they must not leave the call that
+// allocated it.
 type Memory struct {
 	stack Set // branches whose siblings are not complete
 	arena Set // those that are
@@ -18,7 +18,7 @@ func NewMemory() *Memory { return memories.Get().(*Memory) }
 // maxPooled is how many branches a Memory that goes back to the pool may have room for.
 const maxPooled = 1 << 10
 
-// maxText is how long a text may be for which there is room in one.
+// maxText is the longest text for which it has room.
 const maxText = 16 << 10
 
 // Release forgets all sets and gives the memory back.

@@ -8,15 +8,14 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Overlay sets in live what want has at the paths that body names, and returns these paths, and
-// those of them whose value was another: what Changes would find between live before and after.
-// body is the JSON of an applied object, in which no name is repeated; want is the same decoded
-// into the plan's type; live is a struct of that type which nobody else has, and called name and
-// namespace, as body must call it too. All that is named must be in live already: nothing is
-// added to a map or a list, and no item changes its place. The sets live in memory.
+// Overlay sets the values of want in live at the paths in body, and returns these paths, and those whose
+// value has changed: the result of Changes for live before and after. body is the JSON of an applied object,
+// without repeated names; want is the same decoded into the plan's type; live is a struct of that type which
+// nobody else has, with the name and namespace that body must have too. All paths must exist in live already:
+// nothing is added to a map or a list, and no item is moved. The sets live in memory.
 //
-// ErrUnsupported is all else, also a value that is spelled otherwise than it would be
-// encoded. live is half changed then.
+// ErrUnsupported is returned in all other cases, including a value whose spelling differs from its encoding.
+// live may be changed then.
 func (p *Plan) Overlay(memory *Memory, body []byte, name, namespace string, live, want reflect.Value) (named, changes Set, err error) {
 	if p.root.form != formStruct {
 		return nil, nil, ErrUnsupported
@@ -61,7 +60,7 @@ func each(o *overlay, fn func(name []byte, at int) int) func(scan.Name, int) (in
 	}
 }
 
-// root is fields for the whole object, which says what it is and is called.
+// root is fields for the whole object, including its kind and name.
 func (o *overlay) root(n *node, at int, live, want value) int {
 	mark := len(o.stack)
 	end := scan.Loose.Members(o.body, at, each(o, func(name []byte, at int) int {
@@ -112,8 +111,8 @@ func (o *overlay) field(n *node, name []byte, at int, live, want value) int {
 	return o.value(f.node, f.element, false, at, live.field(f), want.field(f))
 }
 
-// value sets what stands at one path. Whatever its parent is, a list or a map without
-// fields of its own, is owned as well as its fields.
+// value sets the value at one path. A parent that is a list or a map without fields of its own is owned as
+// well as its fields.
 func (o *overlay) value(n *node, element string, inMapOrList bool, at int, live, want value) int {
 	if live.presence != present || want.presence != present {
 		return -1
@@ -153,14 +152,14 @@ func (o *overlay) leaf(n *node, element string, at int, live, want value) int {
 	return end
 }
 
-// parent pushes a branch for what was pushed since mark.
+// parent pushes a branch for everything pushed since mark.
 func (o *overlay) parent(element string, state state, mark int) {
 	children := o.take(mark)
 	differs := slices.ContainsFunc(children, func(b branch) bool { return b.differs })
 	o.stack = append(o.stack, branch{element, state, differs, children})
 }
 
-// changed is what differs of a set, as a comparison has it.
+// changed is the part of a set that differs, as a comparison returns it.
 func (m *Memory) changed(s Set) Set {
 	mark := len(m.stack)
 	for i := range s {
@@ -183,7 +182,7 @@ func (o *overlay) fields(n *node, at int, live, want value) int {
 	return end
 }
 
-// field finds a field by its name; nil is one that there is not, or that nobody owns.
+// field finds a field by its name; nil if there is none, or if it has no owners.
 func (n *node) field(name []byte) *nodeField {
 	for i := range n.fields {
 		if strings.TrimPrefix(n.fields[i].element, "f:") == string(name) {
@@ -226,7 +225,7 @@ func (o *overlay) entries(n *node, at int, live, want value) int {
 	return end
 }
 
-// items sets items of a list, which stand in the same order in both.
+// items sets items of a list, which have the same order in both.
 func (o *overlay) items(n *node, at int, live, want value) int {
 	there, ok := elementsOf(n, live)
 	named, known := elementsOf(n, want)

@@ -26,14 +26,14 @@ type planKey struct {
 	leftOut string
 }
 
-// untracked are the fields of metadata that nobody owns.
+// untracked are fields of metadata without owners.
 var untracked = []string{
 	"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.creationTimestamp", "metadata.selfLink",
 	"metadata.uid", "metadata.clusterName", "metadata.generation", "metadata.managedFields", "metadata.resourceVersion",
 }
 
-// Of returns the plan for objects of struct type t, without the fields that leaveOut names
-// and those that nobody owns. The error is about the type.
+// Of returns the plan for objects of struct type t, without the fields that leaveOut names and those without
+// owners. The error concerns the type.
 func (p *Plans) Of(schemas *schema.Schemas, t reflect.Type, leaveOut []string) (*Plan, error) {
 	key := planKey{t, ""}
 	switch len(leaveOut) {

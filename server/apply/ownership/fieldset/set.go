@@ -26,9 +26,8 @@ import (
 // ErrUnsupported says that only the merge library can handle a value or a set.
 var ErrUnsupported = errors.New("the value needs the merge library")
 
-// Set is a set of field paths, as a tree: paths that begin alike share branches. Branches
-// side by side are sorted by element. A Set that stands for a comparison may also hold
-// removed paths, which are no members.
+// Set is a set of field paths, as a tree: paths with the same beginning share branches. Sibling branches are
+// sorted by element. A Set from a comparison may also contain removed paths, which are not members.
 type Set []branch
 
 // branch is one path element with its children.
@@ -39,7 +38,7 @@ type branch struct {
 	children Set
 }
 
-// state is what a set says of the path that ends in a branch.
+// state is the state of the path that ends in a branch.
 type state uint8
 
 const (
@@ -58,7 +57,7 @@ func (s Set) Empty() bool {
 	return true
 }
 
-// hasMember reports whether the path of a branch, or one that is longer, is a member.
+// hasMember reports whether the path of a branch, or a longer one, is a member.
 func (b *branch) hasMember() bool { return b.state == member || !b.children.Empty() }
 
 // Remove takes every path that changes names out of the set, added and removed ones

@@ -11,9 +11,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// spelled says that a value is encoded as it stands in the body, from which it was decoded: what
-// compares spellings then finds the same changes as what compares values. It returns the index
-// behind it, or -1.
+// spelled checks that a value is encoded exactly as in the body, from which it was decoded: then comparing
+// spellings finds the same changes as comparing values. It returns the index after it, or -1.
 func (o *overlay) spelled(n *node, v reflect.Value, at int) int {
 	if at >= len(o.body) {
 		return -1
@@ -134,7 +133,7 @@ func (o *overlay) spelledBySelf(n *node, v reflect.Value, at int) int {
 	ok := false
 	switch n.codec {
 	case codecQuantity:
-		q := *pointerTo[resource.Quantity](v) // a copy, for it remembers its text
+		q := *pointerTo[resource.Quantity](v) // a copy, because it caches its text
 		ok = o.says(at, end, q.String())
 	case codecIntOrString:
 		ok = (pointerTo[intstr.IntOrString](v).Type == intstr.String) == (o.body[at] == '"')

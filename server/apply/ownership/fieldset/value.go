@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// value is a Go value, and whether it is there in the JSON of its object. That of one
-// which is not present is not looked at.
+// value is a Go value, and whether it is present in the JSON of its object. The value of an absent one is not
+// read.
 type value struct {
 	reflect.Value
 	presence
@@ -22,7 +22,7 @@ const (
 	present
 )
 
-// valueOf looks through pointers. omitEmpty is that of the field that the value is in.
+// valueOf dereferences pointers. omitEmpty is that of the field that contains the value.
 func valueOf(n *node, v reflect.Value, omitEmpty bool) value {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -102,7 +102,7 @@ func encodesNull(n *node, v reflect.Value) bool {
 	return false
 }
 
-// pointerTo points to a value, or to a copy of one that has no address.
+// pointerTo points to a value, or to a copy of one that is not addressable.
 func pointerTo[T any](v reflect.Value) *T {
 	if v.CanAddr() {
 		return v.Addr().Interface().(*T)
@@ -120,8 +120,7 @@ func rawBytes(v reflect.Value) ([]byte, bool) {
 	return nil, false
 }
 
-// stringMap reads a map from a string type to a string type, without copying it where
-// that is possible.
+// stringMap reads a map from a string type to a string type, without copying it if possible.
 func (v value) stringMap() map[string]string {
 	if v.presence != present {
 		return nil
