@@ -36,8 +36,8 @@ func (d *Dir) begin() error {
 	return writeFile(d.usedPath(), nil)
 }
 
-// Expect refuses to begin anew in the place of a database file that was in use with
-// this folder, or with its keys somewhere else. Errors: MissingError.
+// Expect refuses to start with a new database if a database file was in use with this folder, or with keys
+// that are elsewhere. Errors: MissingError.
 func (d *Dir) Expect(file string) error {
 	name, err := d.nameOf(file)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *Dir) Expect(file string) error {
 	if known != nil && !known[name] {
 		return nil
 	}
-	// An empty file is what opening one that was not there leaves.
+	// Opening a missing database leaves an empty file.
 	if info, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return &MissingError{Path: file, Used: known[name]}
 	}

@@ -39,12 +39,12 @@ type Dir struct {
 	Shared bool
 
 	front   *FrontProxy // nil until it is asked for
-	mu      sync.Mutex  // of what the folder holds, while it changes
+	mu      sync.Mutex  // of the folder's content, while it changes
 	options Options
 	release func() error // of the memory or the folder; nil: there is nothing to release
 }
 
-// Options are what the certificates and the kubeconfig must name.
+// Options are the names in the certificates and the kubeconfig.
 type Options struct {
 	Hosts     []string // more names of this machine
 	IPs       []net.IP // more addresses: --advertise-address, the first service IP
@@ -53,12 +53,12 @@ type Options struct {
 	// serving certificate; a PEM file, may be empty.
 	ServerCA string
 	Now      time.Time
-	// Quick is for folders that last as long as a test: the key that signs service account
-	// tokens is one that is made in no time.
+	// Quick is for folders of tests: the signing key of service account tokens has a type that is generated
+	// quickly.
 	Quick bool
 
-	// Serves is for a server, which holds the folder until Close. One that comes second shares it: the
-	// kubeconfig stays as it is, and the serving certificate names both.
+	// Serves is for a server, which holds the folder until Close. A second server shares it: the kubeconfig
+	// stays as it is, and the serving certificate names both.
 	Serves bool
 
 	renews bool // not at the start: kubeconfig and certificate may name other servers
@@ -161,7 +161,7 @@ func authority(name, certPath, keyPath string, now time.Time) (*pair, error) {
 	_, keyErr := os.Stat(keyPath)
 	switch {
 	case errors.Is(certErr, fs.ErrNotExist):
-		// A key without certificate is what a first start that was cut short leaves.
+		// A key without a certificate is left by an interrupted first start.
 		return createCA(name, nil, certPath, keyPath, now.Add(-backdate), now)
 	case certErr != nil:
 		return nil, certErr
@@ -202,8 +202,8 @@ func (o Options) names() ([]string, []net.IP) {
 	return names, ips
 }
 
-// withThose adds the names that a certificate has: of servers that share a folder, each
-// finds the others' in it, and goes on serving with them.
+// withThose adds the names of an existing certificate: servers that share a folder find the names of the
+// others there, and continue to use them.
 func withThose(path string, names []string, ips []net.IP) ([]string, []net.IP) {
 	list, err := readCertificates(path)
 	if err != nil || len(list) == 0 {
@@ -255,7 +255,7 @@ contexts:
 current-context: rowlock
 `, o.ServerURL, parts[0], parts[1], parts[2])
 	if have, err := os.ReadFile(d.AdminKubeconfig); err == nil {
-		// Of servers that share a folder, the one that started first is in the kubeconfig.
+		// If servers share a folder, the kubeconfig is that of the first one.
 		fresh := (o.renews || d.Shared) && strings.Contains(string(have), parts[0]) && strings.Contains(string(have), parts[1]) && strings.Contains(string(have), parts[2])
 		if fresh || string(have) == text {
 			return nil
@@ -268,7 +268,7 @@ current-context: rowlock
 // the old or the new one, never a part.
 func writeFile(path string, data []byte) error { return writeFiles(file{path, data}) }
 
-// file is one that is to be written.
+// file is a file to be written.
 type file struct {
 	path string
 	data []byte
@@ -300,7 +300,7 @@ func writeFiles(files ...file) error {
 	return nil
 }
 
-// writeInPlace is for files that no other can take the place of. Nobody reads them yet.
+// writeInPlace writes files that cannot be replaced by renaming. They have no readers yet.
 func writeInPlace(files []file) error {
 	for _, f := range files {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
@@ -310,7 +310,7 @@ func writeInPlace(files []file) error {
 	return nil
 }
 
-// stage writes what a file will be, beside it.
+// stage writes the new content of a file to a temporary file in its folder.
 func stage(to file) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(to.path), ".new-")
 	if err != nil {

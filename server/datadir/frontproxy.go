@@ -17,9 +17,9 @@ type FrontProxy struct {
 	Cert, Key     string
 }
 
-// FrontProxy makes or finds the certificate that the server shows to aggregated servers,
-// and the authority of its own that signs nothing else: whoever trusts that authority
-// believes its certificates whom they speak for. From then on Renew looks after both.
+// FrontProxy makes or finds the client certificate for aggregated servers, and its separate authority, which
+// signs nothing else: servers that trust that authority believe its certificates about the users of requests.
+// From then on Renew renews both.
 func (d *Dir) FrontProxy(now time.Time) (*FrontProxy, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,10 +47,10 @@ func (f *FrontProxy) fill(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// One that has not begun is left alone: it is the clock that is wrong.
+	// A certificate that is not valid yet is left alone: the clock is wrong.
 	if due(ca.cert, now) && !now.Before(ca.cert.NotBefore) || !fits(ca.cert, ca.key) { // or a renewal was cut short
-		// Who has read the file before goes on trusting what that authority signed; who
-		// reads it again trusts both.
+		// Readers of the old file continue to trust certificates of that authority; readers of the new file
+		// trust both.
 		old, err := readCertificates(f.CACert)
 		if err != nil {
 			return err

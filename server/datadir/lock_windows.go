@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sharingViolation is what Windows says of a file that another has opened for itself.
+// sharingViolation is Windows' error for a file that another process has opened exclusively.
 const sharingViolation syscall.Errno = 32
 
 // hold takes a file for this process, until the result is called; nil while another process holds it.
@@ -23,7 +23,7 @@ func hold(path string) (release func() error, err error) {
 	return nil, &os.PathError{Op: "open", Path: path, Err: err}
 }
 
-// exclusive opens a file for nobody else, and makes it if need be.
+// exclusive opens a file exclusively, and creates it if necessary.
 func exclusive(path string) (syscall.Handle, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -32,13 +32,13 @@ func exclusive(path string) (syscall.Handle, error) {
 	return syscall.CreateFile(name, syscall.GENERIC_READ, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 }
 
-// alone keeps other servers away from a folder while this one reads or changes several
-// of its files, until the result is called. A file in it is opened for nobody else.
+// alone excludes other servers from a folder while this one reads or changes several of its files, until the
+// result is called. It opens a file in it exclusively.
 func alone(path string) (release func(), err error) {
 	for {
 		h, err := exclusive(filepath.Join(path, "folder.lock"))
 		if err == nil {
-			return func() { _ = syscall.CloseHandle(h) }, nil // the process has it no more in any case
+			return func() { _ = syscall.CloseHandle(h) }, nil // the process has released it in any case
 		}
 		if !errors.Is(err, sharingViolation) {
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}

@@ -15,11 +15,10 @@ var memoryNames = []string{
 	"front-proxy-ca.crt", "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key",
 }
 
-// InMemory makes what a folder holds without a folder: the paths are of memory of this
-// process, which goes with it, whatever ends it. Other processes of the same user can read
-// them. Certificates last as long as their authority, and are never renewed. Where the
-// system has no such files, or does not lend them, they are in a folder for temporary files
-// that Close removes. Options.Quick is taken for granted.
+// InMemory makes the content of a data folder without a folder: the paths refer to memory of this process,
+// which disappears with it, however it ends. Other processes of the same user can read them. Certificates
+// last as long as their authority, and are never renewed. If the system has no such files, they are in a
+// temporary folder that Close removes. Options.Quick is implied.
 func InMemory(o Options) (*Dir, error) {
 	paths, release, err := anonymousFiles(memoryNames)
 	if err != nil {

@@ -107,8 +107,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// createSigningKey makes the key that signs service-account tokens: an RSA key, as all who
-// verify such tokens know them, unless it is to be quick.
+// createSigningKey makes the key that signs service account tokens: an RSA key, which all verifiers of such
+// tokens support, unless quick is set.
 func createSigningKey(path string, quick bool) error {
 	if quick {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

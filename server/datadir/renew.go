@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// due says whether a certificate has come to two thirds of its life, when it is made anew. So
-// is one whose life has not begun: the clock was ahead when it was made.
+// due reports whether a certificate has reached two thirds of its lifetime and must be renewed. So must one
+// that is not valid yet: the clock was ahead when it was made.
 func due(c *x509.Certificate, now time.Time) bool {
 	life := min(c.NotAfter.Sub(c.NotBefore), caLife) // of authorities, the time before them is not theirs
 	return now.Before(c.NotBefore) || !now.Before(c.NotAfter.Add(-life/3))
@@ -30,19 +30,18 @@ func holds(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
 
-// Renew makes anew what has come to two thirds of its life, and what does not fit the
-// authority any more. The authority itself gets a successor only where that is asked for:
-// servers that share one must go on sharing it. It returns the names of the files that
-// have changed.
+// Renew renews certificates that have reached two thirds of their lifetime, and certificates that do not
+// belong to the authority any more. The authority itself gets a successor only on request: servers that share
+// one must continue to share it. It returns the names of the changed files.
 //
-// A successor is trusted from the start by who trusts the authority before it: for as long
-// as that lives, ca.crt holds both, and the serving certificate comes with one of
-// the successor that the old authority has signed.
+// Clients that trust the old authority trust its successor from the start: as long as the old one is valid,
+// ca.crt contains both, and the serving certificate comes with one of the successor that the old authority
+// has signed.
 //
-// Clocks may be wrong. By an authority that has not begun, or has ended, nothing is made that
-// is there, and it gets no successor: what it signed would be of no use to anybody, and what
-// is there may be good by the right time. What was made by a clock that was ahead is made
-// anew; an authority begins when the one before it did, so that it is good by then.
+// Clocks may be wrong. An authority that is not valid yet, or has expired, replaces no existing certificate,
+// and gets no successor: its signatures would be useless, and the existing certificates may be valid by the
+// right time. Certificates made by a clock that was ahead are replaced; an authority's validity begins with
+// that of its predecessor, so that it is valid by then.
 func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error) {
 	return d.renew(now, func() error {
 		if !authority {
@@ -52,8 +51,8 @@ func (d *Dir) Renew(now time.Time, authority bool) (changed []string, err error)
 	})
 }
 
-// Replace is Renew with a successor for an authority that has ended too. Nobody who trusts
-// that one alone is of any help any more.
+// Replace is Renew with a successor even for an expired authority. Clients that trust only that one cannot
+// connect any more in any case.
 func (d *Dir) Replace(now time.Time) (changed []string, err error) {
 	return d.renew(now, func() error { return d.succeed(now, true) })
 }
@@ -128,8 +127,7 @@ func (d *Dir) Ends() map[string]time.Time {
 	return ends
 }
 
-// The successor of an authority, until it has taken its place; what the old authority
-// says of it.
+// The successor of an authority, until it takes over, and the old authority's certificate for it.
 func (d *Dir) nextCert() string { return filepath.Join(d.Path, "ca-next.crt") }
 func (d *Dir) nextKey() string  { return filepath.Join(d.Path, "ca-next.key") }
 func (d *Dir) cross() string    { return filepath.Join(d.Path, "ca-cross.crt") }
@@ -208,7 +206,7 @@ func (d *Dir) takeOver() error {
 	return os.Rename(d.nextCert(), d.CACert)
 }
 
-// living are those of some certificates that have not ended, as PEM.
+// living returns the certificates that have not expired, as PEM.
 func living(list []*x509.Certificate, now time.Time) (text []byte) {
 	for _, c := range list {
 		if now.Before(c.NotAfter) {
@@ -225,8 +223,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// chain is what goes with a serving certificate: the successor as the authority before it
-// signed it, while that one lives.
+// chain is the intermediate certificate for a serving certificate: the successor as signed by the old
+// authority, while that one is valid.
 func (d *Dir) chain(ca *pair, now time.Time) []byte {
 	list, err := readCertificates(d.cross())
 	if err != nil || len(list) == 0 || !fits(list[0], ca.key) || !now.Before(list[0].NotAfter) {

@@ -19,8 +19,8 @@ func Shared() []string { return slices.Clone(shared) }
 // once they are needed.
 func MustShare(name string) bool { return slices.Index(shared, name) < 3 }
 
-// Put writes a shared file, as a whole and for its owner alone. One that is there with
-// other contents is an error: it would be lost.
+// Put writes a shared file, as a whole and readable by its owner only. It fails if the file exists with
+// another content, which would be lost.
 func Put(path string, data []byte) error {
 	if have, err := os.ReadFile(path); err == nil {
 		if !bytes.Equal(have, data) {

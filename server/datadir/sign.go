@@ -10,8 +10,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// shortLife is up to where a certificate is not backdated on top of its life: the
-// clocks of clients then matter less than what was asked for.
+// shortLife is the lifetime up to which a certificate is not backdated: the clocks of clients then matter
+// less than the requested lifetime.
 const shortLife = 8 * time.Hour
 
 var keyUsages = map[certificatesv1.KeyUsage]x509.KeyUsage{
@@ -71,7 +71,7 @@ func (d *Dir) Sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage,
 func (d *Dir) signer() (*pair, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.Path == "" { // nobody changes it
+	if d.Path == "" { // it is not changed
 		return loadPair(d.CACert, d.CAKey)
 	}
 	release, err := alone(d.Path)

@@ -1,9 +1,8 @@
-// Package definitions keeps a catalogue in step with the CustomResourceDefinitions
-// that are stored.
+// Package definitions keeps a catalogue in step with the CustomResourceDefinitions that are stored.
 //
-// It promises: after Follow, the catalogue reflects every definition that the cache had
-// when it was called; watches of a resource end when its definition is removed or changes
-// how it is served, with the next Follow: Run's comes a tenth of a second later at most, and what that takes.
+// After Follow, the catalogue reflects every definition that the cache had when it was called; watches of a
+// resource end when its definition is removed or changes how it is served, with the next Follow, which Run
+// calls at most a tenth of a second later.
 //
 // Goroutines: Run is for the server to start.
 package definitions
@@ -34,9 +33,10 @@ import (
 const Storage = "customresourcedefinitions.apiextensions.k8s.io"
 
 const (
-	// restAs is how many times as long as it took to follow definitions that nobody asked for the loop rests.
+	// restAs is how long the loop rests after following definitions on its own, as a multiple of the
+	// duration.
 	restAs = 10
-	// mostRest bounds that, for who reads the catalogue as it is.
+	// mostRest bounds that, for readers of the catalogue that do not call Follow.
 	mostRest = 100 * time.Millisecond
 	// unreadRest is how long the loop rests that came upon a definition that cannot be read.
 	unreadRest = 5 * time.Second
@@ -51,7 +51,7 @@ type Follower struct {
 	cache     *cache.Cache
 	follower  *follow.Follower
 	kept      *custom.Kept
-	live      atomic.Bool // what was there from the start is known
+	live      atomic.Bool // the initial definitions are known
 	reader    *Reader
 	release   release.Version
 
@@ -60,7 +60,7 @@ type Follower struct {
 
 	mu    sync.Mutex // held while the catalogue is set
 	known map[string]*served
-	set   map[string]*served // what the catalogue was made of
+	set   map[string]*served // from which the catalogue was made
 }
 
 // served is one definition that is established.
@@ -80,9 +80,8 @@ func (s *served) schema(name string) (*apiextensionsv1.CustomResourceDefinitionV
 // text finds the schema of a version in the text.
 func (s *served) text(name string) []byte { return schemaText(s.item.Load().Peek(), name) }
 
-// New makes a follower of the definitions in c. The catalogue holds the built-in
-// resources. converter makes what converts objects of a definition, nil for one whose
-// versions differ in nothing but their names.
+// New makes a follower of the definitions in c. The catalogue holds the built-in resources. converter makes
+// the converter for the objects of a definition, nil if its versions differ only in their names.
 func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensionsv1.CustomResourceDefinition) custom.Converter, log *slog.Logger) *Follower {
 	f := &Follower{
 		catalogue: catalogue, builtin: catalogue.Known(), converter: converter, log: log, cache: c,
@@ -95,8 +94,7 @@ func New(catalogue *kinds.Catalogue, c *cache.Cache, converter func(*apiextensio
 	return f
 }
 
-// Reader reads the definitions that are followed, for others who follow them. It is nil for a nil
-// Follower.
+// Reader returns the reader of the followed definitions, for other followers. It is nil for a nil Follower.
 func (f *Follower) Reader() *Reader {
 	if f == nil {
 		return nil
@@ -110,16 +108,16 @@ func (f *Follower) Follow() {
 		return
 	}
 	f.follower.CatchUp()
-	// Who finds that another one is at it waits for that: what it knows is not in the catalogue before.
+	// Concurrent callers wait: the catalogue does not have the changes before.
 	if !f.stale.Load() && !f.swapping.Load() {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stale.Load() {
-		f.swapping.Store(true) // before it is not stale any more, so that nobody finds neither
+		f.swapping.Store(true) // before it is not stale any more, so that a reader finds either
 		defer f.swapping.Store(false)
-		// What comes meanwhile is handed on under another lock, and makes it stale again.
+		// Later changes are applied under another lock, and make it stale again.
 		f.follower.RLock()
 		now := maps.Clone(f.known)
 		f.stale.Store(false)
@@ -128,8 +126,7 @@ func (f *Follower) Follow() {
 	}
 }
 
-// Run follows definitions that nobody asks for, and drops what was compiled of them and is idle,
-// until ctx ends.
+// Run follows definitions, and drops idle compiled schemas, until ctx ends.
 func (f *Follower) Run(ctx context.Context) error {
 	var sweeper sync.WaitGroup
 	defer sweeper.Wait()
@@ -194,8 +191,8 @@ func (f *Follower) swap(now map[string]*served) {
 }
 
 func (f *Follower) reset() {
-	// What is known stays at hand: definitions that come again as they were keep their
-	// resources, and with them the watches of these.
+	// Known definitions stay: those that come again unchanged keep their resources, and with them the watches
+	// of these.
 	for name := range f.known {
 		if f.cache.Get(Storage, "", name) == nil {
 			delete(f.known, name)
@@ -257,8 +254,8 @@ func (f *Follower) take(item *cache.Item) {
 // largeDefinition is from how many bytes on the schemas of a definition are compiled before a request needs them.
 const largeDefinition = 16 << 10
 
-// storedAlike says whether objects of two states of a definition are stored alike, so that what
-// was stored for one needs no second look for the other.
+// storedAlike reports whether objects are stored in the same form in two states of a definition, so that
+// objects stored in one need no check in the other.
 func storedAlike(old *served, crd *apiextensionsv1.CustomResourceDefinition, now Digests) bool {
 	x, y := custom.Stored(old.crd), custom.Stored(crd)
 	return x != nil && y != nil && x.Name == y.Name && old.crd.Spec.PreserveUnknownFields == crd.Spec.PreserveUnknownFields &&
@@ -281,7 +278,7 @@ func (f *Follower) Version(gvk schema.GroupVersionKind) *custom.Version {
 	return v
 }
 
-// Merging finds what merges objects of a custom kind, or nil.
+// Merging returns the merge types of a custom kind, or nil.
 func (f *Follower) Merging(gvk schema.GroupVersionKind) managedfields.TypeConverter {
 	if v := f.Version(gvk); v != nil {
 		merging, err := v.Merging()

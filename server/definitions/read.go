@@ -29,12 +29,12 @@ func Read(c codec.Codec, text []byte) (*apiextensionsv1.CustomResourceDefinition
 	})
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	_, err := c.Decode(small, crd, codecs.Ignore)
-	crd.ManagedFields = nil // nobody looks at them, and they are kept for as long as the definition is
+	crd.ManagedFields = nil // nothing reads them, and they would stay as long as the definition
 	return crd, of, err
 }
 
-// ruleWeight is for how many bytes of text a rule of a schema, or the expression of its message,
-// counts besides its own: compiled it takes some 40 KB, however short it is.
+// ruleWeight is how many bytes of text each rule of a schema, and each message expression, counts in addition
+// to its own: compiled it takes some 40 KB, however short it is.
 const ruleWeight = 1500
 
 // readVersion reads one version of a stored definition, with its schema, and says how many

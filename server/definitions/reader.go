@@ -10,13 +10,12 @@ import (
 	"github.com/rowlock/rowlock/server/cache"
 )
 
-// readingsKept bounds how many readings are at hand: whoever follows definitions comes to one soon
-// after another has.
+// readingsKept bounds the cached readings: followers read a definition soon after one another.
 const readingsKept = 32
 
-// Reader reads definitions for all who follow them: each state of one once, as a rule. Going
-// through 160 KB of text to leave it out takes longer than the work on the rest. It is safe
-// for concurrent use; the zero Reader is ready, and a nil one reads each time.
+// Reader reads definitions for all their followers, usually each state of one once: skipping 160 KB of text
+// takes longer than processing the rest. It is safe for concurrent use; the zero Reader is ready, and a nil
+// one reads each time.
 type Reader struct {
 	mu   sync.Mutex
 	of   [readingsKept]*reading // the newest somewhere among them
@@ -37,7 +36,7 @@ type reading struct {
 // errUnread is the error of a reading that panicked, as it does if the cache cannot read the item.
 var errUnread = errors.New("the definition was not read")
 
-// Read is Read for an item of the cache. What it returns is shared, and must not be changed.
+// Read is Read for an item of the cache. The result is shared, and must not be changed.
 func (r *Reader) Read(c json.Codec, item *cache.Item) (*apiextensionsv1.CustomResourceDefinition, Digests, error) {
 	if r == nil || item.Corrupt != nil { // the same revision may be another text later
 		return Read(c, item.Peek())

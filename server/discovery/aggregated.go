@@ -17,9 +17,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// The aggregated document is put together of the texts of versions. When a definition changes,
-// that of its version is made anew, and nothing else: with thousands of definitions that come
-// one after the other, all of it would be made again and again.
+// The aggregated document consists of the texts of versions. When a definition changes, only the text of its
+// version is made again: otherwise thousands of definitions that arrive one after another would rebuild the
+// whole document each time.
 
 // part is one version of a group, as documents have it.
 type part struct {
@@ -38,15 +38,14 @@ func newPart(gv schema.GroupVersion, resources []*kinds.Resource, hashes bool) *
 	return p
 }
 
-// elsewhere is a version of which another server says what there is.
+// elsewhere is a version with the resources that another server reports.
 func elsewhere(says discoveryv2.APIVersionDiscovery) *part {
 	p := &part{}
 	p.made(func() discoveryv2.APIVersionDiscovery { return says })
 	return p
 }
 
-// made says what makes the entry of a part. It is made when it is asked for: few read others
-// than the text.
+// made makes the entry of a part. It is called when needed: most readers need only the text.
 func (p *part) made(entry func() discoveryv2.APIVersionDiscovery) {
 	p.entry = entry
 	p.text = sync.OnceValues(func() ([]byte, error) { return json.Marshal(entry()) })
@@ -68,7 +67,7 @@ func (g *aggregatedGroup) item() discoveryv2.APIGroupDiscovery {
 	return item
 }
 
-// begin makes the head, unless it is that of the group before.
+// begin makes the head, unless it is that of the previous group.
 func (g *aggregatedGroup) begin(codec codecs.Codec, before []byte) error {
 	if g.head = before; before != nil {
 		return nil
@@ -97,8 +96,8 @@ func (g *aggregatedGroup) append(dst []byte) ([]byte, error) {
 	return append(dst, "]}"...), nil
 }
 
-// aggregated is all groups in one document, in each version of the form. What is behind ready is there once
-// that was called: most states of a catalogue that changes are never asked for.
+// aggregated are all groups in one document, in each version of the form. The fields after ready are set by
+// its call: most states of a changing catalogue are never requested.
 type aggregated struct {
 	groups  []aggregatedGroup
 	ready   func() error
@@ -109,7 +108,7 @@ type aggregated struct {
 	size    atomic.Int64 // of its text, or about that
 }
 
-// newAggregated is of groups what last, the document before it or nil, was of others.
+// newAggregated makes the document of groups; last is the previous document or nil, was are its groups.
 func newAggregated(groups []aggregatedGroup, codec codecs.Codec, last *aggregated) (*aggregated, error) {
 	a := &aggregated{groups: groups}
 	a.ready = sync.OnceValue(a.read)
@@ -165,7 +164,7 @@ func (a *aggregated) read() error {
 	}
 	text = append(append(append(text, ']'), tail...), '\n')
 	a.size.Store(int64(len(text)))
-	sum := sha512.New() // of the text without what says that it is of version 2
+	sum := sha512.New() // of the text without the marks of version 2
 	before, _, _ := bytes.Cut(untyped, []byte("[]"))
 	sum.Write(before)
 	sum.Write(text[len(head) : len(text)-1])

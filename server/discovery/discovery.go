@@ -1,10 +1,9 @@
-// Package discovery tells clients what the server serves: groups, versions and
-// resources, one document each or all in one, and the release.
+// Package discovery serves the lists of groups, versions and resources, one document each or all in one, and
+// the release.
 //
-// It promises: documents follow the catalogue, are computed once a change of it,
-// and are served as bytes.
+// Documents follow the catalogue, are computed once for each change of it, and are served as bytes.
 //
-// Goroutines: Run is for the server to start. Without it whoever asks makes the documents.
+// Goroutines: the server starts Run. Without it requests make the documents.
 package discovery
 
 import (
@@ -24,8 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// Config is what discovery needs. All fields but Address and
-// Services are required.
+// Config configures discovery. All fields but Address and Services are required.
 type Config struct {
 	Catalogue *kinds.Catalogue
 	// Follow brings the catalogue up to date; nil: it is so always.
@@ -42,8 +40,7 @@ type Config struct {
 	Address string
 	// Version is the answer to /version.
 	Version version.Info
-	// NoHashes leaves out of documents what tells clients that a resource moved to another
-	// stored version.
+	// NoHashes omits the hashes by which clients notice that a resource has another stored version.
 	NoHashes bool
 	// Single: each document by itself, as before release 1.27; there is none that has all.
 	Single bool
@@ -175,9 +172,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveVersionDocument lists the resources of a group version. Custom groups, and those of
-// other servers, do not look at the method, and have no Status for versions that are not
-// there.
+// serveVersionDocument lists the resources of a group version. Custom groups, and those of other servers,
+// ignore the method, and have no Status for missing versions.
 func (h *Handler) serveVersionDocument(w http.ResponseWriter, r *http.Request, d *documents, gv schema.GroupVersion) {
 	custom, here := d.custom[gv.Group]
 	doc := d.versions[gv]
@@ -267,7 +263,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, doc *document, f
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Add("Vary", "Accept-Encoding")
 	}
-	_, _ = w.Write(b) // the client is gone; nobody is left to tell
+	_, _ = w.Write(b) // the client has disconnected
 }
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {

@@ -72,7 +72,7 @@ func (d *document) zipped(codec codecs.Codec, pretty bool) ([]byte, error) {
 	return b, nil
 }
 
-// asZipped makes at once of d what was asked for of the one before it in compressed form.
+// asZipped makes the compressed form of d right away if that of its predecessor was requested.
 func (d *document) asZipped(before *document) error {
 	before.mu.Lock()
 	_, asked := before.packed[plainJSON]

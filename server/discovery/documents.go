@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// documents are what one state of the catalogue looks like to a client.
+// documents describe one state of the catalogue.
 type documents struct {
 	generation, serviceGeneration uint64
 
@@ -33,9 +33,9 @@ type documents struct {
 	parts map[schema.GroupVersion]*part // of which all of this is made
 }
 
-// describe makes the documents of resources, which stand in discovery order, and of what
-// APIServices say. Without any of these, all groups are those of resources. What it makes of
-// versions that are as they were in last is taken from there.
+// describe makes the documents of resources, which are in discovery order, and of APIServices. Without
+// APIServices, all groups are those of resources. It takes the documents of versions that have not changed
+// from last.
 func describe(resources []*kinds.Resource, services []Service, hashes bool, last *documents) (*documents, error) {
 	d := &documents{
 		groups:   make(map[string]*document),
@@ -60,7 +60,7 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool, last
 			d.custom[g.name] = v.custom()
 		}
 	}
-	// What no APIService names any more is served all the same, and so is its document.
+	// A version without an APIService is served nevertheless, and so is its document.
 	for _, g := range ordered(served(named), byService) {
 		d.add(group(g))
 	}
@@ -89,7 +89,7 @@ func describe(resources []*kinds.Resource, services []Service, hashes bool, last
 	return d, nil
 }
 
-// finish makes of documents at once what whoever asks would make, as it was asked for of those before.
+// finish makes the documents that were requested of the previous state, so that requests need not make them.
 func (d *documents) finish(last *documents) error {
 	if err := d.named.ready(); err != nil || last == nil || !last.named.is.Load() {
 		return err
@@ -97,7 +97,7 @@ func (d *documents) finish(last *documents) error {
 	return d.named.v2.asZipped(last.named.v2)
 }
 
-// part finds what was made of a version, or nil.
+// part finds the documents of a version, or nil.
 func (d *documents) part(gv schema.GroupVersion) *part {
 	if d == nil {
 		return nil
@@ -188,8 +188,8 @@ func resourceList(gv schema.GroupVersion, resources []*kinds.Resource, hashes bo
 	return list
 }
 
-// verbsOf are the verbs that discovery names. What makes something new is left out once a resource is on its
-// way out, and so is a list that needs a selector.
+// verbsOf are the verbs in discovery. A resource that is being removed has no verbs that create objects, and
+// a list that requires a selector is omitted.
 func verbsOf(r *kinds.Resource) []string {
 	if !r.Ending && !r.OfOne {
 		return r.Verbs
@@ -240,8 +240,8 @@ func entries(resources []*kinds.Resource) []discoveryv2.APIResourceDiscovery {
 	return list
 }
 
-// responseKind leaves group and version empty where they are those of the
-// document; custom resources spell them out.
+// responseKind leaves group and version empty if they are those of the document; custom resources write them
+// out.
 func responseKind(r *kinds.Resource, group, version, kind string) *metav1.GroupVersionKind {
 	if r.NamesVersions() && version == "" {
 		group, version = r.Group, r.Version

@@ -12,18 +12,18 @@ import (
 const (
 	// manyResources is the number of resources above which documents may be a little older than the resources.
 	manyResources = 1000
-	// oftenAs is how many times as long as making them took documents of many resources are
-	// served before they are made anew, so that no more than a part of one processor makes them.
+	// oftenAs is how long documents of many resources are served before they are made again, as a multiple of
+	// the duration of making them, which bounds the share of a processor for that.
 	oftenAs = 10
-	// oldest bounds that where making them took long, as others had the processors. Those who
-	// ask meanwhile get documents that are twice as old at most, and wait for new ones then.
+	// oldest bounds that if making them took long because others had the processors. Requests in the meantime
+	// get documents that are at most twice as old, and wait for new ones after that.
 	oldest = 500 * time.Millisecond
 )
 
 // fresh says that documents of many resources may be served a while after they were made.
 func (d *documents) fresh(age time.Duration) bool { return age < min(oftenAs*d.took, oldest) }
 
-// state is what documents are made of.
+// state is the input for documents.
 type state struct {
 	resources                     []*kinds.Resource
 	services                      []Service
@@ -44,10 +44,9 @@ func (d *documents) describes(s *state) bool {
 	return d != nil && d.generation >= s.generation && d.serviceGeneration >= s.serviceGeneration
 }
 
-// documents are those of the catalogue and of APIServices as they are now. Of many resources
-// they are as they were when documents were last made, for a second at most and as long as it
-// takes to make them: while thousands of definitions are installed nobody waits for all of them
-// at each.
+// documents are those of the present catalogue and APIServices. With many resources they are as of when they
+// were last made, for up to a second in addition to the time that making them takes: while thousands of
+// definitions are installed, requests do not wait for all of them each time.
 func (h *Handler) documents() (*documents, error) {
 	resources, _ := h.config.Catalogue.Snapshot()
 	last := h.current.Load()
@@ -76,8 +75,8 @@ func (h *Handler) documents() (*documents, error) {
 	return h.make(&now)
 }
 
-// settled are documents whose part for a path is as it is now, whatever definitions have come since: that of
-// a version of a group that has built-in resources alone. It is nil if that is not certain.
+// settled returns documents whose part for a path is up to date, whatever definitions have come since: that
+// of a version of a group with only built-in resources. It returns nil if that is not certain.
 func (h *Handler) settled(path []string) *documents {
 	last := h.current.Load()
 	if last == nil {
@@ -125,8 +124,8 @@ func (h *Handler) make(now *state) (*documents, error) {
 	return d, nil
 }
 
-// Run makes documents of many resources that somebody wants newer than they are, so that whoever
-// asks again and again waits for none of them, until ctx ends.
+// Run makes documents of many resources when requests need newer ones, so that a client that polls waits for
+// none of them, until ctx ends.
 func (h *Handler) Run(ctx context.Context) error {
 	h.running.Store(true)
 	defer h.running.Store(false)
@@ -140,8 +139,8 @@ func (h *Handler) Run(ctx context.Context) error {
 	}
 }
 
-// again makes documents of what there is now. What fails is tried again, and reported, by the next request
-// that finds them too old.
+// again makes the present documents. Failures are retried, and reported, by the next request that finds them
+// too old.
 func (h *Handler) again() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,31 +12,30 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/apiregistration"
 )
 
-// Service is a group version that an APIService stands for.
+// Service is the group version of an APIService.
 type Service struct {
 	Group, Version                 string
 	GroupPriority, VersionPriority int32
 	// Remote: another server serves it.
 	Remote bool
-	// Says is what that server says of it; nil before it was first asked.
+	// Says is the discovery of that server; nil before it was first requested.
 	Says *discoveryv2.APIVersionDiscovery
 }
 
-// ownPriority is that of the group of APIServices, which has none itself: higher than an
-// APIService may have.
+// ownPriority is that of the group of APIServices, which has none itself: higher than an APIService may have.
 const ownPriority = 20001
 
-// lastPriority is that of reserved groups, which have no APIService: lower than one may have.
+// lastPriority is that of reserved groups, which have no APIService: lower than an APIService may have.
 const lastPriority = 0
 
-// place is where a group version stands among others.
+// place is the position of a group version among others.
 type place struct {
 	schema.GroupVersion
 	group, version int32 // priorities
 }
 
-// placeOf is where a group version that this server serves stands unless its APIService
-// says otherwise. registered says that there should be one.
+// placeOf is the default position of a group version of this server, unless its APIService has another.
+// registered says that there should be one.
 func placeOf(gv schema.GroupVersion, v *versionRows) (p place, registered bool) {
 	local := apiregistration.Local(gv)
 	switch {
@@ -88,9 +87,9 @@ func served(groups []groupRows) (list []place) {
 // custom says that a version has custom resources.
 func (v *versionRows) custom() bool { return !v.resources[0].FixedRoutes() }
 
-// ordered puts group versions into groups: the group with the highest priority of any of
-// its versions first, in it the version with the highest priority, then the most mature one.
-// Groups of the same priority stand in the order of what name makes of their places.
+// ordered sorts group versions into groups: the group with the highest priority of any of its versions first,
+// in it the version with the highest priority, then the most mature one. Groups of the same priority are in
+// the order of name, applied to their places.
 func ordered(list []place, name func(place) string) [][]place {
 	type named struct {
 		place
@@ -131,8 +130,8 @@ func ordered(list []place, name func(place) string) [][]place {
 func byService(p place) string { return p.Version + "." + p.Group }
 func byGroup(p place) string   { return p.Group }
 
-// aggregatedGroups are the groups of the aggregated document: what this server serves, at the
-// places that it gives them itself, and what others serve at those of their APIServices.
+// aggregatedGroups are the groups of the aggregated document: those of this server, at their default
+// positions, and those of other servers at the positions in their APIServices.
 func (d *documents) aggregatedGroups(groups []groupRows, services []Service) (all []aggregatedGroup) {
 	partOf := make(map[schema.GroupVersion]*part)
 	var list []place

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 )
 
-// encodeVersion is indented for whoever asks: people read it.
+// encodeVersion indents the document, because people read it.
 func encodeVersion(v version.Info) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -29,5 +29,5 @@ func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", codecs.JSON)
-	_, _ = w.Write(h.version) // the client is gone; nobody is left to tell
+	_, _ = w.Write(h.version) // the client has disconnected
 }

@@ -1,9 +1,9 @@
-// Package egress makes connections through proxies, for servers outside the
-// network of their nodes, webhooks and aggregated API servers.
+// Package egress makes connections through proxies, for servers outside the network of their nodes, webhooks
+// and aggregated API servers.
 //
-// It promises: dialling succeeds or fails within dialTimeout; it reads no more than maxAnswer bytes
-// of a proxy's answer; it refuses a host name that could be read as anything but an
-// address, since host names come from objects that clients write.
+// Dialling succeeds or fails within dialTimeout; it reads no more than maxAnswer bytes of a proxy's answer;
+// it refuses a host name that could be read as anything but an address, since host names come from objects
+// that clients write.
 package egress
 
 import (
@@ -45,7 +45,7 @@ type Selector struct {
 	failures *prometheus.CounterVec
 }
 
-// New makes what a configuration says.
+// New makes the dialers of a configuration.
 func New(c *Config) (*Selector, error) {
 	labels := []string{"protocol", "transport"}
 	s := &Selector{
@@ -138,7 +138,7 @@ func (s *Selector) through(p *proxy) Dial {
 
 // within does something with a connection that has to end when ctx does.
 func within(ctx context.Context, conn net.Conn, do func() error) error {
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // one that is closed needs no end
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // a closed connection needs no close message
 	err := do()
 	if !stop() && ctx.Err() != nil {
 		return errors.Join(ctx.Err(), err)
@@ -226,14 +226,14 @@ func askHTTP(conn net.Conn, proxy, address string) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("proxy error from %s while dialing %s, code %d: %s", proxy, address, resp.StatusCode, resp.Status[:min(len(resp.Status), maxStatus)])
 	}
-	// Those behind the proxy wait to be spoken to: what came already is of the proxy.
+	// Servers behind the proxy do not speak first: earlier bytes are from the proxy.
 	if n := answer.Buffered(); n > 0 {
 		return fmt.Errorf("unexpected %d bytes of buffered data from CONNECT proxy %q", n, proxy)
 	}
 	return nil
 }
 
-// checkAddress refuses what a proxy could read as more than an address.
+// checkAddress refuses addresses that a proxy could parse differently.
 func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Lasts is for how long a candidate is one that does not renew itself.
+// Lasts is how long a candidate counts without renewing itself.
 const Lasts = 30 * time.Minute
 
 // longestVersion is how many bytes a version may have that counts: each part of one takes
 // many times its length.
 const longestVersion = 256
 
-// Candidate is what counts of a LeaseCandidate.
+// Candidate holds the relevant fields of a LeaseCandidate.
 type Candidate struct {
 	Name     string
 	Revision int64
@@ -31,7 +31,7 @@ type Candidate struct {
 	pinged, renewed   time.Time // zero: never
 }
 
-// Read makes a Candidate of what a LeaseCandidate says.
+// Read makes a Candidate of a LeaseCandidate.
 func Read(name string, revision int64, created metav1.Time, spec *coordinationv1beta1.LeaseCandidateSpec) *Candidate {
 	c := &Candidate{Name: name, Revision: revision, strategy: spec.Strategy, created: created.Time}
 	var known [2]bool
@@ -61,21 +61,21 @@ func (c *Candidate) Expired(now time.Time) bool { return c.renewed.Add(Lasts).Be
 // Created is when the LeaseCandidate was written first.
 func (c *Candidate) Created() time.Time { return c.created }
 
-// state is where a candidate stands in an election.
+// state is the state of a candidate in an election.
 type state int
 
 const (
 	present state = iota // it has just said that it is there
-	unasked              // nobody knows whether it is
+	unasked              // unknown
 	asked                // it was asked just now
 	silent               // it was asked and did not answer
 )
 
-// stands says where a candidate stands, if it has so long to answer.
+// stands returns the state of a candidate that has so long to answer.
 func (c *Candidate) stands(now time.Time, wait time.Duration) state {
 	pinged := c.pinged
 	if pinged.After(now.Add(wait)) {
-		pinged = time.Time{} // nobody will have asked then: it would never come to an end
+		pinged = time.Time{} // otherwise it would never be pinged
 	}
 	switch {
 	case pinged.After(c.renewed) && pinged.Add(wait).After(now):
@@ -83,7 +83,7 @@ func (c *Candidate) stands(now time.Time, wait time.Duration) state {
 	case pinged.After(c.renewed):
 		return silent
 	case c.renewed.Add(wait).After(now), pinged.Add(2 * wait).After(now):
-		// Who answered is there until those have had their time who were asked together with it.
+		// A candidate that has answered counts until those pinged together with it have had their time.
 		return present
 	}
 	return unasked
@@ -105,7 +105,7 @@ func best(list []*Candidate) *Candidate {
 	return found
 }
 
-// strategy is that of the candidates with the newest program, who have to agree.
+// strategy is that of the candidates with the newest program, which must agree.
 func strategy(list []*Candidate) (coordinationv1.CoordinatedLeaseStrategy, error) {
 	newest := list[0]
 	var other *Candidate

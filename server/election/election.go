@@ -1,13 +1,12 @@
-// Package election decides who leads where components put themselves forward with
-// LeaseCandidates: whom to ask whether it is there, and what the Lease says then.
+// Package election decides which component leads among LeaseCandidates: which candidates to ping, and the new
+// content of the Lease.
 //
-// It reads no clock, writes nothing and keeps nothing: a Step follows from the Lease, the
-// candidates and the time alone. So it does not matter which server decides, nor whether two
-// do: who writes says which versions of the objects it has seen.
+// It reads no clock, writes nothing and keeps no state: a Step depends only on the Lease, the candidates and
+// the time. So it does not matter which server decides, nor whether two do: writes are conditional on the
+// versions of the objects.
 //
-// It promises: nobody is asked again who did not answer, so there are at most as many
-// questions as LeaseCandidates are written by others, and about one write of the Lease for
-// each time that candidates answered.
+// A candidate that did not answer is not pinged again, so there are at most as many pings as writes of
+// LeaseCandidates by others, and about one write of the Lease each time that candidates have answered.
 package election
 
 import (
@@ -29,14 +28,14 @@ const term = 5
 // Step is the next action.
 type Step struct {
 	Ping  []*Candidate              // whose pingTime is set to now
-	Lease *coordinationv1.LeaseSpec // what the Lease is to say; nil: what it says
+	Lease *coordinationv1.LeaseSpec // new content of the Lease; nil: unchanged
 	Due   time.Time                 // when to decide again though nothing has changed; zero: never
 }
 
-// Decide finds the next step of an election. lease is nil where there is none yet; wait is
-// how long candidates have to answer. An error says why nobody can be chosen.
+// Decide finds the next step of an election. lease is nil if there is none yet; wait is how long candidates
+// have to answer. An error says why no leader can be chosen.
 func Decide(lease *coordinationv1.LeaseSpec, candidates []*Candidate, now time.Time, wait time.Duration) (Step, error) {
-	var here []*Candidate // who may be there
+	var here []*Candidate // candidates that may be alive
 	for _, c := range candidates {
 		if !c.Expired(now) && c.stands(now, wait) != silent {
 			here = append(here, c)
@@ -80,8 +79,8 @@ func (s *Step) until(at time.Time) {
 	}
 }
 
-// needed says whether an election has to be held: there is no leader, or one that is not the
-// best, or it is time to ask everybody.
+// needed reports whether an election is necessary: there is no leader, or it is not the best candidate, or it
+// is time to ping all candidates.
 func needed(lease *coordinationv1.LeaseSpec, here []*Candidate, now time.Time) (bool, error) {
 	by, err := strategy(here)
 	if lease == nil || expired(lease, now) || holder(lease) == "" {
@@ -118,20 +117,20 @@ func rest(lease *coordinationv1.LeaseSpec, here []*Candidate, now time.Time) tim
 	return s.Due
 }
 
-// elect finds what the Lease is to say when everybody who is here has answered.
+// elect returns the new content of the Lease when all live candidates have answered.
 func elect(lease *coordinationv1.LeaseSpec, here []*Candidate, now time.Time, wait time.Duration) (*coordinationv1.LeaseSpec, error) {
 	by, err := strategy(here)
 	if err != nil {
 		return lease, err
 	}
 	var leader string
-	again := false // a leader whose Lease has ended gets another term: it does not renew one that has ended
+	again := false // a leader with an expired Lease gets another term, because it does not renew an expired one
 	if by == coordinationv1.OldestEmulationVersion {
 		first := best(here)
 		if first == nil {
 			return lease, errors.New("no candidate says of which versions it is")
 		}
-		// One that says that it was there in the future would get one after the other.
+		// Otherwise a candidate with a time in the future would be pinged repeatedly.
 		leader, again = first.Name, !first.renewed.After(now.Add(wait))
 	}
 	wants := &coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now}, LeaseDurationSeconds: ptr.To[int32](term)}
