@@ -16,9 +16,8 @@ import (
 // k8s.io/apimachinery/pkg/api/errors, else as 403 with its text.
 type Admission struct {
 	Name string
-	// Mutate may change Write.Object in place, Validate sees it as it is going to be stored.
-	// What is nil does nothing. They are called by many requests at once, and wait for
-	// nothing that takes long: a request has its deadline in ctx.
+	// Mutate may change Write.Object in place, Validate gets the object as it will be stored. Either may be
+	// nil. They are called concurrently, and must not take long: ctx has the deadline of the request.
 	Mutate, Validate func(ctx context.Context, w *Write) error
 }
 
@@ -30,9 +29,8 @@ type Write struct {
 	Subresource string
 	Namespace   string
 	Name        string // "" on a create whose name will be generated
-	// Object is nil on delete, Old on create; Old is read-only. Objects of the API's own kinds
-	// have the Go types of k8s.io/api in the version that is stored, those of definitions are
-	// *unstructured.Unstructured.
+	// Object is nil on delete, Old on create; Old is read-only. Objects of built-in kinds have the Go types
+	// of k8s.io/api in the stored version, those of definitions are *unstructured.Unstructured.
 	Object, Old runtime.Object
 	DryRun      bool
 	User        *authx.Identity

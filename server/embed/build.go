@@ -155,7 +155,7 @@ func (o *Options) version(chosen release.Chosen) version.Info {
 	return chosen.Info(named)
 }
 
-// authorize adds who decides on requests, and what follows from that.
+// authorize sets the authorizer and the configuration that depends on it.
 func (o *Options) authorize(cfg *server.Config) error {
 	usual, err := access.NewStandard(cfg.Cache, cfg.Release, cfg.Feature)
 	if err != nil {
@@ -180,7 +180,7 @@ func (o *Options) authorize(cfg *server.Config) error {
 	return nil
 }
 
-// authenticate adds who finds out who sends a request.
+// authenticate sets the authenticators.
 func (o *Options) authenticate(cfg *server.Config) error {
 	issuer, key := o.Issuer, o.AccountKey
 	if issuer == "" {
@@ -224,6 +224,6 @@ func (o *Options) authenticate(cfg *server.Config) error {
 	return nil
 }
 
-// newKey is one key for all control planes of a process that bring none: what it signs is
-// good as long as they are.
+// newKey returns one key for all control planes of a process without their own: signatures are valid as long
+// as the process.
 var newKey = sync.OnceValues(func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })

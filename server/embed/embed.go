@@ -1,21 +1,20 @@
-// Package embed runs a control plane inside a program: a Kubernetes API with the program's
-// own kinds, store, users and rules.
+// Package embed runs a control plane inside a program: a Kubernetes API with the program's own kinds, store,
+// users and rules.
 //
 //	cp, err := embed.New(ctx, embed.Options{})
 //	go cp.Run(ctx)
 //	err = cp.Ready(ctx)
 //	client, err := kubernetes.NewForConfig(cp.Config())
 //
-// It promises, from version 0.1 on and for each version with the same major number (the
-// same minor one below 1.0): what this package exports stays as it is, but for
-// Options.Configure and Options.ConfigureStore, which lend the inside of the server and say
-// so; so do the contracts of package authx that it names (Authenticator,
-// TokenAuthenticator, Authorizer, and what these take and give) and sqlstore.Driver. New
-// fields may be added to structs, so literals name theirs. All other packages of this module
-// may change at any time.
+// Stability, from version 0.1 on and for each version with the same major number (the same minor one below
+// 1.0): the exported API of this package stays as it is, except for Options.Configure and
+// Options.ConfigureStore, which expose the inside of the server; so do the interfaces of package authx that
+// it uses (Authenticator, TokenAuthenticator, Authorizer, and their parameters and results) and
+// sqlstore.Driver. New fields may be added to structs, so literals name theirs. All other packages of this
+// module may change at any time.
 //
-// A program that imports this package imports of k8s.io/client-go what rest.Config needs, and
-// no database: drivers come with sqlstore/sqlite and sqlstore/postgres.
+// A program that imports this package imports of k8s.io/client-go what rest.Config needs, and no database:
+// drivers come with sqlstore/sqlite and sqlstore/postgres.
 package embed
 
 import (
@@ -34,7 +33,7 @@ import (
 
 // ControlPlane is a control plane of this process.
 type ControlPlane struct {
-	// Server and Store are what it is made of, for those who know them; neither is stable.
+	// Server and Store are its parts, for experts; neither is stable.
 	Server *server.Server
 	Store  *sqlstore.Store
 
@@ -51,7 +50,7 @@ type ControlPlane struct {
 // second time.
 var ErrEnded = errors.New("embed: the control plane has ended")
 
-// New makes a control plane, which Run runs. One that never runs wants to be closed.
+// New makes a control plane for Run. If Run is not called, Close must be.
 func New(ctx context.Context, o Options) (*ControlPlane, error) {
 	c := &ControlPlane{options: o, ready: make(chan struct{}), ended: make(chan struct{})}
 	open := o.Store
@@ -121,8 +120,8 @@ func (c *ControlPlane) Ready(ctx context.Context) error {
 	}
 }
 
-// Close frees what New has opened, where Run was not called; else it does nothing, as the end of
-// the context of Run does it.
+// Close releases the resources of a control plane whose Run was not called; otherwise it does nothing,
+// because the end of Run's context releases them.
 func (c *ControlPlane) Close() error {
 	if !c.begun.CompareAndSwap(false, true) {
 		return nil
@@ -136,12 +135,12 @@ func (c *ControlPlane) Close() error {
 	return errors.Join(err, c.driver.Close())
 }
 
-// Handler serves the API, for a listener of the program's own. It knows client
-// certificates by the TLS state of requests, and who those are that Config and As speak for.
-// Where a listener speaks HTTP/2, watches of many clients cost more than by Options.Listener.
+// Handler serves the API on the program's own listener. It takes client certificates from the TLS state of
+// requests, and recognizes the users of Config and As. With HTTP/2 on such a listener, watches of many
+// clients cost more than with Options.Listener.
 func (c *ControlPlane) Handler() http.Handler { return c.Server.Handler() }
 
-// Config is for clients in this process, who may do everything. Nothing goes over a network.
+// Config is for clients in this process, which may do everything. It uses no network.
 func (c *ControlPlane) Config() *rest.Config { return c.As("system:admin", authx.GroupMasters) }
 
 // As is for clients in this process that are somebody, with the rights that this user and
@@ -152,5 +151,5 @@ func (c *ControlPlane) As(user string, groups ...string) *rest.Config {
 	}
 }
 
-// localHost is what the API is called where no network is.
+// localHost is the host name of the API without a network.
 const localHost = "in-process.rowlock"

@@ -14,16 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kind is a kind whose schema is that of a Go type.
+// Kind is a kind with the schema of a Go type.
 type Kind struct {
 	Group, Version string
 	// Object is a value of the type, or a pointer to one: a struct with metav1.TypeMeta and
-	// metav1.ObjectMeta. A field Status makes the subresource of that name. Fields are
-	// required that have no omitempty and cannot be nil. What a Go type cannot
-	// say, such as patterns and defaults, a definition can.
+	// metav1.ObjectMeta. A field Status makes the subresource of that name. Fields without omitempty that
+	// cannot be nil are required. For patterns, defaults and the like, use a definition.
 	Object any
-	// Name is the kind's; default that of the type. Plural is the resource's; default the name
-	// in small letters with an s.
+	// Name is the name of the kind; default that of the type. Plural is that of the resource; default the
+	// lower-case name with an s.
 	Name, Plural string
 	ShortNames   []string
 	Cluster      bool // objects are in no namespace
@@ -127,7 +126,7 @@ func (c *ControlPlane) Define(ctx context.Context, list ...*apiextensionsv1.Cust
 	return nil
 }
 
-// write makes a definition, or gives the one that there is this one's spec.
+// write creates a definition, or updates the spec of the existing one.
 func (c *ControlPlane) write(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) error {
 	want := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},

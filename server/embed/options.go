@@ -17,41 +17,40 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Options say what a control plane is made of. The zero value is one in memory, with the
-// rights that roles give, which is reached through Config and Handler alone.
+// Options configure a control plane. The zero value is one in memory, with RBAC, which clients reach through
+// Config and Handler only.
 type Options struct {
-	// Store opens what the objects are kept in: sqlite.At(URL), postgres.At(URL), or any
-	// driver that passes the suite of package storetest. New calls it, and Close closes what it
-	// returned. Nil: all is in memory, at most a GiB with past versions of objects, and gone at
-	// the end.
+	// Store opens the store of the objects: sqlite.At(URL), postgres.At(URL), or any driver that passes the
+	// suite of package storetest. New calls it, and Close closes the result. Nil: everything is in memory, at
+	// most one GiB with past versions of objects, and is lost at the end.
 	Store func(ctx context.Context) (sqlstore.Driver, error)
 	// Retention is how long past versions of objects are kept; default 5 minutes. EventTTL
 	// is how long events are; default one hour.
 	Retention, EventTTL time.Duration
-	// Past serves the past versions as the group history.rowlock.dev, to who may get the objects.
+	// Past serves past versions as the group history.rowlock.dev, to users that may get the objects.
 	Past bool
 
 	// Listener is where the API is served, with TLS. Run closes it. Both nil: requests come
 	// by Handler alone, from a listener of the program's own.
 	Listener net.Listener
 	TLS      *tls.Config
-	// Address is host:port at which others reach the API; default that of Listener.
+	// Address is the host:port of the API for others; default that of Listener.
 	Address string
 
-	// ClientAuthorities are whose client certificates are believed; nil: nobody's.
+	// ClientAuthorities are the authorities of client certificates; nil: none.
 	ClientAuthorities *x509.CertPool
-	// Authenticators are asked before all others who sends a request, TokenAuthenticators
-	// whose a bearer token is. Tokens of service accounts are known besides.
+	// Authenticators precede all others, TokenAuthenticators are for bearer tokens. Service account tokens
+	// are also accepted.
 	Authenticators      []authx.Authenticator
 	TokenAuthenticators []authx.TokenAuthenticator
 	// Anonymous lets requests without credentials in, as system:anonymous.
 	Anonymous bool
-	// Authorizer decides on requests. Whoever is in system:masters may do everything all the
-	// same. Nil: roles, bindings and node agents decide, as in every cluster.
+	// Authorizer decides on requests. system:masters may always do everything. Nil: roles, bindings and the
+	// node authorizer decide, as in every cluster.
 	Authorizer authx.Authorizer
 
-	// AccountKey signs tokens of service accounts; nil: one that is made, and forgotten at the
-	// end. Issuer is who issues them; default https://kubernetes.default.svc.
+	// AccountKey signs service account tokens; nil: a temporary one. Issuer is their issuer; default
+	// https://kubernetes.default.svc.
 	AccountKey crypto.Signer
 	Issuer     string
 
@@ -61,9 +60,8 @@ type Options struct {
 	Kinds       []Kind
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 
-	// Admission are rules of the program's own, which run behind the plugins of the release;
-	// EnableAdmission and DisableAdmission name those of these that run, or do not, in spite of
-	// their default.
+	// Admission are the program's own rules, which run after the plugins of the release; EnableAdmission and
+	// DisableAdmission override which of those run by default.
 	Admission                         []Admission
 	EnableAdmission, DisableAdmission []string
 
@@ -84,15 +82,15 @@ type Options struct {
 	// MaxObjectBytes is the size of the largest object, as JSON: 1.5 MiB, the default, to 32 MiB.
 	MaxObjectBytes int64
 
-	// Version is what the API says that it is, behind v1.32.13+ or v1.36.2+; default "rowlock.embedded".
+	// Version is the API's version after v1.32.13+ or v1.36.2+; default "rowlock.embedded".
 	Version string
 	// Grace is how long requests under way may take to finish at the end; default a minute.
 	Grace time.Duration
 	Log   *slog.Logger // nil: nothing is logged
 
-	// Configure changes what comes of all this before the server is made. It is the one part
-	// that is not stable: server.Config is the inside of this program.
+	// Configure changes the resulting configuration before the server is made. It is not stable, because
+	// server.Config is internal.
 	Configure func(*server.Config)
-	// ConfigureStore does the same with the store on top of the driver, and is no more stable.
+	// ConfigureStore does the same for the store on top of the driver, and is not stable either.
 	ConfigureStore func(*sqlstore.Config)
 }

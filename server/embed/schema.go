@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// known are types whose JSON is not what their fields say.
+// known are types whose JSON does not follow from their fields.
 func known(t reflect.Type) *apiextensionsv1.JSONSchemaProps {
 	yes := true
 	switch reflect.New(t).Interface().(type) {
@@ -38,8 +38,8 @@ func known(t reflect.Type) *apiextensionsv1.JSONSchemaProps {
 	return nil
 }
 
-// schemaOf is what encoding/json makes of a type. within are the types that are being
-// looked at: one that contains itself may hold anything there, as schemas know no names.
+// schemaOf returns the schema of a type's JSON by encoding/json. within are the types in progress: a type
+// that contains itself may hold anything there, because schemas cannot refer to themselves.
 func schemaOf(t reflect.Type, within []reflect.Type) (*apiextensionsv1.JSONSchemaProps, error) {
 	if t.Kind() == reflect.Pointer {
 		return schemaOf(t.Elem(), within)
@@ -84,7 +84,7 @@ func schemaOf(t reflect.Type, within []reflect.Type) (*apiextensionsv1.JSONSchem
 	return nil, fmt.Errorf("a %s has no JSON", t.Kind())
 }
 
-// fields adds those of a struct.
+// fields adds the fields of a struct.
 func fields(t reflect.Type, within []reflect.Type, s *apiextensionsv1.JSONSchemaProps) error {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -29,9 +29,8 @@ func Eventually(t testing.TB, check func() error) {
 	}
 }
 
-// Await waits until an object is, or has been since revision after, as ok says, and returns
-// that version. What was so for a moment only is found as well as what stays: it is looked for
-// in the store's history, and not in what there is at one moment.
+// Await waits until a version of an object after a revision satisfies ok, and returns that version. It
+// searches the store's history, so it also finds a version that existed only for a moment.
 func (s *Server) Await(gvr schema.GroupVersionResource, namespace, name string, after int64, ok func(Version) bool) Version {
 	s.t.Helper()
 	key := s.key(gvr, namespace, name)
@@ -52,8 +51,8 @@ func (s *Server) Await(gvr schema.GroupVersionResource, namespace, name string, 
 	}
 }
 
-// Never fails the test if an object has ever been, since revision after, as bad says. What is
-// to happen later it does not see: wait first for what ends the story, with Await.
+// Never fails the test if a version of an object after a revision satisfies bad. It does not see future
+// versions: first wait for the end of the process with Await.
 func (s *Server) Never(gvr schema.GroupVersionResource, namespace, name string, after int64, bad func(Version) bool) {
 	s.t.Helper()
 	for _, v := range s.History(gvr, namespace, name).Since(after) {

@@ -11,8 +11,8 @@ import (
 // protobuf is how a body in that form begins.
 var protobuf = []byte("k8s\x00")
 
-// metaOf is the metadata of an object in a body, and what the body says as a Status. What is
-// neither JSON nor Protobuf has none.
+// metaOf returns the metadata of an object in a body, and the Status. Bodies other than JSON and Protobuf
+// have none.
 func metaOf(body []byte) (meta metav1.ObjectMeta, status metav1.Status) {
 	envelope, ok := bytes.CutPrefix(body, protobuf)
 	if !ok {

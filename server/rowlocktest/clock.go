@@ -14,7 +14,7 @@ type Clock struct {
 
 	mu    sync.Mutex
 	ahead time.Duration
-	moved chan struct{} // closed, and made anew, whenever it is moved
+	moved chan struct{} // closed, and made again, whenever the clock is moved
 	tell  func()        // called after each move; may be nil
 }
 
@@ -35,8 +35,7 @@ func (c *Clock) Now() time.Time {
 	return time.Now().Add(c.ahead)
 }
 
-// Advance moves the clock ahead. What is due now is done soon, and not when Advance returns:
-// see Eventually.
+// Advance moves the clock forward. Work that is due starts soon, not before Advance returns: see Eventually.
 func (c *Clock) Advance(d time.Duration) {
 	if d <= 0 {
 		return
@@ -66,7 +65,7 @@ func (c *Clock) state() (time.Duration, <-chan struct{}) {
 	return time.Since(c.began) + c.ahead, c.moved
 }
 
-// moves is what the next move closes.
+// moves is closed by the next move.
 func (c *Clock) moves() <-chan struct{} {
 	_, moved := c.state()
 	return moved

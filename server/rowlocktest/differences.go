@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// differences are what a change of the store changed in an object, one text a field.
+// differences are the changes of an object by a write, one text a field.
 func differences(c *sqlstore.Change) []string {
 	switch {
 	case c.Deleted:
@@ -55,7 +55,7 @@ func timeless(v any) {
 	}
 }
 
-// compare adds what differs between two values at a path.
+// compare adds the differences between two values at a path.
 func compare(path string, old, now any, list *[]string) {
 	switch {
 	case text(old) == text(now):

@@ -16,7 +16,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Effect is what becomes of a request.
+// Effect is the effect of a fault on a request.
 type Effect struct {
 	name  string
 	serve func(w http.ResponseWriter, r *http.Request, next http.Handler, removed <-chan struct{})
@@ -33,7 +33,7 @@ func Conflict() Effect {
 	})
 }
 
-// Gone answers 410: what a client continues or watches from is too old.
+// Gone answers 410: the revision from which a client continues or watches is too old.
 func Gone() Effect {
 	return fails("Gone", func(schema.GroupResource, string) *apierrors.StatusError {
 		return apierrors.NewResourceExpired("too old resource version")
@@ -62,7 +62,7 @@ func Unavailable() Effect {
 	})
 }
 
-// Forbidden answers 403, whatever roles say.
+// Forbidden answers 403, whatever the roles.
 func Forbidden() Effect {
 	return fails("Forbidden", func(what schema.GroupResource, name string) *apierrors.StatusError {
 		return apierrors.NewForbidden(what, name, errors.New("injected by a test"))
@@ -132,12 +132,12 @@ func Hold() Effect {
 
 func waits(name string, wait func(ctx context.Context, removed <-chan struct{}) error) Effect {
 	return Effect{name: name, call: wait, serve: func(w http.ResponseWriter, r *http.Request, next http.Handler, removed <-chan struct{}) {
-		_ = wait(r.Context(), removed) // whoever is next looks at the context too
+		_ = wait(r.Context(), removed) // the next handler checks the context too
 		next.ServeHTTP(w, r)
 	}}
 }
 
-// Answer serves a request in the test's own way; next is what the server does.
+// Answer answers a request with a function of the test; next is the server's handler.
 func Answer(name string, serve func(w http.ResponseWriter, r *http.Request, next http.Handler)) Effect {
 	return Effect{name: name, serve: func(w http.ResponseWriter, r *http.Request, next http.Handler, _ <-chan struct{}) { serve(w, r, next) }}
 }
@@ -149,7 +149,7 @@ func fails(name string, err func(what schema.GroupResource, name string) *apierr
 	}}
 }
 
-// resource is what a request is about.
+// resource is the resource of a request.
 func resource(r *http.Request) (schema.GroupResource, string) {
 	info := request.From(r.Context()).Info
 	return schema.GroupResource{Group: info.Group, Resource: info.Resource}, nameOf(info, r)
@@ -172,7 +172,7 @@ func answer(w http.ResponseWriter, err *apierrors.StatusError) {
 	_, _ = w.Write(body) // a client that has gone gets nothing
 }
 
-// lost is an answer that nobody gets.
+// lost is an answer that is not delivered.
 type lost struct{ header http.Header }
 
 // Header implements http.ResponseWriter.

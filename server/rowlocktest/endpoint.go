@@ -20,13 +20,12 @@ import (
 // Endpoint is where a server is reached over a network, with TLS.
 type Endpoint struct {
 	URL string
-	CA  []byte // PEM of who has signed its certificate
+	CA  []byte // PEM of the authority that has signed its certificate
 	srv *Server
 }
 
-// Listen opens a port of 127.0.0.1 until the test ends: for kubectl, for other processes, and
-// for exec, port-forward and whatever else wants a connection. Clients show certificates or
-// tokens.
+// Listen opens a port of 127.0.0.1 until the test ends: for kubectl, for other processes, and for exec,
+// port-forward and other connections. Clients authenticate with certificates or tokens.
 func (s *Server) Listen() *Endpoint {
 	s.t.Helper()
 	by, err := newAuthority()
@@ -82,8 +81,8 @@ func (e *Endpoint) WithToken(user string, groups ...string) *rest.Config {
 	return &rest.Config{Host: e.URL, QPS: -1, BearerToken: e.srv.Token(user, groups...), TLSClientConfig: rest.TLSClientConfig{CAData: e.CA}}
 }
 
-// Kubeconfig writes what Config, As or WithToken returned to a file for kubectl and other
-// processes, in a folder that goes with the test, and returns its path.
+// Kubeconfig writes the result of Config, As or WithToken to a file for kubectl and other processes, in a
+// temporary folder of the test, and returns its path.
 func (e *Endpoint) Kubeconfig(cfg *rest.Config) string {
 	e.srv.t.Helper()
 	const name = "rowlocktest"

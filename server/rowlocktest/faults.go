@@ -15,9 +15,8 @@ import (
 	"github.com/rowlock/rowlock/server/webhook"
 )
 
-// Fault is a rule by which requests of clients go wrong. Fields that are empty match
-// everything; Effect is needed. What the server's own controllers ask for is never meant, nor
-// are discovery and other paths that are no resource's.
+// Fault is a rule that makes requests of clients fail. Empty fields match everything; Effect is required. It
+// never applies to requests of the server's own controllers, nor to discovery and other non-resource paths.
 type Fault struct {
 	Verb        string // get, list, watch, create, update, patch, delete or deletecollection
 	Group       string // "apps", "shop.example"; with a Resource, none means the core group
@@ -51,7 +50,7 @@ type Injected struct {
 	gone    bool
 }
 
-// faults are those of a server.
+// faults are the faults of a server.
 type faults struct {
 	mu   sync.Mutex
 	list []*Injected
@@ -76,8 +75,8 @@ func (s *Server) Inject(f Fault) *Injected {
 	return i
 }
 
-// forgotten is the group of a resource where a fault names none and the core group has no such
-// resource: it would never have an effect. "" for resources that nobody serves, which may come.
+// forgotten is the group of a resource if a fault names none and the core group has no such resource: it
+// would have no effect. "" for unknown resources, which may be added later.
 func (s *Server) forgotten(f Fault) (group string) {
 	plural, _, _ := strings.Cut(f.Resource, "/")
 	for _, res := range s.plane.Server.Config().Catalogue.Known() {
@@ -99,7 +98,7 @@ func (i *Injected) Hits() int {
 	return i.hits
 }
 
-// Remove takes the rule away. What it holds up goes on.
+// Remove removes the rule. Requests that it holds up continue.
 func (i *Injected) Remove() {
 	i.all.mu.Lock()
 	for at, other := range i.all.list {
@@ -192,7 +191,7 @@ func (i *Injected) means(scope *request.Scope, r *http.Request) bool {
 // mostBody is how much of a body is looked through for the name of an object: all that a server takes.
 const mostBody = 2 * budget.MostObject
 
-// nameOf is the name of what a request is about.
+// nameOf is the name in a request.
 func nameOf(info *request.Info, r *http.Request) string {
 	if info.Name != "" || info.Verb != "create" || r.Body == nil {
 		return info.Name

@@ -14,13 +14,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Version is what an object was from one write to the next.
+// Version is a state of an object between two writes.
 type Version struct {
 	Revision int64 // its resourceVersion
 	Deleted  bool  // the write took it away; Object is how it was last
 	At       time.Time
 	Object   *unstructured.Unstructured // in the version of its API that is stored
-	// Changed is what the write changed, as in a Request.
+	// Changed are the changes of the write, as in a Request.
 	Changed []string
 }
 
@@ -28,9 +28,8 @@ type Version struct {
 // name one after another are in it with a deletion in between.
 type History []Version
 
-// History reads the versions of an object from the store: each write of whoever it was, as far
-// back as Retention goes. name is empty where an object's name is not known; then all objects
-// of the namespace are in it.
+// History reads the versions of an object from the store: every write, by anybody, as far back as Retention.
+// With an empty name it contains all objects of the namespace.
 func (s *Server) History(gvr schema.GroupVersionResource, namespace, name string) History {
 	s.t.Helper()
 	h, _, err := s.history(s.key(gvr, namespace, name), 0)
@@ -51,7 +50,7 @@ func (s *Server) key(gvr schema.GroupVersionResource, namespace, name string) sq
 	return sqlstore.Key{Resource: res.Storage.Key, Namespace: namespace, Name: name}
 }
 
-// history reads what a key was after a revision, and up to which one that is.
+// history reads the states of a key after a revision, and returns the last revision read.
 func (s *Server) history(key sqlstore.Key, after int64) (h History, upTo int64, err error) {
 	err = s.changes(max(after, s.plane.Store.Floor()), func(c *sqlstore.Change) error {
 		upTo = c.Revision
@@ -127,7 +126,7 @@ func (h History) Since(revision int64) History {
 	return nil
 }
 
-// field is the text of what a path leads to; "" where it leads nowhere.
+// field is the text of the value at a path; "" if there is none.
 func field(v any, path []string) string {
 	for _, step := range path {
 		switch in := v.(type) {
@@ -180,5 +179,5 @@ func text(v any) string {
 	return string(data)
 }
 
-// Revision is the newest one that there is.
+// Revision is the newest revision.
 func (s *Server) Revision() int64 { return s.plane.Store.Applied() }

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// mostLog is how much is kept of what a server logs, of its end.
+// mostLog bounds the kept log of a server, of which the end stays.
 const mostLog = 256 << 10
 
-// log keeps what a server logs.
+// log keeps the log of a server.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
-// Option changes what Start starts.
+// Option configures Start.
 type Option func(*options)
 
 type options struct {
@@ -23,8 +23,8 @@ type options struct {
 	definitions []*apiextensionsv1.CustomResourceDefinition
 }
 
-// CRDs has the server serve the CustomResourceDefinitions in files, and in folders and the folders
-// below these: *.yaml, *.yml and *.json. What else stands there is left alone.
+// CRDs makes the server serve the CustomResourceDefinitions in files and in folders, recursively: *.yaml,
+// *.yml and *.json. Other files are ignored.
 func CRDs(paths ...string) Option {
 	return func(o *options) { o.folders = append(o.folders, paths...) }
 }
@@ -34,14 +34,13 @@ func Definitions(list ...*apiextensionsv1.CustomResourceDefinition) Option {
 	return func(o *options) { o.definitions = append(o.definitions, list...) }
 }
 
-// Kinds has the server serve kinds whose schemas are those of Go types.
+// Kinds makes the server serve kinds with the schemas of Go types.
 func Kinds(list ...embed.Kind) Option {
 	return func(o *options) { o.kinds = append(o.kinds, list...) }
 }
 
-// Controllers runs some of those of a lone server, by the names that --controllers has:
-// "garbagecollector", "namespace", or "*" for all that are on by default. Without this option
-// none runs, as with a stock server in envtest.
+// Controllers runs controllers of the server, by the names of --controllers: "garbagecollector", "namespace",
+// or "*" for all that are on by default. Without this option none runs, as with a stock server in envtest.
 func Controllers(names ...string) Option {
 	return func(o *options) { o.embed.Controllers = append(o.embed.Controllers, names...) }
 }
@@ -65,8 +64,8 @@ func MaxObjectBytes(n int64) Option { return func(o *options) { o.embed.MaxObjec
 // Past serves the group history.rowlock.dev, as the binary does by default.
 func Past() Option { return func(o *options) { o.past = true } }
 
-// Retention is how long past versions of objects are kept, by the server's Clock. Without
-// this option it is a year, so that histories are whole.
+// Retention is how long past versions of objects are kept, by the server's Clock. The default is a year, so
+// that histories are complete.
 func Retention(d time.Duration) Option { return func(o *options) { o.embed.Retention = d } }
 
 // Admission adds rules about writes.
@@ -98,7 +97,7 @@ func collect(list []Option) options {
 	return o
 }
 
-// own are the definitions that a server has besides those in folders.
+// own are the definitions in addition to those in folders.
 func (o *options) own() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	list := slices.Clone(o.definitions)
 	for _, k := range o.kinds {
@@ -111,17 +110,17 @@ func (o *options) own() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return list, nil
 }
 
-// bare says that nothing but what each cluster has is stored when a server is ready.
+// bare reports that the server stores only the initial objects of every cluster when it is ready.
 func (o *options) bare() bool {
 	return len(o.embed.Controllers)+len(o.embed.Admission)+len(o.embed.EnableAdmission) == 0
 }
 
-// gates names what the objects depend on that each cluster has.
+// gates names the gates on which the initial objects of a cluster depend.
 func (o *options) gates() string {
 	return o.embed.Release + ";" + strings.Join(o.embed.FeatureGates, ",") + ";" + strings.Join(o.embed.RuntimeConfig, ",")
 }
 
-// snapshots are what servers begin with, by what that depends on. They never change, so all
+// snapshots are the initial states of servers, by the options on which they depend. They never change, so all
 // servers of a process share them.
 type snapshots struct{ byKinds sync.Map }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Request is what a client asked for, and what came of it.
+// Request is a client's request and its result.
 type Request struct {
 	At        time.Time // by the server's clock, when it came
 	Verb      string
@@ -30,13 +30,13 @@ type Request struct {
 	DryRun    bool
 	Code      int    // 0: the client was not answered
 	Reason    string // of a failure
-	// Changed is what a write changed, one text a field: `spec.replicas: 1 → 2`. Times,
-	// generations and the records of field owners are left out.
+	// Changed are the changes of a write, one text a field: `spec.replicas: 1 → 2`. Times, generations and
+	// managed fields are omitted.
 	Changed  []string
-	Revision int64 // of what a write wrote; 0: nothing
+	Revision int64 // of the write; 0: nothing was written
 }
 
-// Recording is what clients asked of a server since Record.
+// Recording holds the requests of clients since Record.
 type Recording struct {
 	of   *records
 	only func(*Request) bool
@@ -45,7 +45,7 @@ type Recording struct {
 	list []Request
 }
 
-// records are those of a server.
+// records are the recordings of a server.
 type records struct {
 	mu   sync.Mutex
 	list []*Recording
@@ -61,7 +61,7 @@ func (s *Server) Record(only func(*Request) bool) *Recording {
 	return r
 }
 
-// Writes is for Record: what reads only is left out.
+// Writes makes Record omit reads.
 func Writes(r *Request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
 
 // By is for Record: the requests of agents whose name begins so.
@@ -100,7 +100,7 @@ func (r *Recording) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// mostShown is how long a line about what changed may be.
+// mostShown is the maximum length of a line about changes.
 const mostShown = 160
 
 func (q *Request) answer() string {
@@ -135,7 +135,7 @@ func (k *records) filter(s *Server) filters.Filter {
 	}
 }
 
-// note serves a request and notes what came of it, in what order however it ends.
+// note serves a request and records its result, however it ends.
 func (k *records) note(s *Server, to []*Recording, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	scope := request.From(r.Context())
 	info := scope.Info
@@ -179,10 +179,10 @@ func (r *Recording) add(q Request) {
 // echo is an answer of which the beginning is kept.
 type echo struct {
 	http.ResponseWriter
-	keep bool // what is no failure too
+	keep bool // also if it did not fail
 	code int
 	body bytes.Buffer
-	// revision is that of the object in the answer; 0: it says none.
+	// revision is that of the object in the answer; 0 if there is none.
 	revision int64
 }
 
@@ -225,22 +225,21 @@ func (e *echo) read(q *Request) {
 	e.revision, _ = strconv.ParseInt(meta.ResourceVersion, 10, 64) // 0 where there is none
 }
 
-// explain finds in the log what a write changed: the revision that its answer names or, where
-// the answer was lost or says none, the first of the object since the write began.
+// explain finds the changes of a write in the log: by the revision in its answer or, if the answer was lost
+// or has none, the first change of the object since the write began.
 func (s *Server) explain(q *Request, before int64, e *echo) {
 	res, sub, _ := strings.Cut(q.Resource, "/")
 	named := e.revision
 	if e.code >= http.StatusBadRequest && e.code < http.StatusInternalServerError {
 		return
 	}
-	// An answer that shows what was there before is one to a write that changed nothing, or took
-	// the object away.
+	// An answer with an older state is that of a write without changes, or of a delete.
 	stale := named > 0 && named <= before
 	key, ok := s.stored(q.Group, res)
 	if !ok || sub == "token" {
 		return
 	}
-	_ = s.changes(before, func(c *sqlstore.Change) error { // what cannot be read is left out
+	_ = s.changes(before, func(c *sqlstore.Change) error { // an unreadable state is omitted
 		if q.Revision > 0 || c.Key.Resource != key || c.Key.Namespace != q.Namespace || q.Name != "" && c.Key.Name != q.Name || stale && !c.Deleted || named > before && c.Revision != named {
 			return nil
 		}

@@ -1,22 +1,21 @@
-// Package rowlocktest gives each test a Kubernetes API of its own: in the process of the
-// test, in memory, without files and without ports unless it asks for them.
+// Package rowlocktest gives each test a Kubernetes API of its own: in the process of the test, in memory,
+// without files and without ports unless it asks for them.
 //
 //	srv := rowlocktest.Start(t, rowlocktest.CRDs("../config/crd"))
 //	mgr, err := ctrl.NewManager(srv.Config(), ...)
 //
-// What it can do that a real server cannot: Clone copies a prepared server, Reset goes back
-// to a Snapshot, Inject makes requests fail by rules, Clock moves time, Record tells what a
-// controller did, and History has all that an object ever was.
+// Features that a real server lacks: Clone copies a prepared server, Reset goes back to a Snapshot, Inject
+// makes requests fail by rules, Clock moves time, Record lists the requests of a controller, and History has
+// all past states of an object.
 //
-// It promises: Start returns a server that is ready; all that it started has ended when the
-// test ends, in the order of t.Cleanup; what a server logs is seen where its test fails, and
-// nowhere else. What happens to one server, no other notices, so tests run in parallel. But
-// the servers of a process are alike in what nobody but the server makes: the UIDs of the
-// namespaces and roles that each cluster has, and the authority and the key that sign client
-// certificates and tokens of service accounts. A credential of one is therefore good for others
-// that have the same account.
+// Start returns a server that is ready; everything that it started has ended when the test ends, in the order
+// of t.Cleanup; the log of a server is shown only if its test fails. Servers do not affect each other, so
+// tests run in parallel. But the servers of a process share some things that only servers make: the UIDs of
+// the namespaces and roles that each cluster has, and the authority and the key that sign client certificates
+// and tokens of service accounts. A credential of one is therefore valid for others that have the same
+// account.
 //
-// The same promise about versions holds as for package embed.
+// The stability is that of package embed.
 package rowlocktest
 
 import (
@@ -65,8 +64,7 @@ func Start(t testing.TB, list ...Option) *Server {
 // grace is how long requests under way may take to finish when their test has ended.
 const grace = 5 * time.Second
 
-// start runs a server on a database. empty is called before anything is added to what each
-// cluster has.
+// start runs a server on a database. empty is called before anything is added to the initial objects.
 func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty func(*Server)) *Server {
 	t.Helper()
 	s := &Server{t: t, db: db, options: o, clock: clock, faults: &faults{}, records: &records{}, tokens: &tokens{}}
@@ -99,7 +97,7 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 	go func() { ended <- plane.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		s.faults.clear() // whoever is held up goes on
+		s.faults.clear() // requests that are held up continue
 		if err := <-ended; err != nil {
 			t.Errorf("rowlocktest: the server ended with %v", err)
 		}
@@ -123,8 +121,8 @@ func start(t testing.TB, o options, db *memory.Database, clock *Clock, empty fun
 // Config is for clients that may do everything.
 func (s *Server) Config() *rest.Config { return s.plane.Config() }
 
-// As is for clients that are a user, in groups. What they may do, roles and bindings say; a
-// user whom nothing allows anything may do next to nothing. See Allow.
+// As is for clients that act as a user, in groups, with the rights of roles and bindings; a user without any
+// may do next to nothing. See Allow.
 func (s *Server) As(user string, groups ...string) *rest.Config { return s.plane.As(user, groups...) }
 
 // AsServiceAccount is for clients that are a service account.
@@ -135,19 +133,17 @@ func (s *Server) AsServiceAccount(namespace, name string) *rest.Config {
 // Clock is the server's.
 func (s *Server) Clock() *Clock { return s.clock }
 
-// Snapshot is what a server held at one moment.
+// Snapshot is the state of a server at one moment.
 type Snapshot struct{ of *memory.Snapshot }
 
 // Snapshot keeps the present state. Its cost does not depend on the size of that.
 func (s *Server) Snapshot() Snapshot { return Snapshot{s.db.Snapshot()} }
 
-// Reset takes the objects back to a snapshot of this server, or of one that it is a clone of,
-// and takes away all that Inject added. It does so by writes: objects that came since are
-// deleted, others are made again or changed back, with the UIDs and times that they had, and
-// under new resource versions. So watches of before stay open and see what becomes of each
-// object, and informers of a manager that runs through several tests stay right. The clock
-// stays where it is. Controllers that react to the writes may write again; who wants nothing of
-// that stops them first, or takes a Clone for each test.
+// Reset restores the objects of a snapshot of this server, or of one of which it is a clone, and removes all
+// faults of Inject. It does so by writes: it deletes later objects and recreates or changes back others, with
+// the UIDs and times that they had, and under new resource versions. So existing watches stay open and see
+// the changes, and informers of a manager that runs through several tests stay correct. The clock does not
+// change. Controllers may react to the writes; stop them first to avoid that, or take a Clone for each test.
 func (s *Server) Reset(to Snapshot) {
 	s.t.Helper()
 	s.faults.clear()
@@ -156,9 +152,9 @@ func (s *Server) Reset(to Snapshot) {
 	}
 }
 
-// Clone runs a server of its own, until t ends, with all that this one has stored: the two
-// share what neither has changed. It begins with this one's options, time and history, and
-// without its faults and records. This server may go on working meanwhile.
+// Clone runs another server, until t ends, with the stored objects of this one: the two share unchanged data.
+// It starts with this one's options, time and history, and without its faults and records. This server may
+// continue to work.
 func (s *Server) Clone(t testing.TB) *Server {
 	t.Helper()
 	return s.Snapshot().start(t, s)
@@ -171,7 +167,7 @@ func (n Snapshot) start(t testing.TB, like *Server) *Server {
 	return start(t, o, n.of.Clone(), like.clock.copy(), nil)
 }
 
-// CloneOf is Clone of what this server had stored at a snapshot.
+// CloneOf is Clone of the state at a snapshot.
 func (s *Server) CloneOf(t testing.TB, snapshot Snapshot) *Server {
 	t.Helper()
 	return snapshot.start(t, s)

@@ -39,8 +39,8 @@ func (s *Server) Token(user string, groups ...string) string {
 	return token
 }
 
-// Allow lets a user, or a group as "group:NAME", do in a namespace what rules say; in all and
-// outside of them where namespace is "". It makes a role and a binding.
+// Allow grants rules to a user, or to a group as "group:NAME", in a namespace; cluster-wide if namespace is
+// "". It creates a role and a binding.
 func (s *Server) Allow(subject, namespace string, rules ...rbacv1.PolicyRule) {
 	s.t.Helper()
 	who := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: subject}
