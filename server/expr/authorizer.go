@@ -26,8 +26,8 @@ func (t Target) GetNamespace() string                     { return t.Namespace }
 func (t Target) GetResource() schema.GroupVersionResource { return t.Resource }
 func (t Target) GetSubresource() string                   { return t.Subresource }
 
-// Authorizer is the variable of that name: it answers what the user of a request
-// may do. The same question is asked once. It belongs to one request.
+// Authorizer is the variable authorizer: it reports the rights of the request's user. It asks each question
+// once. It belongs to one request.
 type Authorizer struct {
 	ctx    context.Context
 	next   authx.Authorizer

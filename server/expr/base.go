@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// What the expressions of one decision may cost together.
+// The total cost of the expressions of one decision.
 const (
 	Budget           = limits.RuntimeCELCostBudget                // a binding with one set of parameters
 	BudgetConditions = limits.RuntimeCELCostBudgetMatchConditions // the match conditions of a policy or webhook
@@ -34,9 +34,9 @@ const MaxMessage = limits.MaxEvaluatedMessageExpressionSizeBytes
 
 var always = version.MajorMinor(1, 0)
 
-// Base is the environment that all expressions share: the language and its libraries, without variables.
-// What is written for the first time must also work on the release that the one that is given is compatible
-// with, so that servers can be rolled back. It is made on first use.
+// Base is the common environment of all expressions: the language and its libraries, without variables. New
+// expressions must also work on the release with which the given one is compatible, so that servers can be
+// rolled back. It is made on first use.
 func Base(of release.Version) (*environment.EnvSet, error) {
 	compatible := of.MinCompatibility()
 	made, ok := bases.Load(compatible)

@@ -31,8 +31,7 @@ var (
 	StringOrNull = []*cel.Type{cel.StringType, cel.NullType}
 )
 
-// Program is a compiled expression, safe for concurrent use. One that did not
-// compile is there too, and fails when it is evaluated.
+// Program is a compiled expression, safe for concurrent use. An invalid one fails when it is evaluated.
 type Program struct {
 	Text    string
 	program cel.Program
@@ -56,8 +55,8 @@ type Compiler struct {
 	envs     map[Offer]*environment.EnvSet
 }
 
-// NewCompiler makes a compiler of independent expressions. Those that are new use what the release offers,
-// those that are stored what any does.
+// NewCompiler makes a compiler of independent expressions. New ones may use the features of the release,
+// stored ones those of any release.
 func NewCompiler(of release.Version) *Compiler { return &Compiler{of: of} }
 
 // NewComposer makes a compiler of expressions that may use variables, which are
@@ -70,7 +69,7 @@ func NewComposer(of release.Version) *Compiler {
 	}
 }
 
-// environment is that of an offer, with the variables so far.
+// environment returns the environment of an offer with the present variables.
 func (c *Compiler) environment(o Offer) (*environment.EnvSet, error) {
 	if c.declared == nil && c.shapes == nil {
 		return offered(c.of, o)
@@ -180,7 +179,7 @@ var simple = map[*cel.Type]*celtypes.DeclType{
 	cel.UintType: celtypes.UintType,
 }
 
-// declType is the type of a field that holds what an expression gives.
+// declType is the type of a field that holds an expression's value.
 func declType(t *cel.Type) *celtypes.DeclType {
 	if t == nil || !meter.Declarable(t) {
 		return celtypes.DynType

@@ -15,10 +15,9 @@ import (
 	"github.com/rowlock/rowlock/authx/meter"
 )
 
-// Input is what the expressions of one decision see. A function is called when its
-// variable is first asked for, and once; it gives what JSON decodes to (nil, maps,
-// lists, strings, int64, float64, bool). A nil function is a variable that is null.
-// An Input belongs to one goroutine.
+// Input holds the variables of the expressions of one decision. A function is called once, when its variable
+// is first used; it returns decoded JSON (nil, maps, lists, strings, int64, float64, bool). A nil function is
+// a null variable. An Input belongs to one goroutine.
 type Input struct {
 	Object, OldObject, Params, Request, Namespace func() (any, error)
 	Authorizer                                    *Authorizer // nil: there is none
@@ -27,8 +26,7 @@ type Input struct {
 	params ref.Val
 }
 
-// WithParams is the input with other parameters, nil for none. What is known of the
-// rest is shared.
+// WithParams returns the input with other parameters, nil for none. Both share the values of other variables.
 func (in *Input) WithParams(params func() (any, error)) *Input {
 	if in.known == nil {
 		in.known = map[string]ref.Val{}
@@ -68,7 +66,7 @@ func prepare(name string, of func() (any, error)) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(raw)
 }
 
-// Evaluation runs programs that share their variables and what they may cost.
+// Evaluation runs programs that share their variables and a cost budget.
 type Evaluation struct {
 	ctx        context.Context
 	in         *Input
@@ -99,11 +97,10 @@ func Evaluate(ctx context.Context, in *Input, variables *Compiler, authorizer bo
 	return &Evaluation{ctx: ctx, in: in, authorizer: authorizer, variables: variables, left: budget, meter: meter.New(ctx, meter.MaxSteps)}
 }
 
-// Left is what has not been spent.
+// Left is the remaining budget.
 func (e *Evaluation) Left() int64 { return e.left }
 
-// Result is what one expression gave: a value, or the error that is about this
-// expression alone.
+// Result is the result of one expression: a value, or an error of this expression only.
 type Result struct {
 	Value ref.Val
 	Err   error

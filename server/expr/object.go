@@ -17,8 +17,8 @@ import (
 	"github.com/rowlock/rowlock/authx/meter"
 )
 
-// The types that expressions of mutations make. An Object has any fields, and those of them
-// that are structures are called by their place: Object.spec.containers.
+// The types that expressions of mutations construct. An Object has any fields, and its structures have types
+// named by their path: Object.spec.containers.
 const (
 	objectName = "Object"
 	patchName  = "JSONPatch"
@@ -30,8 +30,8 @@ var (
 	Patch         = []*cel.Type{cel.ListType(types.NewObjectType(patchName))}
 )
 
-// mutation adds to an environment what mutations have besides: the types that they make,
-// and jsonpatch.escapeKey.
+// mutation adds the features of mutations to an environment: the types that they construct, and
+// jsonpatch.escapeKey.
 func mutation(set *environment.EnvSet) (*environment.EnvSet, error) {
 	return set.Extend(environment.VersionedOptions{
 		IntroducedVersion: always,
@@ -39,9 +39,8 @@ func mutation(set *environment.EnvSet) (*environment.EnvSet, error) {
 	})
 }
 
-// madeTypes finds the types by their names. Values are made by a provider of our own and not
-// by that of the library, whose objects become trees whenever somebody looks into them, and
-// without a bound.
+// madeTypes finds the types by their names. Our own provider makes the values, because the library's objects
+// become trees whenever they are read, without a bound.
 type madeTypes struct{}
 
 // Resolve implements common.TypeResolver.
@@ -66,8 +65,8 @@ func (t madeType) TypeName() string { return t.of.TypeName() }
 // Type implements common.ResolvedType.
 func (t madeType) Type() *types.Type { return t.of }
 
-// Field implements common.ResolvedType. A patch has a type without a name where it has no
-// field: clients of a stock server know the message that comes of it.
+// Field implements common.ResolvedType. A missing field has a type without a name: clients of a stock server
+// know the resulting message.
 func (t madeType) Field(name string) (*types.FieldType, bool) {
 	if !t.isPatch() {
 		return &types.FieldType{Type: types.DynType}, true
@@ -81,7 +80,7 @@ func (t madeType) Field(name string) (*types.FieldType, bool) {
 	return &types.FieldType{}, true
 }
 
-// FieldNames implements common.ResolvedType. Any name may be that of a field of an object.
+// FieldNames implements common.ResolvedType. A field of an object may have any name.
 func (t madeType) FieldNames() ([]string, bool) {
 	if t.isPatch() {
 		return []string{"from", "op", "path", "value"}, true

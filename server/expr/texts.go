@@ -5,14 +5,14 @@ import (
 	"iter"
 )
 
-// Compiling takes up to thirty microseconds for each byte of an expression, and some time for
-// the shortest. A stock server compiles whatever a body has room for, and keeps a processor
-// busy for minutes that no deadline ends.
+// Compiling takes up to thirty microseconds for each byte of an expression, and some time for the shortest. A
+// stock server compiles everything that fits into a body, which keeps a processor busy for minutes without a
+// deadline.
 const (
-	// MaxTexts is how many bytes the expressions of one definition, policy or configuration
-	// of webhooks may have together: about a hundred times those of any in use.
+	// MaxTexts bounds the bytes of all expressions of one definition, policy or webhook configuration: about
+	// a hundred times those of any in use.
 	MaxTexts = 128 << 10
-	// perText is what each of them counts besides.
+	// perText is the additional cost of each of them.
 	perText = 32
 )
 

@@ -16,14 +16,14 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// MaxTree is how many bytes of JSON the value of a mutation may stand for, however large objects may be. A short
-// expression can say much more, as one list may be twice in another.
+// MaxTree bounds the JSON of a mutation's value, in bytes, whatever the limit of objects. A short expression
+// can make a much larger value, because it can use a list repeatedly.
 const MaxTree = budget.DefaultBody
 
 // maxOperations is how many operations one JSON patch may have.
 const maxOperations = 10_000
 
-// Operation is one of a JSON patch. Value is what JSON decodes to.
+// Operation is an operation of a JSON patch. Value is decoded JSON.
 type Operation struct {
 	Op, Path, From string
 	Value          any
@@ -44,7 +44,7 @@ func Tree(ctx context.Context, v ref.Val) (map[string]any, error) {
 	return tree, t.mistyped()
 }
 
-// Operations are those of the list that a Patch made.
+// Operations returns the operations of a Patch's list.
 func Operations(ctx context.Context, v ref.Val) ([]Operation, error) {
 	list, ok := v.(traits.Lister)
 	if !ok {
@@ -66,7 +66,7 @@ func Operations(ctx context.Context, v ref.Val) ([]Operation, error) {
 			return nil, err
 		}
 		if value := m.fields["value"]; value != nil {
-			// What is in an object has to be called by its place in it, wherever that is.
+			// The type of a nested object must be named by its path.
 			root, _ := value.(*made)
 			path := ""
 			if root != nil {

@@ -23,8 +23,7 @@ const (
 	varVariables  = "variables"
 )
 
-// Offer says which variables there are besides object, oldObject, request and
-// namespaceObject.
+// Offer lists the variables in addition to object, oldObject, request and namespaceObject.
 type Offer struct {
 	Params     bool
 	Authorizer bool
@@ -62,8 +61,7 @@ func mapOf(t *celtypes.DeclType) *celtypes.DeclType {
 	return celtypes.NewMapType(celtypes.StringType, t, -1)
 }
 
-// requestType is what expressions know of an AdmissionRequest: all but its uid and
-// its objects.
+// requestType is the type of an AdmissionRequest in expressions: without its uid and its objects.
 func requestType() *celtypes.DeclType {
 	kind := named("kubernetes.GroupVersionKind", "group", "version", "kind")
 	resource := named("kubernetes.GroupVersionResource", "group", "version", "resource")
@@ -89,7 +87,7 @@ func requestType() *celtypes.DeclType {
 	))
 }
 
-// namespaceType is what expressions know of a Namespace.
+// namespaceType is the type of a Namespace in expressions.
 func namespaceType() *celtypes.DeclType {
 	condition := celtypes.NewObjectType("kubernetes.NamespaceCondition", fields(
 		required("status", celtypes.StringType),

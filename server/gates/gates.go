@@ -1,8 +1,5 @@
-// Package gates knows the feature gates of each release, their stages and defaults,
-// and which are on.
-//
-// It promises: an unknown gate, or one that is locked, is refused with the words
-// of a stock server.
+// Package gates has the feature gates of each release, their stages and defaults, and which are on. An
+// unknown or locked gate is refused with the error of a stock server.
 package gates
 
 import (
@@ -49,7 +46,7 @@ type spec struct {
 	on, locked bool
 }
 
-// spec is what a gate is in a release.
+// spec is the state of a gate in a release.
 func (k row) spec(v release.Version) (now spec) {
 	for _, s := range k.history {
 		if int(s.minor) <= v.Minor() {
@@ -83,8 +80,8 @@ type Gate struct {
 	Locked  bool // to Default
 	// Older: locked, but suites that were written for older releases switch it; see ParseOlder.
 	Older bool
-	// Switches: the gate changes what this server does. Others are taken, so that the
-	// command lines of stock servers work.
+	// Switches: the gate changes this server's behaviour. Others are accepted, so that the command lines of
+	// stock servers work.
 	Switches bool
 
 	needs []string
@@ -136,7 +133,7 @@ func New(v release.Version) *Gates {
 	return g
 }
 
-// left is what a gate has left behind that a release no longer has: a feature that is always on, or none.
+// left is the state of a gate that a release no longer has: a feature that is always on, or none.
 func (k row) left(v release.Version) (on bool) {
 	for _, s := range k.history {
 		if int(s.minor) <= v.Minor() && s.stage != gone {
@@ -149,8 +146,8 @@ func (k row) left(v release.Version) (on bool) {
 // Parse reads the NAME=BOOL or kube:NAME=BOOL pairs of --feature-gates.
 func Parse(v release.Version, pairs []string) (*Gates, error) { return New(v).parse(pairs) }
 
-// ParseOlder is Parse for those who start this server in the place of an older release:
-// a gate that is locked in this one, and was not then, can be switched where the table says so.
+// ParseOlder is Parse for command lines of an older release: a gate that is locked in this release, and was
+// not then, can be set if the table allows that.
 func ParseOlder(v release.Version, pairs []string) (*Gates, error) {
 	g := New(v)
 	g.older = true
@@ -256,7 +253,7 @@ func (g *Gates) remark(k Gate, on bool) {
 	}
 }
 
-// Remarks are what whoever has set gates should know.
+// Remarks are notes for the user who set gates.
 func (g *Gates) Remarks() []string { return g.remarks }
 
 // Help lists the gates of a release that may be switched, with stage and default.
@@ -271,7 +268,7 @@ func Help(v release.Version) []string {
 	return lines
 }
 
-// Check says whether every gate that is on has what it needs.
+// Check returns an error if a gate is on without its dependencies.
 func (g *Gates) Check() error {
 	var errs []error
 	for _, k := range g.all {

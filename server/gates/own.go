@@ -1,7 +1,7 @@
 package gates
 
-// switches are the gates that change what this server does, sorted by name. Others are taken, so
-// that the command lines of stock servers work.
+// switches are the gates that change this server's behaviour, sorted by name. Others are accepted, so that
+// the command lines of stock servers work.
 var switches = []string{
 	"APIResponseCompression",
 	"APIServerIdentity",
@@ -128,6 +128,5 @@ var switches = []string{
 // see ParseOlder.
 var older = []string{"AggregatedDiscoveryEndpoint"}
 
-// checked are the gates whose dependencies a server of the oldest release checks. Newer ones
-// check those of all gates.
+// checked are the gates whose dependencies a server of the oldest release checks. Newer ones check all gates.
 var checked = []string{"AuthorizeNodeWithSelectors"}

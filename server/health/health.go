@@ -1,7 +1,5 @@
-// Package health answers /livez, /readyz and /healthz.
-//
-// It promises: a check is asked when the path is, none is cached; why one fails is
-// in the log and, for those who may read the path of the single check, in that
+// Package health answers /livez, /readyz and /healthz. Each request runs its checks, without caching; the
+// reason of a failure is in the log and, for users that may read the path of the single check, in that
 // answer.
 package health
 
@@ -20,9 +18,9 @@ import (
 	"github.com/rowlock/rowlock/server/ratelog"
 )
 
-// Remark is what a Probe returns for something that an operator should see to, and
-// that is no reason to send requests elsewhere: the check by itself fails with Err, and
-// that of the whole server shows Shown, to all who may ask for it, and does not fail.
+// Remark is a Probe's result for a problem that an operator should solve but that is no reason to send
+// requests elsewhere: the single check fails with Err, and the combined check shows Shown, to all its
+// readers, and does not fail.
 type Remark struct {
 	Shown string
 	Err   error
@@ -56,7 +54,7 @@ type Checks struct {
 	log      *slog.Logger
 	draining atomic.Bool
 	slis     slis
-	failed   map[string]*ratelog.Line // for each check: strangers may ask for it
+	failed   map[string]*ratelog.Line // for each check: anonymous clients may request it
 }
 
 // startup is how long a server may take to start before the log names the checks that are not ready.
@@ -187,8 +185,8 @@ func (c *Checks) all(w http.ResponseWriter, r *http.Request, group string, check
 	text(w, lines.String())
 }
 
-// report logs what failed: now and then, and quietly where that is to be expected, as the
-// server ends, or starts.
+// report logs failures: not too often, and at a lower level while they are expected, as the server starts or
+// ends.
 func (c *Checks) report(r *http.Request, group, check string, err error) {
 	args := []any{"group", group, "check", check, "error", strings.ReplaceAll(err.Error(), "\n", "; ")}
 	if c.draining.Load() || slices.ContainsFunc(c.boot, func(k Check) bool { return k.Name == check }) || c.starting(r.Context()) {
@@ -201,5 +199,5 @@ func (c *Checks) report(r *http.Request, group, check string, err error) {
 func text(w http.ResponseWriter, s string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(s)) // whoever asked may be gone
+	_, _ = w.Write([]byte(s)) // the client may have disconnected
 }

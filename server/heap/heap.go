@@ -36,17 +36,17 @@ const (
 
 	tidyAfter = 3        // looks with next to nothing allocated after which garbage is collected
 	little    = 1 << 20  // bytes between two looks that are next to nothing
-	worth     = 8 << 20  // bytes of garbage, or of free memory, that are worth it, a sixteenth of what lives,
+	worth     = 8 << 20  // bytes of garbage, or of free memory, from which on collecting is worthwhile, a sixteenth of the live bytes,
 	worthAny  = 32 << 20 // or these, however much lives
 
-	// What is made for use is kept for up to a minute after it (compiled schemas, documents of OpenAPI), and
-	// nothing tells of it when it is dropped.
-	settledAfter = 65 // looks since a collection, after which there is one more for what was dropped meanwhile
+	// Cached values stay for up to a minute after their use (compiled schemas, OpenAPI documents), and
+	// nothing reports when they are dropped.
+	settledAfter = 65 // checks after a collection until another one, for values that were dropped in the meantime
 
 	headroom = 32 << 20  // bytes of garbage that load may always make
 	most     = 256 << 20 // and the most that there may be of it, however much lives: more would be collected less often
-	least    = 4         // percent of what lives: where that is huge, collecting it takes longer than making so much
-	small    = 32 << 20  // a live heap for which the runtime's rule will do
+	least    = 4         // percent of the live bytes: collecting a huge heap takes longer than producing that much
+	small    = 32 << 20  // a live heap for which the runtime's rule is adequate
 )
 
 const (
@@ -59,8 +59,7 @@ const (
 	allocated   = "/gc/heap/allocs:bytes"
 )
 
-// Percent is what GOGC should be for a number of live bytes, of which the collector looks
-// through some.
+// Percent is the value for GOGC with a number of live bytes, some of which the collector scans.
 func Percent(live, scanned uint64, busy bool) int {
 	room := max(headroom, live/2)
 	if !busy {
@@ -75,15 +74,15 @@ func Percent(live, scanned uint64, busy bool) int {
 // startLook is how often a start is looked at: it makes some 200 MB of garbage a second.
 const startLook = 100 * time.Millisecond
 
-// Startup is the time in which a program reads what it stores.
+// Startup is the time in which a program loads its store.
 type Startup struct {
 	stop   context.CancelFunc // nil: everything is left to GOGC
 	over   <-chan struct{}
 	expect chan uint64
 }
 
-// Start keeps garbage small from here on until Run is called, or ctx ends. It is for a program
-// that begins to read what it stores.
+// Start keeps garbage small until Run is called, or ctx ends. It is for a program that begins to load its
+// store.
 func Start(ctx context.Context) *Startup {
 	if os.Getenv("GOGC") != "" {
 		return &Startup{}
@@ -146,7 +145,7 @@ func (s *Startup) starting(ctx context.Context) {
 	}
 }
 
-// startPercent is what GOGC should be during a start, when so many bytes live and so many are expected.
+// startPercent is the value for GOGC during a start, with that many bytes live and expected.
 func startPercent(live, expected uint64) int {
 	usual := max(min(100, most*100/max(live, 1)), least)
 	// The runtime counts from 4 MB on, however little lives.
@@ -157,8 +156,8 @@ func startPercent(live, expected uint64) int {
 	return int(usual)
 }
 
-// usage is what the runtime says of the heap, in bytes, how often it was collected, and what
-// that took, in seconds of processor time.
+// usage holds the runtime's figures of the heap, in bytes, the number of collections, and their processor
+// time in seconds.
 type usage struct {
 	live, scanned, collections, objects, free uint64
 	allocated                                 uint64 // since the beginning
@@ -258,7 +257,7 @@ type tidy struct {
 	bytes uint64 // at the last look
 
 	since   int    // looks since a collection
-	settled uint64 // what had been allocated when what was dropped was last collected
+	settled uint64 // bytes allocated until the last collection for dropped values
 }
 
 func (t *tidy) due(u usage, cycles uint64) bool {

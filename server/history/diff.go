@@ -18,25 +18,24 @@ type Field struct {
 // Text is how the path is called.
 func (f *Field) Text() string { return pathText(f.Path) }
 
-// Compare finds the fields that differ between two states of an object, which it does not change,
-// in the order of their paths, up to most: more says that there are more. What is new or gone
-// is one Field, whatever it holds. Metadata that every write changes (managedFields,
-// resourceVersion, generation) is left out. It takes a step for each value of the two; the error
-// is that of ctx.
+// Compare finds the fields that differ between two states of an object, which it does not change, in the
+// order of their paths, up to most: more says that there are more. A new or removed value is one Field,
+// whatever it contains. Metadata that every write changes (managedFields, resourceVersion, generation) is
+// omitted. It takes a step for each value of the two; the error is that of ctx.
 func Compare(ctx context.Context, s Schema, from, to map[string]any, most int) (fields []Field, more bool, err error) {
 	c := &comparison{ctx: ctx, most: most}
 	c.objects(s, nil, from, to)
 	return c.fields, c.more, c.err
 }
 
-// noise is what every write changes.
+// noise are fields that every write changes.
 var noise = map[string]bool{"managedFields": true, "resourceVersion": true, "generation": true}
 
 // askEvery is after how many values the context is asked whether anybody waits still.
 const askEvery = 4096
 
-// mostDepth is how many elements of a path are kept: as many as characters of it are shown. What
-// nests deeper is reported there, or a thousand paths would take far more than the object.
+// mostDepth bounds the elements of a path: to the number of its characters that are shown. Deeper differences
+// are reported there, because a thousand paths would otherwise take far more than the object.
 const mostDepth = mostPath
 
 type comparison struct {
@@ -64,7 +63,7 @@ func (c *comparison) found(path fieldpath.Path, op string, from, to any) {
 	c.fields = append(c.fields, Field{path[:min(len(path), mostDepth)].Copy(), op, from, to})
 }
 
-// values compares what may be of any kind.
+// values compares values of any type.
 func (c *comparison) values(s Schema, path fieldpath.Path, from, to any) {
 	if c.over() {
 		return
@@ -116,7 +115,7 @@ func (c *comparison) objects(s Schema, path fieldpath.Path, from, to map[string]
 	}
 }
 
-// either compares what only one of the states may have.
+// either compares values that only one of the states may have.
 func (c *comparison) either(s Schema, path fieldpath.Path, from, to any, had, has bool) {
 	switch {
 	case !had:
@@ -128,8 +127,7 @@ func (c *comparison) either(s Schema, path fieldpath.Path, from, to any, had, ha
 	}
 }
 
-// lists compares items by what tells them apart, and where that is not known, or does not tell
-// all of them apart, by their places.
+// lists compares items by their keys, or by their indexes if keys are unknown or not unique.
 func (c *comparison) lists(s Schema, path fieldpath.Path, from, to []any) {
 	item, keys, set := s.Items()
 	element := func(v any) (fieldpath.PathElement, bool) { return keyElement(v, keys) }
@@ -159,7 +157,7 @@ func (c *comparison) lists(s Schema, path fieldpath.Path, from, to []any) {
 	}
 }
 
-// place is an item of a list with what it is called there.
+// place is an item of a list with its path element.
 type place struct {
 	element fieldpath.PathElement
 	text    string

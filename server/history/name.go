@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Name is what the name of a revision says: "deployments.apps:web:1234", or
-// "deployments.apps:web:at-2026-11-23T14:05:00Z". It is cut at its first colon and at its last,
-// or before the last "at-" that a time follows: names of objects may hold colons.
+// Name is the parsed name of a revision: "deployments.apps:web:1234", or
+// "deployments.apps:web:at-2026-11-23T14:05:00Z". It is cut at its first and last colon, or before the last
+// "at-" that a time follows: names of objects may contain colons.
 type Name struct {
 	Resource schema.GroupResource
 	Name     string
 	State
 }
 
-// State is which state of an object is meant: that of a revision, or where that is 0 of a time.
+// State selects a state of an object: by revision, or if that is 0 by time.
 type State struct {
 	Revision int64
 	Time     time.Time
@@ -30,7 +30,7 @@ type State struct {
 // at begins a State that is a time.
 const at = "at-"
 
-// ErrName is what every refusal of a name begins with.
+// ErrName is wrapped by every error about a name.
 var ErrName = errors.New(`a revision is named RESOURCE[.GROUP]:NAME:REVISION, or with at- and a time in place of the revision (deployments.apps:web:1234, deployments.apps:web:at-2026-01-31T14:05:00Z)`)
 
 // String is the name of a revision.
@@ -90,8 +90,8 @@ func ParseState(text string) (s State, err error) {
 	return s, nil
 }
 
-// ParseResource reads "pods" or "deployments.apps". What cannot be the name of a resource, such
-// as one that stands for many or one of a subresource, is an error.
+// ParseResource parses "pods" or "deployments.apps". It fails for text that cannot be the name of a resource,
+// such as a wildcard or a subresource.
 func ParseResource(text string) (schema.GroupResource, error) {
 	gr := schema.ParseGroupResource(text)
 	if len(validation.IsDNS1035Label(gr.Resource)) > 0 || gr.Group == "" && strings.Contains(text, ".") ||

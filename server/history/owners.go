@@ -14,8 +14,7 @@ import (
 // mostEntries is how many entries of managedFields are looked at, the newest first.
 const mostEntries = 100
 
-// Entries reads the entries of managedFields of an object, a tree of JSON: those written last,
-// the newest first. What is no entry is left out.
+// Entries reads the managedFields of an object, a tree of JSON: the newest first. It omits invalid entries.
 func Entries(object map[string]any) []metav1.ManagedFieldsEntry {
 	metadata, _ := object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -37,7 +36,7 @@ func timeOf(e *metav1.ManagedFieldsEntry) time.Time {
 	return e.Time.Time
 }
 
-// identity is what makes an entry the same as another.
+// identity identifies an entry.
 type identity struct{ manager, operation, subresource, apiVersion string }
 
 func identify(e *metav1.ManagedFieldsEntry) identity {
@@ -102,7 +101,7 @@ type owner struct {
 	set     *fieldpath.Set
 }
 
-// NewOwners reads what entries say, the newest first. Entries that cannot be read own nothing.
+// NewOwners reads entries, the newest first. Entries that cannot be read own nothing.
 func NewOwners(entries []metav1.ManagedFieldsEntry) *Owners {
 	o := &Owners{}
 	for i := range entries {
@@ -122,8 +121,8 @@ const (
 	below   // it owns something that the field holds
 )
 
-// Of is who owns a field: whoever owns just that, else what it is part of, else a part of it; of
-// several the one who wrote last. "" for nobody, and once too much was asked.
+// Of returns the owner of a field: the owner of exactly that field, otherwise of a parent, otherwise of a
+// part; of several the last writer. "" for none, and after too many calls.
 func (o *Owners) Of(path fieldpath.Path) string {
 	best, manager := 0, ""
 	for i := range o.list {

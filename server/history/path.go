@@ -50,7 +50,7 @@ func pathText(path fieldpath.Path) string {
 // each take the time to quote all of it.
 func head(name string) string { return name[:min(len(name), mostPath+1)] }
 
-// valueText words a value by which an item of a list is known, up to what a path can tell.
+// valueText formats the key value of a list item, up to the length that a path can hold.
 func valueText(v value.Value) string {
 	if v.IsString() {
 		return strconv.Quote(head(v.AsString()))
@@ -73,8 +73,8 @@ func fieldElement(name string) fieldpath.PathElement { return fieldpath.PathElem
 
 func indexElement(i int) fieldpath.PathElement { return fieldpath.PathElement{Index: &i} }
 
-// keyElement is the place of an item among those that some of its fields tell apart; ok is
-// false for one that has none of them, or where one is no plain value.
+// keyElement is the path element of an item with key fields; ok is false for one that has none of them, or if
+// one is not a scalar.
 func keyElement(item any, keys []string) (e fieldpath.PathElement, ok bool) {
 	fields, isMap := item.(map[string]any)
 	if !isMap {
@@ -94,7 +94,7 @@ func keyElement(item any, keys []string) (e fieldpath.PathElement, ok bool) {
 	return fieldpath.PathElement{Key: &list}, len(list) > 0
 }
 
-// valueElement is the place of an item of a set; ok is false for one that is no plain value.
+// valueElement is the path element of an item of a set; ok is false for one that is not a scalar.
 func valueElement(item any) (e fieldpath.PathElement, ok bool) {
 	switch item.(type) {
 	case string, bool, int64, float64:

@@ -21,12 +21,12 @@ import (
 // GroupVersion is the one version of the group.
 var GroupVersion = schema.GroupVersion{Group: "history.rowlock.dev", Version: "v1"}
 
-// UserAnnotation says who wrote an object last, for whoever sees every write and notes it, such
-// as an admission policy. Its value is shown as it is: who may write the object may write it,
-// unless that is refused.
+// UserAnnotation names the last writer of an object, for components that see every write, such as an
+// admission policy. Its value is shown as it is: users that may write the object may write it, unless that is
+// refused.
 const UserAnnotation = "history.rowlock.dev/user"
 
-// What a write was.
+// Kinds of writes.
 const (
 	Created = "create"
 	Updated = "update"
@@ -41,15 +41,15 @@ type Revision struct {
 
 	Object    Reference        `json:"object"`
 	Revision  string           `json:"revision"`
-	Previous  string           `json:"previous,omitempty"` // the write before, where that is kept
+	Previous  string           `json:"previous,omitempty"` // the previous write, if it is kept
 	Change    string           `json:"change"`             // Created, Updated, Deleted
 	WrittenAt metav1.MicroTime `json:"writtenAt"`
-	// SupersededBy is the write that came after; empty for one that holds still, and for a delete.
+	// SupersededBy is the next write; empty for a live state, and for a delete.
 	SupersededBy string `json:"supersededBy,omitempty"`
-	// Managers are the entries of managedFields that this write made or renewed. Where Previous
-	// is empty and the write is no Created one, nobody knows.
+	// Managers are the entries of managedFields that this write added or renewed. If Previous is empty and
+	// the write is not a create, they are unknown.
 	Managers []Manager `json:"managers,omitempty"`
-	// User is who wrote, where an annotation tells.
+	// User is the writer, if an annotation names it.
 	User string `json:"user,omitempty"`
 	// ChangedFields are paths; MoreChangedFields says that there were too many.
 	ChangedFields     []string `json:"changedFields,omitempty"`
@@ -60,8 +60,8 @@ type Revision struct {
 	Content *runtime.RawExtension `json:"content,omitempty"`
 }
 
-// Reference names the object whose past is shown. Resource and group are those in which it is
-// stored, version and kind those of the content.
+// Reference names the object. Resource and group are those in which it is stored, version and kind those of
+// the content.
 type Reference struct {
 	Resource  string `json:"resource"`
 	Group     string `json:"group"`
@@ -87,7 +87,7 @@ type RevisionList struct {
 	Items           []Revision `json:"items"`
 }
 
-// Difference is what changed between two states of one object.
+// Difference lists the changes between two states of one object.
 type Difference struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -101,7 +101,7 @@ type Difference struct {
 	Truncated     bool              `json:"truncated,omitempty"` // there are more changes
 }
 
-// What happened to a field.
+// Kinds of changes of a field.
 const (
 	Add     = "add"
 	Remove  = "remove"
@@ -115,7 +115,7 @@ type Change struct {
 	Op   string `json:"op"`
 	From any    `json:"from,omitempty"`
 	To   any    `json:"to,omitempty"`
-	// Manager owns the field after the change, or is the only one who wrote in between.
+	// Manager owns the field after the change, or is the only writer in between.
 	Manager string `json:"manager,omitempty"`
 	// Omitted says that the values are too long to be shown.
 	Omitted bool `json:"omitted,omitempty"`
@@ -131,8 +131,7 @@ type Moment struct {
 	Oldest    string            `json:"oldest"`              // the first revision at which everything can be read
 }
 
-// DeepCopyObject implements runtime.Object. Values of a Difference, which nobody changes, are
-// shared.
+// DeepCopyObject implements runtime.Object. Values of a Difference are immutable, and shared.
 func (r *Revision) DeepCopyObject() runtime.Object {
 	out := *r
 	r.ObjectMeta.DeepCopyInto(&out.ObjectMeta)

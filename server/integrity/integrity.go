@@ -1,15 +1,12 @@
-// Package integrity judges what lies in the table: whether a value is the object that its
-// key says.
+// Package integrity checks stored values: whether a value is the object of its key.
 //
-// It promises: what passes decodes as its kind without error and can be served as it
-// is; what would be served differently than it lies there is written anew; what cannot
-// be read is reported with the reason, which is short and holds nothing of the value but
-// names, versions, numbers and times.
+// A value that passes can be decoded as its kind and served as it is; a value that would be served
+// differently is encoded again; an unreadable one is reported with a reason, which is short and contains
+// nothing of the value but names, versions, numbers and times.
 //
-// Who may cause it: whoever writes to the database without the servers, and other
-// servers. It costs one walk over a value that this process did not write itself, once,
-// when it is loaded or comes with the feed: about as much as the test for valid JSON
-// that it takes the place of. See docs/design/kinds.md.
+// Cause and cost: other writers of the database, and other servers. It costs one walk over a value that this
+// process did not write itself, once, when it is loaded or comes with the feed: about as much as a check for
+// valid JSON, which it replaces. See docs/design/kinds.md.
 package integrity
 
 import (
@@ -53,8 +50,8 @@ func Read(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, 
 	return value, err
 }
 
-// longest is the most bytes of a reason: it is kept and logged, and whoever wrote a value
-// may have made a name or a time in it as long as the value.
+// longest bounds the bytes of a reason: it is cached and logged, and a name or a time may be as long as the
+// value.
 const longest = 512
 
 func read(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
@@ -91,7 +88,7 @@ func own(r *kinds.Resource, row *sqlstore.Row, id jsoncodec.Identity) error {
 	return nil
 }
 
-// rewrite decodes an object that this server would write in another form, and encodes it anew.
+// rewrite decodes an object that this server would write in another form, and encodes it again.
 func rewrite(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if err := object(row.Value); err != nil {
 		return nil, err
@@ -113,8 +110,8 @@ func rewrite(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byt
 	return codec.Append(nil, obj)
 }
 
-// rewriteTree is rewrite for objects of no Go type. Their metadata must be that of any
-// object: lists in other forms than JSON show nothing else of them.
+// rewriteTree is rewrite for objects without a Go type. Their metadata must be valid: lists in other forms
+// than JSON show nothing else of them.
 func rewriteTree(codec jsoncodec.Codec, r *kinds.Resource, row *sqlstore.Row) ([]byte, error) {
 	if err := object(row.Value); err != nil {
 		return nil, err

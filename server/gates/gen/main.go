@@ -26,7 +26,7 @@ import (
 // releases are those that are read, the oldest first.
 var releases = []struct {
 	minor      int
-	kubernetes string // version of k8s.io/kubernetes; that of the others is the same with v0
+	kubernetes string // version of k8s.io/kubernetes; that of other modules is the same with v0
 }{
 	{32, "v1.32.6"},
 	{33, "v1.33.13"},
@@ -171,7 +171,7 @@ type reader struct {
 	needs map[string][]string
 }
 
-// named has the names of gates in place of those of constants.
+// named replaces names of constants by names of gates.
 func (r *reader) named() reader {
 	name := func(constant string) string { return cmp.Or(r.names[constant], constant) }
 	specs, needs := map[string][]spec{}, map[string][]string{}
@@ -243,7 +243,7 @@ func (r *reader) visit(n ast.Node) bool {
 	return true
 }
 
-// last is the name at the end of an expression; that of a list is behind [].
+// last is the name at the end of an expression; that of a list comes after [].
 func last(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
