@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Build shows what this server is.
+// Build reports the version of this server.
 func Build(v version.Info) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kubernetes_build_info", Help: "What this server is; always 1.",

@@ -14,8 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/admission"
 )
 
-// decisions measures who decides on requests: authentication, authorization and
-// admission. It is admission.Observer.
+// decisions measures authentication, authorization and admission. It is admission.Observer.
 type decisions struct {
 	attempts, asked      *prometheus.CounterVec
 	attemptTime, askTime *prometheus.HistogramVec

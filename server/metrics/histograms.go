@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// histograms are those of one name, one for each set of labels. The library's take two arrays of
-// counters and a list of pairs each, some two kilobytes; with a thousand custom kinds that are used
-// there are many thousands of them. Here one is its counters, and pairs are made when somebody
-// asks (docs/design/size.md). It is safe for concurrent use.
+// histograms are those of one name, one for each set of labels. The library's take two arrays of counters and
+// a list of label pairs each, some two kilobytes; a thousand custom kinds in use need many thousands of them.
+// Here one has only its counters, and label pairs are made on demand (docs/design/size.md). It is safe for
+// concurrent use.
 type histograms struct {
 	desc   *prometheus.Desc
 	bounds []float64
@@ -22,8 +22,8 @@ type histograms struct {
 	of map[string]*histogram
 }
 
-// histogram counts what was observed with one set of labels. A gathering may see an observation
-// in a bucket before it is in the sum.
+// histogram counts the observations with one set of labels. Gathering may see an observation in a bucket
+// before it is in the sum.
 type histogram struct {
 	bounds []float64
 	values []string // of the labels

@@ -5,9 +5,9 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// anonymousMemory reports the memory that the process itself has filled. The resident set that the standard collector
-// reports includes pages of the program's file, which the kernel maps and drops as it pleases, and which
-// other processes share: it says little about what a server needs.
+// anonymousMemory reports the memory that the process itself has filled. The resident set of the standard
+// collector includes pages of the program's file, which the kernel maps and drops at will and which other
+// processes share, so it does not show a server's needs.
 type anonymousMemory struct{ desc *prometheus.Desc }
 
 func newAnonymousMemory() anonymousMemory {

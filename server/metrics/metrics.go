@@ -1,9 +1,6 @@
-// Package metrics counts what the server does, under the names that dashboards for
-// API servers already use.
-//
-// It promises: label values come from the catalogue and from small fixed sets,
-// never from what a stranger sends; a request that was seen before costs no
-// look-up by label.
+// Package metrics counts the server's work, under the names that dashboards for API servers use. Label values
+// come from the catalogue and from small fixed sets, never from unauthenticated clients; a repeated kind of
+// request costs no look-up by label.
 package metrics
 
 import (
@@ -27,7 +24,7 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 	Shown    Selection // of the metrics in Registry; set before first use
-	Delivery *Delivery // of what watches say
+	Delivery *Delivery // of watches
 
 	byGroup   bool // metrics of Kubernetes tell groups and resources apart
 	catalogue *kinds.Catalogue
@@ -69,7 +66,7 @@ func (l labels) values(more ...string) []string {
 	return append([]string{l.verb, l.dryRun, l.group, l.version, l.resource, l.subresource, l.scope, l.component}, more...)
 }
 
-// placed are the values but that of dry_run.
+// placed are the values of all labels but dry_run.
 func (l labels) placed() []string {
 	return []string{l.verb, l.group, l.version, l.resource, l.subresource, l.scope, l.component}
 }
@@ -204,7 +201,7 @@ func (m *Metrics) Refused(mutating bool) {
 	m.refused.WithLabelValues(kind).Inc()
 }
 
-// Filter counts and measures requests. It stands right behind filters.Scope.
+// Filter counts and measures requests. It comes right after filters.Scope.
 func (m *Metrics) Filter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var lasting prometheus.Gauge
@@ -269,11 +266,11 @@ func (m *Metrics) answered(rec *filters.Recorder, scope *request.Scope, h *handl
 	}
 }
 
-// self is who this server is to itself.
+// self is the identity of this server in its own requests.
 const self = "system:apiserver"
 
-// labelsOf tells a request apart. What the catalogue does not know has no names; of what
-// another server serves, the group version is known by its APIService.
+// labelsOf returns the labels of a request. Unknown resources have no names; for resources of another server,
+// the APIService determines the group version.
 func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	l := labels{component: "apiserver", verb: verbLabel(i, r.Method)}
 	if i.Query.Get("dryRun") == "All" {
@@ -298,7 +295,7 @@ func (m *Metrics) labelsOf(i *request.Info, r *http.Request) labels {
 	return l
 }
 
-// scopeOf says what a request is about: one object, a namespace or the cluster.
+// scopeOf is the scope of a request: one object, a namespace or the cluster.
 func scopeOf(i *request.Info) string {
 	switch {
 	case i.Name != "" && !i.NameFromSelector || i.Verb == "create":

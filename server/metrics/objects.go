@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// State shows what the store and the cache hold, counted when it is asked for.
+// State reports the content of the store and the cache, counted on demand.
 type State struct {
 	Store *sqlstore.Store
 	Cache *cache.Cache

@@ -28,12 +28,12 @@ type Selection struct {
 	Allowed map[string][]string
 }
 
-// unexpected stands for all values of a label that are not among the allowed ones.
+// unexpected replaces all label values that are not allowed.
 const unexpected = "unexpected"
 
 var allowKey = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// Validate names what cannot be meant.
+// Validate returns an error for invalid names.
 func (s *Selection) Validate() error {
 	for key := range s.Allowed {
 		if !allowKey.MatchString(key) {
@@ -43,7 +43,7 @@ func (s *Selection) Validate() error {
 	return nil
 }
 
-// Of selects from what another gathers, and says in each help how stable the metric is.
+// Of selects from the metrics of another gatherer, and adds their stability to the help.
 func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := all.Gather()
@@ -60,8 +60,7 @@ func (s *Selection) Of(all prometheus.Gatherer) prometheus.Gatherer {
 	})
 }
 
-// restrict replaces the values of labels that are not allowed, and adds up what can
-// no longer be distinguished.
+// restrict replaces label values that are not allowed, and adds up series that become equal.
 func (s *Selection) restrict(f *dto.MetricFamily) {
 	sums := make(map[string]*dto.Metric)
 	f.Metric = slices.DeleteFunc(f.Metric, func(m *dto.Metric) bool {
@@ -108,8 +107,7 @@ func labelsKey(labels []*dto.LabelPair) string {
 	return key.String()
 }
 
-// addTo adds the second metric to the first. Buckets are those of one family, so they
-// are the same in both.
+// addTo adds the second metric to the first. Both belong to one family, so their buckets are equal.
 func addTo(sum, m *dto.Metric) {
 	switch {
 	case sum.Counter != nil && m.Counter != nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// stability is what those who read a metric may rely on.
+// stability is the stability level of a metric.
 type stability string
 
 // A stable metric keeps its name, its labels and their meaning; a beta metric gets no fewer
@@ -21,7 +21,7 @@ const (
 	stable stability = "STABLE"
 )
 
-// life is where a metric stands between its beginning and its end.
+// life is the stage in the life cycle of a metric.
 type life struct {
 	stability  stability
 	deprecated int // minor version of the release that deprecated it; 0: none did
@@ -93,12 +93,12 @@ func marked(v release.Version, name, help string) string {
 	return fmt.Sprintf("[%s] %s", l.stability, help)
 }
 
-// plain says whether a metric is one that libraries have for any process.
+// plain reports whether a metric is one that libraries have for any process.
 func plain(name string) bool {
 	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_")
 }
 
-// lifeOf is where a metric stands, by the table or by what its help says.
+// lifeOf is the stage of a metric, by the table or by its help.
 func lifeOf(v release.Version, name, help string) life {
 	if l, ok := livesSince133[name]; ok && v.Has(release.MetricsByGroup) {
 		return l
@@ -114,7 +114,7 @@ func lifeOf(v release.Version, name, help string) life {
 	return life{stability: alpha}
 }
 
-// mark says in the help of a family what may be relied on.
+// mark adds the stability to the help of a family.
 func mark(v release.Version, f *dto.MetricFamily) {
 	f.Help = proto.String(marked(v, f.GetName(), f.GetHelp()))
 }

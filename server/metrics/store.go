@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Store measures what a store and its database do. It is a sqlstore.Observer and a
-// prometheus.Collector. Make one with NewStore.
+// Store measures a store and its database. It is a sqlstore.Observer and a prometheus.Collector. Make one
+// with NewStore.
 type Store struct {
 	// Pool, if set, tells how connections are used: open, idle and most allowed.
 	Pool func() (open, idle, most int)

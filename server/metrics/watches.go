@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// watches measures what watches send. It is watches.Measure.
+// watches measures watches. It is watches.Measure.
 type watches struct {
 	events  *prometheus.CounterVec
 	sizes   *prometheus.HistogramVec
@@ -19,7 +19,7 @@ type watches struct {
 	ended   *prometheus.CounterVec
 	sharded *prometheus.GaugeVec
 	leftOut *prometheus.CounterVec
-	named   func(r *kinds.Resource) string // what the events are of
+	named   func(r *kinds.Resource) string // resource of the events
 	known   sync.Map                       // schema.GroupVersionKind -> func(int); resources of custom kinds come and go
 }
 

@@ -15,7 +15,7 @@ func newWays(name, help string, names ...string) (prometheus.Collector, ways) {
 	return vec, w
 }
 
-// took counts a way; one that was not named is none.
+// took counts an implementation; it ignores one without a name.
 func (w ways) took(way string) {
 	if c, ok := w[way]; ok {
 		c.Inc()

@@ -1,9 +1,7 @@
-// Package ratelog keeps the log short where it is clients that make the lines.
-//
-// It promises: of what one Line is about there are at most so many lines a minute at the
-// level that operators see, the first of which also says how many were left out in the
-// minute before; all others are written at the debug level. A line costs a client nothing, so anybody could
-// fill a disk with them otherwise.
+// Package ratelog limits log lines that clients cause. Of each Line at most a certain number a minute are
+// written at the level that operators see, the first of which also says how many were omitted in the minute
+// before; all others are written at the debug level. A line costs a client nothing, so any client could fill
+// a disk otherwise.
 package ratelog
 
 import (

@@ -13,7 +13,7 @@ const mostEarly = 16
 // expects an answer to begin more than once.
 type Final struct {
 	http.ResponseWriter
-	own   http.Header // what this server has set
+	own   http.Header // set by this server
 	end   func()
 	early int
 }

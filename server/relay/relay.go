@@ -1,9 +1,7 @@
-// Package relay knows what of a request may be passed on to another server: to a node's
-// agent, a pod, or an aggregated API server.
-//
-// It promises: what a client proved itself with to this server, and what only a trusted
-// proxy may say, goes no further. The other server can neither replace headers that this
-// server has set nor answer more than once.
+// Package relay decides which parts of a request are passed on to another server: a kubelet, a pod, or an
+// aggregated API server. It passes on neither a client's credentials for this server nor headers that only a
+// trusted proxy may set. The other server can neither replace headers that this server has set nor answer
+// more than once.
 package relay
 
 import (
@@ -25,8 +23,9 @@ func Strip(h http.Header, trusted func(name string) bool) {
 	dropBearer(h)
 }
 
-// ours are headers of an answer that this server has set already, and those by which another server would speak
-// for all of this one's address: where else it is, and what clients are to forget or to insist on there.
+// ours are headers of an answer that this server has set already, and those by which another server would
+// speak for this server's whole origin: alternative addresses, and stored data and security policies of
+// clients.
 var ours = []string{
 	"Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
 }

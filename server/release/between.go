@@ -7,7 +7,7 @@ type Between struct {
 	Gone  Version `json:"gone"` // the oldest release: never
 }
 
-// Has says whether what has the lifetime is there in a release.
+// Has reports whether a feature with this lifetime exists in a release.
 func (b Between) Has(v Version) bool { return b.Since <= v && (b.Gone == Oldest || v < b.Gone) }
 
 // UnmarshalText reads a release that a server can be.

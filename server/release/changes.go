@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Change is something that a server answers otherwise from one release on, besides kinds, fields, values and gates.
+// Change is a change of behaviour between releases, apart from kinds, fields, values and gates.
 type Change int
 
 // The changes.
@@ -17,8 +17,8 @@ const (
 	EscapedFields                        // expressions may quote the names of fields
 	ExamplesPublished                    // OpenAPI documents have the examples and external documents of custom resources
 	OptionalKeys                         // items of a list that is applied may lack some of the fields that tell them apart
-	NumberRanges                         // numbers of custom resources must be within what their format has
-	FormatsByType                        // a format in the schema of a custom resource counts only for the types that have it, and those of numbers count
+	NumberRanges                         // numbers of custom resources must be within the range of their format
+	FormatsByType                        // a format in the schema of a custom resource applies only to its types, and formats of numbers apply
 	LabelKeys                            // a name that labels have is called a label key
 	UnderscoresShown                     // errors show that search domains may have underscores
 	LabelsInBytes                        // the longest label is so many bytes, no longer characters
@@ -29,7 +29,7 @@ const (
 	BudgetReasons                        // a refused eviction says why its budget allows none
 	NoBlueprints                         // the bookmark that ends the initial events of a watch does not show the empty list
 	TokenUIDs                            // a TokenRequest names the UID of its account
-	MirrorsWithoutAPI                    // mirror pods may need nothing of the API, whatever it is for
+	MirrorsWithoutAPI                    // mirror pods may use nothing of the API, for whatever purpose
 	NodesReadAccounts                    // the authorizer of nodes knows of reads of service accounts
 	JoseRenamed                          // the library that verifies tokens has another name
 	DeletionsNeverPast                   // a shorter grace period does not move the deletionTimestamp into the past
@@ -37,16 +37,16 @@ const (
 	MetricsByGroup                       // metrics tell the group of a resource from its name
 	PagesOfPrograms                      // /statusz and /flagz have a form for programs
 	AuditAllGroups                       // an audit policy may name all groups with "*"
-	EmptiedStay                          // what an apply leaves no field of stays, empty, and is not null
+	EmptiedStay                          // an apply that leaves no field of a struct leaves it empty, and not null
 	EmbeddedNamed                        // errors about JSON of a wrong type name the embedded structs of Go
 	EmptyLeftOut                         // empty fields that are not optional, such as the creationTimestamp of a template, are left out, no longer null
-	PodRules133                          // Pods have generations, may be resized, and have other rules besides those of gates
+	PodRules133                          // Pods have generations, may be resized, and have other rules in addition to those of gates
 	Tables133                            // the Table form of eight kinds, such as ResourceQuotas, has other columns or cells
 	MarksOfDocuments                     // an OpenAPI document of a version names only kinds of this version and of the core
-	KindRules133                         // kinds other than Pods have other rules, besides those of gates
-	CustomResources133                   // writes of the status keep what was invalid before, and definitions warn of unknown formats
+	KindRules133                         // kinds other than Pods have other rules, in addition to those of gates
+	CustomResources133                   // writes of the status keep previously invalid values, and definitions warn of unknown formats
 	SharedDevices                        // rules of devices know alternatives, taints, shared counters and consumed capacity
-	NamedProxies                         // authenticating proxies whose authority is that of clients too must be named
+	NamedProxies                         // authenticating proxies whose authority is also that of clients must be named
 	NewerConfigurations                  // configuration files have versions and fields that came later
 )
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Chosen is the release that a server behaves as, and the oldest that the other servers of its
-// cluster may have: they must be able to read what the server stores. The zero value is invalid; see Defaults.
+// Chosen is the emulated release, and the oldest release that other servers of the cluster may have, which
+// must be able to read the stored objects. The zero value is invalid; see Defaults.
 type Chosen struct {
 	Version
 	MinCompatibility Version
@@ -24,8 +24,8 @@ func Defaults() Chosen { return Chosen{Default, Default.MinCompatibility()} }
 // kube is the component whose release is chosen.
 const kube = "kube"
 
-// Choose reads the values of --emulated-version and --min-compatibility-version: VERSION or
-// kube=VERSION. The errors are those of a stock server.
+// Choose parses the values of --emulated-version and --min-compatibility-version: VERSION or kube=VERSION.
+// The errors are those of a stock server.
 func Choose(emulated, minCompatibility []string) (Chosen, error) {
 	c := Defaults()
 	v, set, err := single(emulated)
@@ -84,8 +84,8 @@ var patches = map[Version]string{V132: "1.32.13", V136: "1.36.2"}
 // program is the executable of a stock server, after which it names itself as a field manager.
 const program = "kube-apiserver"
 
-// Agent is the user agent of a server's requests to itself, given that of the oldest release. The stock
-// servers of later releases whose answers are the measure ran from an executable that is named after its release.
+// Agent is the user agent of a server's requests to itself, given that of the oldest release. The recorded
+// stock servers of later releases ran from an executable named after the release.
 func (v Version) Agent(agent string) string {
 	if agent == program && v.Emulated() {
 		return program + "-" + v.Binary().String()
@@ -96,7 +96,7 @@ func (v Version) Agent(agent string) string {
 // Patch is the binary that a server of the release says it is, as "1.32.13".
 func (v Version) Patch() string { return patches[v.Binary()] }
 
-// Info is what a server says it is; build names this program.
+// Info is the version information of a server; build names this program.
 func (c Chosen) Info(build string) version.Info {
 	binary := c.Version.Binary()
 	info := version.Info{

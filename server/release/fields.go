@@ -21,11 +21,12 @@ type memberRow struct {
 	in   span
 }
 
-// Type is what the table says about one Go type of the API. The zero value is of a type that is
-// the same in all releases.
+// Type describes the changes of one Go type of the API. The zero value is a type that is the same in all
+// releases.
 type Type struct{ row *typeRow }
 
-// older are packages of older versions, by the package whose Go types stand for theirs, too: only that one is linked.
+// older are packages of older versions, by the package whose Go types also represent theirs: only that one is
+// linked.
 var older = map[string]string{
 	"k8s.io/api/admissionregistration/v1":      "k8s.io/api/admissionregistration/v1beta1",
 	"k8s.io/api/admissionregistration/v1beta1": "k8s.io/api/admissionregistration/v1alpha1",
@@ -38,11 +39,12 @@ var older = map[string]string{
 	"k8s.io/api/storage/v1beta1":               "k8s.io/api/storage/v1alpha1",
 }
 
-// Older is the package of an older version whose types are those of a package, as far as both are served; "": there is none.
+// Older is the package of an older version whose types are represented by those of a package, as far as both
+// are served; "": there is none.
 func Older(path string) string { return older[path] }
 
-// TypeOf finds a Go type as a release has it; pointers, lists and maps stand for their elements. If the release has the type
-// in an older version only, it is that.
+// TypeOf returns a Go type as a release has it; pointers, lists and maps count as their elements. If the
+// release has the type in an older version only, it is that.
 func TypeOf(t reflect.Type, v Version) Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -67,8 +69,8 @@ func TypeNamed(path, name string) Type {
 // In says whether the type is there in a release.
 func (t Type) In(v Version) bool { return t.row == nil || t.row.in.has(v) }
 
-// Has says whether a release has a field of a struct, by its JSON name, or a value of a string
-// type. A name that no release has is as good as one that all have.
+// Has reports whether a release has a field of a struct, by its JSON name, or a value of a string type. A
+// name that no release has counts as one that all have.
 func (t Type) Has(v Version, member string) bool {
 	if !t.In(v) {
 		return false

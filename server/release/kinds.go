@@ -14,11 +14,10 @@ type kindRow struct {
 	cycles               []cycleRow
 }
 
-// cycleRow is what the libraries said about the age of a kind from one release on: minor numbers,
-// 0 for never.
+// cycleRow is the life cycle of a kind in the libraries from one release on: minor numbers, 0 for never.
 type cycleRow struct {
 	from, introduced, deprecated, removed uint8
-	group, version, kind                  string // what to use instead
+	group, version, kind                  string // replacement
 }
 
 // Lifecycle is the age of a kind in a version, as minor releases; 0: not said, or never.
@@ -40,7 +39,7 @@ func findKind(k schema.GroupVersionKind) *kindRow {
 	return &kindRows[i]
 }
 
-// Lifecycle is what the binary of a release says about the age of a kind.
+// Lifecycle is the life cycle of a kind in the binary of a release.
 func (v Version) Lifecycle(k schema.GroupVersionKind) Lifecycle {
 	row := findKind(k)
 	if row == nil {

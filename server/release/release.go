@@ -1,9 +1,8 @@
-// Package release has the table of releases: what of the API came and went with which release of
-// Kubernetes, as data.
+// Package release has the table of releases: the additions and removals in the API of each Kubernetes
+// release, as data.
 //
-// The configuration of a server has the release that it behaves as, a Version; the rest of
-// the server looks up the release in the table, and never compares version numbers
-// (docs/design/releases.md).
+// The configuration of a server has the emulated release, a Version; the rest of the server looks up the
+// release in the table, and never compares version numbers (docs/design/releases.md).
 package release
 
 import (
@@ -36,7 +35,7 @@ const (
 
 const (
 	major      = 1
-	firstMinor = 32 // that of the zero value
+	firstMinor = 32 // for the zero value
 )
 
 // All are all releases that a server can be, the oldest first.
@@ -48,10 +47,10 @@ func All() []Version {
 	return all
 }
 
-// Of is the release 1.MINOR, which need not be one that a server can be.
+// Of is the release 1.MINOR, which the server need not be able to emulate.
 func Of(minor int) Version { return Version(minor - firstMinor) }
 
-// Parse reads a release as "1.33" or "v1.33". It need not be one that a server can be; see Known.
+// Parse parses a release as "1.33" or "v1.33". The server need not be able to emulate it; see Known.
 func Parse(text string) (Version, error) {
 	first, second, ok := strings.Cut(strings.TrimPrefix(text, "v"), ".")
 	minor, err := strconv.ParseUint(second, 10, 16)
@@ -88,7 +87,7 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d", major, v.Minor())
 // oldest release, and without gone, or with all.
 type span struct{ since, gone uint8 }
 
-// has says whether what has the span is there in a release.
+// has reports whether a feature with the span exists in a release.
 func (s span) has(v Version) bool {
 	minor := v.Minor()
 	return int(s.since) <= minor && (s.gone == 0 || minor < int(s.gone))

@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/server/removed"
 )
 
-// views are those of each release. What they remember of types is the same for all servers of a process.
+// views are those of each release. All servers of a process share their caches.
 var views sync.Map // viewKey -> *view.View
 
 type viewKey struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/authx/configfile"
 )
 
-// million is what rates are parts of.
+// million is the base of sampling rates.
 const million = 1000000
 
 // Config is a TracingConfiguration.

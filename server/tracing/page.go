@@ -9,10 +9,10 @@ import (
 // maxLinks bounds with how many commits a page is linked.
 const maxLinks = 32
 
-// Page begins the span of a page of changes that memory is about to show. commits are those
-// among its changes that are traced: a page that has any is traced too, and they are linked
-// with it, it with them. One that has none, as those of other servers' writes, is traced by
-// the rate. It is the first span of a trace of its own, as no single request causes it.
+// Page begins the span of a page of changes that the cache is about to publish. commits are the traced
+// commits among its changes: a page that has any is traced too, and linked with them. One that has none, such
+// as writes of other servers, is sampled by the rate. It is the first span of a trace of its own, because no
+// single request causes it.
 func (t *Tracer) Page(commits []*Span) Span {
 	if len(commits) == 0 && !t.Sample() || t == nil || t.provider == nil {
 		return Span{}

@@ -48,16 +48,16 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// Settings are what a Tracer needs in addition to its configuration.
+// Settings are the parameters of a Tracer in addition to its configuration.
 type Settings struct {
-	ServerID string // of this server among those of a cluster
-	// Exporter makes what sends spans to a collector at an endpoint (nil: where they listen by
-	// default); see package otlp. It is asked where requests are traced, and must not wait.
+	ServerID string // of this server within its cluster
+	// Exporter makes the exporter for a collector at an endpoint (nil: the default); see package otlp. It is
+	// called if requests are traced, and must not wait.
 	Exporter func(endpoint *string) (sdktrace.SpanExporter, error)
 	Log      *slog.Logger
 }
 
-// New makes a Tracer. Errors: one that needs an exporter has none, or it could not be made.
+// New makes a Tracer. Errors: no exporter was given though one is needed, or it could not be made.
 func New(c *Config, s Settings) (*Tracer, error) {
 	t := &Tracer{}
 	if c.SamplingRatePerMillion == nil || *c.SamplingRatePerMillion <= 0 {
@@ -125,9 +125,8 @@ func (t *Tracer) Request(r *http.Request, name string) (context.Context, Span) {
 	return ctx, Span{span}
 }
 
-// Inject tells another server, by the headers of a request to it, of which trace the
-// request is a part, or that it is not traced. What a client said of its trace is not
-// passed on.
+// Inject adds headers to a request that tell another server to which trace the request belongs, or that it is
+// not traced. The client's trace context is not passed on.
 func (t *Tracer) Inject(ctx context.Context, h http.Header) {
 	if t == nil {
 		return
@@ -143,7 +142,7 @@ func (t *Tracer) Inject(ctx context.Context, h http.Header) {
 // Span is a part of a request, from Start to End. The zero Span is none.
 type Span struct{ span trace.Span }
 
-// Start begins a span below that of ctx. Without one, nothing is made.
+// Start begins a child span of that in ctx. Without one, it does nothing.
 func Start(ctx context.Context, name string) (context.Context, Span) {
 	above := trace.SpanFromContext(ctx)
 	if !above.IsRecording() {
@@ -170,7 +169,7 @@ func (s Span) Number(key string, value int) {
 	}
 }
 
-// Fail marks this part as failed, without the error: errors may quote what clients sent.
+// Fail marks this part as failed, without the error: errors may quote clients.
 func (s Span) Fail() {
 	if s.span != nil {
 		s.span.SetStatus(codes.Error, "")

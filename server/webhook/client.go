@@ -32,8 +32,8 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// Target is a webhook: a URL or a Service, and the PEM certificates that it is
-// trusted by (none: those of the system).
+// Target is a webhook: a URL or a Service, and the PEM certificates of its authorities (none: those of the
+// system).
 type Target struct {
 	URL      string
 	Service  Service // where URL is empty
@@ -59,21 +59,20 @@ const (
 type Client struct {
 	// Resolve finds the host and port to connect to for a Service.
 	Resolve func(ctx context.Context, s Service) (address string, err error)
-	// Credentials say as whom the server calls; nil: as nobody.
+	// Credentials are the server's credentials; nil: none.
 	Credentials *Credentials
 	// MaxAnswer is how many bytes an answer may have; default 8 MiB.
 	MaxAnswer int
 	// Agent is the User-Agent.
 	Agent string
-	// Dial reaches Services, and DialURL what URLs name, where they are not on this
-	// server's network; nil dials them directly.
+	// Dial connects to Services, and DialURL to URLs, that are not on this server's network; nil dials
+	// directly.
 	Dial, DialURL func(ctx context.Context, network, address string) (net.Conn, error)
 	// Trace tells a webhook, by headers, of which trace a call is a part; nil tells nothing.
 	Trace func(ctx context.Context, h http.Header)
-	// Before is asked before each call, and fails it with an error or takes its time. Nil:
-	// nobody is asked.
+	// Before is called before each call; its error fails the call, and it may delay it. It may be nil.
 	Before func(ctx context.Context, t Target) error
-	// Dated counts certificates that go out of use; nil: nobody does.
+	// Dated counts obsolete certificates; nil: no counts.
 	Dated *Dated
 
 	mu      sync.Mutex
@@ -88,9 +87,8 @@ type connector struct {
 	used int64
 }
 
-// Post sends a body and returns the answer. The webhook learns from the query how
-// long it may take, which ctx says. Answers that are not 2xx are *StatusErrors; a
-// target that nobody could call is a *ConfigError.
+// Post sends a body and returns the answer. The query contains the timeout, from ctx. Answers other than 2xx
+// are *StatusErrors; an invalid target is a *ConfigError.
 func (c *Client) Post(ctx context.Context, t Target, body []byte) ([]byte, error) {
 	to, err := c.connector(t)
 	if err != nil {
@@ -150,8 +148,7 @@ func roundUp(d time.Duration) time.Duration {
 	return d
 }
 
-// refused is the error of an answer that is not 2xx: the Status that it holds, or
-// what its code says.
+// refused is the error of an answer other than 2xx: its Status, or one for its code.
 func refused(resp *http.Response, body []byte) error {
 	var st metav1.Status
 	if sigsjson.UnmarshalCaseSensitivePreserveInts(body, &st) == nil && st.Kind == "Status" && st.APIVersion == "v1" && st.Status == metav1.StatusFailure {
@@ -179,8 +176,7 @@ type ConfigError struct{ Err error }
 func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// connector finds the connector of a target, or makes it. The one that was not used
-// for the longest time makes room.
+// connector finds the connector of a target, or makes it. The least recently used one makes room.
 func (c *Client) connector(t Target) (*connector, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +251,7 @@ func (c *Client) connect(t Target) (*connector, error) {
 	}}, nil
 }
 
-// tlsOf trusts the bundle in addition to what the credentials trust.
+// tlsOf trusts the bundle in addition to the authorities in the credentials.
 func tlsOf(cfg *rest.Config, bundle string) (*tls.Config, error) {
 	own := rest.CopyConfig(cfg)
 	if bundle != "" {
@@ -277,8 +273,7 @@ func tlsOf(cfg *rest.Config, bundle string) (*tls.Config, error) {
 	return t, nil
 }
 
-// address is where a target is, by what name its certificate must be, and whether
-// that is this machine.
+// address is the address of a target, the name for its certificate, and whether it is this machine.
 func (t *Target) address() (u *url.URL, serverName string, local bool, err error) {
 	if t.URL == "" {
 		if t.Service.Name == "" {

@@ -11,8 +11,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Credentials are those of a kubeconfig whose users are named after webhooks:
-// "host:port", "host", "*.domain", or "*" for all.
+// Credentials are those of a kubeconfig whose users are named after webhooks: "host:port", "host",
+// "*.domain", or "*" for all.
 type Credentials struct{ file *clientcmdapi.Config }
 
 // LoadCredentials reads a kubeconfig.
@@ -39,7 +39,7 @@ func (c *Credentials) of(host string) (*rest.Config, error) {
 	return &rest.Config{}, nil
 }
 
-// user finds the user that stands for an address, the most exact one.
+// user finds the most specific user for an address.
 func (c *Credentials) user(address string) *clientcmdapi.AuthInfo {
 	names := patterns(address)
 	if host, port, err := net.SplitHostPort(address); err == nil && port == "443" {
@@ -56,8 +56,8 @@ func (c *Credentials) user(address string) *clientcmdapi.AuthInfo {
 	return nil
 }
 
-// patterns are the names that stand for an address: itself, then "*" for ever more
-// of its beginning.
+// patterns are the user names for an address: itself, then with "*" in place of more and more of its
+// beginning.
 func patterns(address string) []string {
 	names := []string{address}
 	for rest := address; ; {

@@ -13,12 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Dated counts answers of servers whose certificates are of a sort that goes out of use, and
-// connections that failed for it: those that name hosts in their common name alone, and those
-// signed with SHA-1. A nil Dated counts nothing.
+// Dated counts answers of servers with obsolete certificates, and connections that failed because of them:
+// certificates with hosts only in the common name, and those signed with SHA-1. A nil Dated counts nothing.
 type Dated struct{ names, sha1 prometheus.Counter }
 
-// NewDated makes the counters of what calls servers: "webhooks" or "kube_aggregator".
+// NewDated makes the counters of a component: "webhooks" or "kube_aggregator".
 func NewDated(caller string) *Dated {
 	counter := func(name, servers, failures string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{
@@ -36,7 +35,7 @@ func NewDated(caller string) *Dated {
 // Collectors are the counters.
 func (d *Dated) Collectors() []prometheus.Collector { return []prometheus.Collector{d.names, d.sha1} }
 
-// Note counts what came of a request: an answer or an error.
+// Note counts the result of a request: an answer or an error.
 func (d *Dated) Note(resp *http.Response, err error) {
 	switch {
 	case d == nil:

@@ -30,8 +30,8 @@ var releases = []struct {
 	{37, "v0.37.2"},
 }
 
-// newest is the last release that the server can be. Of later ones, whose modules a program with this server
-// may select, only new members of known types matter: no release of the server has them.
+// newest is the last release that the server can emulate. Of later ones, whose modules an embedding program
+// may select, only new members of known types matter: the server has them in no release.
 const newest = 36
 
 func main() {
@@ -64,7 +64,7 @@ type row struct {
 	cycles  []cycle
 }
 
-// cycle is what a kind said about its age from one release on.
+// cycle is the life cycle of a kind from one release on.
 type cycle struct {
 	from int
 	lifecycle
@@ -159,7 +159,7 @@ func text(rows map[string]*row) []byte {
 	return out.Bytes()
 }
 
-// fieldsTable is the Go code of what came or went.
+// fieldsTable is the Go code of the changes.
 func fieldsTable(rows map[string]*row) string {
 	var out strings.Builder
 	out.WriteString("// types are those that came, and those with fields or values that came or went, sorted by name.\nvar types = []typeRow{\n")

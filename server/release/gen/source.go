@@ -42,7 +42,7 @@ type typ struct {
 	kind    bool       // it has metadata of its own
 }
 
-// lifecycle is what the methods of a kind say about its age.
+// lifecycle holds the results of the life-cycle methods of a kind.
 type lifecycle struct {
 	Introduced, Deprecated, Removed int
 	Replacement                     string
@@ -209,7 +209,7 @@ func (p *source) constants(spec *ast.ValueSpec) {
 	}
 }
 
-// method takes what a method says about the age of a kind.
+// method reads a life-cycle method of a kind.
 func (p *source) method(f *ast.FuncDecl) {
 	what, ok := strings.CutPrefix(f.Name.Name, "APILifecycle")
 	if !ok || f.Recv == nil {

@@ -1,6 +1,6 @@
-// Package words has what the oldest release said of API types and their fields, where the types that the
-// server is built with say something else. Servers of later releases say what the types say: they are binaries of the
-// newest release (see release.Version.Emulated).
+// Package words has the documentation of API types and their fields in the oldest release, where it differs
+// from that of the linked types. Servers of later releases have the texts of the types: they are binaries of
+// the newest release (see release.Version.Emulated).
 package words
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed data/words.txt.gz
 var packed string
 
-// Words are what a release said otherwise, by the names of types.
+// Words are the differing texts of a release, by the names of types.
 type Words map[string]map[string]string
 
 // Of reads the words of a release. They take a few hundred kilobytes, so callers
@@ -54,7 +54,8 @@ func Of(v release.Version) (Words, error) {
 	return w, nil
 }
 
-// Said is what the release says of a field, or of the type for "", where the type says text.
+// Said returns the release's documentation of a field, or of the type for "", whose present documentation is
+// text.
 func (w Words) Said(name, field, text string) string {
 	if was, ok := w[name][field]; ok {
 		return was

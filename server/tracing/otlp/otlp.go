@@ -14,10 +14,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Through returns what makes the exporter of a tracing.Settings. Its collector listens at
-// endpoint, a target as gRPC names them, or at localhost:4317 where that is nil. dial reaches a
-// collector that is not on this server's network; nil dials it directly. Nothing is connected
-// before there is a span to send.
+// Through returns the function that makes the exporter of a tracing.Settings. Its collector listens at
+// endpoint, a gRPC target, or at localhost:4317 if that is nil. dial reaches a collector that is not on this
+// server's network; nil dials directly. It does not connect before there is a span to export.
 func Through(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(endpoint *string) (sdktrace.SpanExporter, error) {
 	return func(endpoint *string) (sdktrace.SpanExporter, error) {
 		options := []otlptracegrpc.Option{otlptracegrpc.WithInsecure()}

@@ -64,7 +64,7 @@ func (c *Collector) Export(_ context.Context, r *collector.ExportTraceServiceReq
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// Span is what a test looks at.
+// Span is a received span.
 type Span struct {
 	Name, Trace, ID string
 	Parent          string // the name of the span above; "" for the first
@@ -73,7 +73,7 @@ type Span struct {
 	Failed          bool
 }
 
-// Spans are those of the request that has an attribute, with all that is below them.
+// Spans are those of the request that has an attribute, with all their descendants.
 func (c *Collector) Spans(key, value string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"strings"
 )
 
-// oldest and newest are the releases that are compared; the newest is that of go.mod. Those in between say what
-// the newest does, as their servers are binaries of it (see release.Version.Emulated).
+// oldest and newest are the compared releases; the newest is that of go.mod. Releases in between have the
+// texts of the newest, because their servers are binaries of it (see release.Version.Emulated).
 const oldest, newest = "v0.32.13", "v0.36.2"
 
 // old are versions that no server serves.
@@ -76,7 +76,7 @@ func run(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "words.txt"), text, 0o644)
 }
 
-// read takes what the types of a module say of themselves.
+// read reads the documentation of a module's types.
 func read(said map[about]string, module, below, version string) error {
 	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
 	if err != nil {
