@@ -13,11 +13,9 @@ import (
 	"sync"
 	"time"
 
-	openapi_v3 "github.com/google/gnostic-models/openapiv3"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/rowlock/rowlock/server/fair"
 	"github.com/rowlock/rowlock/server/kinds"
+	"github.com/rowlock/rowlock/server/schema/gnostic3"
 )
 
 // Documents makes the OpenAPI documents of a catalogue, each when it is first asked
@@ -246,11 +244,7 @@ func (doc *document) inProtobuf(now time.Time) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := openapi_v3.ParseDocument(text)
-	if err != nil {
-		return nil, err
-	}
-	wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(parsed)
+	wire, err := gnostic3.Encode(text)
 	if err != nil {
 		return nil, err
 	}

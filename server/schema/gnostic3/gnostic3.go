@@ -1,0 +1,258 @@
+// Package gnostic3 encodes OpenAPI 3 documents in the Protobuf form that clients of discovery ask for, the
+// messages of gnostic's package openapi.v3. It takes the JSON of a document, and costs memory and time in
+// proportion to it. gnostic itself would parse the JSON as YAML, and its parser takes half a megabyte of
+// the binary; tests compare both.
+package gnostic3
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+type object = map[string]any
+
+// Encode encodes a document. It fails for a member that the messages have no field for.
+func Encode(document []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(document))
+	dec.UseNumber()
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", err)
+	}
+	w := &writer{buf: make([]byte, len(document)), at: len(document)}
+	w.message(documentMessage, doc)
+	if w.err != nil {
+		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", w.err)
+	}
+	return w.buf[w.at:], nil
+}
+
+// writer writes from the end to the start: the length of a message, which stands before it, is known once
+// it is written. So nothing is written twice, however deep messages are nested.
+type writer struct {
+	buf []byte // from at
+	at  int
+	err error // the first one
+}
+
+// take makes room for n bytes before what is written.
+func (w *writer) take(n int) []byte {
+	if w.at < n {
+		written := w.buf[w.at:]
+		grown := make([]byte, 2*len(w.buf)+n)
+		w.at = len(grown) - len(written)
+		copy(grown[w.at:], written)
+		w.buf = grown
+	}
+	w.at -= n
+	return w.buf[w.at : w.at+n]
+}
+
+func (w *writer) varint(v uint64) { protowire.AppendVarint(w.take(protowire.SizeVarint(v))[:0], v) }
+
+func (w *writer) tag(number protowire.Number, typ protowire.Type) {
+	w.varint(protowire.EncodeTag(number, typ))
+}
+
+func (w *writer) text(number protowire.Number, s string) {
+	w.delimited(number, func() { copy(w.take(len(s)), s) })
+}
+
+// delimited writes a field whose value is what write writes.
+func (w *writer) delimited(number protowire.Number, write func()) {
+	end := len(w.buf) - w.at
+	write()
+	w.varint(uint64(len(w.buf) - w.at - end))
+	w.tag(number, protowire.BytesType)
+}
+
+func (w *writer) boolean(number protowire.Number, b bool) {
+	w.varint(protowire.EncodeBool(b))
+	w.tag(number, protowire.VarintType)
+}
+
+func (w *writer) double(number protowire.Number, v float64) {
+	protowire.AppendFixed64(w.take(8)[:0], math.Float64bits(v))
+	w.tag(number, protowire.Fixed64Type)
+}
+
+func (w *writer) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+	}
+}
+
+// message writes the fields of a message.
+func (w *writer) message(m message, v any) {
+	members, ok := v.(object)
+	if !ok && v != nil { // null says as little as an empty object
+		w.fail("an object is expected in place of %T", v)
+		return
+	}
+	l := &layouts[m]
+	if l.orReference {
+		f := l.fields[0]
+		if _, refers := members["$ref"]; refers {
+			f = field{"", 2, one, referenceMessage}
+		}
+		w.field(f, v)
+		return
+	}
+	known := 0
+	if l.extensions != 0 || l.entries.number != 0 {
+		known = w.named(l, members)
+	}
+	for _, f := range slices.Backward(l.fields) {
+		if value, ok := members[f.key]; ok {
+			known++
+			w.field(f, value)
+		}
+	}
+	// Beside a reference only what is said of it counts.
+	if known < len(members) && m != referenceMessage {
+		w.fail("one of the members %q has no field", slices.Sorted(maps.Keys(members)))
+	}
+}
+
+// named writes extensions and, where any name may stand, entries: messages of a name and a value. It returns
+// how many there are.
+func (w *writer) named(l *layout, members object) (n int) {
+	var extensions, entries []string
+	for name := range members {
+		switch {
+		case l.extensions != 0 && strings.HasPrefix(name, "x-"):
+			extensions = append(extensions, name)
+		case l.entries.number != 0 && !slices.ContainsFunc(l.fields, func(f field) bool { return f.key == name }):
+			entries = append(entries, name)
+		}
+	}
+	write := func(number protowire.Number, names []string, value field) {
+		slices.Sort(names)
+		for _, name := range slices.Backward(names) {
+			w.delimited(number, func() {
+				w.field(value, members[name])
+				w.field(field{number: 1, shape: text}, name)
+			})
+		}
+	}
+	write(l.extensions, extensions, field{number: 2, shape: yaml})
+	write(l.entries.number, entries, field{number: 2, shape: l.entries.shape, of: l.entries.of})
+	return len(extensions) + len(entries)
+}
+
+// field writes a field. Those that are empty, zero or false are left out, as Protobuf does.
+func (w *writer) field(f field, v any) {
+	switch f.shape {
+	case text:
+		if s := as[string](w, f, v); s != "" {
+			w.text(f.number, s)
+		}
+	case boolean:
+		if as[bool](w, f, v) {
+			w.boolean(f.number, true)
+		}
+	case integer:
+		n, err := strconv.ParseInt(string(as[json.Number](w, f, v)), 10, 64)
+		if err != nil {
+			w.fail("%s: %w", f.key, err)
+		}
+		if n != 0 {
+			w.varint(uint64(n))
+			w.tag(f.number, protowire.VarintType)
+		}
+	case double:
+		if n := w.number(f, as[json.Number](w, f, v)); math.Float64bits(n) != 0 {
+			w.double(f.number, n)
+		}
+	case texts:
+		for _, item := range slices.Backward(as[[]any](w, f, v)) {
+			w.text(f.number, as[string](w, f, item))
+		}
+	case textList:
+		w.delimited(f.number, func() { w.field(field{f.key, 1, texts, 0}, v) })
+	case yaml:
+		w.delimited(f.number, func() { w.text(2, w.yaml(v)) })
+	case one:
+		w.delimited(f.number, func() { w.message(f.of, v) })
+	case yamls, many:
+		item := field{f.key, f.number, yaml, 0}
+		if f.shape == many {
+			item = field{f.key, f.number, one, f.of}
+		}
+		for _, v := range slices.Backward(as[[]any](w, f, v)) {
+			w.field(item, v)
+		}
+	case within:
+		w.delimited(f.number, func() { w.field(field{f.key, 1, one, f.of}, v) })
+	case additional:
+		if b, is := v.(bool); is {
+			w.delimited(f.number, func() { w.boolean(2, b) })
+			return
+		}
+		w.field(field{f.key, f.number, within, f.of}, v)
+	case defaultValue:
+		w.delimited(f.number, func() { w.defaultValue(f, v) })
+	}
+}
+
+// defaultValue writes a default. The message has no field for objects, lists and null, and is empty then.
+func (w *writer) defaultValue(f field, v any) {
+	switch v := v.(type) {
+	case json.Number:
+		w.double(1, w.number(f, v))
+	case bool:
+		w.boolean(2, v)
+	case string:
+		w.text(3, v)
+	}
+}
+
+func as[T any](w *writer, f field, v any) T {
+	t, ok := v.(T)
+	if !ok {
+		w.fail("%s has a value of type %T", f.key, v)
+	}
+	return t
+}
+
+func (w *writer) number(f field, n json.Number) float64 {
+	v, err := strconv.ParseFloat(string(n), 64)
+	if err != nil {
+		w.fail("%s: %w", f.key, err)
+	}
+	return v
+}
+
+// yaml is a value as YAML text. JSON is that, but for characters that must be escaped.
+func (w *writer) yaml(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		w.fail("%w", err)
+	}
+	if bytes.ContainsFunc(text, escaped) {
+		out := make([]byte, 0, len(text)+16)
+		for _, r := range string(text) {
+			if escaped(r) {
+				out = fmt.Appendf(out, `\u%04x`, r)
+			} else {
+				out = utf8.AppendRune(out, r)
+			}
+		}
+		text = out
+	}
+	return string(text) + "\n"
+}
+
+// escaped says which characters JSON has as they are, and YAML does not.
+func escaped(r rune) bool {
+	return 0x7f <= r && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
+}

@@ -1,0 +1,153 @@
+package gnostic3
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// message is one of gnostic's.
+type message int
+
+const (
+	documentMessage message = iota
+	infoMessage
+	contactMessage
+	licenseMessage
+	pathsMessage
+	pathItemMessage
+	operationMessage
+	parameterMessage
+	parameterOrReference
+	requestBodyMessage
+	requestBodyOrReference
+	responsesMessage
+	responseMessage
+	responseOrReference
+	mediaTypesMessage
+	mediaTypeMessage
+	componentsMessage
+	schemasMessage
+	schemaMessage
+	schemaOrReference
+	discriminatorMessage
+	stringsMessage
+	xmlMessage
+	externalDocsMessage
+	securityRequirementMessage
+	securitySchemesMessage
+	securitySchemeMessage
+	securitySchemeOrReference
+	tagMessage
+	referenceMessage
+)
+
+// shape is how the value of a field is written.
+type shape int
+
+const (
+	text shape = iota
+	texts
+	textList // the same, in a message of their own
+	boolean
+	integer
+	double
+	yaml // a message with the text of a value
+	yamls
+	one // a message
+	many
+	within // a message with a message
+	additional
+	defaultValue
+)
+
+// field is where a member stands.
+type field struct {
+	key    string
+	number protowire.Number
+	shape  shape
+	of     message
+}
+
+// layout is a message. Fields stand in the order of their numbers, before entries and extensions.
+type layout struct {
+	fields      []field
+	entries     field            // of members that fields does not name; none: no others may stand there
+	extensions  protowire.Number // of members whose names begin with x-
+	orReference bool             // the first of fields, with the whole object, or the second, a reference
+}
+
+// layouts are the messages that documents of this server consist of, and those that schemas may contain.
+// Numbers are from gnostic's OpenAPIv3.proto. What documents do not have is left out: servers, callbacks,
+// links, headers, encodings, examples, flows of OAuth.
+var layouts = [...]layout{
+	documentMessage: {fields: []field{
+		{"openapi", 1, text, 0}, {"info", 2, one, infoMessage}, {"paths", 4, one, pathsMessage}, {"components", 5, one, componentsMessage},
+		{"security", 6, many, securityRequirementMessage}, {"tags", 7, many, tagMessage}, {"externalDocs", 8, one, externalDocsMessage},
+	}, extensions: 9},
+	infoMessage: {fields: []field{
+		{"title", 1, text, 0}, {"description", 2, text, 0}, {"termsOfService", 3, text, 0}, {"contact", 4, one, contactMessage},
+		{"license", 5, one, licenseMessage}, {"version", 6, text, 0}, {"summary", 8, text, 0},
+	}, extensions: 7},
+	contactMessage: {fields: []field{{"name", 1, text, 0}, {"url", 2, text, 0}, {"email", 3, text, 0}}, extensions: 4},
+	licenseMessage: {fields: []field{{"name", 1, text, 0}, {"url", 2, text, 0}}, extensions: 3},
+	pathsMessage:   {entries: field{"", 1, one, pathItemMessage}, extensions: 2},
+	pathItemMessage: {fields: []field{
+		{"$ref", 1, text, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}, {"get", 4, one, operationMessage},
+		{"put", 5, one, operationMessage}, {"post", 6, one, operationMessage}, {"delete", 7, one, operationMessage},
+		{"options", 8, one, operationMessage}, {"head", 9, one, operationMessage}, {"patch", 10, one, operationMessage},
+		{"trace", 11, one, operationMessage}, {"parameters", 13, many, parameterOrReference},
+	}, extensions: 14},
+	operationMessage: {fields: []field{
+		{"tags", 1, texts, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}, {"externalDocs", 4, one, externalDocsMessage},
+		{"operationId", 5, text, 0}, {"parameters", 6, many, parameterOrReference}, {"requestBody", 7, one, requestBodyOrReference},
+		{"responses", 8, one, responsesMessage}, {"deprecated", 10, boolean, 0}, {"security", 11, many, securityRequirementMessage},
+	}, extensions: 13},
+	parameterMessage: {fields: []field{
+		{"name", 1, text, 0}, {"in", 2, text, 0}, {"description", 3, text, 0}, {"required", 4, boolean, 0}, {"deprecated", 5, boolean, 0},
+		{"allowEmptyValue", 6, boolean, 0}, {"style", 7, text, 0}, {"explode", 8, boolean, 0}, {"allowReserved", 9, boolean, 0},
+		{"schema", 10, one, schemaOrReference}, {"example", 11, yaml, 0}, {"content", 13, one, mediaTypesMessage},
+	}, extensions: 14},
+	parameterOrReference: {orReference: true, fields: []field{{"", 1, one, parameterMessage}}},
+	requestBodyMessage: {fields: []field{
+		{"description", 1, text, 0}, {"content", 2, one, mediaTypesMessage}, {"required", 3, boolean, 0},
+	}, extensions: 4},
+	requestBodyOrReference: {orReference: true, fields: []field{{"", 1, one, requestBodyMessage}}},
+	responsesMessage: {
+		fields: []field{{"default", 1, one, responseOrReference}}, entries: field{"", 2, one, responseOrReference}, extensions: 3,
+	},
+	responseMessage:     {fields: []field{{"description", 1, text, 0}, {"content", 3, one, mediaTypesMessage}}, extensions: 5},
+	responseOrReference: {orReference: true, fields: []field{{"", 1, one, responseMessage}}},
+	mediaTypesMessage:   {entries: field{"", 1, one, mediaTypeMessage}},
+	mediaTypeMessage:    {fields: []field{{"schema", 1, one, schemaOrReference}, {"example", 2, yaml, 0}}, extensions: 5},
+	componentsMessage: {fields: []field{
+		{"schemas", 1, one, schemasMessage}, {"securitySchemes", 7, one, securitySchemesMessage},
+	}, extensions: 10},
+	schemasMessage: {entries: field{"", 1, one, schemaOrReference}},
+	schemaMessage: {fields: []field{
+		{"nullable", 1, boolean, 0}, {"discriminator", 2, one, discriminatorMessage}, {"readOnly", 3, boolean, 0}, {"writeOnly", 4, boolean, 0},
+		{"xml", 5, one, xmlMessage}, {"externalDocs", 6, one, externalDocsMessage}, {"example", 7, yaml, 0}, {"deprecated", 8, boolean, 0},
+		{"title", 9, text, 0}, {"multipleOf", 10, double, 0}, {"maximum", 11, double, 0}, {"exclusiveMaximum", 12, boolean, 0},
+		{"minimum", 13, double, 0}, {"exclusiveMinimum", 14, boolean, 0}, {"maxLength", 15, integer, 0}, {"minLength", 16, integer, 0},
+		{"pattern", 17, text, 0}, {"maxItems", 18, integer, 0}, {"minItems", 19, integer, 0}, {"uniqueItems", 20, boolean, 0},
+		{"maxProperties", 21, integer, 0}, {"minProperties", 22, integer, 0}, {"required", 23, texts, 0}, {"enum", 24, yamls, 0},
+		{"type", 25, text, 0}, {"allOf", 26, many, schemaOrReference}, {"oneOf", 27, many, schemaOrReference},
+		{"anyOf", 28, many, schemaOrReference}, {"not", 29, one, schemaMessage}, {"items", 30, within, schemaOrReference},
+		{"properties", 31, one, schemasMessage}, {"additionalProperties", 32, additional, schemaOrReference},
+		{"default", 33, defaultValue, 0}, {"description", 34, text, 0}, {"format", 35, text, 0},
+	}, extensions: 36},
+	schemaOrReference:    {orReference: true, fields: []field{{"", 1, one, schemaMessage}}},
+	discriminatorMessage: {fields: []field{{"propertyName", 1, text, 0}, {"mapping", 2, one, stringsMessage}}, extensions: 3},
+	stringsMessage:       {entries: field{"", 1, text, 0}},
+	xmlMessage: {fields: []field{
+		{"name", 1, text, 0}, {"namespace", 2, text, 0}, {"prefix", 3, text, 0}, {"attribute", 4, boolean, 0}, {"wrapped", 5, boolean, 0},
+	}, extensions: 6},
+	externalDocsMessage:        {fields: []field{{"description", 1, text, 0}, {"url", 2, text, 0}}, extensions: 3},
+	securityRequirementMessage: {entries: field{"", 1, textList, 0}},
+	securitySchemesMessage:     {entries: field{"", 1, one, securitySchemeOrReference}},
+	securitySchemeMessage: {fields: []field{
+		{"type", 1, text, 0}, {"description", 2, text, 0}, {"name", 3, text, 0}, {"in", 4, text, 0}, {"scheme", 5, text, 0},
+		{"bearerFormat", 6, text, 0}, {"openIdConnectUrl", 8, text, 0},
+	}, extensions: 9},
+	securitySchemeOrReference: {orReference: true, fields: []field{{"", 1, one, securitySchemeMessage}}},
+	tagMessage: {fields: []field{
+		{"name", 1, text, 0}, {"description", 2, text, 0}, {"externalDocs", 3, one, externalDocsMessage},
+	}, extensions: 4},
+	referenceMessage: {fields: []field{{"$ref", 1, text, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}}},
+}
