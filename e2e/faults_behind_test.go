@@ -166,6 +166,52 @@ func TestPreconditionsBehind(t *testing.T) {
 	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"resourceVersion":"1"}}`)
 }
 
+// TestUnchangedBehind: a write that would change nothing of what a server knows of an object, but something of what another server
+// has made of it since, is done and not just acknowledged.
+func TestUnchangedBehind(t *testing.T) {
+	t.Parallel()
+	_, proxy, c := behindProxy(t)
+	a := clients(t, c)
+	const merge, apply = "application/merge-patch+json", "application/apply-patch+yaml"
+	object := func(v string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"v":%q}}`, v)
+	}
+	patch := func(v string) string { return fmt.Sprintf(`{"data":{"v":%q}}`, v) }
+	want(t, a[0], 201, http.MethodPost, configMaps, "application/json", object("0"))
+	want(t, a[1], 200, http.MethodGet, configMaps+"/a", "", "")
+	if proxy.Mute() == 0 {
+		t.Fatal("no connection listens")
+	}
+	for n, w := range []struct {
+		method, query, contentType string
+		body                       func(v string) string
+	}{
+		{http.MethodPatch, "", merge, patch},
+		{http.MethodPut, "", "application/json", object},
+		{http.MethodPatch, "?fieldManager=m&force=true", apply, object},
+	} {
+		old, other := fmt.Sprint(n), fmt.Sprint("other-", n)
+		want(t, a[1], 200, w.method, configMaps+"/a"+w.query, w.contentType, w.body(old))
+		want(t, a[0], 200, http.MethodPatch, configMaps+"/a", merge, patch(other))
+		answer := want(t, a[1], 200, w.method, configMaps+"/a"+w.query, w.contentType, w.body(old))
+		for _, text := range [][]byte{answer, want(t, a[0], 200, http.MethodGet, configMaps+"/a", "", "")} {
+			if !strings.Contains(string(text), fmt.Sprintf(`"v":%q`, old)) {
+				t.Errorf("%s %s of %s is acknowledged, and the object is %s", w.method, w.contentType, old, text)
+			}
+		}
+	}
+	// An object that waits for a finalizer, and one of the same name that was made since.
+	held := `{"metadata":{"name":"held","finalizers":["example.com/hold"]}}`
+	want(t, a[1], 201, http.MethodPost, configMaps, "application/json", held)
+	want(t, a[1], 200, http.MethodDelete, configMaps+"/held", "", "")
+	want(t, a[0], 200, http.MethodPatch, configMaps+"/held", merge, `{"metadata":{"finalizers":null}}`)
+	want(t, a[0], 201, http.MethodPost, configMaps, "application/json", held)
+	want(t, a[1], 200, http.MethodDelete, configMaps+"/held", "", "")
+	if text := want(t, a[0], 200, http.MethodGet, configMaps+"/held", "", ""); !strings.Contains(string(text), "deletionTimestamp") {
+		t.Errorf("a delete is acknowledged, and the object is %s", text)
+	}
+}
+
 // openWatch follows config maps from now on; a line is an event.
 func openWatch(t *testing.T, a *api) <-chan string {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// ErrClaimed: the state on which a plan is based has changed; plan again.
-var ErrClaimed = errors.New("a claim was taken meanwhile")
+// ErrClaimed: the object, or a claim of the plan, has changed; plan again.
+var ErrClaimed = errors.New("another write came first")
 
 // Plan lists the additional operations of a change: claims that allocators take and release, and the
 // companion of a deleted object. obj is nil for a delete, old for a create.

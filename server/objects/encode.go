@@ -63,6 +63,19 @@ func (s *Store) Unchanged(ctx context.Context, p permits.Permit, at Place, item 
 	return Unchanged(item, data) && (at.check(&p, permits.Update) != nil || !s.store.Stale(ctx, at.Key(), item.Revision))
 }
 
+// Current returns nil if an item is the live one among the writes of all servers when Current is called, and ErrClaimed if it
+// is not: a write that would change nothing may be acknowledged only for the live one.
+func (s *Store) Current(ctx context.Context, p permits.Permit, at Place, item *cache.Item) error {
+	if err := s.CatchUp(ctx); err != nil {
+		return err
+	}
+	live, err := s.Get(p, at)
+	if err == nil && (live == nil || live.Revision != item.Revision) {
+		err = ErrClaimed
+	}
+	return err
+}
+
 // Unchanged reports whether the bytes to store are those of the item, apart from the item's resourceVersion.
 func Unchanged(item *cache.Item, data []byte) bool {
 	extra := item.Size() - len(data)

@@ -117,6 +117,11 @@ func (w *Writer) tryDelete(ctx context.Context, req *Request, d *Deletion) (*Out
 			return nil, err
 		}
 	}
+	if plan.wait && !plan.mark && !dry { // it is marked already
+		if err := w.Objects.Current(ctx, req.Permit, req.place(item.Name), item); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case plan.wait:
 		return &Outcome{Item: item, Object: obj, Gone: plan.saysGone}, nil
@@ -214,7 +219,7 @@ func (w *Writer) mark(ctx context.Context, req *Request, item *cache.Item, obj k
 		return w.Objects.Unstored(req.place(item.Name), item.Revision, rv, value), nil
 	}
 	if w.Objects.Unchanged(ctx, req.Permit, req.place(item.Name), item, value) {
-		return item, nil
+		return item, w.Objects.Current(ctx, req.Permit, req.place(item.Name), item)
 	}
 	return w.Objects.Commit(ctx, req.Permit, req.place(item.Name), sqlstore.Op{
 		Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(req.Resource.Storage, obj, w.Objects.Now()),

@@ -77,7 +77,11 @@ func (w *Writer) rewrite(ctx context.Context, req *Request, at objects.Place, it
 		return err
 	}
 	next := item
-	if !w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
+	if w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
+		if err := w.Objects.Current(ctx, req.Permit, at, item); err != nil {
+			return err
+		}
+	} else {
 		next, err = w.Objects.Commit(ctx, req.Permit, at, sqlstore.Op{
 			Verb: sqlstore.Update, Expect: item.Revision, Value: value, ExpiresAt: objects.Expiry(at.Resource.Storage, obj, w.Objects.Now()),
 		}, nil)

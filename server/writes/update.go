@@ -196,6 +196,9 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
+		if err := w.Objects.Current(ctx, req.Permit, at, item); err != nil {
+			return nil, err
+		}
 		return &Outcome{Item: item, Object: obj}, nil
 	}
 	if value, err = w.fit(ctx, req, obj, value, item); err != nil {
