@@ -16,7 +16,7 @@ import (
 
 // Expected describes the object that a request body must hold.
 type Expected struct {
-	GVK schema.GroupVersionKind // also fills in what the body leaves out
+	GVK schema.GroupVersionKind // also sets missing fields to defaults
 	// Known tells whether the server has a Go type for a kind, and makes a new object of
 	// it where it can. It chooses between the refusals of a body of another kind, which
 	// must be one to be refused as such; nil knows none.
@@ -24,15 +24,14 @@ type Expected struct {
 	// AnyKind takes a body of any kind of the expected version, but one must be
 	// stated: custom resources, whose kind is a matter of validation.
 	AnyKind bool
-	// Weighed is called with how much memory the values of the body may take, once they are
-	// found to fit, and before they are decoded; nil: nobody minds.
+	// Weighed is called with the memory that the values of the body may take, once they are within limits,
+	// and before they are decoded; it may be nil.
 	Weighed func(weight int64) error
 }
 
 // Converter is a Codec of a form that is read by way of another one.
 type Converter interface {
-	// Convert is a Codec for data alone, which it has converted already. The error is
-	// what Kind would give.
+	// Convert implements Codec for data that it has converted already. The error is that of Kind.
 	Convert(data []byte, s Strictness) (Codec, error)
 }
 
@@ -47,11 +46,10 @@ func Weigh(c Codec, data []byte, obj runtime.Object) (int64, error) {
 	return weight, err
 }
 
-// ReadBody decodes a request body into obj, a new object of the expected kind, and
-// fills in a kind and API version that the body leaves out. It returns what the
-// body says it is. data must not change afterwards: obj may share its memory.
-// Errors are 400s in a stock server's words; with s Strict any problem is such an error.
-// The problems of a body that is refused for its version alone are returned with the error.
+// ReadBody decodes a request body into obj, a new object of the expected kind, and sets a missing kind and
+// API version. It returns the kind in the body. data must not change afterwards: obj may share its memory.
+// Errors are 400s with a stock server's messages; with s Strict any problem is such an error. If only the
+// version of a body is refused, its problems are returned with the error.
 func ReadBody(c Codec, data []byte, want Expected, obj runtime.Object, s Strictness) (schema.GroupVersionKind, []string, error) {
 	weight, err := Weigh(c, data, obj)
 	if err == nil && want.Weighed != nil {
@@ -106,8 +104,8 @@ func finish(gvk schema.GroupVersionKind, problems []string, want Expected, obj r
 	return gvk, problems, nil
 }
 
-// withDefaults fills in what got leaves out. A version without a group is a
-// version of the core group, so it is kept.
+// withDefaults sets the missing parts of got. A version without a group is a version of the core group, so it
+// is kept.
 func withDefaults(got, def schema.GroupVersionKind) schema.GroupVersionKind {
 	if got.Kind == "" {
 		got.Kind = def.Kind
@@ -128,9 +126,8 @@ func otherKind(c Codec, gvk schema.GroupVersionKind, want Expected, data []byte,
 	return problems, otherVersion(gvk, problems, want, s, data)
 }
 
-// Misfit says in a stock server's words why data, which states to be of kind gvk, is not
-// of the kind that is wanted. The error is nil for the wanted kind in another version; then the
-// problems are those of data.
+// Misfit returns a stock server's error for data of kind gvk instead of the wanted kind. The error is nil for
+// the wanted kind in another version; then the problems are those of data.
 func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte, s Strictness) (problems []string, err error) {
 	var other runtime.Object
 	known := false
@@ -138,7 +135,7 @@ func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte, s
 		other, known = want.Known(gvk)
 	}
 	if !known && gvk.GroupVersion().Empty() {
-		// What states no version at all is taken for the one that is used inside.
+		// Data without a version is taken to be of the internal one.
 		return nil, fmt.Errorf("no kind %q is registered for the internal version of group %q in scheme %q",
 			gvk.Kind, want.GVK.Group, "pkg/api/legacyscheme/scheme.go:30")
 	}
@@ -165,7 +162,7 @@ func (want Expected) Misfit(c Codec, gvk schema.GroupVersionKind, data []byte, s
 		goPackage(gvk), gvk.Kind, internalPackage(want.GVK.Group), want.GVK.Kind)
 }
 
-// goPackage is what a stock server's messages call the Go package of a kind.
+// goPackage is the Go package of a kind in a stock server's messages.
 func goPackage(gvk schema.GroupVersionKind) string {
 	if unversioned(gvk.Kind) || inEachVersion(gvk.Kind) {
 		return metav1.SchemeGroupVersion.Version
@@ -173,7 +170,7 @@ func goPackage(gvk schema.GroupVersionKind) string {
 	return gvk.Version
 }
 
-// unversioned says that a kind is known whatever version a body states.
+// unversioned reports whether a kind is known whatever version a body states.
 func unversioned(kind string) bool {
 	switch kind {
 	case "Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList":
@@ -191,8 +188,8 @@ func inEachVersion(kind string) bool {
 	return false
 }
 
-// scheme is where a stock server's messages say that the kinds of a group are registered.
-// What is registered in one place is not known in another.
+// scheme is the place at which the kinds of a group are registered, in a stock server's messages. A kind that
+// is registered in one place is unknown in another.
 func scheme(group string) string {
 	switch group {
 	case "apiregistration.k8s.io":

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Media types. What clients compare is byte-equal to a stock server's.
+// Media types. Parts that clients compare equal a stock server's byte for byte.
 const (
 	JSON        = "application/json"
 	YAML        = "application/yaml"
@@ -26,7 +26,7 @@ const (
 	PatchApplyCBOR = "application/apply-patch+cbor"
 )
 
-// Strictness says what decoding does with unknown and duplicate fields.
+// Strictness is the treatment of unknown and duplicate fields.
 type Strictness uint8
 
 const (

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Form is what an answer looks like.
+// Form is a negotiated form of an answer.
 type Form struct {
 	Type   string                  // JSON, YAML, Protobuf or CBOR
 	As     schema.GroupVersionKind // the asked-for transform; zero for the object itself
@@ -38,19 +38,19 @@ func (f Form) StreamType() string {
 	return f.Type + ";stream=watch"
 }
 
-// Offer is what an endpoint can answer with.
+// Offer are the forms of an endpoint's answers.
 type Offer struct {
 	// Types are the media types in order of preference; the 406 answer names them.
 	Types []string
-	// Plain, where set, are those of Types that can carry the object itself, and
-	// not only a transform of it: custom resources have no Protobuf.
+	// Plain, if set, are those of Types that can carry the object itself, and not only a transform of it:
+	// custom resources have no Protobuf.
 	Plain []string
 	// Transforms decides which transforms a media type can carry; nil allows none.
 	Transforms func(mediaType string, as schema.GroupVersionKind) bool
 }
 
-// ResourceTransforms allows what every stored resource has: Table and
-// PartialObjectMetadata, of v1 and v1beta1.
+// ResourceTransforms allows the transforms of every stored resource: Table and PartialObjectMetadata, of v1
+// and v1beta1.
 func ResourceTransforms(mediaType string, as schema.GroupVersionKind) bool {
 	if as.Kind == "Table" {
 		return metaVersion(as) && (mediaType == JSON || mediaType == YAML)
@@ -104,8 +104,8 @@ func (f Form) streamName() string {
 	return f.Type + ";stream=watch"
 }
 
-// NegotiateError finds the form of an error. It never fails: what cannot be
-// negotiated becomes indented JSON. Transforms do not apply to errors.
+// NegotiateError finds the form of an error. It never fails: the fallback is indented JSON. Transforms do not
+// apply to errors.
 func NegotiateError(r *http.Request, types []string) Form {
 	form, err := Negotiate(r, Offer{Types: types})
 	if err != nil {
@@ -166,8 +166,8 @@ func (o Offer) allows(mediaType string, as schema.GroupVersionKind, transform bo
 	return o.Plain == nil || slices.Contains(o.Plain, mediaType)
 }
 
-// wantsPretty looks at the pretty parameter, and without one at the user agent:
-// people read what curl, wget and browsers show.
+// wantsPretty evaluates the pretty parameter, and without one the user agent: people read the output of curl,
+// wget and browsers.
 func wantsPretty(r *http.Request) bool {
 	if strings.Contains(r.URL.RawQuery, "pretty") {
 		query, _ := url.ParseQuery(r.URL.RawQuery)
@@ -180,9 +180,8 @@ func wantsPretty(r *http.Request) bool {
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-// Acceptable makes the check that routes of built-in resources make before
-// anything else: it looks at the names of the types alone. produces is what the
-// route announces.
+// Acceptable is the check that routes of built-in resources make first: it compares only the names of the
+// types. produces are the types that the route announces.
 func Acceptable(r *http.Request, produces []string) error {
 	accept := r.Header.Get("Accept")
 	if accept == "" || matchesAny(accept, produces, true) {
@@ -195,8 +194,8 @@ func Acceptable(r *http.Request, produces []string) error {
 	return routeError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "406: Not Acceptable"+list)
 }
 
-// Consumable checks the Content-Type of a request on a route that lists what it
-// takes (patches of built-in resources), before anything else is looked at.
+// Consumable checks the Content-Type of a request on a route with a list of accepted types (patches of
+// built-in resources), before any other check.
 func Consumable(r *http.Request, consumes []string) error {
 	contentType := r.Header.Get("Content-Type")
 	if contentType != "" && matchesAny(contentType, consumes, false) {

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// List is what surrounds the items of a list.
+// List is a list without its items.
 type List struct {
 	APIVersion, Kind string
 	Meta             *metav1.ListMeta // nil: the list has no metadata at all, where the form allows that
@@ -20,24 +20,24 @@ type List struct {
 	Count, Size int
 }
 
-// Streamer is a wire form whose lists and watch events are put together from the messages of
-// single objects, which are made once and kept.
+// Streamer is a wire form whose lists and watch events are assembled from the messages of single objects,
+// which are made once and cached.
 //
-// A list is: AppendListHead; for each item AppendItemHead and then the bytes of the item;
-// AppendListTail. What has been appended may be written and dropped at any point between.
+// A list is: AppendListHead; for each item AppendItemHead and then the bytes of the item; AppendListTail.
+// Appended bytes may be written and dropped at any point between.
 type Streamer interface {
 	// Message is an object as it is kept: whole JSON, or a Protobuf or CBOR message without its
 	// kind and API version.
 	Message(obj runtime.Object) ([]byte, error)
 	// AppendObject appends a message as the body of an answer. JSON has no newline behind it.
 	AppendObject(dst []byte, apiVersion, kind string, message []byte) []byte
-	// AppendListHead appends what comes before the items.
+	// AppendListHead appends the part before the items.
 	AppendListHead(dst []byte, l *List) ([]byte, error)
-	// AppendItemHead appends what comes before an item of size bytes.
+	// AppendItemHead appends the part before an item of size bytes.
 	AppendItemHead(dst []byte, first bool, size int) []byte
 	// ItemSize is how many bytes an item of size bytes adds to List.Size.
 	ItemSize(size int) int
-	// AppendListTail appends what comes after the items. JSON has no newline behind it.
+	// AppendListTail appends the part after the items, in JSON without a newline.
 	AppendListTail(dst []byte, l *List) []byte
 	// AppendEvent appends one whole frame of a watch.
 	AppendEvent(dst []byte, eventType, apiVersion, kind string, message []byte) []byte

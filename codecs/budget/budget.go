@@ -1,12 +1,9 @@
-// Package budget bounds what one request may make the server do, in addition to what its body
-// may weigh.
+// Package budget bounds the cost of one request, in addition to the weight of its body.
 //
-// A Budget counts work as it is done, and ends when the request does: whoever walks
-// something that a client made, or does something as often as a client says, spends from
-// it. Weights say before anything is decoded how much memory that would take, and so how many
-// bodies may be worked on together. The limits are far above
-// what any object needs that is of use, and such that the worst that fits costs about a
-// second of one processor and some 100 MB.
+// A Budget counts work while it is done, and ends with the request: every loop over data from a client, or as
+// often as a client determines, spends from it. Weights estimate the memory of decoded data before it is
+// decoded, and so limit how many bodies are processed at a time. The limits are far above the needs of any
+// useful object, and the worst request within them costs about a second of one processor and some 100 MB.
 package budget
 
 import (
@@ -16,8 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Work is how many steps one piece of work may take: nodes of a tree that are visited,
-// items that are moved, paths that are compared.
+// Work is the number of steps of one piece of work: visited nodes of a tree, moved items, compared paths.
 const Work = 16 << 20
 
 // leastShare is Sizes.Share where no object is larger than DefaultObject.
@@ -29,13 +25,13 @@ const Small = 8 << 20
 // askEvery is after how many steps the context is asked whether anybody still waits.
 const askEvery = 4096
 
-// Budget is the rest of the bound for one piece of work. A nil Budget has no end. It is for one
+// Budget is the remaining part of the bound for one piece of work. A nil Budget is unlimited. It is for one
 // goroutine.
 type Budget struct {
 	ctx   context.Context
 	what  string
 	left  int64
-	until int64 // ask again when no more than this is left
+	until int64 // check ctx when no more than this is left
 }
 
 // New makes the budget of a piece of work of a request. what names it in the error, as in
@@ -47,8 +43,7 @@ func Of(ctx context.Context, what string, steps int64) *Budget {
 	return &Budget{ctx: ctx, what: what, left: steps, until: steps}
 }
 
-// Spend takes n steps from the budget. The error is that of the context once that has
-// ended, or a 413.
+// Spend takes n steps from the budget. The error is that of the context once that has ended, or a 413.
 func (b *Budget) Spend(n int) error {
 	if b == nil {
 		return nil

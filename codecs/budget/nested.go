@@ -7,13 +7,13 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// Schemas hold schemas, and the readers and writers of some of their fields go through the
-// text of all that is inside once more: what nests 4,000 levels deep there is read 4,000
-// times, by everybody who reads or writes the definition.
+// Some types, such as schemas, contain fields whose decoders and encoders process the whole nested text
+// again: a value that is nested 4,000 levels deep there is read 4,000 times, whenever the definition is
+// decoded or encoded.
 
-// RereadOf is how many bytes those readers may go through for a body of n bytes, after the first
-// time. A definition of 1.5 MB has them six levels deep on average then; one that is
-// nothing but nesting ends at about 1,000 levels.
+// RereadOf is how many bytes those decoders may process for a body of n bytes, after the first time. It
+// allows a definition of 1.5 MB an average depth of six levels; one that consists only of nesting is refused
+// at about 1,000 levels.
 func RereadOf(n int) int64 { return 4 * (DefaultBody + above(n)) }
 
 // again are the fields that are read so.
@@ -27,7 +27,7 @@ func Nested(data []byte, t reflect.Type) error {
 		return nil
 	}
 	left, level, from := RereadOf(len(data)), int64(0), 0
-	var open []bool // whether what is inside of each bracket is read again
+	var open []bool // whether the content of each bracket is read again
 	var key string
 	spend := func(i int) bool {
 		left -= level * int64(i-from)
@@ -65,15 +65,15 @@ func Nested(data []byte, t reflect.Type) error {
 	return nil
 }
 
-// TooNested is the refusal of what would be read again too often.
+// TooNested is the error for a body that would be read again too often.
 func TooNested() error { return TooMuch("the schemas in the body nest too deep for their size") }
 
 // maxDepth is how deep the readers of JSON and YAML follow.
 const maxDepth = 10_000
 
-// TooDeep tells a text of brackets that no reader of JSON or YAML would follow to its end,
-// however little it weighed. Brackets in text count too, so it is for what is refused
-// anyway, to say why.
+// TooDeep reports whether a text has more nested brackets than any JSON or YAML decoder would follow, however
+// little it weighs. Brackets in strings count too, so it only explains the refusal of a text that is refused
+// anyway.
 func TooDeep(data []byte) bool {
 	depth := 0
 	for _, c := range data {

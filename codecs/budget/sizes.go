@@ -4,11 +4,12 @@ import "fmt"
 
 // The sizes that the largest object may have, in bytes of JSON.
 const (
-	DefaultObject = 3 << 19 // that of a stock server, and the least
+	DefaultObject = 3 << 19 // that of a stock server, and the minimum
 	MostObject    = 32 << 20
 )
 
-// Sizes are the bounds that follow from the size of the largest object. The zero value has those of DefaultObject.
+// Sizes are the bounds that depend on the maximum size of an object. The zero value has those of
+// DefaultObject.
 type Sizes struct{ more int64 } // bytes that the largest object may have above DefaultObject
 
 // SizesOf returns the bounds for objects of at most so many bytes; 0 is DefaultObject.
@@ -36,7 +37,7 @@ func bodyOf(object int64) int64 { return 2 * object }
 // DefaultBody is Body for DefaultObject.
 const DefaultBody = 2 * DefaultObject
 
-// Share is how many bytes of memory the bodies of one user, and large objects that are worked on for it, may take together.
+// Share bounds the memory, in bytes, of one user's bodies and of large objects that are processed for it.
 func (s Sizes) Share() int64 {
 	return max(leastShare, MemoryOf(int(s.Object()))+Copies(int(s.Object()))+Decoded(int(s.Object())))
 }
@@ -62,8 +63,8 @@ func (s Sizes) Answer() int64 { return 8<<20 + 2*s.more }
 // Recorded is how many bytes an object in an audit event may have.
 func (s Sizes) Recorded() int64 { return 4<<20 + s.more }
 
-// Large reports whether an object or a body of n bytes is one that needs more than the default: its bytes count,
-// besides the values that are made of it.
+// Large reports whether an object or a body of n bytes exceeds the default: its bytes count, in addition to
+// the values that are made of it.
 func Large(n int) bool { return n > DefaultBody }
 
 // Copies is how many bytes the copies of a large body or object may take on its way: as it came, decoded, encoded, stored.
@@ -74,8 +75,7 @@ func Copies(n int) int64 {
 	return 4 * int64(n)
 }
 
-// Decoded is how many bytes a large object may take that is decoded and encoded again, as a bound for those whose values
-// nobody has counted.
+// Decoded bounds the memory of decoding and encoding a large object whose values were not counted.
 func Decoded(n int) int64 { return 2 * Copies(n) }
 
 // above is how many of n bytes are above DefaultBody.

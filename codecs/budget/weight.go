@@ -15,11 +15,11 @@ const Memory = 96 << 20
 // object or list for each 32 bytes of text, or a value of YAML for each 21.
 func MemoryOf(n int) int64 { return Memory + 12*above(n) }
 
-// untyped is what an object or a list takes in a tree of plain values.
+// untyped is the memory of an object or a list in a tree of plain values.
 const untyped = 384
 
-// Weight is what so many objects and lists take at most in a value of type t. It is an
-// upper bound, which is near to the truth only for input that is made to be large.
+// Weight is the maximum memory of that many objects and lists in a value of type t. It is close to the truth
+// only for input that is made to be large.
 func Weight(containers int, t reflect.Type) int64 { return int64(containers) * int64(Largest(t)) }
 
 // Fits refuses a body of n bytes whose values would take more than MemoryOf.
@@ -54,8 +54,8 @@ func Largest(t reflect.Type) int {
 	return n
 }
 
-// reach are the types of values that a value of type t holds outside of its own memory,
-// the value itself left out. What can hold anything counts as a tree.
+// reach are the types of values that a value of type t references, without the value itself. A type that can
+// hold anything counts as a tree.
 func reach(t reflect.Type) map[reflect.Type]bool {
 	out, seen := map[reflect.Type]bool{}, map[reflect.Type]bool{}
 	var walk func(reflect.Type)
@@ -90,6 +90,6 @@ func reach(t reflect.Type) map[reflect.Type]bool {
 	return out
 }
 
-// JSON counts the objects and lists in a JSON text, those that look so in its strings not.
-// It does not look closely where there are no more than enough anyway.
+// JSON counts the objects and lists in a JSON text, without brackets in its strings. It only estimates if the
+// estimate is small enough.
 func JSON(data []byte, enough int) int { return scan.Containers(data, enough) }

@@ -94,7 +94,7 @@ func (Codec) AppendListHead(dst []byte, l *codecs.List) ([]byte, error) {
 	return appendHead(dst, array, uint64(l.Count)), nil
 }
 
-// AppendItemHead implements codecs.Streamer: nothing stands between items.
+// AppendItemHead implements codecs.Streamer: there is no separator.
 func (Codec) AppendItemHead(dst []byte, _ bool, _ int) []byte { return dst }
 
 // ItemSize implements codecs.Streamer.
@@ -135,8 +135,8 @@ func appendHead(dst []byte, major byte, n uint64) []byte {
 	return append(dst, major|26, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// mapHead reads the head of a map: its pairs and the length of the head, 0 if raw
-// does not start with one that the encoder makes.
+// mapHead reads the head of a map: the number of pairs and the length of the head, 0 if raw does not start
+// with one of the encoder.
 func mapHead(raw []byte) (pairs uint64, size int) {
 	if len(raw) == 0 || raw[0]&0xe0 != object {
 		return 0, 0

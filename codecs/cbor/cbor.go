@@ -22,7 +22,7 @@ import (
 
 // Codec implements codecs.Codec for application/cbor.
 type Codec struct {
-	JSON json.Codec // reads what FromJSON is given; Decode empties what its view lacks
+	JSON json.Codec // decodes the input of FromJSON; Decode empties the fields that its view lacks
 }
 
 var _ codecs.Codec = Codec{}
@@ -30,10 +30,10 @@ var _ codecs.Codec = Codec{}
 // MediaType is application/cbor.
 func (Codec) MediaType() string { return codecs.CBOR }
 
-// anyKind is what an absent kind reads as inside of this package.
+// anyKind represents a missing kind inside this package.
 var anyKind = schema.GroupVersionKind{Version: "?", Kind: "?"}
 
-// single is the one object that a serializer decodes, whatever the data says it is.
+// single is the one object that a serializer decodes, whatever kind the data states.
 type single struct{ obj runtime.Object }
 
 func (s single) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {
@@ -141,8 +141,8 @@ func Marshal(obj runtime.Object) ([]byte, error) {
 	return marshal(content(obj))
 }
 
-// FromJSON is Marshal of an object that is at hand as JSON. newObject makes an empty
-// object of its kind; nil stands for unstructured ones.
+// FromJSON is Marshal of an object in JSON. newObject makes an empty object of its kind; nil for unstructured
+// ones.
 func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, error) {
 	var obj runtime.Object = &unstructured.Unstructured{}
 	if newObject != nil {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// What apimachinery remembers of a Go type is written while others read when the type
-// is first used, and types that hold one another can make two first uses wait for each
-// other (kubernetes issue 129169, mended in v0.33). So the first use of a type is alone.
+// apimachinery writes its cache of a Go type while others read it when the type is first used, and types that
+// contain each other can make two first uses wait for each other (kubernetes issue 129169, fixed in v0.33).
+// So the first use of a type is exclusive.
 var (
 	settled  sync.Map // reflect.Type -> nothing
 	settling sync.Mutex

@@ -2,8 +2,8 @@ package cbor
 
 import "encoding/binary"
 
-// containers counts the objects and lists in data. It steps from head to head, whatever
-// is inside of what, and stops where data is no CBOR.
+// containers counts the objects and lists in data. It steps from head to head, whatever the nesting, and
+// stops at invalid data.
 func containers(data []byte) (n int) {
 	for len(data) > 0 {
 		major, info := data[0]>>5, data[0]&0x1f
@@ -20,7 +20,7 @@ func containers(data []byte) (n int) {
 			var wide [8]byte
 			copy(wide[8-size:], data[:size])
 			value, data = binary.BigEndian.Uint64(wide[:]), data[size:]
-		case info != 31: // 31 begins or ends what has no length, and has no value
+		case info != 31: // 31 begins or ends an item of indefinite length, and has no value
 			return n
 		}
 		switch major {
@@ -57,7 +57,7 @@ func span(data []byte, items uint64) (at int) {
 			items += value
 		case 5:
 			items += 2 * value
-		case 6: // a tag, and what it marks
+		case 6: // a tag, and the tagged item
 			items++
 		}
 	}

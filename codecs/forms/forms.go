@@ -1,6 +1,5 @@
-// Package forms is the one table of the wire forms that are served: what each is called, what it
-// can carry, and which codec reads and writes it. A new form is a package next to this one and a
-// line of the table.
+// Package forms is the table of the served wire forms: their names, what they can encode, and their codecs. A
+// new form is a package next to this one and a line of the table.
 package forms
 
 import (
@@ -24,7 +23,7 @@ type Forms struct {
 type form struct {
 	mediaType string
 	codec     func(Forms) codecs.Codec
-	stream    string // what routes of collections announce for watches; empty: it has none
+	stream    string // media type for watches that routes of collections announce; empty: none
 	custom    bool   // carries custom resources
 	gated     bool   // served where Forms.CBOR is set
 }
@@ -49,8 +48,8 @@ var patches = []struct {
 	{mediaType: codecs.PatchApplyCBOR, cbor: true},
 }
 
-// Codec is the codec of a media type, JSON's for one that is not in the table. Whether a request
-// may use it is for the lists below, and for negotiation.
+// Codec is the codec of a media type, JSON's for an unknown one. The lists below, and negotiation, decide
+// whether a request may use it.
 func (f Forms) Codec(mediaType string) codecs.Codec {
 	for i := range table {
 		if table[i].mediaType == mediaType {
@@ -60,7 +59,7 @@ func (f Forms) Codec(mediaType string) codecs.Codec {
 	return f.JSON
 }
 
-// Discovery are the codecs of discovery documents but those of built-in versions, which Versions are: the
+// Discovery are the codecs of discovery documents, except those of built-in versions, which are Versions: the
 // others are never CBOR.
 func (f Forms) Discovery() []codecs.Codec { return Forms{JSON: f.JSON}.Versions() }
 
@@ -81,8 +80,8 @@ func (f Forms) Streamer(mediaType string) codecs.Streamer {
 	return s
 }
 
-// lists are media types, without and with CBOR. They are made once, since they are asked for by
-// every request; nobody changes them.
+// lists are media types, without and with CBOR. They are made once, because every request needs them, and
+// must not be changed.
 type lists struct{ plain, custom, collection, patch, customPatch []string }
 
 var made = [2]lists{makeLists(false), makeLists(true)}
@@ -121,13 +120,13 @@ func (f Forms) lists() *lists {
 	return &made[0]
 }
 
-// Types lists what built-in resources are served as. The list is shared, as all of these are.
+// Types lists the media types of built-in resources. The list is shared, like all of these.
 func (f Forms) Types() []string { return f.lists().plain }
 
-// CustomTypes lists what custom resources themselves are served as: codecs.Offer.Plain.
+// CustomTypes lists the media types of custom resources themselves: codecs.Offer.Plain.
 func (f Forms) CustomTypes() []string { return f.lists().custom }
 
-// ListTypes lists what the routes of collections that can be watched announce.
+// ListTypes lists the media types that routes of watchable collections announce.
 func (f Forms) ListTypes() []string { return f.lists().collection }
 
 // PatchTypes lists the patch types of a resource.

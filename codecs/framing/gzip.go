@@ -1,4 +1,4 @@
-// Package framing compresses the bodies of answers where that pays.
+// Package framing compresses answers if that is worthwhile.
 package framing
 
 import (
@@ -59,8 +59,8 @@ func Packed(data []byte) ([]byte, error) {
 // ErrTooLong says that data has more bytes than it may.
 var ErrTooLong = errors.New("compressed data is too long")
 
-// Unpacked is what was compressed, most bytes of it at most. The error wraps ErrTooLong where it has more, and
-// where room, which is asked for bytes before they are taken, has none.
+// Unpacked decompresses at most most bytes. The error wraps ErrTooLong if there are more, or if room, which
+// is called before bytes are read, has no room.
 func Unpacked(data []byte, most int, room func(bytes int) bool) ([]byte, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -111,7 +111,7 @@ func NewBody(w http.ResponseWriter, r *http.Request, status int, compress bool) 
 	return &Body{w: w, status: status, gzip: compress && AcceptsGzip(r)}
 }
 
-// Write takes a piece of the body.
+// Write takes a part of the body.
 func (b *Body) Write(p []byte) (int, error) {
 	if b.started {
 		return b.out().Write(p)

@@ -15,21 +15,20 @@ import (
 	exact "sigs.k8s.io/json"
 )
 
-// The checker walks encoded objects against their Go types without making any
-// of them, for readers that pass stored bytes on as they are. Like the decoder it is
-// made ready once for each type, and gives up at whatever is rare.
+// The checker walks encoded objects along their Go types without decoding them, for readers that pass stored
+// bytes on as they are. Like the decoder it is prepared once for each type, and gives up at anything rare.
 
-// Identity is what an object calls itself.
+// Identity holds the name, namespace, kind and so on of an object.
 type Identity struct {
 	Kind, APIVersion, Name, Namespace string
 }
 
-// Canonical reports whether data is an object of the type that obj points to as Encode
-// writes it: without white space, every known field at most once and in its order, each
-// of its type, all text valid. With a view, it has the empty fields that the view wants to be written as null, and no
-// other null in the place of an empty field. Data that is not canonical may still decode; no data is canonical where the
-// configuration selects the standard decoder. For a nil obj, and one that is unstructured, names rise and the metadata is that of
-// any object. The identity's strings are parts of data.
+// Canonical reports whether data is an object of the type to which obj points as Encode writes it: without
+// white space, every known field at most once and in order, each of its type, all text valid. With a view, it
+// has null for the empty fields that the view writes as null, and no other null instead of an empty field.
+// Data that is not canonical may still be decodable; no data is canonical if the configuration selects the
+// standard decoder. For a nil obj, and an unstructured one, names ascend and the metadata is that of any
+// object. The identity's strings are parts of data.
 func (c Codec) Canonical(data []byte, obj runtime.Object) (id Identity, ok bool) {
 	if !c.goesOwn() {
 		c.took(Check, Standard)
@@ -64,12 +63,12 @@ type checking struct {
 // or -1.
 type checker func(c *checking, i int) int
 
-// order says how the members of structs stand.
+// order is the order of the members of structs.
 type order bool
 
 const (
 	asDeclared order = false // as the fields of the type
-	rising     order = true  // by name, as those of maps
+	rising     order = true  // by name, as in maps
 )
 
 type rootKey struct{ t reflect.Type } // nil: of no type

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Objects of one kind repeat each other: tolerations, probes, who owns which fields. The checker
-// remembers the last few values that it accepted in a place, as text, and accepts the same text
-// there again without a walk: comparing costs a twentieth of it.
+// Objects of one kind repeat each other: tolerations, probes, managed fields. The checker remembers the text
+// of the last few accepted values of a field, and accepts the same text there again without a walk: a
+// comparison costs a twentieth of it.
 
-// Bounds of what one memory keeps. There are about as many memories as walks at once, and the
-// garbage collector takes those that are not used.
+// Limits of one memory. There are about as many memories as concurrent walks, and the garbage collector frees
+// unused ones.
 const (
 	rememberEach  = 4       // values of a place
 	rememberLeast = 48      // bytes of a value: comparing less is no gain
@@ -21,7 +21,7 @@ const (
 	rememberRare  = 64      // one in so many
 )
 
-// memory is what was accepted, by place. It is used by one walk at a time.
+// memory holds accepted values, by place. It is used by one walk at a time.
 type memory struct {
 	places []place
 	bytes  int
@@ -45,8 +45,8 @@ var (
 	places   atomic.Int64
 )
 
-// remembering is a checker of values that look alike. It must accept a text whatever stands around
-// it, and keep nothing of it.
+// remembering is a checker of values that are often equal. Whether it accepts a text must not depend on the
+// context, and it must not keep the text.
 func remembering(f checker) checker {
 	at := int(places.Add(1)) - 1
 	return func(c *checking, i int) int {
@@ -61,8 +61,8 @@ func remembering(f checker) checker {
 	}
 }
 
-// known finds a value that was accepted in a place and stands at an index, and returns the one
-// after it, or -1. Only objects and arrays are kept, so none is the beginning of another.
+// known finds a remembered value of a place at an index, and returns the index after it, or -1. Only objects
+// and arrays are remembered, so none is a prefix of another.
 func (m *memory) known(at int, c *checking, i int) int {
 	if at >= len(m.places) {
 		return -1

@@ -32,7 +32,7 @@ func checkRaw(c *checking, i int) int {
 	return end
 }
 
-// checkFields is checkRaw for who owns which fields, which few managers say in a few ways.
+// checkFields is checkRaw for managed fields, which have few different values.
 var checkFields = remembering(checkRaw)
 
 func checkScalar(c *checking, i int) int {
@@ -54,7 +54,7 @@ func (c *checking) rising(i int, value func(name string) checker) int {
 	})
 }
 
-// object checks members; value says how that of a name is checked, nil for not at all.
+// object checks members; value returns the checker for a name, nil for none.
 func (c *checking) object(i int, value func(name string) checker) int {
 	if c.depth == decodeDepth {
 		return -1
@@ -104,8 +104,7 @@ func (c *checking) str(i int) (end int, plain bool) {
 	return end, has&scan.Escaped == 0
 }
 
-// validText refuses what decoding would not leave as it is: invalid UTF-8, and escapes that may be
-// surrogates.
+// validText refuses text that decoding would change: invalid UTF-8, and escapes that may be surrogates.
 func validText(literal string) bool {
 	return utf8.ValidString(literal) && !strings.Contains(literal, `\ud`) && !strings.Contains(literal, `\uD`)
 }

@@ -17,15 +17,14 @@ import (
 	exact "sigs.k8s.io/json"
 )
 
-// The decoder reads clean JSON into empty API objects, made ready once for
-// each type. It gives up at anything that is not clean: errors, unknown and
-// duplicate fields, and all that is too rare to deserve a fast way. The exact way
-// then begins anew.
+// The decoder reads clean JSON into empty API objects, prepared once for each type. It gives up at anything
+// that is not clean: errors, unknown and duplicate fields, and everything too rare for a fast path. The exact
+// decoder then starts again.
 
 // decoder reads the next value of s into p, and reports whether it could.
 type decoder func(s *source, p unsafe.Pointer) bool
 
-// decodeDepth is how deep the own way reads; what nests deeper is left to the standard one.
+// decodeDepth is the maximum depth of the fast path; the standard one decodes deeper values.
 const decodeDepth = 200
 
 // decodeClean reads text into a pointer to an empty struct. On false the struct is

@@ -15,9 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The encoder is encoding/json for the types of API objects, made ready once
-// for each type. Whatever it has no fast way for goes to encoding/json itself. How structs and
-// single values are written stands in files of its own.
+// The encoder is encoding/json for the types of API objects, prepared once for each type. encoding/json
+// itself encodes everything for which it has no fast path. Structs and single values have files of their own.
 
 // encoder appends the value that p points to.
 type encoder func(dst []byte, p unsafe.Pointer) ([]byte, error)
@@ -43,7 +42,7 @@ func (e *lazyEncoder) append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return e.fn(dst, p)
 }
 
-// appendStruct appends what a pointer to a struct leads to.
+// appendStruct appends the struct to which a pointer points.
 func (pl *plans) appendStruct(dst []byte, v reflect.Value) ([]byte, error) {
 	return pl.structEncoder(v.Type().Elem()).append(dst, v.UnsafePointer())
 }

@@ -48,8 +48,8 @@ func (pl *plans) newStructEncoder(t reflect.Type) encoder {
 	}
 }
 
-// structFields lists the fields of a struct, those of embedded structs in their
-// place. It fails for what only encoding/json can put in order.
+// structFields lists the fields of a struct, those of embedded structs in their place. It fails for types
+// that only encoding/json can sort.
 func (pl *plans) structFields(t reflect.Type, base uintptr) ([]fieldEncoder, bool) {
 	var out []fieldEncoder
 	seen := map[string]bool{}

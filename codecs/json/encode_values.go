@@ -74,8 +74,8 @@ func appendExtension(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return stdEncoder(reflect.TypeFor[runtime.RawExtension]())(dst, p)
 }
 
-// oneLine tells a value that can stand as it is written within a line. Extensions
-// keep their spelling: some may not change, and a stock server compares their bytes.
+// oneLine reports whether a value can be written within a line as it is. Extensions keep their spelling: some
+// may not change, and a stock server compares their bytes.
 func oneLine(raw []byte) bool {
 	for _, c := range raw {
 		if c < ' ' {
@@ -85,7 +85,7 @@ func oneLine(raw []byte) bool {
 	return stdjson.Valid(raw)
 }
 
-// appendString appends a string literal; what needs escaping is left to encoding/json.
+// appendString appends a string literal; encoding/json handles escapes.
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if !safe[s[i]] {
@@ -98,7 +98,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// safe are the bytes that stand for themselves in a string literal.
+// safe are the bytes that need no escape in a string literal.
 var safe = func() (table [256]bool) {
 	for c := ' '; c < 0x7f; c++ {
 		table[c] = !strings.ContainsRune(`"\<>&`, c)

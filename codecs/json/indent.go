@@ -8,18 +8,17 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// MaxIndent is how many levels the pretty form widens its indentation for; what nests
-// deeper stands under the last of them. A value of a few bytes can nest thousands of
-// levels deep, and its pretty form would have the square of that many bytes. As it is,
-// a byte becomes at most 2*MaxIndent+2 of them.
+// MaxIndent is the number of levels with growing indentation; deeper values have that of the last level. A
+// value of a few bytes can nest thousands of levels deep, and its pretty form would have the square of that
+// many bytes. With the limit, a byte becomes at most 2*MaxIndent+2 of them.
 const MaxIndent = 64
 
 // indentChunk is how much of a pretty form is put together before it is written.
 const indentChunk = 64 << 10
 
-// Indenter writes the pretty form of the one JSON value that is written to it, piece by
-// piece: two spaces a level, as encoding/json does, down to MaxIndent levels. It trusts
-// the value to be well-formed, and keeps no more of it than a chunk. Close must be called.
+// Indenter writes the pretty form of one JSON value, piece by piece: two spaces a level, as encoding/json
+// does, down to MaxIndent levels. It trusts the value to be well-formed, and buffers no more than a chunk.
+// Close must be called.
 type Indenter struct {
 	w     io.Writer // nil: all of it stays in buf
 	buf   []byte
@@ -33,7 +32,7 @@ type Indenter struct {
 // NewIndenter makes an Indenter that writes to w.
 func NewIndenter(w io.Writer) *Indenter { return &Indenter{w: w} }
 
-// Write takes a piece of the value.
+// Write takes a part of the value.
 func (i *Indenter) Write(p []byte) (int, error) {
 	for at := 0; at < len(p); {
 		if i.text {
@@ -114,7 +113,7 @@ func (i *Indenter) line() {
 	i.buf = append(i.buf, spaces[:2*min(max(i.depth, 0), MaxIndent)]...)
 }
 
-// Close writes what has not been written yet.
+// Close writes the rest.
 func (i *Indenter) Close() error {
 	_, err := i.w.Write(i.buf)
 	i.buf = i.buf[:0]
@@ -123,8 +122,8 @@ func (i *Indenter) Close() error {
 
 var errUnended = errors.New("the JSON value to indent has no end")
 
-// Indent appends the pretty form of src, which must be well-formed: what an Indenter
-// writes. Unlike the plain form of an answer, the pretty form ends without a newline.
+// Indent appends the pretty form of src, which must be well-formed: the output of an Indenter. Unlike the
+// plain form of an answer, the pretty form ends without a newline.
 func Indent(dst, src []byte) ([]byte, error) {
 	i := Indenter{buf: dst}
 	_, _ = i.Write(src) // nothing is written

@@ -1,9 +1,9 @@
 // Package json is the JSON wire form.
 //
-// It promises: what it decodes, and every error and problem it reports, is what
-// sigs.k8s.io/json makes of the same bytes, for a type that has the fields of the view that the codec
-// has; what it encodes is byte-equal to encoding/json, but for nulls that the view wants. Clean input takes a faster way that is proven equal by fuzzing;
-// anything unclean is decoded again the exact way.
+// It decodes like sigs.k8s.io/json, with the same errors and problems, for a type that has the fields of the
+// codec's view; it encodes byte for byte like encoding/json, except for nulls that the view wants. Clean
+// input takes a fast path, whose equality is tested by fuzzing; any other input is decoded again by the exact
+// decoder.
 package json
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// Codec implements codecs.Codec for application/json. The zero value goes the standard way, without
-// counting; New makes others. Copies share what they count.
+// Codec implements codecs.Codec for application/json. The zero value uses the standard implementation,
+// without counting; New makes others. Copies share their counters.
 type Codec struct{ ways *ways }
 
 var (

@@ -72,8 +72,8 @@ func (Codec) AppendListTail(dst []byte, l *codecs.List) []byte {
 	return append(appendShard(dst, l.Meta), "}}"...)
 }
 
-// AppendListMeta appends the metadata of a list; nil stands for empty metadata. Lists have no
-// self links any more, so that is left out.
+// AppendListMeta appends the metadata of a list; nil is empty metadata. It omits selfLink, which lists no
+// longer have.
 func AppendListMeta(dst []byte, meta *metav1.ListMeta) []byte {
 	dst = append(dst, '{')
 	if meta == nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// mistyped removes the embedded structs, which are not in the JSON, from the path of a field whose value in data has
-// a wrong type, unless the view names them as the decoder does. The Go type may be that of another version than data is of:
-// the error names the version of data.
+// mistyped removes embedded structs, which are not in the JSON, from the path of a field whose value in data
+// has a wrong type, unless the view names them as the decoder does. The Go type may be that of another
+// version than data's: the error names the version of data.
 func (c Codec) mistyped(err error, t reflect.Type, data []byte) error {
 	var wrong *gojson.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -28,7 +28,7 @@ func (c Codec) mistyped(err error, t reflect.Type, data []byte) error {
 	return err
 }
 
-// packageOf is where a type, or that of its elements, is declared.
+// packageOf is the package that declares a type, or that of its elements.
 func packageOf(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

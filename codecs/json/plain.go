@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Single values are read where a caller walks an object itself: a patcher, which knows what of it
-// is to be set.
+// Single values are read by a caller that walks an object itself: a patcher, which decides what to set.
 
-// Plain says that a value of the type is the same whether it is read from its text or from the
-// plain values (maps, lists, strings, whole numbers) that this text stands for. Types are not that
-// keep their text, or read it by themselves.
+// Plain reports whether a value of the type is the same if it is decoded from its text or from the plain
+// values (maps, lists, strings, integers) of this text. Types that keep their text, or decode it themselves,
+// are not plain.
 func (c Codec) Plain(t reflect.Type) bool {
 	pl := c.plans()
 	if known, ok := pl.plain.Load(t); ok {

@@ -21,8 +21,8 @@ type plans struct {
 	checkers sync.Map // structKey -> *lazyChecker
 }
 
-// all are the plans with all fields; plansOf makes those of a view on first use. All
-// codecs of a process share them.
+// all are the plans with all fields; plansOf makes those of a view on first use. All codecs of a process
+// share them.
 var (
 	all   = &plans{}
 	views sync.Map // *view.View -> *plans
@@ -46,7 +46,7 @@ func (c Codec) plans() *plans {
 	return c.ways.plans
 }
 
-// View is what of the types the codec has; nil: all.
+// View selects the fields of the codec's types; nil: all.
 func (c Codec) View() *view.View { return c.plans().view }
 
 // marked renames the fields that the view lacks, in the text of a value, to names that no
@@ -111,8 +111,8 @@ func (m marker) value(i int, t reflect.Type, depth int) int {
 	return scan.Loose.Value(m.data, i, deepest-depth)
 }
 
-// withNulls is what package encoding/json writes of a type, with the fields that the view wants to be
-// written as null and the tags of the type leave out.
+// withNulls encodes a type like encoding/json, with null for the empty fields that the view wants although
+// their tags omit them.
 func (pl *plans) withNulls(data []byte, t reflect.Type) []byte {
 	if !pl.view.NullsAny(t) {
 		return data

@@ -9,11 +9,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Schemas of custom resources nest through types that encode themselves, each of which reads and
-// writes anew all that is below it: a field at the twentieth level was read twenty times over.
-// Here they are what they hold.
+// Schemas of custom resources nest through types with their own encoders, each of which processes everything
+// below it again: a field at the twentieth level was read twenty times. This code handles them directly.
 
-// readSchemaOrList reads what items are: a schema, or a list of them.
+// readSchemaOrList reads items: a schema, or a list of them.
 func readSchemaOrList(s *source, p unsafe.Pointer) bool {
 	v := (*apiextensionsv1.JSONSchemaPropsOrArray)(p)
 	switch s.peek() {
@@ -32,7 +31,7 @@ func readSchemaOrList(s *source, p unsafe.Pointer) bool {
 	return false
 }
 
-// readSchemaOrBool reads what other properties are: of a schema, allowed or not.
+// readSchemaOrBool reads additionalProperties: a schema, or a boolean.
 func readSchemaOrBool(s *source, p unsafe.Pointer) bool {
 	v := (*apiextensionsv1.JSONSchemaPropsOrBool)(p)
 	if s.peek() != '{' {
@@ -93,11 +92,11 @@ func appendSchema(dst []byte, s *apiextensionsv1.JSONSchemaProps) ([]byte, error
 	return all.structEncoder(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()).append(dst, unsafe.Pointer(s))
 }
 
-// schemas is what nearly all of a definition is made of. A map of large structs by way of
-// reflection makes a copy of each that it is asked for.
+// schemas is the type that makes up most of a definition. Reflection copies each value that it reads from a
+// map of large structs.
 type schemas = map[string]apiextensionsv1.JSONSchemaProps
 
-// schemaRoom has room for a schema that is read or written; it is empty where nobody has it.
+// schemaRoom has room for a schema in progress; it is empty when unused.
 var schemaRoom = sync.Pool{New: func() any { return new(apiextensionsv1.JSONSchemaProps) }}
 
 func leaveRoom(v *apiextensionsv1.JSONSchemaProps) {
@@ -174,7 +173,7 @@ func (pl *plans) mapOfStructs(t reflect.Type) decoder {
 	}
 }
 
-// appendMapOfStructs writes what mapOfStructs reads, in the order of the keys.
+// appendMapOfStructs encodes the maps of mapOfStructs, in the order of the keys.
 func (pl *plans) appendMapOfStructs(t reflect.Type) encoder {
 	value := pl.structEncoder(t.Elem())
 	return func(dst []byte, p unsafe.Pointer) ([]byte, error) {

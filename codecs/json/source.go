@@ -12,7 +12,7 @@ import (
 // source is the text being read. Decoded strings are parts of it.
 type source struct {
 	text  string
-	data  []byte // the same memory, which nobody writes to
+	data  []byte // the same memory, which must not be changed
 	at    int
 	depth int
 }
@@ -38,7 +38,7 @@ func (s *source) peek() byte {
 	return 0
 }
 
-// move goes on to where a function of package scan says that something ends.
+// move continues at the end that a function of package scan returned.
 func (s *source) move(end int) bool {
 	if end < 0 {
 		return false
@@ -56,7 +56,7 @@ func (s *source) skip() bool {
 	return s.move(scan.Loose.Value(s.data, s.space(), decodeDepth-s.depth))
 }
 
-// object reads members; value reads what follows each name.
+// object reads members; value reads the value after each name.
 func (s *source) object(value func(name string) bool) bool {
 	if s.depth++; s.depth > decodeDepth {
 		return false
@@ -98,7 +98,7 @@ func (s *source) str() (string, bool) {
 	return s.string(at, end, has)
 }
 
-// string is what a literal says.
+// string returns the content of a literal.
 func (s *source) string(at, end int, has scan.Text) (string, bool) {
 	text := s.text[at+1 : end-1]
 	switch {
@@ -127,8 +127,7 @@ func (s *source) string(at, end int, has scan.Text) (string, bool) {
 	return string(buf), utf8.Valid(buf)
 }
 
-// unescape appends what the escape at the start of text means; n is its length, 0
-// for those not known here.
+// unescape appends the character of the escape at the start of text; n is its length, 0 for unknown ones.
 func unescape(buf []byte, text string) (_ []byte, n int) {
 	if len(text) < 2 {
 		return buf, 0

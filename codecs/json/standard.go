@@ -22,8 +22,7 @@ func (c Codec) appendStandard(dst []byte, v any) ([]byte, error) {
 		}
 		return append(dst, data...), err
 	}
-	// A copy of the object has, in the place of each extension that would be respelled, a text that
-	// nobody can know beforehand.
+	// A copy of the object has an unguessable text in place of each extension that would be respelled.
 	obj = obj.DeepCopyObject()
 	var spelled [][]byte
 	eachExtension(reflect.ValueOf(obj), func(e *runtime.RawExtension) {

@@ -17,7 +17,7 @@ import (
 // to the standard one if it is not clean (it has unknown or repeated fields, say, or does not
 // encode), and also if it fails by itself: a panic inside of it costs time, but no answer.
 
-// Settings choose what a Codec does. The zero value goes the own way.
+// Settings configure a Codec. The zero value uses the fast path.
 type Settings struct {
 	Standard bool         // go the standard way only
 	Log      *slog.Logger // receives internal errors, once for each type; may be nil
@@ -53,7 +53,7 @@ const (
 
 func (w Way) String() string { return [...]string{"own", "standard", "unclean", "failed"}[w] }
 
-// ways is what a Codec shares with its copies.
+// ways is the state that a Codec shares with its copies.
 type ways struct {
 	own    bool
 	log    *slog.Logger
@@ -88,8 +88,8 @@ func (c Codec) took(o Operation, w Way) {
 // goesOwn says whether the own way is tried first.
 func (c Codec) goesOwn() bool { return c.ways != nil && c.ways.own }
 
-// Try is for own ways of other packages, into other forms: it runs f for a value of a type, unless the
-// standard way is to be gone, and says whether f could do it. What f panics at is logged.
+// Try is for fast paths of other packages, into other forms: it runs f for a value of a type, unless the
+// standard implementation is configured, and reports whether f succeeded. It logs panics of f.
 func (c Codec) Try(o Operation, t reflect.Type, f func() bool) bool {
 	if !c.goesOwn() {
 		c.took(o, Standard)

@@ -1,13 +1,12 @@
-// Package jsoniter stands in for the library of that name where structured-merge-diff
-// reads and writes the fields that managers own. It has what that one caller uses and nothing
-// else, and reads and writes the same JSON.
+// Package jsoniterator replaces the library of that name for structured-merge-diff, which reads and writes
+// the managed fields with it. It has the parts that this one caller uses, and reads and writes the same JSON.
 //
-// The library makes its types by reflection, with a package whose types have each method
-// of reflect.Type. One of those looks methods up by name, and a linker that sees it keeps every exported
-// method of every type: with all else that did so gone, that is a ninth of the binary.
+// The library makes its types by reflection, with a package whose types have each method of reflect.Type. One
+// of those looks methods up by name, and a linker that sees it keeps every exported method of every type: a
+// ninth of the binary.
 //
 // The replace line of rowlock's go.mod puts it in the library's place. Without the line the library is
-// linked again, and everything works as before; a program that imports rowlock's packages has the library.
+// linked, and everything works as before; a program that imports rowlock's packages has the library.
 package jsoniter
 
 // API is a way of reading and writing. There is one.

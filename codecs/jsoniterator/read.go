@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// mostDepth is how deep values may nest: what reads them calls itself.
+// mostDepth is the maximum depth of values, because the reader is recursive.
 const mostDepth = 10000
 
-// Iterator reads one value from its beginning. What follows the value is not looked at. The
-// first thing that is wrong is kept in Error, and ends the reading: nothing more is found then.
+// Iterator reads one value from its beginning, and nothing after it. The first error is kept in Error, and
+// ends the reading.
 type Iterator struct {
 	Error error
 
@@ -37,7 +37,7 @@ type IteratorPool struct{}
 // Pool returns where more of these iterators come from.
 func (*Iterator) Pool() IteratorPool { return IteratorPool{} }
 
-// BorrowIterator returns an iterator over some bytes. What it reads does not refer to them.
+// BorrowIterator returns an iterator over some bytes. Its results do not refer to them.
 func (IteratorPool) BorrowIterator(in []byte) *Iterator { return &Iterator{in: in} }
 
 // ReturnIterator ends the use of an iterator. They are small: none is kept.
@@ -114,11 +114,11 @@ func (i *Iterator) Read() any {
 // Skip passes a value.
 func (i *Iterator) Skip() { i.Read() }
 
-// ReadObjectCB calls what it is given for each member of an object, which reads the value; its
-// no ends the reading. A null has no members. It says whether the object was read to its end.
+// ReadObjectCB calls a function for each member of an object, which reads the value and may end the reading
+// by returning false. A null has no members. It reports whether the object was read to its end.
 func (i *Iterator) ReadObjectCB(member func(*Iterator, string) bool) bool { return i.ReadMapCB(member) }
 
-// ReadMapCB does what ReadObjectCB does.
+// ReadMapCB is ReadObjectCB.
 func (i *Iterator) ReadMapCB(member func(*Iterator, string) bool) bool {
 	if i.Error != nil {
 		return false
@@ -244,7 +244,7 @@ func (i *Iterator) number() any {
 	return n
 }
 
-// text reads a string. What is no UTF-8 stays as it is.
+// text reads a string. Invalid UTF-8 stays as it is.
 func (i *Iterator) text() string {
 	i.at++
 	from := i.at
@@ -264,7 +264,7 @@ func (i *Iterator) text() string {
 	return ""
 }
 
-// escapes are what may stand behind a backslash, and what it means.
+// escapes are the characters after a backslash, and their meaning.
 var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escaped reads the rest of a string from its first backslash on.
@@ -296,7 +296,7 @@ func (i *Iterator) escaped(out []byte) string {
 	return ""
 }
 
-// character reads what follows \u: a character, or both halves of one.
+// character reads the part after \u: a character, or both halves of one.
 func (i *Iterator) character() rune {
 	first := i.hex()
 	if !utf16.IsSurrogate(first) {

@@ -43,13 +43,13 @@ func (p StreamPool) ReturnStream(s *Stream) {
 	p.pool.Put(s)
 }
 
-// Buffer is what was written and not sent on.
+// Buffer is the output that was not flushed yet.
 func (s *Stream) Buffer() []byte { return s.buf }
 
 // SetBuffer replaces it.
 func (s *Stream) SetBuffer(b []byte) { s.buf = b }
 
-// Flush sends on what was written, or returns what was wrong.
+// Flush writes the output, or returns the first error.
 func (s *Stream) Flush() error {
 	if s.Error != nil {
 		return s.Error
@@ -77,10 +77,10 @@ func (s *Stream) WriteObjectEnd() { s.buf = append(s.buf, '}') }
 // WriteEmptyObject writes an object without members.
 func (s *Stream) WriteEmptyObject() { s.buf = append(s.buf, "{}"...) }
 
-// WriteMore writes what stands between two members.
+// WriteMore writes the separator between two members.
 func (s *Stream) WriteMore() { s.buf = append(s.buf, ',') }
 
-// WriteObjectField writes the name of a member. What HTML takes for its own stays as it is.
+// WriteObjectField writes the name of a member, without escapes for HTML.
 func (s *Stream) WriteObjectField(name string) {
 	s.buf = append(appendText(s.buf, name, false), ':')
 }
@@ -106,8 +106,8 @@ func (s *Stream) WriteVal(v any) {
 	}
 }
 
-// appendText appends a string in quotes. For HTML, what would end a script is escaped, and what is
-// no UTF-8 replaced; otherwise bytes that are no ASCII stay as they are.
+// appendText appends a string in quotes. With HTML escapes, characters that could end a script are escaped,
+// and invalid UTF-8 is replaced; otherwise bytes other than ASCII stay as they are.
 func appendText(b []byte, text string, html bool) []byte {
 	b = append(b, '"')
 	for at := 0; at < len(text); at++ {

@@ -1,10 +1,8 @@
-// Package packed puts gzip answers together from compressed pieces that it keeps,
-// so that what many clients ask for is compressed once, and after a change only the
-// pieces that it touched are compressed again.
+// Package packed assembles gzip answers from cached compressed pieces, so that an answer that many clients
+// request is compressed once, and after a change only the changed pieces are compressed again.
 //
-// It promises: an answer is one gzip member, which every reader understands; no more
-// bytes are kept than allowed, those used last; of several that want a new piece at
-// once, one makes it.
+// An answer is one gzip member, which every decoder supports; the cache has a limit, and drops the least
+// recently used pieces; concurrent callers wait for one of them to make a piece.
 package packed
 
 import (
@@ -45,10 +43,10 @@ type piece struct {
 	taken int // of the store's limit
 }
 
-// overhead is about what a piece takes besides its key and data.
+// overhead is the approximate memory of a piece in addition to its key and data.
 const overhead = 256
 
-// find returns the piece of a key, which may be still to be made.
+// find returns the piece of a key, which may not have been made yet.
 func (s *Store) find(key []byte) *piece {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +112,7 @@ const maxRaw = 1 << 20
 
 var errUnmade = errors.New("a piece of the answer could not be made")
 
-// make fills the piece with what fill appends.
+// make fills the piece with the output of fill.
 func (p *piece) make(fill func([]byte) ([]byte, error)) {
 	p.err = errUnmade // should fill panic
 	buf := raws.Get().(*[]byte)
@@ -155,7 +153,7 @@ func NewStream(w io.Writer, s *Store) *Stream { return &Stream{w: w, store: s} }
 // The header of a gzip member: deflate, no flags, no time, fastest, unknown system.
 var header = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255}
 
-// maxStored is what a block of uncompressed bytes holds at most.
+// maxStored is the maximum size of a block of uncompressed bytes.
 const maxStored = 1<<16 - 1
 
 // Verbatim writes a few bytes as they are.
@@ -187,8 +185,8 @@ func (s *Stream) plain(b []byte, last bool) error {
 	return err
 }
 
-// Piece writes the bytes that key stands for, always the same, which fill appends
-// to its argument where they are not kept. Plain comes before the first piece.
+// Piece writes the bytes for a key, which never change; fill appends them to its argument if they are not
+// cached. Plain comes before the first piece.
 func (s *Stream) Piece(key []byte, fill func([]byte) ([]byte, error)) error {
 	p := s.store.find(key)
 	p.once.Do(func() {
@@ -206,20 +204,19 @@ func (s *Stream) Piece(key []byte, fill func([]byte) ([]byte, error)) error {
 // Close writes the last bytes, as they are, and the end.
 func (s *Stream) Close(last []byte) error { return s.plain(last, true) }
 
-// checksum is what the trailer of a gzip member says of a run of bytes. The zero
-// value is that of none.
+// checksum is the trailer of a gzip member for a run of bytes. The zero value is that of an empty run.
 type checksum struct {
 	crc   uint32
 	size  uint32 // modulo 2^32, as gzip has it
-	shift uint32 // x to the number of bits, in the field of the CRC; 0 stands for 1
+	shift uint32 // x to the number of bits, in the field of the CRC; 0 represents 1
 }
 
 func sumOf(b []byte) checksum {
 	return checksum{crc32.ChecksumIEEE(b), uint32(len(b)), power(uint64(len(b)) * 8)}
 }
 
-// then is the checksum of a's bytes with b's behind them. The CRC of a run is linear:
-// what follows multiplies it by x for every bit, and adds its own.
+// then is the checksum of a's bytes followed by b's. The CRC of a run is linear: every further bit multiplies
+// it by x, and its own is added.
 func (a checksum) then(b checksum) checksum {
 	return checksum{times(a.crc, b.shift) ^ b.crc, a.size + b.size, times(a.order(), b.order())}
 }
@@ -238,8 +235,8 @@ func (a checksum) appendTrailer(dst []byte) []byte {
 	return dst
 }
 
-// Polynomials of degree below 32 over the field of two elements, modulo that of the
-// CRC; the highest bit is the coefficient of 1.
+// Polynomials of degree below 32 over the field of two elements, modulo that of the CRC; the highest bit is
+// the coefficient of 1.
 const (
 	one = 1 << 31
 	x   = 1 << 30

@@ -23,8 +23,8 @@ const (
 	field4 = 4<<3 | 2
 )
 
-// appendEnvelopeHead appends what precedes a message of rawSize bytes in its envelope, and makes room
-// for all of it.
+// appendEnvelopeHead appends the part of the envelope before a message of rawSize bytes, and makes room for
+// all of it.
 func appendEnvelopeHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 	return appendHead(grow(dst, EnvelopeSize(apiVersion, kind, rawSize)), apiVersion, kind, rawSize)
 }
@@ -39,8 +39,7 @@ func appendHead(dst []byte, apiVersion, kind string, rawSize int) []byte {
 	return binary.AppendUvarint(dst, uint64(rawSize))
 }
 
-// appendTail appends what follows a message in its envelope: no content encoding,
-// no content type.
+// appendTail appends the part of the envelope after a message: no content encoding, no content type.
 func appendTail(dst []byte) []byte { return append(dst, field3, 0, field4, 0) }
 
 // EnvelopeSize is the length of an enveloped message of rawSize bytes.
@@ -49,7 +48,8 @@ func EnvelopeSize(apiVersion, kind string, rawSize int) int {
 	return len(Prefix) + fieldSize(typeMeta) + fieldSize(rawSize) + 4
 }
 
-// Message implements codecs.Streamer: the message of an object without envelope, and without what the view lacks.
+// Message implements codecs.Streamer: the message of an object without envelope, and without the fields that
+// the view lacks.
 func (c Codec) Message(obj runtime.Object) ([]byte, error) {
 	raw, err := Marshal(obj)
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Some fields hold JSON, which a message carries as bytes of any kind. What is none could
-// not be written as JSON later, and what compares objects, as the record of who owns
-// which field does, panics on it. So it is refused, as it is by the readers of all other
-// forms. No bytes at all are left to the rules of the kind.
+// Some fields hold JSON, which a message carries as arbitrary bytes. Invalid JSON could not be written as
+// JSON later, and comparing objects, as field ownership does, would panic. So it is refused, as in all other
+// forms. Validation handles empty bytes.
 
 var embedding sync.Map // reflect.Type -> whether a value of it can hold JSON
 
@@ -62,8 +61,7 @@ func canEmbed(t reflect.Type) bool {
 	return found
 }
 
-// walkEmbedded goes through what a message was read into: it is a tree, and no deeper than
-// the message was.
+// walkEmbedded walks a decoded message: it is a tree, and no deeper than the message was.
 func walkEmbedded(v reflect.Value) error {
 	if embedded[v.Type()] {
 		if raw := v.FieldByName("Raw").Bytes(); len(raw) > 0 && !stdjson.Valid(raw) {

@@ -31,7 +31,7 @@ const Prefix = "k8s\x00"
 
 // Codec implements codecs.Codec for application/vnd.kubernetes.protobuf.
 type Codec struct {
-	JSON json.Codec // reads what FromJSON is given; Decode empties what its view lacks
+	JSON json.Codec // decodes the input of FromJSON; Decode empties the fields that its view lacks
 }
 
 var _ codecs.Codec = Codec{}
@@ -122,8 +122,8 @@ func (c Codec) FromJSON(newObject func() runtime.Object, data []byte) ([]byte, e
 	return c.Message(obj)
 }
 
-// AppendFromJSON is FromJSON that appends to dst, of an object as encoders write it mostly without
-// making the object. t is the type of what newObject makes a pointer to. data must be JSON.
+// AppendFromJSON is FromJSON that appends to dst, for objects as encoders write them mostly without making
+// the object. t is the type to which newObject's result points. data must be JSON.
 func (c Codec) AppendFromJSON(dst []byte, newObject func() runtime.Object, t reflect.Type, data []byte) ([]byte, error) {
 	out := dst
 	if c.JSON.Try(json.Transcode, t, func() (ok bool) { out, ok = transcode.Append(c.JSON.View(), dst, data, t); return ok }) {

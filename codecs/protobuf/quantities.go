@@ -24,8 +24,8 @@ func checkQuantities(data []byte, t reflect.Type) error {
 	return walkMessage(data, t, "")
 }
 
-// walkMessage follows the fields of a message that can hold quantities. What it
-// cannot read it leaves to the decoder, which fails there too.
+// walkMessage follows the fields of a message that can hold quantities. It ignores invalid data, which the
+// decoder refuses.
 func walkMessage(data []byte, t reflect.Type, path string) error {
 	fields := fieldsOf(t)
 	for len(data) > 0 {

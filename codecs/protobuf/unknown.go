@@ -16,10 +16,10 @@ import (
 // maxUnknown is how many fields Unknown names at most.
 const maxUnknown = 10
 
-// Unknown names the first fields of an enveloped message that the type of obj does not
-// have, or the view lacks and that are not empty, by the path and the number of each ("spec.containers.99"), each once. Decode drops
-// them, as Protobuf wants it; who moves objects and must not lose anything asks. data is what
-// Decode took: a message that does not decode has no answer here.
+// Unknown names the first fields of an enveloped message that the type of obj does not have, or that the view
+// lacks and that are not empty, by the path and the number of each ("spec.containers.99"), each once. Decode
+// drops them, as Protobuf requires; programs that move objects without loss need them. data must be
+// decodable.
 func (c Codec) Unknown(data []byte, obj runtime.Object) []string {
 	env, err := open(data)
 	if err != nil {
@@ -30,14 +30,14 @@ func (c Codec) Unknown(data []byte, obj runtime.Object) []string {
 	return found
 }
 
-// unknownIn adds to found what a message holds besides the fields of t.
+// unknownIn adds the fields of a message that t lacks to found.
 func unknownIn(v *view.View, data []byte, t reflect.Type, path []string, found *[]string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	fields := fieldsOf(t)
 	if len(fields) == 0 || t == quantityType {
-		return // a type that reads itself, as those of times do
+		return // a type with its own decoder, such as those of times
 	}
 	eachField(data, func(number uint64, field []byte, message, empty bool) {
 		f, known := fields[number]
@@ -73,7 +73,7 @@ func alwaysWritten(k reflect.Kind) bool {
 	return k != reflect.Pointer && k != reflect.Slice && k != reflect.Map
 }
 
-// eachField calls fn for the fields of a message, up to what cannot be read.
+// eachField calls fn for the fields of a message, up to an invalid one.
 func eachField(data []byte, fn func(number uint64, field []byte, message, empty bool)) {
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)

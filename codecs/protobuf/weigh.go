@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf/tagged"
 )
 
-// entry is what a map takes for an entry in addition to its value.
+// entry is the memory of a map entry in addition to its value.
 const entry = 64
 
 // messageField is a field of a message.
@@ -21,15 +21,15 @@ type messageField struct {
 	inner   reflect.Type // a message; nil for none
 	isMap   bool
 	numbers bool // repeated ones, of which a packed field has several
-	again   bool // what reads and writes its JSON goes through all of it once more
+	again   bool // its JSON codec processes all of it again
 }
 
-// weight is what a message takes, how much of it is read again, and how much of it may be.
+// weight is the memory of a message, how many bytes are read again, and how many may be.
 type weight struct{ memory, reread, mostReread int64 }
 
 var messages sync.Map // reflect.Type -> map[uint64]messageField
 
-// add adds up what the messages and texts in data take as a value of type t.
+// add adds the memory of the messages and texts in data, decoded as type t.
 func (w *weight) add(data []byte, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

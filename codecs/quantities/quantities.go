@@ -25,7 +25,7 @@ const (
 	exponentDigits = 4    // beyond 10^9999 nothing is measured
 )
 
-// Error is a quantity that is refused, and where it stands.
+// Error is an invalid quantity, and its place.
 type Error struct{ Path string }
 
 func (e *Error) Error() string {
@@ -73,8 +73,8 @@ func Suspect(data []byte) bool {
 	return false
 }
 
-// longExponent tells whether text starts with an exponent of too many digits.
-// Leading zeros count: nobody writes them.
+// longExponent reports whether text starts with an exponent of too many digits. Leading zeros count, because
+// nobody writes them.
 func longExponent[T string | []byte](text T) bool {
 	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
 		text = text[1:]

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Mark stands in a cell's text where the age of t belongs. It holds no meaning
-// outside of Cells.
+// Mark is a placeholder for the age of t in a cell's text. It has a meaning only in Cells.
 func Mark(t time.Time) string {
 	return "\x00" + strconv.FormatInt(t.UnixNano(), 10) + "\x00"
 }
@@ -43,7 +42,7 @@ func Cells(cells []any) (Row, error) {
 	return append(row, ']'), nil
 }
 
-// appendMarked encodes a text with marks; what only looks like one is kept as it is.
+// appendMarked encodes a text with marks; text that only resembles one stays.
 func appendMarked(row Row, text string) Row {
 	row = append(row, '"')
 	for {
@@ -88,8 +87,8 @@ func (r Row) AppendCells(dst []byte, now time.Time) []byte {
 	}
 }
 
-// Append appends a whole row. conditions are encoded, nil for none; object appends what the
-// request wants to see of the object, nil for nothing.
+// Append appends a whole row. conditions are encoded, nil for none; object appends the requested part of the
+// object, nil for none.
 func (r Row) Append(dst []byte, now time.Time, conditions []byte, object func(dst []byte) ([]byte, error)) ([]byte, error) {
 	dst = append(dst, `{"cells":`...)
 	dst = r.AppendCells(dst, now)

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// Include says what a row holds in addition to its cells.
+// Include selects the content of a row in addition to its cells.
 type Include uint8
 
 const (

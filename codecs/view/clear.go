@@ -9,7 +9,8 @@ import (
 // clearer empties the fields of a value that a view lacks, and says whether there were any that were not empty.
 type clearer func(p unsafe.Pointer) (found bool)
 
-// Clear empties the fields that the view lacks of what a pointer leads to, and says whether there were any that were not empty.
+// Clear empties the fields that the view lacks in the value to which a pointer points, and reports whether
+// any of them was not empty.
 func (v *View) Clear(obj any) (found bool) {
 	p := reflect.ValueOf(obj)
 	if v == nil || p.Kind() != reflect.Pointer || p.IsNil() {

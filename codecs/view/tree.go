@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// mark makes a name that no type has of a name that a view lacks. Nobody can know it beforehand.
+// mark makes a name that no type has of a name that a view lacks. It cannot be guessed.
 var mark = rand.Text()
 
-// Marked is a name that no type has, in the place of one that the view lacks.
+// Marked is a name that no type has, in place of one that the view lacks.
 func Marked(name string) string { return name + mark }
 
-// Unmark gives marked names in a text back what they were.
+// Unmark restores marked names in a text.
 func Unmark(text string) string { return strings.ReplaceAll(text, mark, "") }
 
 // MarkTree gives the fields of a tree that the view lacks of a type marked names, and says whether there

@@ -13,8 +13,7 @@ import (
 	"sync"
 )
 
-// View is a choice of fields. It caches what it derives from each type, so servers of
-// the same release share one.
+// View selects fields. It caches its results for each type, so servers of the same release share one.
 type View struct {
 	lacks, nulls func(t reflect.Type, field string) bool
 	embedded     bool
@@ -31,7 +30,7 @@ func New(lacks, nulls func(t reflect.Type, field string) bool, embedded bool) *V
 	return &View{lacks: lacks, nulls: nulls, embedded: embedded}
 }
 
-// NamesEmbedded says that errors about a field of an embedded struct name this struct, as those of the library do.
+// NamesEmbedded makes errors about a field of an embedded struct name this struct, like those of the library.
 func (v *View) NamesEmbedded() bool { return v == nil || v.embedded }
 
 // Lacks says whether the view lacks a field.
@@ -40,7 +39,7 @@ func (v *View) Lacks(t reflect.Type, field string) bool { return v != nil && v.l
 // Nulls says whether an empty field is written as null.
 func (v *View) Nulls(t reflect.Type, field string) bool { return v != nil && v.nulls(t, field) }
 
-// Field is a field of a struct, or of one that is embedded in it.
+// Field is a field of a struct, or of an embedded struct.
 type Field struct {
 	Name   string // in JSON
 	Type   reflect.Type
@@ -49,8 +48,8 @@ type Field struct {
 	Null   bool
 }
 
-// Fields are the fields of a struct in their order, those of embedded structs in their place. It has
-// none for a type that reads and writes itself.
+// Fields are the fields of a struct in order, those of embedded structs in their place. A type with its own
+// codec has none.
 func (v *View) Fields(t reflect.Type) []Field {
 	if fields, ok := v.structs.Load(t); ok {
 		return fields.([]Field)

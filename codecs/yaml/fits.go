@@ -11,15 +11,14 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// The reader of YAML takes some 400 bytes and a microsecond or two for each value, and
-// aliases let a document stand for a far larger one. So values are counted before, and
-// what aliases stand for is measured.
+// The YAML decoder takes some 400 bytes and one or two microseconds for each value, and aliases can make a
+// document far larger. So values are counted first, with the expansion of aliases.
 const (
 	leastValues = 400_000
 	perValue    = 256
 )
 
-// A document of n bytes may have mostValues, and stand for mostExpanded bytes.
+// A document of n bytes may have mostValues, and expand to mostExpanded bytes.
 func mostValues(n int) int   { return max(leastValues, n/8) }
 func mostExpanded(n int) int { return 4 * max(budget.DefaultBody, n) }
 
@@ -41,7 +40,7 @@ func fits(data []byte) (values int, err error) {
 	}
 	var tree any
 	if goyaml.Unmarshal(data, &tree) != nil {
-		return values, nil // whoever reads it next says why
+		return values, nil // the decoder returns the error
 	}
 	if expanded(tree, expands) < 0 {
 		return values, budget.TooMuch("the YAML in the body stands for more than %d bytes", expands)
@@ -49,7 +48,7 @@ func fits(data []byte) (values int, err error) {
 	return values, nil
 }
 
-// marks counts what a value can begin after. Text that has such marks counts too.
+// marks counts the characters after which a value can begin, including those in text.
 func marks(data []byte) (n int) {
 	for _, mark := range []byte("\n,[{") {
 		n += bytes.Count(data, []byte{mark})

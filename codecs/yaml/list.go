@@ -9,9 +9,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// FromJSON appends the YAML form of a JSON document. One that nests deeper than
-// json.MaxIndent levels stays JSON, which is YAML too: in indented lines its size would
-// grow with the square of its depth.
+// FromJSON appends the YAML form of a JSON document. One that nests deeper than json.MaxIndent levels stays
+// JSON, which is also YAML: in indented lines its size would grow with the square of its depth.
 func (c Codec) FromJSON(dst, data []byte) ([]byte, error) {
 	if scan.Deeper(data, json.MaxIndent) {
 		return append(append(dst, data...), '\n'), nil
@@ -24,8 +23,8 @@ func (c Codec) FromJSON(dst, data []byte) ([]byte, error) {
 	return append(dst, out...), err
 }
 
-// List is a document with a list of many items, made item by item: Head, what AppendItem makes
-// of each, and Tail.
+// List is a document with a list of many items, made item by item: Head, the result of AppendItem for each,
+// and Tail.
 type List struct {
 	Head, Tail []byte
 
@@ -48,8 +47,8 @@ func (c Codec) NewList(empty []byte, field string) (*List, error) {
 	return &List{Head: append(whole[:at:at], field+":\n"...), Tail: tail, codec: c}, nil
 }
 
-// AppendItem appends one item, which comes as JSON. It reads as it would in the whole
-// document: the items of a list stand as far to the left as the list does.
+// AppendItem appends one item, given as JSON, with the indentation that it has in the whole document: items
+// are indented like their list.
 func (l *List) AppendItem(dst, object []byte) ([]byte, error) {
 	if scan.Deeper(object, json.MaxIndent) {
 		return append(append(append(dst, "- "...), object...), '\n'), nil

@@ -21,7 +21,7 @@ import (
 
 // Codec implements codecs.Codec for application/yaml.
 type Codec struct {
-	JSON json.Codec // reads and writes what YAML is converted to and from
+	JSON json.Codec // the codec between which and YAML it converts
 }
 
 var (

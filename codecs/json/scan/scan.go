@@ -1,10 +1,10 @@
-// Package scan walks JSON text without making anything of it. It is the one place that knows how
-// JSON is spelled: where a string ends, what a number is, what may stand between two values.
+// Package scan walks JSON text without decoding it. It alone knows JSON's syntax: the ends of strings, the
+// form of numbers, the separators of values.
 //
-// Functions take the index of the first byte of something and return the index after its last one,
-// or -1. They never look outside of the text, whatever it holds. Those that are not said to trust
-// the text accept exactly what encoding/json accepts, down to a depth that the caller names;
-// invalid UTF-8 in strings is accepted too, as it is there.
+// Functions take the index of the first byte of something and return the index after its last one, or -1.
+// They never read outside of the text, whatever it contains. Except for those documented to trust the text,
+// they accept exactly what encoding/json accepts, down to a depth that the caller names; like encoding/json
+// they accept invalid UTF-8 in strings.
 package scan
 
 import (
@@ -16,7 +16,7 @@ import (
 // MaxDepth is how deep encoding/json reads.
 const MaxDepth = 10000
 
-// Layout says where white space may stand.
+// Layout is where white space is allowed.
 type Layout bool
 
 const (
@@ -40,7 +40,7 @@ func (l Layout) space(b []byte, i int) int {
 	return Space(b, i)
 }
 
-// Text says what a string has other than plain ASCII.
+// Text is the content of a string apart from plain ASCII.
 type Text uint8
 
 const (
@@ -123,7 +123,7 @@ var isPlain = func() (t [256]bool) {
 	return t
 }()
 
-// escape reads what follows a backslash.
+// escape reads the part after a backslash.
 func escape(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
@@ -145,7 +145,7 @@ func escape(b []byte, i int) int {
 	return -1
 }
 
-// Unquote is what a valid string with its quotes says.
+// Unquote returns the content of a valid quoted string.
 func Unquote(b []byte) string {
 	var s string
 	if json.Unmarshal(b, &s) != nil {

@@ -88,8 +88,8 @@ func Brackets(b []byte) iter.Seq[int] {
 	}
 }
 
-// Containers counts the objects and arrays in a text. It does not look closely where there are no
-// more than enough anyway; then the answer may be too large.
+// Containers counts the objects and arrays in a text. It only estimates if the estimate is small enough; then
+// the result may be too large.
 func Containers(b []byte, enough int) int {
 	n := bytes.Count(b, []byte{'{'}) + bytes.Count(b, []byte{'['})
 	if n <= enough {

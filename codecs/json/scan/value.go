@@ -63,7 +63,7 @@ func (l Layout) nested(b []byte, i, depth int) int {
 	}
 }
 
-// Name is where the name of a member stands, with its quotes.
+// Name is the position of a member's name, with its quotes.
 type Name struct {
 	At, End int
 	Has     Text

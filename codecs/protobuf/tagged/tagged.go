@@ -1,10 +1,11 @@
-// Package tagged reads and writes the Protobuf messages of API types by the tags of their fields: those of types that
-// have no generated methods, as the types below server/removed and the versions of the past that server/transfer reads.
+// Package tagged encodes and decodes Protobuf messages of API types by the tags of their fields, for types
+// without generated methods, such as those below server/removed and the former versions that server/transfer
+// reads.
 //
-// It promises: the bytes are those that generated methods would write, fields in the order of their numbers, values that
-// are no pointers even where they are zero, maps sorted by their keys. It refuses what generated methods refuse, and
-// broken messages that those do not look at, such as entries of maps with other wire types. A message takes no more
-// stack than its type is deep: types that hold themselves are not supported.
+// The bytes are those of generated methods: fields in the order of their numbers, values other than pointers
+// even if they are zero, maps sorted by their keys. It refuses what generated methods refuse, and some broken
+// messages that they do not detect, such as map entries with other wire types. The stack depth of a message
+// is that of its type: recursive types are not supported.
 package tagged
 
 import (
@@ -15,7 +16,7 @@ import (
 	"sync"
 )
 
-// Generated is what types with generated methods can do.
+// Generated are the methods of types with generated code.
 type Generated interface {
 	Size() int
 	MarshalToSizedBuffer(data []byte) (int, error)
@@ -40,7 +41,7 @@ func generated(t reflect.Type) bool {
 	return has
 }
 
-// Append appends the message of what m points to.
+// Append appends the message of the value to which m points.
 func Append(dst []byte, m any) ([]byte, error) {
 	g, p, v, err := find(m)
 	switch {
@@ -52,7 +53,7 @@ func Append(dst []byte, m any) ([]byte, error) {
 	return p.append(dst, v)
 }
 
-// Unmarshal reads a message into what m points to. Fields that it does not have are dropped.
+// Unmarshal decodes a message into the value to which m points. It drops unknown fields.
 func Unmarshal(data []byte, m any) error {
 	g, p, v, err := find(m)
 	switch {
@@ -64,7 +65,7 @@ func Unmarshal(data []byte, m any) error {
 	return p.read(data, v)
 }
 
-// find is what reads and writes the message of what m points to: its methods, or the plan of its type.
+// find returns the codec of the value to which m points: its methods, or the plan of its type.
 func find(m any) (Generated, *plan, reflect.Value, error) {
 	t := reflect.TypeOf(m)
 	if g, ok := m.(Generated); ok && generated(t) {
@@ -97,7 +98,7 @@ func grow(dst []byte, n int) []byte {
 	return append(dst, make([]byte, n)...)[:len(dst)]
 }
 
-// Measured puts the length of what is in dst from an index on before it, where a byte was left for it.
+// Measured inserts the length of the part of dst from an index on before it, where a byte was reserved.
 func Measured(dst []byte, at int) []byte {
 	n := len(dst) - at
 	if n < 0x80 {

@@ -62,7 +62,7 @@ func message(content func([]byte, reflect.Value) ([]byte, error), read func([]by
 	}
 }
 
-// optional is what is absent where the pointer to it is nil.
+// optional is the codec of a field that is absent if its pointer is nil.
 func optional(of codec) codec {
 	return codec{
 		of.wire,

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// plans are kept by view, in maps of their own: a key of two values would be allocated for each look-up.
+// plans are cached by view, in separate maps: a key of two values would be allocated for each look-up.
 var plans sync.Map // *view.View -> *sync.Map of reflect.Type -> *plan; nil for a type without a plan
 
 // planOf is how messages of a type are made, or nil.
@@ -37,7 +37,7 @@ func planOf(v *view.View, t reflect.Type) *plan {
 	return p
 }
 
-// planner has the types that are being planned: one that holds itself is given up.
+// planner has the types that are being planned: recursive ones are given up.
 type planner struct {
 	view *view.View
 	in   []reflect.Type
@@ -55,7 +55,7 @@ func (b planner) plan(t reflect.Type) *plan {
 	if p.order, ok = b.within(t).fields(p, t); !ok {
 		return nil
 	}
-	// What the own marshaller says of an empty value is the same, or the type is not as it seems.
+	// The generated marshaller must agree on an empty value; otherwise the type has peculiarities.
 	w := &walk{marks: make([]mark, len(p.fields))}
 	for i := range w.marks {
 		w.marks[i].from = -1
@@ -77,7 +77,7 @@ func (b planner) plan(t reflect.Type) *plan {
 	return p
 }
 
-// inOrder says that the fields which a message has stand in it as they do in JSON.
+// inOrder reports whether the fields of a message have the same order as in JSON.
 func inOrder(p *plan) bool {
 	last := -1
 	for _, n := range p.order {
@@ -89,7 +89,7 @@ func inOrder(p *plan) bool {
 	return true
 }
 
-// fields adds the fields of a struct to a plan, and tells where they stand in its message.
+// fields adds the fields of a struct to a plan, with their positions in its message.
 func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 	type numbered struct {
 		number uint64
@@ -149,8 +149,8 @@ func (b planner) fields(p *plan, t reflect.Type) ([]node, bool) {
 	return nodes, true
 }
 
-// tagOf is the number of a field and what stands before it in a message: nil if it has none. What the
-// struct tag says of the wire type is not always so; the type does.
+// tagOf is the number of a field and the bytes before it in a message: nil if it has none. The wire type
+// follows from the type, because the struct tag is not always right.
 func tagOf(f reflect.StructField) (number uint64, tag []byte) {
 	number = uint64(tagged.Number(f))
 	if number == 0 || slices.Contains(strings.Split(f.Tag.Get("protobuf"), ","), "packed") {
@@ -167,14 +167,14 @@ func tagOf(f reflect.StructField) (number uint64, tag []byte) {
 	return number, binary.AppendUvarint(nil, number<<3|wire)
 }
 
-// writesItself says that a type's JSON or its message are not what its fields say.
+// writesItself reports whether a type's JSON or message do not follow from its fields.
 func writesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()) ||
 		t.Kind() != reflect.Struct && p.Implements(reflect.TypeFor[tagged.Generated]())
 }
 
-// zeroOf is what a message says of a field that is missing in JSON.
+// zeroOf is the part of a message for a field that is missing in JSON.
 func zeroOf(t reflect.Type, tag []byte) ([]byte, bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -253,7 +253,7 @@ func (b planner) single(t reflect.Type, tag []byte) (value, bool) {
 	return b.value(t, tag)
 }
 
-// entryValue is value for what stands in a map.
+// entryValue is value for map entries.
 func (b planner) entryValue(t reflect.Type) (value, bool) {
 	tag := []byte{2<<3 | 2}
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {

@@ -1,12 +1,10 @@
-// Package transcode makes the Protobuf message of an object straight from its JSON, without making
-// the object.
+// Package transcode makes the Protobuf message of an object from its JSON, without decoding the object.
 //
-// It promises: the bytes are those that decoding the JSON into the Go type and marshalling that, without the fields that
-// the view lacks, would give, or none. It gives up at all that is too rare to deserve a quick way: types that write
-// themselves in a manner of their own, and text that is not as encoders write it (white space, unknown
-// fields, fields in another order). What a type needs is found out once, and held against what its
-// own marshaller says of an empty value. The text must be JSON: of values that messages carry as JSON
-// it looks for the end alone.
+// The bytes are those of decoding the JSON into the Go type and marshalling that, without the fields that the
+// view lacks; otherwise it fails. It gives up at everything that is too rare for a fast path: types with
+// their own encoding, and text that encoders do not write (white space, unknown fields, fields in another
+// order). A type is analyzed once, and checked against the generated marshaller's message of an empty value.
+// The text must be JSON: of values that messages carry as JSON it only finds the end.
 package transcode
 
 import (
@@ -67,16 +65,16 @@ type value func(w *walk, i int) int
 
 // plan is how the message of a struct is made.
 type plan struct {
-	fields []field // as they stand in JSON
-	order  []node  // as they stand in the message; nil: just so
-	zeros  []byte  // what the message says of all of them where they are missing
-	zeroAt []int   // where that of each begins in zeros, and where the last ends
+	fields []field // in the order of JSON
+	order  []node  // in the order of the message; nil: the same
+	zeros  []byte  // the message of all of them if they are missing
+	zeroAt []int   // the beginning of each in zeros, and the end of the last
 }
 
 type field struct {
 	quoted string // its name, with quotes and colon
 	value  value  // nil: the message does not have it
-	zero   []byte // what the message says where it is missing
+	zero   []byte // the message if it is missing
 	shown  []byte // zero as the view has it, which takes the place of zero once the plan is known to be right
 }
 
@@ -147,7 +145,7 @@ func (p *plan) members(w *walk, i int) int {
 	return i + 1
 }
 
-// missing says what fields are that are missing, those from one to before another.
+// missing appends missing fields, from one to before another.
 func (p *plan) missing(w *walk, from, to int) {
 	if p.order == nil {
 		w.dst = append(w.dst, p.zeros[p.zeroAt[from]:p.zeroAt[to]]...)
@@ -176,7 +174,7 @@ func (p *plan) find(text []byte, next int) int {
 	return -1
 }
 
-// arrange appends to spare what nodes say, out of the marked parts of dst.
+// arrange appends the nodes in message order to spare, from the marked parts of dst.
 func (w *walk) arrange(p *plan, nodes []node, marks []mark) {
 	for _, n := range nodes {
 		if n.tag == nil {
@@ -194,7 +192,7 @@ func (w *walk) arrange(p *plan, nodes []node, marks []mark) {
 	}
 }
 
-// quote is a name as it stands before a value; ok is false for names that need escapes.
+// quote is a name with the syntax before a value; ok is false for names that need escapes.
 func quote(name string) (_ string, ok bool) {
 	return `"` + name + `":`, name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"\<>&`, r)

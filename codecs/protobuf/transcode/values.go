@@ -26,7 +26,7 @@ const (
 	bytes3  = 3<<3 | 2
 )
 
-// messageOf is a message, with its length, of what content appends.
+// messageOf is a message, with its length, of the bytes that content appends.
 func messageOf(tag []byte, content value) value {
 	return func(w *walk, i int) int {
 		w.dst = append(append(w.dst, tag...), 0)
@@ -38,8 +38,8 @@ func messageOf(tag []byte, content value) value {
 	}
 }
 
-// str reads a string and returns what it says: a part of the text, unless it has escapes. It gives up
-// at what decoding would not leave as it is.
+// str reads a string and returns its content: a part of the text, unless it has escapes. It gives up at text
+// that decoding would change.
 func (w *walk) str(i int) (s []byte, end int) {
 	end, has := scan.String(w.data, i)
 	if end < 0 {

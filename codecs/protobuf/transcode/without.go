@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// Without is a message of type t without the fields that the view lacks: generated code writes fields that are no pointers
-// even where they are empty. The message must be one that generated code has written.
+// Without returns a message of type t without the fields that the view lacks: generated code writes fields
+// that are not pointers even if they are empty. The message must be that of generated code.
 func Without(v *view.View, message []byte, t reflect.Type) []byte {
 	if !v.LacksAny(t) {
 		return message
