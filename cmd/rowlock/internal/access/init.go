@@ -62,7 +62,7 @@ func (o *initOptions) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// Servers that do not share this one too would each add theirs to what aggregated servers trust.
+	// Otherwise each server would add its own authority to those that aggregated servers trust.
 	if _, err := dir.FrontProxy(time.Now()); err != nil {
 		return err
 	}

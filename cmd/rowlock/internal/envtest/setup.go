@@ -25,7 +25,7 @@ import (
 //go:embed embedded
 var embedded embed.FS
 
-// Command sets up what controller-runtime's envtest needs.
+// Command sets up the files for controller-runtime's envtest.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "envtest",

@@ -17,8 +17,8 @@ type importAnswer struct {
 	DryRun          bool     `json:"dryRun"`
 	Refused         bool     `json:"refused"`        // something cannot be read, and nothing was written
 	SourceRevision  int64    `json:"sourceRevision"` // the newest of the source
-	Revision        int64    `json:"revision"`       // from which the new log goes on
-	Reused          bool     `json:"reused"`         // what an earlier run had read was used
+	Revision        int64    `json:"revision"`       // revision after which the new log begins
+	Reused          bool     `json:"reused"`         // data of an earlier run was used
 	InUse           bool     `json:"inUse"`          // of a dry run: the database is not empty, and an import would be refused
 	Done            bool     `json:"done"`           // an earlier run had filled the database, and ended before it could say so
 	Seconds         float64  `json:"seconds"`

@@ -45,7 +45,7 @@ func Exe(name string) string {
 	return name
 }
 
-// Build is what this program adds to the version that a server says it is.
+// Build is added to the version of the server.
 func Build() string { return "rowlock." + Version }
 
 // DefaultDataDir is the default of --data-dir.

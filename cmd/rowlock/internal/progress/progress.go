@@ -43,7 +43,7 @@ func (l *Line) Total(n int64) { l.total = n }
 // AtLeast is Total where there may be more than is known.
 func (l *Line) AtLeast(n int64) { l.total, l.more = n, true }
 
-// What names the step that the work is at.
+// What names the present step.
 func (l *Line) What(text string) { l.what = text }
 
 // Show says how much is done. It may be called as often as one likes.
@@ -59,7 +59,7 @@ func (l *Line) Show(n int64) {
 	l.last, l.shown = now, true
 	text := fmt.Sprintf("%s: %d %s", l.what, n, l.unit)
 	switch {
-	case l.total == 0 || l.more && n > l.total: // no more is known
+	case l.total == 0 || l.more && n > l.total: // the total is unknown
 	case l.more:
 		text = fmt.Sprintf("%s: %d of at least %d %s", l.what, n, l.total, l.unit)
 	default:

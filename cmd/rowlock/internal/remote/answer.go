@@ -151,7 +151,7 @@ const mostStatus = 256 << 10
 
 func readStatus(a *answer, resp *http.Response) error {
 	a.left = min(a.left, mostStatus)
-	data, _ := a.all() // what could be read of it
+	data, _ := a.all() // the part that could be read
 	e := &StatusError{Path: a.path, Code: resp.StatusCode, Message: Printable(resp.Status), RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	var status metav1.Status
 	if json.Unmarshal(data, &status) == nil && status.Message != "" {

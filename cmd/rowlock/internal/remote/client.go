@@ -28,14 +28,13 @@ import (
 	sizes "github.com/rowlock/rowlock/codecs/budget"
 )
 
-// Config says which server is spoken to, and what it may cost. Zero values take what
-// the comments name.
+// Config configures the server, and limits. Zero values take the named defaults.
 type Config struct {
-	URL     string        // of the server, with what comes before /api
+	URL     string        // of the server, with the path before /api
 	HTTP    *http.Client  // identifies the user
 	QPS     float64       // requests a second; 50
 	Burst   int           // requests at once after a rest; 100
-	Silence time.Duration // how long an answer may stand still, and a server may ask to wait; 1m
+	Silence time.Duration // how long an answer may stall, and a server may make us wait; 1m
 	Whole   time.Duration // how long one answer may take; 10m
 	Answer  int64         // bytes of one answer; 1 GiB
 	Object  int64         // bytes of one object; the largest that a server stores, and a MiB
@@ -48,9 +47,9 @@ type Config struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// Client sends requests. Its methods return *StatusError for what the server refuses,
-// *BoundError for an answer beyond a bound, *MalformedError for one that is no answer to
-// what was asked, and else what the network says.
+// Client sends requests. Its methods return *StatusError for a refusal of the server, *BoundError for an
+// answer beyond a limit, *MalformedError for an answer of the wrong form, and otherwise the error of the
+// network.
 type Client struct {
 	cfg     Config
 	http    *http.Client

@@ -18,8 +18,8 @@ type Options struct {
 	// Refuse returns the reason to leave out a wanted resource, which Collected reports; "", or a nil Refuse: it is
 	// collected. defined: Collect has seen the definition of the custom resource.
 	Refuse func(r Resource, defined bool) string
-	// Version chooses the version to list in, of those in Served; nil or "": the one that
-	// the server prefers. Custom resources are listed in their storage version.
+	// Version chooses the version to list in, among those in Served; nil or "": the one that the server
+	// prefers. Custom resources are listed in their storage version.
 	Version func(Resource) string
 	// Progress receives the progress of the collection; may be nil.
 	Progress func(Progress)
@@ -29,7 +29,7 @@ type Options struct {
 
 // Progress is the progress of a collection.
 type Progress struct {
-	Resource  Resource // the one that is being read
+	Resource  Resource // the present one
 	Place, Of int      // its number, and the number of resources
 	Objects   int64    // read so far, of all resources
 	Total     int64    // the number of objects, as far as the server has counted them
@@ -59,8 +59,8 @@ const (
 	servicesGroup    = "apiregistration.k8s.io"
 )
 
-// Collect reads all objects that a server shows, each resource at one resource version; the API has no common
-// version for two resources. Objects with a second name, and those of aggregated servers, are left out. A resource
+// Collect reads all visible objects of a server, each resource at one resource version; the API has no common
+// version for two resources. It omits objects with a second name, and those of aggregated servers. A resource
 // that the user may not list is an error.
 func (c *Client) Collect(ctx context.Context, o Options) (*Collected, error) {
 	found, err := c.Discover(ctx)
@@ -82,7 +82,7 @@ type collector struct {
 	c       *Client
 	o       Options
 	out     *Collected
-	blind   bool              // the user may not see what other API servers serve
+	blind   bool              // the user may not see which versions aggregated servers serve
 	storage map[string]string // of custom resources, by "widgets.example.com": the version that they are stored in
 	now     Progress
 }

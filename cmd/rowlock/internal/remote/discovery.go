@@ -66,8 +66,8 @@ func (r Resource) Can(verb string) bool { return slices.Contains(r.Verbs, verb) 
 // Discovered is the result of discovery.
 type Discovered struct {
 	Resources []Resource // in the server's order, each once, in the version that the server prefers
-	// Stale are groups and versions, "metrics.k8s.io/v1beta1", of which the server does
-	// not know what they serve, because who serves them does not answer.
+	// Stale are groups and versions, "metrics.k8s.io/v1beta1", with unknown resources, because their server
+	// does not answer.
 	Stale []string
 
 	places map[[2]string]int // in Resources, by group and name
@@ -86,8 +86,7 @@ func (d *Discovered) Find(group, name string) (Resource, bool) {
 const (
 	// mostDiscovery is how large all documents of discovery may be together.
 	mostDiscovery = 64 << 20
-	// mostResources is how many resources a server may have, and how many groups and
-	// versions that nobody knows the resources of.
+	// mostResources bounds the resources of a server, and its groups and versions with unknown resources.
 	mostResources = 50_000
 	// mostServed is in how many versions a resource may be served.
 	mostServed = 100
@@ -96,8 +95,8 @@ const (
 	aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 
-// Discover reads what a server serves: by aggregated discovery, or before release 1.27 by a request for each group
-// and version.
+// Discover reads the resources of a server: by aggregated discovery, or before release 1.27 by a request for
+// each group and version.
 func (c *Client) Discover(ctx context.Context) (*Discovered, error) {
 	d := &Discovered{places: map[[2]string]int{}, left: mostDiscovery}
 	for _, root := range []string{"/api", "/apis"} {

@@ -14,7 +14,7 @@ import (
 
 // Sink receives the objects of one list.
 type Sink interface {
-	Begin() error     // forget what came: the list begins, or begins again
+	Begin() error     // drop earlier items: the list begins, or begins again
 	Put(Object) error // may keep nothing of it
 }
 

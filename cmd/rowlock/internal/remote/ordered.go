@@ -81,7 +81,7 @@ func (s *Spool) places(name func(Object) (string, error)) (all []placed, err err
 	return all, nil
 }
 
-// placedBytes is the memory for each object besides its name.
+// placedBytes is the memory for each object in addition to its name.
 const placedBytes = 48
 
 func (s *Spool) tooMany() error {

@@ -30,7 +30,8 @@ type encoder struct {
 	unreadable []string // definitions that cannot be read, and why
 }
 
-// anyRelease is the codec of what servers of any release stored: it drops no field, and takes empty fields as each writes them.
+// anyRelease is the codec for objects stored by servers of any release: it drops no field, and accepts empty
+// fields as each writes them.
 var anyRelease = codecjson.New(codecjson.Settings{})
 
 // newEncoder reads the definitions of a database.
@@ -56,7 +57,7 @@ func newEncoder(ctx context.Context, d sqlstore.Driver, keys sqlstore.Sealer) (*
 	}
 	f.catalogue = kinds.NewCatalogue(all)
 	f.objects = objects.New(f.catalogue, nil, cache.NewWith(f.catalogue, cache.Config{JSON: anyRelease}))
-	f.objects.Bound(budget.MostSizes()) // what the servers take is not known here
+	f.objects.Bound(budget.MostSizes()) // the servers' limit is unknown here
 	return f, nil
 }
 

@@ -67,7 +67,7 @@ func guideArgs(cmd *cobra.Command) {
 
 func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see %q", cmd.CommandPath()+" --help") }
 
-// flagError says what a flag takes, or what flag may have been meant.
+// flagError names the valid values of a flag, or the flag that may have been meant.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -122,7 +122,7 @@ const (
 	mostDistance = 3
 )
 
-// Nearest are the names that somebody who wrote text may have meant, the nearest only.
+// Nearest are the names that may have been meant by text, the nearest only.
 func Nearest(text string, names []string) []string {
 	near := &cobra.Command{}
 	for _, name := range names {

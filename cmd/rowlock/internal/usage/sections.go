@@ -21,7 +21,7 @@ const columns = 110
 // misc is the section of flags that are in no other.
 const misc = "misc"
 
-// Sections are the flags of a command by what they are about.
+// Sections are the flags of a command by subject.
 type Sections struct {
 	order []string
 	of    map[string]string // flag to section
@@ -98,7 +98,7 @@ func (s *Sections) Help(cmd *cobra.Command, short map[string]string, remark stri
 	})
 }
 
-// width is that of a terminal, or one that can be read.
+// width is that of a terminal, or a readable default.
 func width(out io.Writer) int {
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 40 {

@@ -128,7 +128,7 @@ type entry struct {
 func (e *entry) fields() map[string]any {
 	if e.parsed == nil {
 		e.parsed = map[string]any{}
-		_ = utiljson.Unmarshal(e.FieldsV1, &e.parsed) // what cannot be read owns nothing
+		_ = utiljson.Unmarshal(e.FieldsV1, &e.parsed) // unreadable entries own nothing
 	}
 	return e.parsed
 }
@@ -138,7 +138,7 @@ func entries(obj revisions.Object) []*entry {
 	text, err := json.Marshal(meta["managedFields"])
 	var list []*entry
 	if err != nil || json.Unmarshal(text, &list) != nil {
-		return nil // the server's records are not as they should be: nobody is named
+		return nil // the server's records are inconsistent: no manager is named
 	}
 	return list
 }

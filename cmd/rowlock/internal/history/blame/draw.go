@@ -65,8 +65,8 @@ func when(o Origin, now time.Time) string {
 	return fmt.Sprintf("%s #%s", text, shown.Safe(o.Revision))
 }
 
-// lines says for each line of a YAML text the path of what begins there: "" for what only
-// holds others. Lines that go on with a value are missing.
+// lines maps lines of a YAML text to the path of the value that begins there: "" for containers. Continuation
+// lines are missing.
 func lines(text string) (map[int]string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
@@ -117,7 +117,7 @@ func holds(n *yaml.Node) bool {
 	return (n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode) && len(n.Content) > 0
 }
 
-// plain turns the numbers of YAML into those of JSON, so that elements have the same names.
+// plain converts the numbers of YAML into those of JSON, so that elements have the same names.
 func plain(value any) any {
 	switch v := value.(type) {
 	case int:

@@ -19,7 +19,7 @@ type Moment struct {
 // Forms describes the syntax of Parse, for help texts.
 const Forms = `14:05 (today, or yesterday if that is still to come), "yesterday 14:05", "2026-11-23 14:05", 2026-11-23T14:05:00Z, 2h or "2h ago" (s, m, h, d, w), now, or a revision such as 1234`
 
-// ErrFuture is the error for a time that is still to come.
+// ErrFuture is the error for a time in the future.
 var ErrFuture = errors.New("that is in the future")
 
 // layouts are times of day with a date, in the zone of the user unless they name one.

@@ -31,7 +31,7 @@ func (f *Finder) namespaces(ctx context.Context, p *Plan, at int64) error {
 		case err == nil && meta(live)["deletionTimestamp"] != nil:
 			return fmt.Errorf("namespace %s is being deleted: wait until it is gone", name)
 		case err == nil, revisions.Denied(err):
-			continue // a create in it says so to those who may not see it
+			continue // for users that may not see it, a create in it shows that
 		case !apierrors.IsNotFound(err):
 			return err
 		}

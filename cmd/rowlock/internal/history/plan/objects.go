@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive/recreate"
 )
 
-// observed are annotations in which controllers record what they observe. The live value is right.
+// observed are annotations in which controllers record their observations. The live value is right.
 var observed = []string{"deployment.kubernetes.io/revision", "control-plane.alpha.kubernetes.io/leader", "endpoints.kubernetes.io/last-change-trigger-time"}
 
 // deleting are finalizers of a deletion that is being carried out. A restored object does not have them.
@@ -73,13 +73,13 @@ func reborn(past Object, ownStatus bool) Object {
 	}
 	switch obj["kind"] {
 	case "PersistentVolumeClaim":
-		// With these it would be taken for bound already, to a volume that names another claim, and
-		// be given up as lost. It asks for the same volume, and waits for it.
+		// With these fields it would count as bound, to a volume that names another claim, and become lost.
+		// It requests the same volume, and waits for it.
 		notes, _ := meta(obj)["annotations"].(Object)
 		delete(notes, "pv.kubernetes.io/bind-completed")
 		delete(notes, "pv.kubernetes.io/bound-by-controller")
 	case "PersistentVolume":
-		// It is kept for the claim of that name, whichever UID that has by now.
+		// The volume is reserved for the claim of that name, whatever its UID now.
 		recreate.Untie("persistentvolumes", obj)
 	}
 	return obj

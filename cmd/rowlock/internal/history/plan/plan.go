@@ -58,20 +58,20 @@ type Step struct {
 
 	Err  error // why it does not go, or did not
 	Done bool
-	Note string // what happened instead
+	Note string // the actual result
 }
 
 // Plan is a list of steps, in the order in which they are done.
 type Plan struct {
 	Steps []*Step
 	Same  int            // objects that are as they should be
-	Left  map[string]int // what was left out, by reason
+	Left  map[string]int // omitted objects, by reason
 	Notes []string
 
 	bytes  int
-	uids   map[string]string // of what came back: by the UID of the past
+	uids   map[string]string // of restored objects: by the UID of the past
 	absent map[string]bool   // namespaces that the plan creates
-	made   map[string]bool   // UIDs of the past of what it creates
+	made   map[string]bool   // UIDs of the past of created objects
 }
 
 // New is an empty plan.
@@ -166,7 +166,7 @@ func (p *Plan) step(ctx context.Context, c *cluster.Client, s *Step, lost map[st
 	return nil
 }
 
-// adopt replaces the UIDs of owners in an object by those of the objects that were created.
+// adopt replaces the UIDs of owners in an object by those of the created objects.
 func (p *Plan) adopt(s *Step, lost map[string]bool) error {
 	for _, ref := range owners(s.Object) {
 		old, _ := ref["uid"].(string)

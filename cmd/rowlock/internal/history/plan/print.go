@@ -32,7 +32,7 @@ func (s *Step) Line(sc screen.Screen) string {
 	}
 	notes := s.Notes
 	if s.Done {
-		notes = []string{s.Note} // what was expected has been said
+		notes = []string{s.Note} // expected results were printed
 	}
 	for _, note := range notes {
 		if note != "" {

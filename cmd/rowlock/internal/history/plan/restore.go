@@ -22,8 +22,8 @@ type Restore struct {
 	Named      bool             // Types, or Targets, were asked for by name
 	Targets    []cluster.Target // instead of Types
 	Labels     labels.Selector  // of objects, then or now; nil: all
-	Prune      bool             // delete what was not there
-	Controlled bool             // what controllers make, too
+	Prune      bool             // delete objects that did not exist then
+	Controlled bool             // restore objects of controllers, too
 }
 
 // passing are resources that the system writes all the time.

@@ -86,7 +86,7 @@ func (u *Undelete) create(ctx context.Context, p *Plan, t cluster.Target, past O
 	return p.add(s, size(s.Object))
 }
 
-// warnings name what a restored object of some kinds lacks.
+// warnings name the missing parts of restored objects of some kinds.
 func warnings(past Object, status bool) []string {
 	spec, _ := past["spec"].(Object)
 	state, _ := past["status"].(Object)

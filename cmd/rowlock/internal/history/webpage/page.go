@@ -95,7 +95,7 @@ func (p *Page) Collect(ctx context.Context, c *cluster.Client, all *cluster.Reso
 	return nil
 }
 
-// add collects one object. Where it was not named, a user who may not see it goes without.
+// add collects one object. Unless it was named, it is omitted if the user may not see it.
 func (p *Page) add(ctx context.Context, c *cluster.Client, t cluster.Target, q revisions.Query, named bool) error {
 	o := object{Name: t.String(), Namespace: t.Namespace}
 	q.PageSize = 25 // with objects, pages are large
@@ -153,7 +153,7 @@ func (p *Page) note(format string, args ...any) {
 	p.notes = append(p.notes, fmt.Sprintf(format, args...))
 }
 
-// Summary says what the page holds.
+// Summary describes the content of the page.
 func (p *Page) Summary() string {
 	text := fmt.Sprintf("%d objects, %d writes.", len(p.objects), p.writes)
 	if len(p.notes) > 0 {

@@ -12,8 +12,8 @@ import (
 
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error {
-	// Objects are not escaped as HTML but as what may stand in a string of a script: package json
-	// writes no <, > or &, so that no text ends the element.
+	// Objects are not escaped as HTML but as content of a script's string: package json writes no <, > or &,
+	// so that no text ends the element.
 	data, err := json.Marshal(p.objects)
 	if err != nil {
 		return err
@@ -44,8 +44,8 @@ type text struct{ strings.Builder }
 // raw adds HTML, of which nothing comes from objects or from a server.
 func (t *text) raw(s string) { t.WriteString(s) }
 
-// put adds HTML, in which each %v stands for a value that is escaped: as text between elements,
-// or in an attribute in double quotes.
+// put adds HTML, in which each %v is replaced by an escaped value: as text between elements, or in an
+// attribute in double quotes.
 func (t *text) put(layout string, values ...any) {
 	for i, v := range values {
 		values[i] = html.EscapeString(fmt.Sprint(v))

@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// kept remembers which resources have history. Resources of aggregated servers, and resources that the server
-// computes for each request, are answered as of now whatever version the request names; showing that would pass
-// off the present as the past.
+// kept remembers which resources have history. For resources of aggregated servers, and computed resources,
+// servers answer with the present state whatever version the request names; showing that would present it as
+// the past.
 type kept struct {
 	mu    sync.Mutex
 	known map[string]bool // group versions and resources with a past, "v1/pods"

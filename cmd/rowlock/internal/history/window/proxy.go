@@ -27,7 +27,7 @@ type proxy struct {
 	kept   kept
 }
 
-// described are paths that say what a server has and how it is; the past of them is not kept.
+// described are paths of descriptions of the server, whose past is not kept.
 var described = []string{"api", "apis", "openapi", "version", "healthz", "livez", "readyz"}
 
 func newProxy(config Config) *proxy {
@@ -91,7 +91,7 @@ func (p *proxy) closed(r *http.Request, info *request.Info) string {
 	case !info.IsResource:
 		return ""
 	case info.Group == revisions.Group && info.Verb == "get":
-		return "" // what changed between two revisions is of the past, too
+		return "" // differences between two revisions belong to the past, too
 	case info.Verb == "watch":
 		return "nothing changes in it, so nothing can be watched"
 	case info.Subresource != "" && info.Subresource != "status":
@@ -116,8 +116,8 @@ func (p *proxy) exactly(query url.Values) {
 // mostSingle is the largest answer about one object, in bytes: the largest object, in a list.
 const mostSingle = budget.MostObject + 1<<20
 
-// single answers for one object with a list of it, because lists can be had as of a
-// revision. Who may get the object and not list it is answered by the history of it.
+// single answers for one object with a list of it, because lists are available as of a revision. For a user
+// who may get the object but not list it, it uses the object's history.
 func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Info) {
 	up := 1 // segments behind the collection
 	if info.Subresource != "" {
@@ -149,10 +149,10 @@ func (p *proxy) single(w http.ResponseWriter, r *http.Request, info *request.Inf
 	}
 	w.Header().Set("Content-Type", header.Get("Content-Type"))
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // who asked may be gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// recorded is the object from its history; what was answered before, if that says no, too.
+// recorded returns the object from its history; the earlier answer, if that is refused, too.
 func (p *proxy) recorded(r *http.Request, info *request.Info, code int, header http.Header, body []byte) (int, http.Header, []byte) {
 	path := revisions.Root + "/clusterrevisions/"
 	if info.Namespace != "" && info.Resource != "namespaces" {
@@ -195,8 +195,8 @@ func (p *proxy) ask(r *http.Request, path string, query url.Values, accept strin
 	return resp.StatusCode, resp.Header, body, err
 }
 
-// accepted are the JSON forms of what a client takes: they can be looked into. Tables and
-// metadata are asked for as lists of them.
+// accepted are the JSON forms that the client accepts and this proxy can decode. Tables and metadata are
+// requested as lists of them.
 func accepted(headers []string) string {
 	var kept []string
 	for _, clause := range strings.Split(strings.Join(headers, ","), ",") {
@@ -230,7 +230,7 @@ func one(body []byte) ([]byte, error) {
 	case len(list.Items) > 1:
 		return nil, errors.New("several objects of one name")
 	}
-	// Items of a list need not say what they are.
+	// Items of a list may lack their kind.
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(list.Items[0], &fields); err != nil {
 		return nil, err
@@ -256,5 +256,5 @@ func answer(w http.ResponseWriter, status metav1.Status) {
 	status.Kind, status.APIVersion, status.Status = "Status", "v1", metav1.StatusFailure
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // who asked may be gone
+	_ = json.NewEncoder(w).Encode(status) // the client may have disconnected
 }

@@ -77,7 +77,7 @@ func Open(config Config) (*Window, error) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          log.New(io.Discard, "", 0), // handshakes of strangers are nobody's news
+		ErrorLog:          log.New(io.Discard, "", 0), // failed handshakes of other programs are not logged
 	}
 	go func() { w.served <- w.server.ServeTLS(listener, "", "") }()
 	return w, nil

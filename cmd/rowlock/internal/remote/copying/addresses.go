@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/cmd/rowlock/internal/remote"
 )
 
-// keepAddresses keeps the addresses of an existing Service, which cannot change: an earlier run may have got other
-// addresses than those of the source.
+// keepAddresses keeps the addresses of an existing Service, which cannot change: an earlier run may have
+// received other addresses than those of the source.
 func (c *copier) keepAddresses(ctx context.Context, t *task, live []byte) error {
 	if t.Resource != "services" {
 		return nil

@@ -20,8 +20,8 @@ func decode(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// look waits until answers of the target may be decoded: their size is bounded like that of objects in progress.
-// The caller calls done before it calls look again.
+// look waits until answers of the target may be decoded: their size is bounded like that of objects in
+// progress. The caller calls done before it calls look again.
 func (c *copier) look(ctx context.Context, answers ...[]byte) (done func(), err error) {
 	var weight int64
 	for _, a := range answers {

@@ -77,7 +77,7 @@ func Run(ctx context.Context, to *remote.Client, from Source, o Options) (*Repor
 	return c.report, err
 }
 
-// copier is one run. What workers share is behind mu.
+// copier is one run. mu guards the fields that workers share.
 type copier struct {
 	to         *remote.Client
 	from       Source
@@ -91,16 +91,15 @@ type copier struct {
 
 	mu      sync.Mutex
 	owners  map[ownerKey]*owner // by their UID in the source
-	planned map[string]bool     // in a dry run, what would be there: "namespaces/a", "widgets.example.com"
+	planned map[string]bool     // in a dry run, objects that would exist: "namespaces/a", "widgets.example.com"
 	written int64
 }
 
 const (
-	// mostUnderWay are the bytes of the objects that are read and not yet written. One that
-	// is larger is alone. Taken apart they have up to 30 times as many.
+	// mostUnderWay bounds the bytes of the objects that are read and not yet written. A larger one is
+	// processed alone. Decoded they have up to 30 times as many.
 	mostUnderWay = 32 << 20
-	// mostWaves is how often what waits for its owners is gone through: owners that are
-	// deeper are none that anybody made.
+	// mostWaves bounds the passes over objects that wait for their owners: deeper owners do not occur.
 	mostWaves = 100
 )
 

@@ -39,7 +39,7 @@ func (c *copier) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	for { // a server may publish what it serves a moment later
+	for { // a server may publish its resources a moment later
 		target, err := c.to.Discover(ctx)
 		if err != nil {
 			return fmt.Errorf("asking what the target serves: %w", err)
