@@ -33,9 +33,8 @@ const (
 	tries = 3
 )
 
-// BackupFile writes a backup to path. Until it is whole it is path with
-// ".partial" at its end, which a crash leaves behind at worst. Errors: those of Backup,
-// CompactedError only when it was begun again and again.
+// BackupFile writes a backup to path. Until it is complete its name is path with ".partial" appended, which a
+// crash may leave behind. Errors: those of Backup, CompactedError only after several attempts.
 func BackupFile(ctx context.Context, d sqlstore.Driver, path string, opt Options) (h Header, t Trailer, err error) {
 	for range tries {
 		err = WriteFile(path, func(f io.Writer) (err error) {
@@ -85,8 +84,8 @@ func syncFolder(path string) error {
 	return f.Sync()
 }
 
-// Backup writes everything as it is at one revision. Errors: those of the
-// driver; CompactedError if it took longer than history is kept.
+// Backup writes everything as of one revision. Errors: those of the driver; CompactedError if it took longer
+// than history is kept.
 func Backup(ctx context.Context, d sqlstore.Driver, out io.Writer, opt Options) (Header, Trailer, error) {
 	window, release, err := upkeep.Hold(ctx, d)
 	if err != nil {
@@ -149,7 +148,7 @@ func (w *writer) write(text []byte) error {
 	return err
 }
 
-// all writes what was live at the floor, and what came after it up to the head.
+// all writes the live rows at the floor, and the later ones up to the head.
 func (w *writer) all(ctx context.Context, d sqlstore.Driver, h Header) error {
 	if err := w.line(h); err != nil {
 		return err

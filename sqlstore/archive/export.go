@@ -26,7 +26,7 @@ const (
 	YAML Format = "yaml" // one document for each object, as kubectl apply takes it
 )
 
-// ExportOptions select what to export.
+// ExportOptions select the objects to export.
 type ExportOptions struct {
 	Format    Format
 	Revision  int64  // 0: now
@@ -38,8 +38,7 @@ type ExportOptions struct {
 	Open func(row *sqlstore.Row) error
 }
 
-// ExportFile writes an export to a file that appears when it is whole. Errors:
-// those of Export.
+// ExportFile writes an export to a file that appears when it is complete. Errors: those of Export.
 func ExportFile(ctx context.Context, d sqlstore.Driver, path string, opt ExportOptions) (objects, at int64, err error) {
 	err = WriteFile(path, func(f io.Writer) error {
 		objects, at, err = Export(ctx, d, f, opt)
@@ -51,9 +50,8 @@ func ExportFile(ctx context.Context, d sqlstore.Driver, path string, opt ExportO
 	return objects, at, err
 }
 
-// Export writes the objects as they were at a revision, in key order; as YAML,
-// what others need comes before them. It returns how many, and at which revision.
-// What is no object of the API is left out of YAML. Errors: CompactedError,
+// Export writes the objects as of a revision, in key order; as YAML, objects that others need come first. It
+// returns their number, and the revision. YAML omits rows that are not API objects. Errors: CompactedError,
 // FutureError, and those of the driver.
 func Export(ctx context.Context, d sqlstore.Driver, out io.Writer, opt ExportOptions) (objects, at int64, err error) {
 	e := &exporter{w: bufio.NewWriterSize(out, 1<<16), opt: opt}
@@ -179,7 +177,7 @@ func (e *exporter) yaml(row sqlstore.Row) error {
 	return err
 }
 
-// printable keeps a name from ending the comment that it stands in.
+// printable keeps a name from ending the comment that contains it.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

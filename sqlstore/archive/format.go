@@ -57,7 +57,7 @@ type line struct {
 	Deleted    bool            `json:"deleted,omitempty"`
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
 	WrittenAt  time.Time       `json:"writtenAt"`
-	Damaged    string          `json:"damaged,omitempty"` // why the row was not what had been written, as restoring it does not mend it
+	Damaged    string          `json:"damaged,omitempty"` // the damage of the row, which restoring it does not repair
 	Bytes      []byte          `json:"bytes,omitempty"`
 	Value      json.RawMessage `json:"value,omitempty"`
 }

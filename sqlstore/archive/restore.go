@@ -30,9 +30,8 @@ func RestoreFile(ctx context.Context, d sqlstore.Driver, path string, progress f
 	return h, t, err
 }
 
-// Restore fills an empty database, in one transaction: an interrupted restore,
-// or a damaged backup, leaves it empty. Revisions stay what they were.
-// Errors: ErrDamaged, sqlstore.ErrNotEmpty, and those of the driver.
+// Restore fills an empty database, in one transaction: an interrupted restore, or a damaged backup, leaves it
+// empty. Revisions are preserved. Errors: ErrDamaged, sqlstore.ErrNotEmpty, and those of the driver.
 func Restore(ctx context.Context, d sqlstore.Driver, in io.Reader, progress func(rows int64)) (Header, Trailer, error) {
 	r, err := open(in)
 	if err != nil {
@@ -67,8 +66,8 @@ func Check(in io.Reader) (Header, Trailer, error) {
 	return r.header, r.trailer, nil
 }
 
-// Rows reads a backup row by row, for who does something else with it than Restore. The
-// last thing that the rows do is to compare the checksum; they are read once.
+// Rows reads a backup row by row, for other uses than Restore. The iteration ends with the comparison of the
+// checksum; it works once.
 func Rows(in io.Reader) (Header, iter.Seq2[sqlstore.Row, error], error) {
 	r, err := open(in)
 	if err != nil {

@@ -36,7 +36,7 @@ func (w *Writer) Add(row sqlstore.Row) error {
 	return w.w.write(text)
 }
 
-// Close ends the file with its checksum; without it the file is one that was cut short.
+// Close ends the file with its checksum; a file without it is truncated.
 func (w *Writer) Close() (Trailer, error) {
 	t := Trailer{Rows: w.w.rows, SHA256: sum(w.w.sum)}
 	if err := w.w.line(t); err != nil {

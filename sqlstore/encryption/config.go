@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/authx/configfile"
 )
 
-// configuration is what a file says.
+// configuration is the content of a file.
 type configuration struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
@@ -54,8 +54,8 @@ type kmsConfig struct {
 	Timeout    *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// known are the names that a configuration goes by; the second comes from an old mistake
-// in a manual, and such files are about.
+// known are the kinds of a configuration; the second comes from an old mistake in a manual, and such files
+// exist.
 var known = []metav1.TypeMeta{
 	{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"},
 	{APIVersion: "v1", Kind: "EncryptionConfig"},
@@ -79,11 +79,11 @@ func parse(path string, text []byte, reload bool) (*configuration, error) {
 	return &c, validate(&c, reload).ToAggregate()
 }
 
-// secretLike is what a secret of 16 bytes and more may look like.
+// secretLike matches text that may be a secret of 16 bytes and more.
 var secretLike = regexp.MustCompile(`[A-Za-z0-9+/]{22,}=*`)
 
-// unquoted is what an error of a decoder says, without what may be a secret: where a space
-// or a quote is missing, a decoder takes a secret for the name of a field, and quotes it.
+// unquoted is the text of a decoder's error without possible secrets: if a space or a quote is missing, a
+// decoder takes a secret for the name of a field, and quotes it.
 func unquoted(err error) string {
 	return secretLike.ReplaceAllStringFunc(err.Error(), func(word string) string {
 		if strings.HasPrefix(word, known[0].Kind) {

@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
 )
 
-// maxName bounds the names of keys, which stand in every value.
+// maxName bounds the names of keys, which every value contains.
 const maxName = 1024
 
 // plugin is a KMS provider.
@@ -29,16 +29,16 @@ type plugin interface {
 	Close() error
 }
 
-// generation is what one version of the file says, as long as it is in use.
+// generation is one version of the file, while it is in use.
 type generation struct {
 	metrics *metrics
 	rules   map[schema.GroupResource][]slot
-	past    map[schema.GroupResource]bool // what earlier versions had rules for
-	rings   sync.Map                      // resource -> *ring, nil for one that no rule names
+	past    map[schema.GroupResource]bool // resources for which earlier versions had rules
+	rings   sync.Map                      // resource -> *ring, nil for one without a rule
 	plugins []plugin                      // in the order of the file
 	v1, v2  bool                          // which there are
 	grace   time.Duration
-	stop    context.CancelFunc // of what Run started for it; set there
+	stop    context.CancelFunc // ends the goroutine that Run started for it; set there
 }
 
 // builder makes a generation.
@@ -47,7 +47,7 @@ type builder struct {
 	g   *generation
 }
 
-// build connects to nobody yet.
+// build makes no connections yet.
 func build(c *configuration, cfg *Config, m *metrics) (*generation, error) {
 	b := builder{cfg: cfg, g: &generation{metrics: m, rules: map[schema.GroupResource][]slot{}, stop: func() {}}}
 	for _, r := range c.Resources {
@@ -156,7 +156,7 @@ func (b *builder) add(p plugin, timeout time.Duration) {
 	b.g.grace += 2 * timeout
 }
 
-// ring finds what seals a resource; nil: nothing does.
+// ring finds the ring for a resource; nil: it is not encrypted.
 func (g *generation) ring(resource string) *ring {
 	if known, ok := g.rings.Load(resource); ok {
 		return known.(*ring)
@@ -182,7 +182,7 @@ func (g *generation) covers(resource string) bool {
 	return g.past[gr] || g.past[schema.GroupResource{Group: gr.Group, Resource: "*"}] || g.past[everything]
 }
 
-// follow notes what the versions before had rules for.
+// follow records the resources for which earlier versions had rules.
 func (g *generation) follow(old *generation) {
 	g.past = make(map[schema.GroupResource]bool, len(old.past)+len(old.rules))
 	for gr := range old.rules {

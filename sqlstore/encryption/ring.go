@@ -10,13 +10,13 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/keys"
 )
 
-// sealer is a provider with one key. What is stored begins with head.
+// sealer is a provider with one key. Its values begin with head.
 type sealer interface {
 	Seal(ctx context.Context, head []byte, row sqlstore.Key, plain []byte) ([]byte, error)
 	Open(ctx context.Context, stored []byte, head int, row sqlstore.Key) (plain []byte, stale bool, err error)
 }
 
-// local is a sealer whose secret stands in the file.
+// local is a sealer whose secret is in the file.
 type local struct{ key keys.Key }
 
 func (l local) Seal(_ context.Context, head []byte, row sqlstore.Key, plain []byte) ([]byte, error) {
@@ -29,7 +29,7 @@ func (l local) Open(_ context.Context, stored []byte, head int, row sqlstore.Key
 	return plain, false, err
 }
 
-// bind is what a value belongs to: its row, and the key that is named before it.
+// bind is the place of a value: its row, and the key that is named before it.
 func bind(head []byte, row sqlstore.Key) []byte {
 	return keys.Bound(append(make([]byte, 0, len(head)+96), head...), row.Resource, row.Namespace, row.Name)
 }
@@ -51,8 +51,8 @@ func (s *slot) prefix(w way) string {
 	return ""
 }
 
-// ring is what seals and opens the values of one resource: the first slot seals, and
-// whichever sealed a value opens it.
+// ring encrypts and decrypts the values of one resource: the first slot encrypts, and the one that encrypted
+// a value decrypts it.
 type ring struct {
 	slots   []slot
 	sealing *meter

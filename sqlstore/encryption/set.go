@@ -35,7 +35,7 @@ type Config struct {
 	Reload     bool          // the file is read again when it changes
 	Every      time.Duration // how often it is looked at; 0: every second
 	KMSv1      bool          // version 1 of the KMS protocol may be used
-	ServerHash string        // stands for this server in metrics
+	ServerHash string        // identifies this server in metrics
 	Log        *slog.Logger  // nil: nothing is logged
 }
 
@@ -120,8 +120,8 @@ func (s *Set) Seals(resource string) bool {
 // Collectors are the metrics.
 func (s *Set) Collectors() []prometheus.Collector { return s.metrics.collectors() }
 
-// Checks are those of KMS plugins. They count for /healthz and /readyz, not for /livez: a
-// restart makes no plugin well.
+// Checks are those of KMS plugins. They count for /healthz and /readyz, not for /livez: a restart does not
+// repair a plugin.
 func (s *Set) Checks() []Check {
 	g := s.current.Load()
 	if s.cfg.Reload || g.v2 && !g.v1 {
@@ -180,7 +180,7 @@ func (s *Set) take(ctx, run context.Context, group *errgroup.Group, text []byte)
 		return errors.Join(err, fresh.close())
 	}
 	s.attend(run, group, fresh)
-	fresh.follow(s.current.Load()) // which nobody else replaces
+	fresh.follow(s.current.Load()) // only this goroutine replaces it
 	old := s.current.Swap(fresh)
 	s.mu.Lock()
 	s.retired[old] = true

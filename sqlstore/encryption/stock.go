@@ -18,15 +18,15 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/kms"
 )
 
-// Stock opens values that a stock server encrypted by an EncryptionConfiguration, for who
-// takes them along. They look otherwise than those of this package: they begin with
-// "k8s:enc:PROVIDER:VERSION:NAME:", and belong to the key of etcd under which they lie
-// where the provider knows authenticated data at all.
+// Stock decrypts values that a stock server encrypted with an EncryptionConfiguration, for programs that
+// transfer them. Their form differs from that of this package: they begin with
+// "k8s:enc:PROVIDER:VERSION:NAME:", and are bound to their key of etcd if the provider has authenticated data
+// at all.
 //
-// It promises: what opens is what was encrypted, where the provider says so (aescbc does
-// not: its values have to look like objects besides); errors say nothing of a value or of
-// a secret. It may be used by several goroutines, and starts none but those of connections,
-// which Close ends. A key management service is asked once for each data key.
+// A decrypted value is the encrypted one, if the provider authenticates it (aescbc does not: its values must
+// also look like objects); errors contain nothing of a value or of a secret. It may be used by several
+// goroutines, and starts none but those of connections, which Close ends. A key management service is called
+// once for each data key.
 type Stock struct {
 	slots   []stockSlot
 	plugins []*kms.V2
@@ -39,8 +39,7 @@ type stockSlot struct {
 	open func(ctx context.Context, sealed, bound []byte) ([]byte, error)
 }
 
-// OpenStock reads a file of a stock server, and says which field of it is wrong. It
-// connects to nobody yet.
+// OpenStock reads a file of a stock server, and names its invalid field. It makes no connections yet.
 func OpenStock(path string, log *slog.Logger) (*Stock, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -136,7 +135,7 @@ func (s *Stock) Close() error {
 	return errors.Join(errs...)
 }
 
-// openGCM: a nonce of 12 bytes, and what it sealed, bound to the key of etcd.
+// openGCM: a nonce of 12 bytes, and the encrypted value, bound to the key of etcd.
 func openGCM(secret, sealed, bound []byte) ([]byte, error) {
 	key, err := keys.Once(secret)
 	if err != nil {
@@ -145,7 +144,7 @@ func openGCM(secret, sealed, bound []byte) ([]byte, error) {
 	return key.Open(sealed, bound)
 }
 
-// openBox: a nonce of 24 bytes, and what it sealed, bound to nothing.
+// openBox: a nonce of 24 bytes, and the encrypted value, bound to nothing.
 func openBox(secret, sealed, _ []byte) ([]byte, error) {
 	const nonce = 24
 	if len(secret) != 32 || len(sealed) < nonce {
@@ -158,8 +157,8 @@ func openBox(secret, sealed, _ []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// openCBC: a block that begins the chain, and the blocks with their padding, of which
-// nothing tells that they are whole. So what comes out must begin as objects do.
+// openCBC: an initialization vector, and blocks with padding, without authentication. So the result must
+// begin like an object.
 func openCBC(secret, sealed, _ []byte) ([]byte, error) {
 	block, err := aes.NewCipher(secret)
 	if err != nil {

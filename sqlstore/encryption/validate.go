@@ -22,7 +22,7 @@ var (
 	boxSizes = []int{32}
 )
 
-// everything is what "*.*" means.
+// everything is the meaning of "*.*".
 var everything = schema.GroupResource{Group: "*", Resource: "*"}
 
 func validate(c *configuration, reload bool) (errs field.ErrorList) {

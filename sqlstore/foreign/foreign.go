@@ -46,11 +46,11 @@ type Source interface {
 	// thing that it yields.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 
-	// Close lets go of files and connections. The source is as it was found.
+	// Close releases files and connections. The source is unchanged.
 	Close() error
 }
 
-// Counter is a Source that says how much there is to read, for those who wait.
+// Counter is a Source that knows how much there is to read, for progress.
 type Counter interface {
 	// Count is how many entries there are at most.
 	Count(ctx context.Context) (int64, error)
@@ -62,19 +62,19 @@ type Sink interface {
 	// Describe names the sink for people, without credentials.
 	Describe() string
 
-	// Put adds a key, each once, in whatever order. ModRevision is kept where the form of
-	// the sink can. The sink copies what it keeps of Value.
+	// Put adds a key, each once, in any order. ModRevision is kept if the form of the sink can. The sink
+	// copies the parts of Value that it keeps.
 	Put(ctx context.Context, e Entry) error
 
-	// Commit makes everything that was put appear at once. revision is that of the
-	// whole: at least as large as each ModRevision, and writers go on above it.
+	// Commit makes everything that was put appear at once. revision is that of the whole: at least as large
+	// as each ModRevision, and later writes continue above it.
 	Commit(ctx context.Context, revision int64) error
 
 	// Abort ends a sink that was not committed. After Commit it does nothing.
 	Abort() error
 }
 
-// KeyError is what a source or sink says of one key that it cannot carry.
+// KeyError is an error about one key that a source or sink does not support.
 type KeyError struct {
 	Key string
 	Why string
@@ -82,7 +82,7 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return fmt.Sprintf("key %q: %s", Shown(e.Key), e.Why) }
 
-// Shown is a key as it may stand in a message: of bounded length.
+// Shown is a key for messages, of bounded length.
 func Shown(key string) string {
 	const most = 256
 	if len(key) <= most {

@@ -11,7 +11,7 @@ import (
 // It is enough for two to three million keys of the usual length.
 const maxHeld = 512 << 20
 
-// heldBeside is what the map of Newest takes for an entry besides the bytes of its key.
+// heldBeside is the memory of an entry in the map of Newest in addition to its key.
 const heldBeside = 96
 
 // Newest remembers for each live key of a log where its newest value lies, for sources
@@ -23,8 +23,8 @@ type Newest[T any] struct {
 	most int64 // of held; 0: maxHeld
 }
 
-// Set says where the newest value of a key lies. It fails with what to do where the keys
-// are too many to be held.
+// Set records the position of a key's newest value. If the keys are too many for memory, the error says what
+// to do.
 func (n *Newest[T]) Set(key []byte, at T) error {
 	if n.at == nil {
 		n.at = make(map[string]T)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
-// closes it, or ends, gives it back.
+// Take opens a file that no other process has taken, or creates it; nil: another process has. Closing it, or
+// the end of the process, releases it.
 func Take(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

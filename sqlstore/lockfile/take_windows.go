@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// sharingViolation is what Windows says of a file that another has opened for itself.
+// sharingViolation is Windows' error for a file that another process has opened exclusively.
 const sharingViolation syscall.Errno = 32
 
-// Take opens a file that nobody else has taken, or makes it; nil: somebody has. Whoever
-// closes it, or ends, gives it back.
+// Take opens a file that no other process has taken, or creates it; nil: another process has. Closing it, or
+// the end of the process, releases it.
 func Take(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

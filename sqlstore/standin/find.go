@@ -26,8 +26,8 @@ const (
 	maxPlace = 16 << 10 // bytes of an answer that are read
 )
 
-// Find asks the processes at URLs where the database is. The first that answers counts.
-// One that cannot be reached yet is asked again for a while.
+// Find asks the processes at URLs for the place of the database. The first answer counts. It retries for a
+// while if none can be reached.
 func Find(ctx context.Context, urls []string, files TLS) (Place, error) {
 	c, err := files.client()
 	if err != nil {
@@ -91,10 +91,9 @@ func ask(ctx context.Context, client *http.Client, text string) (Place, error) {
 	return p, p.check(text)
 }
 
-// check makes sure that this process sees the folder that the other one means, and that
-// it is one of this user: whoever listens at an address that was given by mistake, or too
-// early, would else choose the keys and the database that are used, and where files are
-// made. The paths are those behind symbolic links from then on.
+// check makes sure that this process sees the same folder as the other one, and that the other one runs as
+// the same user: otherwise a process at a wrong address could choose the keys and the database, and the place
+// of new files. From then on paths are those without symbolic links.
 func (p *Place) check(text string) error {
 	dir := filepath.Dir(p.Database)
 	if !filepath.IsAbs(dir) || p.Database != filepath.Join(dir, databaseName) || p.Keys != filepath.Join(dir, keysName) {
@@ -115,7 +114,7 @@ func (p *Place) check(text string) error {
 	return nil
 }
 
-// readSeal reads what a process of a user wrote next to the database.
+// readSeal reads the file that a process of a user wrote next to the database.
 func readSeal(path string, user int) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -128,7 +127,7 @@ func readSeal(path string, user int) (string, error) {
 	return string(text), err
 }
 
-// writeSeal makes that file. It follows no link that stands there.
+// writeSeal writes that file. It does not follow links.
 func writeSeal(path, seal string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// TLS are the files of https: those of a server, or those that a client shows and trusts.
+// TLS are the files for https: those of a server, or the certificate and authorities of a client.
 type TLS struct {
 	CertFile, KeyFile string
 	CAFile            string // of a server: clients must show a certificate of it

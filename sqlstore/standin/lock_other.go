@@ -4,9 +4,9 @@ package standin
 
 import "io/fs"
 
-// alone does nothing where there are no such locks: who starts a second process on a
-// folder takes over the file that says whose it is.
+// alone does nothing on systems without such locks: a second process on a folder takes over the file that
+// names its owner.
 func alone(string) (release func(), err error) { return func() {}, nil }
 
-// ownedBy cannot tell: the rights of the folder say who may have written a file.
+// ownedBy cannot check the owner: the permissions of the folder decide who may have written a file.
 func ownedBy(fs.FileInfo, int) bool { return true }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// What runs of etcd's own flags, besides those below, mean nothing here: there is one
-// process and no log of changes, and the database limits itself.
+// Other flags of etcd have no meaning here: there is one process and no log of changes, and the database
+// limits itself.
 var (
 	noEffect = strings.Fields(`auth-token auth-token-ttl auto-compaction-mode auto-compaction-retention
 		backend-batch-interval backend-batch-limit backend-bbolt-freelist-type bcrypt-cost cipher-suites client-cert-allowed-hostname

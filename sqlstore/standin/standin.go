@@ -47,15 +47,15 @@ const (
 	maxConns = 256
 )
 
-// Place is where API servers find what they share.
+// Place is where API servers find the shared files.
 type Place struct {
 	Database string `json:"database"` // the SQLite file
 	Keys     string `json:"keys"`     // a folder for certificates and keys of the cluster
 	Unsynced bool   `json:"unsynced"` // nothing needs to survive a crash of the machine
-	Seal     string `json:"seal"`     // what the file next to the database says as long as this process keeps it
+	Seal     string `json:"seal"`     // content of the file next to the database while this process owns it
 }
 
-// Config says what a Server does.
+// Config configures a Server.
 type Config struct {
 	Dir      string   // the folder; "": a temporary one, removed by Close
 	Clients  []string // URLs to listen on, http or https
@@ -171,7 +171,7 @@ func (s *Server) Close() {
 			_ = l.Close() // before hs.Close, which only knows those that are served
 		}
 		for _, hs := range s.https {
-			_ = hs.Close() // whoever is connected knows that it ends
+			_ = hs.Close() // connected clients see the end
 		}
 		s.loops.Wait()
 		if s.place.Seal != "" {

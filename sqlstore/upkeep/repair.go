@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Damage is a live row whose value is not what its key says.
+// Damage is a live row whose value is not the object of its key.
 type Damage struct {
 	Row    sqlstore.Row
 	Reason error         // nil: nothing is wrong with it
@@ -104,13 +104,12 @@ func Delete(ctx context.Context, d sqlstore.Driver, rows ...sqlstore.Row) (revis
 	return write(ctx, d, ops...)
 }
 
-// Rollback puts an earlier state of a row's object in its place, as a new revision.
-// Errors: as Delete.
+// Rollback replaces a row's object by an earlier state, as a new revision. Errors: as Delete.
 func Rollback(ctx context.Context, d sqlstore.Driver, row, to sqlstore.Row) (revision int64, err error) {
 	return write(ctx, d, sqlstore.Op{Verb: sqlstore.Update, Key: row.Key, Expect: row.Revision, Value: to.Value, ExpiresAt: to.ExpiresAt})
 }
 
-// write commits operations together, and finds out what became of it.
+// write commits operations together, and resolves an unknown outcome.
 func write(ctx context.Context, d sqlstore.Driver, ops ...sqlstore.Op) (int64, error) {
 	out, err := commit(ctx, d, []sqlstore.Txn{{Ops: ops}})
 	switch {
@@ -122,7 +121,7 @@ func write(ctx context.Context, d sqlstore.Driver, ops ...sqlstore.Op) (int64, e
 	return out[0].Revisions[0], nil
 }
 
-// commit writes a batch, and finds out what became of it.
+// commit writes a batch, and resolves an unknown outcome.
 func commit(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn) ([]sqlstore.Outcome, error) {
 	const tries = 20
 	for try := 1; ; try++ {

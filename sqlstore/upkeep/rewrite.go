@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Rewrite selects what to write anew.
+// Rewrite selects the objects to rewrite.
 type Rewrite struct {
 	Resources []string // "secrets", "deployments.apps"; nil: all
 	Keys      sqlstore.Sealer
@@ -22,7 +22,7 @@ type Rewrite struct {
 	Progress func(Rewritten)
 }
 
-// Rewritten is what was done so far.
+// Rewritten counts the work so far.
 type Rewritten struct {
 	Objects int64     `json:"objects"` // looked at
 	Written int64     `json:"written"`
@@ -48,13 +48,12 @@ const (
 	rewritePasses = 10
 )
 
-// Run writes every object anew whose stored form is not what it would be now: it was
-// encrypted by another provider or key, or has an older form. Each is written as servers
-// write, if it is still what was read, so that servers may run and hear of it. What was done
-// stays done when ctx ends, and is not done again by the next run. It looks again until
-// it finds nothing to do, as servers with an older configuration may write meanwhile. Then it
-// does the same with the past, which what it wrote has become a part of.
-// Errors: those of the driver, and SealError.
+// Run rewrites every object whose stored form is out of date: encrypted by another provider or key, or in an
+// older form. It writes each as servers do, if it has not changed since it was read, so servers may run and
+// see the changes. When ctx ends, completed work stays, and the next run does not repeat it. It repeats its
+// pass until it finds nothing to do, because servers with an older configuration may write at the same time.
+// Then it does the same with the past, which includes the replaced rows. Errors: those of the driver, and
+// SealError.
 func (r *Rewrite) Run(ctx context.Context, d sqlstore.Driver) (done Rewritten, err error) {
 	resources := r.Resources
 	if resources == nil {
@@ -75,7 +74,7 @@ func (r *Rewrite) Run(ctx context.Context, d sqlstore.Driver) (done Rewritten, e
 func (r *Rewrite) passes(ctx context.Context, d sqlstore.Driver, what string, resources []string, done Rewritten, of func(context.Context, sqlstore.Driver, string, *Rewritten) error) (Rewritten, error) {
 	first := done
 	for range rewritePasses {
-		pass := first // what a pass looked at and left, the next one sees again
+		pass := first // the next pass sees the rows that this one skipped
 		pass.Written, pass.PastWritten, pass.Reasons = done.Written, done.PastWritten, append([]Problem{}, first.Reasons...)
 		for _, resource := range resources {
 			if err := of(ctx, d, resource, &pass); err != nil {
@@ -144,7 +143,7 @@ func (r *Rewrite) page(ctx context.Context, d sqlstore.Driver, rows []sqlstore.R
 
 // sealed is the value to store for a row, in the form that form returns (nil: as it is); nil: the stored value stays.
 func (r *Rewrite) sealed(ctx context.Context, row *sqlstore.Row, form func(*sqlstore.Row) ([]byte, error)) ([]byte, error) {
-	if row.Damaged != nil { // a new row would vouch for it
+	if row.Damaged != nil { // a new row would get a valid checksum
 		return nil, row.Damaged
 	}
 	plain, stale, err := r.Keys.Open(ctx, row.Key, row.Value)
@@ -165,8 +164,7 @@ func (r *Rewrite) sealed(ctx context.Context, row *sqlstore.Row, form func(*sqls
 	return r.Keys.Seal(ctx, row.Key, value)
 }
 
-// write commits rows each for itself. Those that somebody else wrote meanwhile are met again
-// by the next pass.
+// write commits each row on its own. The next pass sees rows that others have changed in the meantime.
 func (r *Rewrite) write(ctx context.Context, d sqlstore.Driver, batch []sqlstore.Txn, done *Rewritten) error {
 	if len(batch) == 0 {
 		return nil
@@ -190,7 +188,7 @@ func (r *Rewrite) write(ctx context.Context, d sqlstore.Driver, batch []sqlstore
 	return r.slowed(ctx, len(batch), began)
 }
 
-// slowed waits until so many rows, begun with at a time, are no more than Rate.
+// slowed waits until that many rows, since a time, are within Rate.
 func (r *Rewrite) slowed(ctx context.Context, rows int, began time.Time) error {
 	if r.Rate <= 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 // pastPage is how many past states are read at once: as many as one pack may have, and the same again.
 const pastPage = 256
 
-// past encrypts the history as new rows are encrypted now. It keeps its form otherwise: that is
-// what was stored then. Resources of which nothing is or was encrypted are not read.
+// past encrypts the history like new rows. It does not change the form of the objects. It skips resources
+// that are not, and never were, encrypted.
 func (r *Rewrite) past(ctx context.Context, d sqlstore.Driver, resource string, done *Rewritten) error {
 	if resource != "" && !r.Keys.Covers(resource) {
 		return nil
@@ -78,7 +78,7 @@ func byKey(rows []sqlstore.Row) func(yield func([]sqlstore.Row) bool) {
 	}
 }
 
-// pastOf writes the past states of one object anew that need it.
+// pastOf rewrites the past states of one object if necessary.
 func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.History, rows []sqlstore.Row, done *Rewritten) error {
 	began := time.Now()
 	var stale []sqlstore.Row
@@ -116,6 +116,6 @@ func (r *Rewrite) pastOf(ctx context.Context, d sqlstore.History, rows []sqlstor
 		return err
 	}
 	done.PastWritten += int64(n)
-	done.busy = done.busy || n < len(stale) // they went, or were packed meanwhile; the next pass tells
+	done.busy = done.busy || n < len(stale) // they were deleted or packed in the meantime; the next pass shows it
 	return r.slowed(ctx, n, began)
 }

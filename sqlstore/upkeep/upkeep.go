@@ -1,5 +1,5 @@
-// Package upkeep holds the work of operators on a store besides serving it: status, compaction, checks, repair and
-// rewriting. It uses the Driver interface only, and runs while servers use the database.
+// Package upkeep holds the operators' work on a store: status, compaction, checks, repair and rewriting. It
+// uses only the Driver interface, and runs while servers use the database.
 package upkeep
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Status is what an operator asks first.
+// Status is the overview for operators.
 type Status struct {
 	sqlstore.Stats
 	OldestSnapshot time.Time `json:"oldestSnapshot"` // from when on the past can be read; zero: unknown
@@ -41,9 +41,9 @@ func Look(ctx context.Context, d sqlstore.Driver) (s Status, err error) {
 	return s, nil
 }
 
-// Hold finds what can be read for a while: the head, and a floor that will not
-// be overtaken soon. Where no server compacts, it keeps others from beginning
-// to, until release; else it stays half of the kept history away from the floor.
+// Hold finds revisions that stay readable for a while: the head, and a floor that will not be overtaken soon.
+// If no server compacts, it prevents compaction until release; otherwise it keeps a distance of half of the
+// kept history from the floor.
 func Hold(ctx context.Context, d sqlstore.Driver) (window sqlstore.Bounds, release func(), err error) {
 	_, release, ok, err := d.Lead(ctx, sqlstore.CompactorLead)
 	if err != nil {
@@ -161,8 +161,7 @@ func compactPacked(ctx context.Context, d sqlstore.Driver, f sqlstore.Floors, to
 	return next.Lowest(), err
 }
 
-// CompactTo is the revision that keeping what was written since a time leaves
-// as the floor.
+// CompactTo is the floor that keeps everything written since a time.
 func CompactTo(ctx context.Context, d sqlstore.Driver, since time.Time) (int64, error) {
 	return d.RevisionAt(ctx, since)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	From     int64     `json:"from"` // revisions looked at
 	To       int64     `json:"to"`
@@ -34,10 +34,10 @@ func (r *Report) add(key sqlstore.Key, revision int64, format string, args ...an
 	}
 }
 
-// known is what the log says of one live key.
+// known is the state of one live key according to the log.
 type known struct{ revision, created int64 }
 
-// mostWindows is how often Verify begins again behind a server that compacts what it looks at.
+// mostWindows bounds how often Verify starts again because a server compacts the revisions that it reads.
 const mostWindows = 5
 
 // Verify checks the promises of the table on live data: the log has no hole,

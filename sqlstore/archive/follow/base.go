@@ -178,7 +178,7 @@ func (s *session) prune() error {
 		}
 	}
 	for i, g := range segments {
-		// The next one of its run tells what its last revision is.
+		// The next base of its run states the last revision.
 		whole := g.run < keep.run || i+1 < len(segments) && segments[i+1].run == g.run && g.run == keep.run && segments[i+1].revision <= keep.revision+1
 		if whole {
 			old = append(old, g.name)
@@ -197,8 +197,8 @@ func (s *session) prune() error {
 	return syncFolder(s.cfg.Dir)
 }
 
-// steady is a wall clock that goes on as it went when it is set ahead: what is deleted
-// because of a clock is gone.
+// steady is a wall clock that continues at its own pace when it is set ahead: deletion because of a clock
+// cannot be undone.
 type steady struct {
 	wall  time.Time // at the first look, without a monotonic reading
 	first time.Time

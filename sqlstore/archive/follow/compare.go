@@ -24,8 +24,8 @@ type Difference struct {
 	Reason string `json:"reason"`
 }
 
-// Compare holds the objects of two databases as of a revision against each other.
-// Errors: those of reading, as CompactedError.
+// Compare compares the objects of two databases as of a revision. Errors: those of reading, such as
+// CompactedError.
 func Compare(ctx context.Context, restored, with sqlstore.Driver, revision int64) (Comparison, error) {
 	c := Comparison{Differences: []Difference{}}
 	a, stopA := iter.Pull2(snapshot(ctx, restored, revision))

@@ -76,8 +76,8 @@ func (s *session) continues(ctx context.Context) error {
 	}
 }
 
-// agrees looks whether the database is the one that the log tells of, also if it was
-// restored to an earlier state and has gone on since.
+// agrees checks whether the database is the one of the log, including one that was restored to an earlier
+// state and has continued since.
 func (s *session) agrees(ctx context.Context, r resumed, b sqlstore.Bounds) error {
 	at := s.cfg.Driver.Now()
 	if b.Head < s.w.last() || r.last == nil {

@@ -58,7 +58,7 @@ type Run struct {
 	Segments []Segment `json:"segments"`
 }
 
-// Listing is what a folder holds, oldest first.
+// Listing is the content of a folder, oldest first.
 type Listing struct {
 	Dir      string   `json:"dir"`
 	Cluster  string   `json:"clusterID"`
@@ -67,9 +67,8 @@ type Listing struct {
 	Bytes    int64    `json:"bytes"`
 }
 
-// List reads what a folder holds: of each segment the beginning and the end, of the newest
-// one everything. What is wrong with files is among the Problems; the error is one of
-// reading the folder.
+// List reads a folder: of each segment the beginning and the end, of the newest one everything. Defects of
+// files are among the Problems; the error is one of reading the folder.
 func List(dir string) (*Listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -184,7 +183,7 @@ func readBase(dir, name string, run int, revision int64) Base {
 	return b
 }
 
-// read finds out what a segment holds; newest: it may have no last frame.
+// read examines a segment; newest: it may have no last frame.
 func (s *Segment) read(path string, newest bool) {
 	s.Last = s.First - 1
 	err := s.readEnds(path, newest)
@@ -237,8 +236,8 @@ func (s *Segment) readEnds(path string, newest bool) error {
 	return err
 }
 
-// openFile opens a file of a folder for reading: one that others put there may be a pipe,
-// which would hold who opens it, or a link to anywhere.
+// openFile opens a file of a folder for reading. A file from another program may be a pipe, on which opening
+// would block, or a link to anywhere.
 func openFile(path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -256,7 +255,7 @@ func IsFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// removePartial takes away what a base left that was not finished.
+// removePartial removes the remains of an interrupted base.
 func removePartial(dir string) error {
 	entries, err := os.ReadDir(dir) // the folder's name may be no pattern
 	for _, e := range entries {

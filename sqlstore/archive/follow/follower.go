@@ -50,16 +50,16 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Follower writes what a database commits to a folder.
+// Follower writes the commits of a database to a folder.
 type Follower struct {
 	cfg    Config
 	tally  tally
-	seen   bool // the folder was there once: it is not made anew
+	seen   bool // the folder existed before: it is not created again
 	source identity
 	clock  steady
 }
 
-// identity is what the database says of itself.
+// identity is the identity of the database, as it states it.
 type identity struct{ cluster, driver string }
 
 // New makes a Follower. Nothing is opened until Run.
@@ -74,8 +74,8 @@ const (
 	retryMost = 10 * time.Second
 )
 
-// Run follows until ctx ends, and looks once more then. What fails is logged and tried
-// again; see Config.Strict. It may be called again.
+// Run follows until ctx ends, and then once more. Failures are logged and retried; see Config.Strict. It may
+// be called again.
 func (f *Follower) Run(ctx context.Context) error {
 	f.tally.active(true)
 	defer f.tally.active(false)
@@ -199,7 +199,7 @@ func (s *session) start(ctx context.Context) (err error) {
 	return s.base.find(s.cfg.Dir, s.w.run)
 }
 
-// close ends what the session has; the next one goes on.
+// close ends the session; the next one continues.
 func (s *session) close() error {
 	s.base.wait()
 	var errs []error
@@ -215,7 +215,7 @@ const (
 	aimPage   = 1 << 20 // bytes of values that are read at once, about
 )
 
-// round writes what was committed since the last one, and says when there was nothing.
+// round writes the commits since the last one, and reports if there were none.
 func (s *session) round(ctx context.Context) error {
 	at := s.cfg.Driver.Now()
 	b, err := s.cfg.Driver.Bounds(ctx)

@@ -44,7 +44,7 @@ const (
 	kindEnd  uint8 = 3 // the segment is whole; nothing follows in it
 )
 
-// ErrDamaged: a file is not what was written. It is archive's, as bases may be, too.
+// ErrDamaged: a file differs from what was written. It is archive's, because bases may be damaged, too.
 var ErrDamaged = archive.ErrDamaged
 
 // errTorn: a segment ends in the middle of a frame, as a writer that was killed leaves it.
@@ -116,7 +116,7 @@ func decodeSegment(data []byte) (h segmentHeader, first sum, size int, err error
 	return h, first, size, nil
 }
 
-// frameHead is what a frame begins with. Times are microseconds since 1970.
+// frameHead is the beginning of a frame. Times are microseconds since 1970.
 type frameHead struct {
 	kind     uint8
 	packed   uint32 // bytes that follow, before the sum

@@ -16,9 +16,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// pile finds the newest row of each key among any number of rows, in the order of keys,
-// with bounded memory: what does not fit is sorted into files, and files of one size are
-// merged when there are mostFiles of them.
+// pile finds the newest row of each key among any number of rows, in the order of keys, with bounded memory:
+// it sorts rows beyond that into files, and merges files of one size when there are mostFiles of them.
 type pile struct {
 	dir    string
 	rowsBy map[sqlstore.Key]sqlstore.Row
@@ -31,7 +30,7 @@ type pile struct {
 const (
 	mostPiled = 32 << 20 // bytes in memory
 	mostFiles = 16       // of a level
-	rowCosts  = 256      // bytes besides keys and values, about
+	rowCosts  = 256      // bytes in addition to keys and values, about
 )
 
 // add takes a row that is newer than all before it.
@@ -108,7 +107,7 @@ func (p *pile) put(level int, name string) error {
 	return p.put(level+1, merged)
 }
 
-// seal has rows yield what was added.
+// seal makes rows yield the added rows.
 func (p *pile) seal() error {
 	if len(p.levels) == 0 {
 		return nil // all is in memory
@@ -213,7 +212,7 @@ func (p *pile) merge(files []string) iter.Seq2[sqlstore.Row, error] {
 			}
 		}
 		for len(sources) > 0 {
-			// Few files: to look at each is no more work than a heap.
+			// Few files: checking each is no more work than a heap.
 			first := slices.MinFunc(sources, func(a, b *source) int {
 				return cmp.Or(a.row.Key.Compare(b.row.Key), -cmp.Compare(a.row.Revision, b.row.Revision))
 			})

@@ -30,7 +30,7 @@ type Plan struct {
 	dir string
 }
 
-// UnreachableError: what was asked for cannot be restored. It says what can be.
+// UnreachableError: the target cannot be restored. It states what can be.
 type UnreachableError struct{ Reason string }
 
 func (e *UnreachableError) Error() string { return e.Reason }
@@ -38,7 +38,7 @@ func (e *UnreachableError) Error() string { return e.Reason }
 // timeOfBase is from when on a base answers for a time: its own is in whole seconds.
 func timeOfBase(b Base) time.Time { return b.Taken.Add(time.Second) }
 
-// Plan finds what a target is restored from. Errors: UnreachableError, ErrDamaged.
+// Plan finds the files from which to restore a target. Errors: UnreachableError, ErrDamaged.
 func (l *Listing) Plan(target Target) (*Plan, error) {
 	for i := len(l.Runs) - 1; i >= 0; i-- {
 		r, newest := l.Runs[i], i == len(l.Runs)-1
@@ -128,7 +128,7 @@ func (l *Listing) writtenBy(s *Segment, t time.Time) (revision int64, ok bool, e
 	}
 }
 
-// before adds to damage what can be restored in spite of it.
+// before adds the reachable states to an error about damage.
 func (l *Listing) before(err error, in *segmentReader) error {
 	return fmt.Errorf("%w; what comes before it can be restored, up to revision %d", err, in.next-1)
 }
@@ -168,7 +168,7 @@ func (l *Listing) newest() *Plan {
 	for i := len(l.Runs) - 1; i >= 0; i-- {
 		r := l.Runs[i]
 		best := r.Last
-		for k := range r.Segments { // a part that is missing ends what can be reached
+		for k := range r.Segments { // nothing after a missing part is reachable
 			if r.Segments[k].Problem != "" && k > 0 {
 				best = min(best, r.Segments[k-1].Last)
 			}
@@ -185,7 +185,7 @@ func (l *Listing) newest() *Plan {
 	return nil
 }
 
-// unreachable says why there is no plan for a target, and for what there is.
+// unreachable returns the error for a target without a plan, with the reachable states.
 func (l *Listing) unreachable(target Target) error {
 	what := "the newest state"
 	switch {

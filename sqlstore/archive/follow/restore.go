@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// Restored tells what was restored.
+// Restored describes the restored state.
 type Restored struct {
 	Plan
 	ClusterID string `json:"clusterID"`
@@ -62,10 +62,10 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Restore fills an empty database with a state, in one transaction: an interrupted restore,
-// or one that meets damage, leaves it empty. Revisions and times stay what they were. It
-// needs little memory, and disk as much as was written since the base, at most.
-// Errors: UnreachableError, ErrDamaged, sqlstore.ErrNotEmpty, those of the driver.
+// Restore fills an empty database with a state, in one transaction: an interrupted restore, or one that finds
+// damage, leaves it empty. Revisions and times are preserved. It needs little memory, and at most as much
+// disk as was written since the base. Errors: UnreachableError, ErrDamaged, sqlstore.ErrNotEmpty, those of
+// the driver.
 func Restore(ctx context.Context, d sqlstore.Driver, p *Plan, opt Options) (r Restored, err error) {
 	r.Plan = *p
 	dir, done, err := scratch(opt.Scratch, restorePrefix)
@@ -162,7 +162,7 @@ func (p *Plan) segment(ctx context.Context, name string, files *reading, before 
 	return in, nil
 }
 
-// named says of which file an error is, and that its rows stand in the order of their keys.
+// named adds the file to errors, and checks that its rows are in the order of their keys.
 func named(name string, rows iter.Seq2[sqlstore.Row, error]) iter.Seq2[sqlstore.Row, error] {
 	return func(yield func(sqlstore.Row, error) bool) {
 		var last sqlstore.Key

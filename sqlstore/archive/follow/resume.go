@@ -22,9 +22,8 @@ type resumed struct {
 	cut    int64            // bytes of a frame that was not whole
 }
 
-// resume makes the writer go on where the folder ends. What a writer that was killed left
-// of a frame is cut off. Errors: ErrDamaged, where more than that is wrong: the writer
-// then has to begin a new run.
+// resume makes the writer continue at the end of the folder. It cuts off the incomplete frame of a killed
+// writer. Errors: ErrDamaged for any other defect: the writer then has to begin a new run.
 func (w *writer) resume(path string) (r resumed, err error) {
 	r, err = readEnd(path)
 	if err != nil {
@@ -99,8 +98,8 @@ func readEnd(path string) (r resumed, err error) {
 	return r, err
 }
 
-// tail decides whether what follows the last whole frame is the rest of one that was being
-// written, when the process or the machine ended; then err is forgotten.
+// tail decides whether the bytes after the last complete frame are the beginning of one that was being
+// written when the process or the machine ended; then err is ignored.
 func tail(f *os.File, from int64, err error) error {
 	if _, e := f.Seek(from, io.SeekStart); e != nil {
 		return e

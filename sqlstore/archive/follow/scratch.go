@@ -16,8 +16,7 @@ const (
 	verifyPrefix  = "rowlock-verify-"
 )
 
-// leftFor is how old a folder must be before it is held for one that was left: one that is
-// being made is not locked yet.
+// leftFor is the age from which on a folder counts as abandoned: a new one is not locked yet.
 const leftFor = time.Minute
 
 // VerifyScratch makes a folder into which a verification restores; see scratch.
@@ -46,8 +45,7 @@ func scratch(parent, prefix string) (dir string, done func() error, err error) {
 	return dir, func() error { return errors.Join(lock.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// removeLeft removes what killed processes left. That it cannot is nobody's trouble now:
-// the next one tries again.
+// removeLeft removes the folders of killed processes. A failure is ignored: the next process tries again.
 func removeLeft(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

@@ -33,8 +33,8 @@ type segmentReader struct {
 	buf    []byte
 }
 
-// newSegmentReader reads the head of a segment. Errors: errTorn and ErrDamaged, with the
-// file's name, and those of in.
+// newSegmentReader reads the head of a segment. Errors: errTorn and ErrDamaged, with the file's name, and
+// those of in.
 func newSegmentReader(name string, in io.Reader) (*segmentReader, error) {
 	r := &segmentReader{name: name, in: bufio.NewReaderSize(in, 64<<10)}
 	data, err := r.in.Peek(longHeader)
@@ -99,7 +99,7 @@ func (r *segmentReader) read() (f frame, err error) {
 	return f, nil
 }
 
-// body reads the compressed part. It takes memory as bytes come, whatever the head says.
+// body reads the compressed part. It allocates memory as bytes arrive, whatever the head states.
 func (r *segmentReader) body(f *frame) error {
 	const piece = 1 << 20
 	r.buf = r.buf[:0]
@@ -175,11 +175,11 @@ func endOf(f *os.File, size int64) (h frameHead, last sum, ok bool) {
 	return h, last, err == nil && h.kind == kindEnd
 }
 
-// follows says whether a segment goes on with what another ended with.
+// follows reports whether a segment continues where another ended.
 func (h segmentHeader) follows(last sum) bool { return h.Previous == hex.EncodeToString(last[:]) }
 
-// frameIn says whether a frame begins anywhere in data: what comes before it is then
-// damaged, and not the end of what was written.
+// frameIn reports whether a frame begins anywhere in data: then the bytes before it are damaged, and not an
+// incomplete end.
 func frameIn(data []byte) bool {
 	for i := 0; ; i++ {
 		n := bytes.Index(data[i:], []byte(magic))

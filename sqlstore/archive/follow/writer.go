@@ -73,8 +73,8 @@ func (w *writer) waiting() int { return len(w.raw) }
 // drop forgets the frame that is filled.
 func (w *writer) drop() { w.raw, w.head = w.raw[:0], frameHead{} }
 
-// flush writes the frame and waits for the disk. at is the time by which everything that
-// was committed is in it, and in what came before. Without rows it says just that.
+// flush writes the frame and waits for the disk. at is the time up to which the log is complete with it. A
+// frame without rows states only that.
 func (w *writer) flush(at time.Time) error {
 	h := w.head
 	h.kind, h.first, h.at, h.size = kindRows, w.next, at.UnixMicro(), uint32(len(w.raw))
@@ -136,8 +136,8 @@ func (w *writer) append(h frameHead, packed []byte) error {
 	return nil
 }
 
-// create makes the next segment; what it returns stands before the first frame. Until that
-// frame is written there is nothing in the file that a reader would miss.
+// create makes the next segment, and returns the bytes before the first frame. Until that frame is written,
+// the file contains nothing that a reader needs.
 func (w *writer) create(chain *sum, at time.Time) ([]byte, error) {
 	h := w.identity
 	h.Run, h.First, h.Began = w.run, w.next, at.Truncate(time.Millisecond)

@@ -2,13 +2,12 @@
 // another cluster, or with another UID.
 package recreate
 
-// filled are the fields of the metadata that a server fills in, and that stand in
-// the way when an object is created anew or changed.
+// filled are fields of the metadata that a server sets, and that prevent creating the object again or
+// changing it.
 var filled = []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// Object changes an object of a resource ("pods", "jobs.batch") in place: it loses what
-// a server fills in, and what names others, or itself, by UID. Owners, finalizers and
-// the status stay.
+// Object changes an object of a resource ("pods", "jobs.batch") in place: it removes fields that a server
+// sets, and references by UID to others or itself. Owners, finalizers and the status stay.
 func Object(resource string, object map[string]any) {
 	Metadata(object)
 	Untie(resource, object)

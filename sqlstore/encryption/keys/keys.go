@@ -25,10 +25,10 @@ import (
 type Key interface {
 	// Overhead is by how much Seal makes a value longer, at most.
 	Overhead() int
-	// Seal appends the encrypted form of plain to dst, where nothing of plain may lie. bound is
-	// not stored; it is what the value belongs to, and Open wants the same.
+	// Seal appends the encrypted form of plain to dst, which must not overlap plain. bound is not stored; it
+	// identifies the place of the value, and Open requires the same.
 	Seal(dst, plain, bound []byte) []byte
-	// Open makes a new slice of what was sealed. Errors: ErrBroken.
+	// Open returns the decrypted value in a new slice. Errors: ErrBroken.
 	Open(sealed, bound []byte) ([]byte, error)
 }
 
@@ -163,9 +163,8 @@ func (k once) Open(sealed, bound []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// cbc is AES-CBC with PKCS #7 padding, and behind it an HMAC of the binding and of all that
-// is stored, with a key of its own. The HMAC is looked at first: a padding that nobody
-// wrote is never seen.
+// cbc is AES-CBC with PKCS #7 padding, followed by an HMAC of the binding and of all stored bytes, with a key
+// of its own. The HMAC is verified first, so the padding of a forged value is never read.
 type cbc struct {
 	block cipher.Block
 	mac   *maker
@@ -211,7 +210,7 @@ func (k *cbc) Seal(dst, plain, bound []byte) []byte {
 	return k.tag(dst, dst[at:], bound)
 }
 
-// tag appends the HMAC of a binding and of what was sealed.
+// tag appends the HMAC of a binding and the encrypted bytes.
 func (k *cbc) tag(dst, sealed, bound []byte) []byte {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(bound)))

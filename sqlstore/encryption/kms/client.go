@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// maxAnswer bounds what a plugin answers: annotations of 32 KB and some more.
+	// maxAnswer bounds a plugin's answer: annotations of 32 KB and some more.
 	maxAnswer = 128 << 10
 	// maxHeaders bounds the text of its errors, of which maxText are shown.
 	maxHeaders = 16 << 10
 	maxText    = 256
 	// maxCalls is how many calls of one plugin are under way at once; others wait.
 	maxCalls = 32
-	// pause is how long nobody waits for a plugin that has just not answered.
+	// pause is how long calls fail immediately after a plugin has not answered.
 	pause = time.Second
 	// maxPause bounds how long after its return a plugin is noticed.
 	maxPause = 3 * time.Second
 )
 
-// Error is what a plugin answered instead of a result, or that it did not answer.
+// Error is a plugin's error, or that it did not answer.
 type Error struct {
 	Provider string
 	Method   string
@@ -40,11 +40,10 @@ type Error struct {
 	Text     string // its own words, which are cut
 }
 
-// Error reads as it does in the messages of a stock server. Those who wrap it name the
-// provider.
+// Error is formatted as in the messages of a stock server. Callers add the name of the provider.
 func (e *Error) Error() string { return fmt.Sprintf("rpc error: code = %s desc = %s", e.Code, e.Text) }
 
-// GRPCStatus says what stock metrics show.
+// GRPCStatus is for stock metrics.
 func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Text) }
 
 // Is: a plugin that did not answer may do so later, ErrKeyUnavailable.
@@ -72,8 +71,7 @@ func clip(text string) string {
 	return text
 }
 
-// line is the connection to a plugin. Its goroutines are those of the connection, which
-// close ends.
+// line is the connection to a plugin. Its goroutines are those of the connection, which close ends.
 type line struct {
 	name    string
 	timeout time.Duration
@@ -114,7 +112,7 @@ func dial(cfg Config) (*line, error) {
 	return l, nil
 }
 
-// socket is the path that an endpoint names; one that begins with @ is no file.
+// socket returns the path in an endpoint; a name that begins with @ is not a file.
 func socket(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -131,7 +129,7 @@ func socket(endpoint string) (string, error) {
 
 func (l *line) close() error { return l.conn.Close() }
 
-// intercept is what every call passes: its place, its time, its measure.
+// intercept applies to every call: its place, its timeout, its metrics.
 func (l *line) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	asks := strings.HasSuffix(method, "/Status") || strings.HasSuffix(method, "/Version")
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
@@ -143,7 +141,7 @@ func (l *line) intercept(ctx context.Context, method string, req, reply any, cc 
 	var err error
 	select {
 	case l.places <- struct{}{}:
-		defer func() { <-l.places }() // after what was learned is known to who comes next
+		defer func() { <-l.places }() // after the result is known to the next caller
 		if err := l.mute(asks); err != nil {
 			return err
 		}
@@ -167,8 +165,8 @@ func (l *line) intercept(ctx context.Context, method string, req, reply any, cc 
 	return said
 }
 
-// mute is why a call is not made: who came before has just waited in vain. Questions
-// whether the plugin is well are asked all the same.
+// mute is why a call is not made: the previous caller has just waited in vain. Health checks are made
+// nevertheless.
 func (l *line) mute(asks bool) error {
 	if s := l.silent.Load(); s != nil && !asks && time.Now().Before(s.until) {
 		return s.err

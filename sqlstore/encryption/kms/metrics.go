@@ -18,7 +18,7 @@ const (
 	maxKeyIDs = 100
 )
 
-// Metrics counts what plugins are asked, under the names of a stock server.
+// Metrics counts calls of plugins, under the names of a stock server.
 type Metrics struct {
 	server string // hash of this server's identity
 	all    []prometheus.Collector
@@ -86,7 +86,7 @@ func NewMetrics(server string) *Metrics {
 	return m
 }
 
-// Collectors are what a registry takes.
+// Collectors are the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector { return m.all }
 
 // Hash tells values apart without naming them.
@@ -107,7 +107,7 @@ type uses struct {
 	key used3
 }
 
-// series are those of one key id.
+// series are those of one key ID.
 type series struct {
 	count prometheus.Counter
 	at    prometheus.Gauge

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// flights has a question asked once at a time. It owns no goroutine: who comes first asks,
-// and who comes meanwhile waits for that answer. If who asked went away, another asks.
+// flights makes one call at a time for each question. It owns no goroutine: the first caller asks, and later
+// ones wait for its answer. If that caller is canceled, another asks.
 type flights[T any] struct {
 	mu    sync.Mutex
 	under map[string]*flight[T]
@@ -18,7 +18,7 @@ type flight[T any] struct {
 	done chan struct{}
 	val  T
 	err  error
-	left bool // who asked went away
+	left bool // the caller was canceled
 }
 
 func (f *flights[T]) do(ctx context.Context, key string, ask func(context.Context) (T, error)) (T, error) {

@@ -10,17 +10,17 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/encryption/keys"
 )
 
-// stockObject is what a stock server stores behind the name of its provider, a message of
-// five fields: the value, the key of the plugin, the data key as the plugin encrypted it,
-// its annotations, and whether the data key is a seed.
+// stockObject is the value that a stock server stores after the name of its provider, a message of five
+// fields: the value, the key of the plugin, the encrypted data key, its annotations, and whether the data key
+// is a seed.
 type stockObject struct {
 	wrapped
 	sealed []byte
 	seed   bool
 }
 
-// OpenStock opens what a stock server stored with this provider; bound is the key of etcd.
-// It asks the plugin for a data key that it has not seen, once for all who ask at the time.
+// OpenStock decrypts a value that a stock server stored with this provider; bound is the key of etcd. It
+// calls the plugin for an unknown data key, once for all concurrent callers.
 func (p *V2) OpenStock(ctx context.Context, stored, bound []byte) ([]byte, error) {
 	o, err := readStock(stored)
 	if err != nil {

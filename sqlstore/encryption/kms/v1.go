@@ -70,7 +70,7 @@ func (p *V1) ask(ctx context.Context) error {
 	return nil
 }
 
-// agree asks for the version until it was right once. It holds no lock meanwhile.
+// agree requests the version until it was right once. It holds no lock during the call.
 func (p *V1) agree(ctx context.Context) error {
 	p.mu.Lock()
 	checked := p.checked
@@ -143,8 +143,8 @@ func (p *V1) Seal(ctx context.Context, head []byte, row sqlstore.Key, plain []by
 	return key.Seal(out, plain, bind(out, row)), nil
 }
 
-// Open gives back what Seal stored behind a head of some length. It is never stale:
-// version 1 does not tell of new keys.
+// Open decrypts a value of Seal with a head of some length. It is never stale: version 1 does not report new
+// keys.
 func (p *V1) Open(ctx context.Context, stored []byte, head int, row sqlstore.Key) (plain []byte, stale bool, err error) {
 	p.cfg.Metrics.arrival(fromStorage)
 	r := reader{rest: stored[head:]}

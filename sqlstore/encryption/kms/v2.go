@@ -42,7 +42,7 @@ type V2 struct {
 	opening flights[*opener]
 }
 
-// state is what seals.
+// state is the current data key.
 type state struct {
 	keyID  string
 	key    keys.Key
@@ -126,8 +126,8 @@ func (p *V2) ask(ctx context.Context) error {
 	return nil
 }
 
-// follow has values sealed with the key that the status names: the data key that is there
-// may do so for longer, or a new one is made. If that fails the old one goes on until its end.
+// follow encrypts values with the key that the status names: the current data key is used for longer, or a
+// new one is made. If that fails the old one is used until its end.
 func (p *V2) follow(ctx context.Context, keyID string) error {
 	until := time.Now().Add(writable) // from before the calls: they count too
 	old := p.state.Load()
@@ -155,8 +155,8 @@ func (p *V2) follow(ctx context.Context, keyID string) error {
 	return nil
 }
 
-// generate makes a data key and has the plugin encrypt it. The plugin must give it back:
-// what a key sealed that nobody can open is lost with the next start.
+// generate makes a data key and has the plugin encrypt it. The plugin must be able to decrypt it: values of
+// an unreadable key would be lost at the next start.
 func (p *V2) generate(ctx context.Context) (*state, error) {
 	began := time.Now()
 	seed := keys.NewSeed()
@@ -197,7 +197,7 @@ func (p *V2) decrypt(ctx context.Context, w *wrapped) ([]byte, error) {
 	return answer.Plaintext, nil
 }
 
-// Seal makes the bytes that are stored behind head. It asks nobody.
+// Seal returns the bytes to store after head. It calls no plugin.
 func (p *V2) Seal(_ context.Context, head []byte, row sqlstore.Key, plain []byte) ([]byte, error) {
 	s := p.state.Load()
 	if s == nil {
@@ -216,13 +216,12 @@ func (p *V2) Seal(_ context.Context, head []byte, row sqlstore.Key, plain []byte
 	return s.key.Seal(out, plain, bind(out, row)), nil
 }
 
-// bind is what a value belongs to: its row, and all that is stored before it.
+// bind is the place of a value: its row, and all bytes stored before it.
 func bind(stored []byte, row sqlstore.Key) []byte {
 	return keys.Bound(append(make([]byte, 0, len(stored)+128), stored...), parts(row)...)
 }
 
-// Open gives back what Seal stored behind a head of some length. stale: the plugin has
-// another key now.
+// Open decrypts a value of Seal with a head of some length. stale: the plugin has another key now.
 func (p *V2) Open(ctx context.Context, stored []byte, head int, row sqlstore.Key) (plain []byte, stale bool, err error) {
 	size, err := skip(stored[head:])
 	if err != nil {
@@ -243,8 +242,8 @@ func (p *V2) Open(ctx context.Context, stored []byte, head int, row sqlstore.Key
 	return plain, s != nil && s.keyID != o.keyID, nil
 }
 
-// opener finds a data key in memory or asks the plugin. It is kept if it opens the value
-// of who asked: what opens something is no lie of the plugin.
+// opener finds a data key in memory or calls the plugin. It is cached if it decrypts the caller's value,
+// which proves that it is the right one.
 func (p *V2) opener(ctx context.Context, before, sealed, bound []byte) (*opener, error) {
 	mark := fingerprint(before)
 	if known, ok := p.known.Get(mark); ok {

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What plugins may answer at most.
+// Limits of plugins' answers.
 const (
 	maxKeyID       = 1 << 10
 	maxDataKey     = 1 << 10
 	maxAnnotations = 32 << 10
 )
 
-// wrapped is a data key as the plugin encrypted it, with what the plugin wants to see when
-// it is to open it. It is stored before each value that the key sealed.
+// wrapped is a data key as the plugin encrypted it, with the data that the plugin needs to decrypt it. It is
+// stored before each value that the key encrypted.
 type wrapped struct {
 	keyID       string
 	dataKey     []byte
@@ -99,7 +99,7 @@ func skip(b []byte) (int, error) {
 	return len(b) - len(r.rest), nil
 }
 
-// unwrap reads what skip measured.
+// unwrap decodes the bytes that skip measured.
 func unwrap(b []byte) (*wrapped, error) {
 	r := reader{rest: b}
 	w := &wrapped{keyID: string(r.take(maxKeyID)), dataKey: slices.Clone(r.take(maxDataKey))}

@@ -25,11 +25,11 @@ import (
 // Config has the address of a live etcd and the credentials.
 type Config struct {
 	Endpoints []string // "https://10.0.0.1:2379", "10.0.0.1:2379"; the first that answers is asked
-	CAFile    string   // --etcd-cafile: of who signed the servers' certificates; "": those of the system
+	CAFile    string   // --etcd-cafile: authorities of the servers' certificates; "": those of the system
 	CertFile  string   // --etcd-certfile and --etcd-keyfile: of this client
 	KeyFile   string
-	User      string // --etcd-user; "": nobody
-	Password  string // what stands in the file of --etcd-password-file
+	User      string // --etcd-user; "": none
+	Password  string // content of --etcd-password-file
 	Prefix    string // of the keys; "": "/registry/"
 }
 
@@ -125,8 +125,8 @@ func dial(c Config) (*grpc.ClientConn, error) {
 	return grpc.NewClient("etcd:///"+addresses[0].ServerName, options...)
 }
 
-// login sends a token with each call, and asks for another where that is not known any
-// more: etcd forgets it after minutes, and when another member leads.
+// login adds a token to each call, and requests another one when it becomes invalid: etcd forgets tokens
+// after minutes, and when the leader changes.
 type login struct {
 	user, password string
 

@@ -15,8 +15,8 @@ type field struct {
 	wrong  *error
 }
 
-// fields calls do for the numbers and texts of a message, in their order. What is of another kind than do
-// takes it for is an error, also where do goes on.
+// fields calls do for the numbers and texts of a message, in order. A field of another wire type than do
+// expects is an error, even if do continues.
 func fields(b []byte, do func(field)) error {
 	var wrong error
 	for len(b) > 0 && wrong == nil {

@@ -19,7 +19,7 @@ import (
 var ErrCompacted = errors.New("etcd compacted the revision that is read; an API server lets it do so after 5 to 10 minutes (its --etcd-compaction-interval): try again, or save a snapshot and read that")
 
 const (
-	// callTime is how long one answer may take; calls fail over to other endpoints meanwhile.
+	// callTime is the timeout of one answer; calls fail over to other endpoints within it.
 	callTime = 30 * time.Second
 	// pageBytesAim is how long an answer should be: pages are made longer and shorter.
 	pageBytesAim = 4 << 20
@@ -94,8 +94,8 @@ func (l *Live) Revision() int64 { return l.revision }
 // Close implements foreign.Source.
 func (l *Live) Close() error { return l.conn.Close() }
 
-// Entries implements foreign.Source. It ends with ErrCompacted where that takes longer
-// than etcd keeps the revision.
+// Entries implements foreign.Source. It ends with ErrCompacted if it takes longer than etcd keeps the
+// revision.
 func (l *Live) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	return func(yield func(foreign.Entry, error) bool) {
 		if err := l.entries(ctx, func(e foreign.Entry) bool { return yield(e, nil) }); err != nil {
@@ -157,8 +157,8 @@ func (l *Live) entries(ctx context.Context, yield func(foreign.Entry) bool) erro
 	}
 }
 
-// page asks for a page, and for a shorter one where that is longer than maxAnswer. tooLong
-// says that one key alone is: then the page has that without its value.
+// page requests a page, and a shorter one if that is longer than maxAnswer. tooLong says that one key alone
+// is: then the page has that key without its value.
 func (l *Live) page(ctx context.Context, req *rangeRequest) (page *rangeAnswer, tooLong bool, err error) {
 	for {
 		page, err = l.get(ctx, req)
@@ -177,8 +177,8 @@ func (l *Live) page(ctx context.Context, req *rangeRequest) (page *rangeAnswer, 
 	return page, true, nil
 }
 
-// end is when a lease ends, asked once for each. One that ended since the revision that
-// is read has its keys end now.
+// end is when a lease expires, requested once for each. Keys of one that has expired since the revision
+// expire now.
 func (l *Live) end(ctx context.Context, known map[int64]time.Time, id int64) (time.Time, error) {
 	if at, ok := known[id]; ok {
 		return at, nil

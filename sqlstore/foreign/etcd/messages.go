@@ -7,9 +7,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What etcd is asked and what it answers: of its messages the fields that are used here, with the numbers
-// that they have there. Its own package of them brings in a hundred more, whose tables are
-// made at each start. Tests hold these to that package.
+// The requests and answers of etcd: only the fields that are used here, with etcd's numbers. Its own package
+// contains a hundred more messages, whose tables are made at each start. Tests compare these with that
+// package.
 
 // The methods that are called.
 const (
@@ -18,14 +18,14 @@ const (
 	authenticate = "/etcdserverpb.Auth/Authenticate"
 )
 
-// What etcd says where a call fails; the text identifies the error.
+// Texts of etcd's errors, which identify them.
 const (
 	saysCompacted       = "etcdserver: mvcc: required revision has been compacted"
 	saysNoLease         = "etcdserver: requested lease not found"
 	saysTooManyRequests = "etcdserver: too many requests"
 )
 
-// says tells whether an error is one that etcd answered with a text.
+// says reports whether an error is one of etcd with a text.
 func says(err error, text string) bool {
 	s, ok := status.FromError(err)
 	return err != nil && ok && s.Message() == text
@@ -34,7 +34,7 @@ func says(err error, text string) bool {
 // wire is a message.
 type wire interface{ append(b []byte) []byte }
 
-// answer is a message that is read. What it holds is its own.
+// answer is a message to decode. It owns its content.
 type answer interface{ read(b []byte) error }
 
 // codec is the form of messages for gRPC.

@@ -7,10 +7,9 @@ import (
 	"io"
 )
 
-// The library that reads the file trusts it: pages are mapped into memory, and a number
-// in one of them is followed wherever it leads, in circles too. So the tree of pages is
-// walked here first, by plain reads with every number checked; what passes, the library
-// can read without leaving the file and in bounded time.
+// The library that reads the file trusts it: it maps pages into memory, and follows every number in them
+// wherever it leads, in circles too. So the tree of pages is walked here first, with plain reads that check
+// every number; then the library can read it without leaving the file and in bounded time.
 
 const (
 	pageHeader  = 16 // id, flags, count, overflow
@@ -25,7 +24,7 @@ const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
 
-	// maxDepth is far above what a tree of 2^40 elements has.
+	// maxDepth is far above the depth of a tree of 2^40 elements.
 	maxDepth = 32
 )
 
@@ -97,7 +96,7 @@ func (p *pages) newestMeta() (root uint64, err error) {
 	return root, nil
 }
 
-// tree walks what hangs from a page.
+// tree walks the tree of a page.
 func (p *pages) tree(id uint64, depth int) error {
 	if depth > maxDepth {
 		return damaged("page %d lies more than %d pages deep", id, maxDepth)
@@ -139,8 +138,8 @@ func branch(elements []byte, room int64, id uint64) ([]uint64, error) {
 	return children, nil
 }
 
-// read reads the head of a page that was not seen before: its elements, valid until the
-// next page is read, and how many bytes there are for them and what they point at.
+// read reads the head of a page that was not visited before: its elements, valid until the next page is read,
+// and the number of bytes for them and their data.
 func (p *pages) read(id uint64) (flags uint16, elements []byte, room int64, err error) {
 	if id < 2 || id >= p.high {
 		return 0, nil, 0, damaged("it refers to page %d of %d", id, p.high)

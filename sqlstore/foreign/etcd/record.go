@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// Buckets of etcd's backend, and the keys of the one that describes it.
+// Buckets of etcd's backend, and the keys of its meta bucket.
 var (
 	keyBucket   = []byte("key")
 	metaBucket  = []byte("meta")
@@ -22,8 +22,8 @@ var (
 	finishedCompactKey  = []byte("finishedCompactRev")
 )
 
-// revisionSize is the length of a record's key: main and sub revision, big endian, with
-// '_' between them. That of a delete has a 't' behind it.
+// revisionSize is the length of a record's key: main and sub revision, big endian, with '_' between them.
+// That of a delete has a 't' after it.
 const revisionSize = 17
 
 // place is the revision of a record: sub counts the keys of one transaction.
@@ -59,15 +59,15 @@ type record struct {
 	unread error // why the value of the last was not read; nil: it was
 }
 
-// valueField is that of the value in a record. maxBesideValue is how many bytes all others
-// may have: the key, and four numbers.
+// valueField is the number of the value in a record. maxBesideValue bounds the bytes of all other fields: the
+// key, and four numbers.
 const (
 	valueField     = 5
 	maxBesideValue = foreign.MaxKey + 128
 )
 
-// read decodes the record at a place; what it returns is valid until the next call. A
-// value that is too long is left out: unread says so, with the key.
+// read decodes the record at a position; the result is valid until the next call. It omits a value that is
+// too long: unread says so, with the key.
 func (r *record) read(at place, value []byte) (*keyValue, error) {
 	whole, left := value, 0
 	if len(value) > foreign.MaxValue {

@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	// ErrDamaged is wrapped by what says that a file is not what etcd writes.
+	// ErrDamaged is wrapped by errors about a file that etcd would not write.
 	ErrDamaged = errors.New("the snapshot is damaged")
 	// ErrNoHash is wrapped where a file ends without the hash that a snapshot has.
 	ErrNoHash = errors.New("the file has no hash at its end")
@@ -35,8 +35,8 @@ const maxLeases = 1 << 20
 
 // SnapshotOptions say how a snapshot is read.
 type SnapshotOptions struct {
-	// Unhashed takes a file without a hash too: one that was copied from a member's
-	// folder (member/snap/db) instead of saved. A hash that is there is always checked.
+	// Unhashed accepts a file without a hash too: one that was copied from a member's folder (member/snap/db)
+	// instead of saved. An existing hash is always checked.
 	Unhashed bool
 	Now      func() time.Time // default time.Now; leases run from then
 }
@@ -54,9 +54,8 @@ type Snapshot struct {
 
 var _ foreign.Source = (*Snapshot)(nil)
 
-// OpenSnapshot opens a snapshot file, checks it whole, and finds the newest record of
-// each key. Errors: ErrDamaged, ErrNoHash, foreign.KeyError, wrapped with the file's
-// name, and those of the file system.
+// OpenSnapshot opens a snapshot file, checks all of it, and finds the newest record of each key. Errors:
+// ErrDamaged, ErrNoHash, foreign.KeyError, wrapped with the file's name, and those of the file system.
 func OpenSnapshot(ctx context.Context, path string, o SnapshotOptions) (*Snapshot, error) {
 	s := &Snapshot{path: path, opened: time.Now()}
 	if o.Now != nil {
@@ -110,8 +109,8 @@ func (s *Snapshot) open(ctx context.Context, o SnapshotOptions) error {
 	return guarded(func() error { return s.index(ctx) })
 }
 
-// guarded runs what reads mapped pages. A file that changes beneath its reader can still
-// end in a fault or a panic of the library: both are errors here.
+// guarded runs functions that read mapped pages. A file that changes while it is read can still cause a fault
+// or a panic of the library: both become errors.
 func guarded(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

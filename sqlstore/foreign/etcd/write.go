@@ -26,12 +26,12 @@ const (
 	leaseStep = time.Minute
 )
 
-// emptyBuckets are those that a member of etcd 3.5 has besides keys, leases and what
-// describes them. Restoring fills the last three with the members of the new cluster.
+// emptyBuckets are the buckets of a member of etcd 3.5 other than keys, leases and metadata. Restoring fills
+// the last three with the members of the new cluster.
 var emptyBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "members", "members_removed"}
 
-// SnapshotSink writes a snapshot file. Records are gathered in a database next to it, in
-// whatever order their revisions come.
+// SnapshotSink writes a snapshot file. It collects records in a database next to it, whatever the order of
+// their revisions.
 type SnapshotSink struct {
 	path   string
 	now    time.Time
@@ -75,8 +75,7 @@ func (s *SnapshotSink) removeParts() (err error) {
 	return err
 }
 
-// openPart opens a file that only this process reads: whether it reaches the disk
-// matters only for the one that is made of it.
+// openPart opens a temporary file of this process: only the file that is made from it must reach the disk.
 func openPart(path string) (*bbolt.DB, error) {
 	return bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageBytes, NoSync: true, NoGrowSync: true, Timeout: time.Second})
 }
@@ -123,7 +122,7 @@ func (s *SnapshotSink) Put(ctx context.Context, e foreign.Entry) error {
 	return nil
 }
 
-// lease is the ID of the lease under which a key ends; 0 for one that does not.
+// lease is the ID of the lease under which a key expires; 0 for one that does not.
 func (s *SnapshotSink) lease(end time.Time) int64 {
 	if end.IsZero() {
 		return 0
@@ -137,8 +136,8 @@ func (s *SnapshotSink) lease(end time.Time) int64 {
 	return id
 }
 
-// Commit implements foreign.Sink. History before revision counts as compacted, so that
-// who watched the source from an older one lists anew instead of missing what was deleted.
+// Commit implements foreign.Sink. History before revision counts as compacted, so that clients with older
+// watches list again instead of missing deletions.
 func (s *SnapshotSink) Commit(ctx context.Context, revision int64) error {
 	err := ctx.Err()
 	switch {
@@ -190,9 +189,8 @@ func hashed(w io.Writer, db *bbolt.DB) error {
 	return err
 }
 
-// describe writes what stands in a backend besides keys. Where the log of the cluster was
-// is said when a member restores the file; the version of the form is that of etcd 3.5,
-// which is the one that has these fields and no number.
+// describe writes the buckets other than keys. A member sets the position of the cluster's log when it
+// restores the file; the version of the form is that of etcd 3.5, which has these fields and no number.
 func (s *SnapshotSink) describe(revision int64) error {
 	leases, err := s.tx.CreateBucketIfNotExists(leaseBucket)
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// Memory is a Source of what it holds and a Sink that fills it. It is not for
-// concurrent use.
+// Memory is a Source of its content and a Sink that fills it. It is not for concurrent use.
 type Memory struct {
 	At        int64           // Revision
-	Held      []foreign.Entry // what Entries yields, sorted by New and Commit
+	Held      []foreign.Entry // the result of Entries, sorted by New and Commit
 	Fail      error           // if set, Entries ends with it, after everything
 	Committed bool
 	put       []foreign.Entry
@@ -28,7 +27,7 @@ var (
 	_ foreign.Sink   = (*Memory)(nil)
 )
 
-// New returns a store at revision that holds entries, in whatever order they come.
+// New returns a store at revision with entries, in any order.
 func New(revision int64, entries ...foreign.Entry) *Memory {
 	m := &Memory{At: revision, Held: slices.Clone(entries)}
 	slices.SortFunc(m.Held, func(a, b foreign.Entry) int { return cmp.Compare(a.Key, b.Key) })
@@ -41,8 +40,8 @@ func (m *Memory) Describe() string { return "memory" }
 // Revision implements Source.
 func (m *Memory) Revision() int64 { return m.At }
 
-// Entries implements Source. As the contract allows, the bytes of a value are
-// overwritten when the next entry is asked for, so that who keeps them is found out.
+// Entries implements Source. As the contract allows, it overwrites the bytes of a value when the next entry
+// is read, which reveals callers that keep them.
 func (m *Memory) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	return func(yield func(foreign.Entry, error) bool) {
 		for _, e := range m.Held {

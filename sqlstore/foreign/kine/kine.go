@@ -1,5 +1,5 @@
-// Package kine reads and fills databases that kine keeps for API servers of other makers: k3s, and
-// what else runs kine for a kube-apiserver.
+// Package kine reads and fills databases that kine keeps for API servers of other makers: k3s, and other uses
+// of kine with a kube-apiserver.
 //
 //	kine.go     the rows of its table, whatever the database
 //	url.go      which of them a URL names
@@ -8,14 +8,13 @@
 //	sqlite.go   a SQLite file, also one that is in use or was left with its -wal
 //	queries.go  the statements
 //
-// Its table `kine` has a row for each write: id is the revision, name the key; the newest
-// row of a name is the live one, unless it says deleted. created marks the first write
-// of a key, whose create_revision is 0; later ones name the first. lease is for how many
-// seconds the key lives. kine's own rows (compact_rev_key, gaps) are handed out like others.
+// Its table `kine` has a row for each write: id is the revision, name the key; the newest row of a name is
+// the live one, unless it is marked as deleted. created marks the first write of a key, whose create_revision
+// is 0; later ones name the first. lease is the lifetime of the key in seconds. kine's own rows
+// (compact_rev_key, gaps) are returned like others.
 //
-// It promises: a read sees one state of the database, whoever writes meanwhile; the
-// source is as it was found; memory holds a row at a time. A Source is for one goroutine
-// at a time and starts none.
+// A read sees one state of the database, despite concurrent writes; it does not change the source; memory
+// holds a row at a time. A Source is for one goroutine at a time and starts none.
 package kine
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// dialect is what differs between databases.
+// dialect holds the differences between databases.
 type dialect struct {
 	describe string // for people, without credentials
 	head     string // the newest revision; statement without parameters
@@ -75,8 +74,8 @@ func isKine(ctx context.Context, db *sql.DB, table, otherwise string) error {
 	return nil
 }
 
-// beginTx begins a transaction that outlives ctx, which ends no more than the wait for a
-// database that does not answer.
+// beginTx begins a transaction that outlives ctx, which only bounds the wait for a database that does not
+// answer.
 func beginTx(ctx context.Context, db *sql.DB, opt *sql.TxOptions) (*sql.Tx, error) {
 	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -85,7 +84,7 @@ func beginTx(ctx context.Context, db *sql.DB, opt *sql.TxOptions) (*sql.Tx, erro
 		cancel()
 		return nil, err
 	}
-	if !stop() { // ctx ended meanwhile, and the transaction with it
+	if !stop() { // ctx has ended in the meantime, and the transaction with it
 		return nil, errors.Join(ctx.Err(), tx.Rollback())
 	}
 	return tx, nil
@@ -137,7 +136,7 @@ func (s *Source) Entries(ctx context.Context) iter.Seq2[foreign.Entry, error] {
 	}
 }
 
-// Count implements foreign.Counter. Names of what was deleted are among them.
+// Count implements foreign.Counter. It includes deleted names.
 func (s *Source) Count(ctx context.Context) (n int64, err error) {
 	if err := s.tx.QueryRowContext(ctx, qNames).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting %s: %w", s.dialect.describe, err)
@@ -181,7 +180,7 @@ type row struct {
 	value          sql.RawBytes
 }
 
-// entry is what the row says. A row whose value is too long is an entry that was not read.
+// entry returns the entry of the row. A row whose value is too long is an entry without its value.
 func (r *row) entry(now time.Time) (foreign.Entry, error) {
 	if len(r.name) == 0 {
 		return foreign.Entry{}, fmt.Errorf("the row with id %d has no name", r.id)

@@ -16,8 +16,8 @@ import (
 // mysqlName is how long a key may be in the table that kine makes there.
 const mysqlName = 630
 
-// mysqlConfig reads what names a database: kine's USER:PASSWORD@tcp(HOST:PORT)/DATABASE,
-// or the URL mysql://USER:PASSWORD@HOST:PORT/DATABASE. Errors carry nothing of it.
+// mysqlConfig parses the name of a database: kine's USER:PASSWORD@tcp(HOST:PORT)/DATABASE, or the URL
+// mysql://USER:PASSWORD@HOST:PORT/DATABASE. Errors contain nothing of it.
 func mysqlConfig(text string) (*mysql.Config, error) {
 	rest := strings.TrimPrefix(text, "mysql://")
 	if !strings.Contains(rest, "(") {
@@ -44,7 +44,7 @@ func mysqlConfig(text string) (*mysql.Config, error) {
 	if cfg.Passwd == "" { // as MySQL's own programs do: everybody sees the arguments of a command
 		cfg.Passwd = os.Getenv("MYSQL_PWD")
 	}
-	cfg.Logger = log.New(io.Discard, "", 0) // what it would log are errors that it returns too
+	cfg.Logger = log.New(io.Discard, "", 0) // it logs errors that it also returns
 	return cfg, nil
 }
 

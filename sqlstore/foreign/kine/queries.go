@@ -6,20 +6,18 @@ package kine
 // slowly: the names and ids are sorted, never the values.
 
 const (
-	// SQLite compares text bytewise unless a column says otherwise. length counts letters,
-	// and those before a zero alone, where octet_length counts what would be read.
-	// An order asked of the whole would sort the values too: that of the names, which LIMIT
-	// keeps from being taken for idle, is that in which a CROSS JOIN looks up the rows, and
-	// who reads them checks it.
+	// SQLite compares text bytewise unless a column says otherwise. length counts letters, and only those
+	// before a zero, whereas octet_length counts the bytes that would be read. ORDER BY of the whole would
+	// sort the values too: the order of the names, which LIMIT keeps SQLite from dropping, is that in which a
+	// CROSS JOIN looks up the rows, and the reader checks it.
 	qSQLiteLive = `
 SELECT kv.id, kv.name, kv.create_revision, kv.lease, octet_length(kv.value), CASE WHEN octet_length(kv.value) <= ?1 THEN kv.value END
 FROM (SELECT name, MAX(id) AS newest FROM kine GROUP BY name COLLATE BINARY ORDER BY name COLLATE BINARY LIMIT -1) AS latest
 CROSS JOIN kine AS kv ON kv.id = latest.newest
 WHERE kv.deleted = 0`
 
-	// PostgreSQL reads each row by its id, in the order of the names, whatever order the
-	// column has: OFFSET 0 keeps it from reading all rows first and sorting them with
-	// their values.
+	// PostgreSQL reads each row by its ID, in the order of the names, whatever order the column has: OFFSET 0
+	// keeps it from first reading all rows and sorting them with their values.
 	qPostgresLive = `
 SELECT kv.id, latest.name, kv.create_revision, kv.lease, octet_length(kv.value), CASE WHEN octet_length(kv.value) <= $1 THEN kv.value END
 FROM (SELECT name, MAX(id) AS newest FROM kine GROUP BY name) AS latest
@@ -42,9 +40,9 @@ ORDER BY latest.bytes`
 
 	qMySQLTable = `SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'kine' AND column_name IN ('id', 'name', 'deleted', 'create_revision', 'lease', 'value')`
 
-	// qSQLiteTable tells whether a file is one of kine, by the columns of the table. A view
-	// or a virtual table in its place would be a program of whoever made the file, and
-	// where id alone is no primary key each row costs a look at all of them.
+	// qSQLiteTable checks whether a file is one of kine, by the columns of the table. A view or a virtual
+	// table in its place could run code of the file's author, and if id alone is not the primary key each row
+	// costs a scan.
 	qSQLiteTable = `SELECT COUNT(*) FROM pragma_table_info('kine') WHERE name IN ('id', 'name', 'deleted', 'create_revision', 'lease', 'value')
  AND (name <> 'id' OR pk = 1) AND (SELECT COUNT(*) FROM pragma_table_info('kine') WHERE pk > 0) = 1
  AND (SELECT COUNT(*) FROM pragma_table_list('kine') WHERE schema = 'main' AND type = 'table') = 1`
@@ -53,8 +51,8 @@ ORDER BY latest.bytes`
 // kineColumns is how many of these a table of kine has.
 const kineColumns = 6
 
-// What a kine makes when it starts on an empty database. It adds indexes that it misses.
-// On MySQL its names do not differ by case, where those of roles may: ours do.
+// The objects that kine creates when it starts on an empty database. It adds missing indexes. On MySQL its
+// names are case-insensitive, although names of roles may differ only by case: ours are case-sensitive.
 var (
 	sqliteSchema = append([]string{`CREATE TABLE IF NOT EXISTS kine (
  id INTEGER PRIMARY KEY AUTOINCREMENT, name INTEGER, created INTEGER, deleted INTEGER, create_revision INTEGER,
@@ -92,7 +90,7 @@ const (
 
 	qMySQLDrop = `DROP TABLE kine`
 
-	// qSQLiteLog makes a file one for writers with a write-ahead log, for whoever opens it.
+	// qSQLiteLog makes a file use a write-ahead log, for every program that opens it.
 	qSQLiteLog = `PRAGMA journal_mode = wal`
 )
 

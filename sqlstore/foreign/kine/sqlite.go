@@ -18,7 +18,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// sqliteMagic begins every SQLite file. Some bytes behind it stands which readers a file is for.
+// sqliteMagic begins every SQLite file. A few bytes later it states which readers it needs.
 const (
 	sqliteMagic   = "SQLite format 3\x00"
 	sqliteReaders = len(sqliteMagic) + 3
@@ -48,12 +48,11 @@ func headOf(path string) []byte {
 	return head
 }
 
-// OpenSQLite reads a SQLite file of kine; k3s keeps it as server/db/state.db. The file may
-// be in use: then what is read is its state now. It may have been left with its
-// write-ahead log: then both are copied to the folder for temporary files and read there,
-// so that nothing is written next to the original. With a rollback journal in place of that log, it
-// is an error where a transaction was left that would have to be undone.
-// Errors name the file, and say what it is where it is no database of kine.
+// OpenSQLite reads a SQLite file of kine; k3s keeps it as server/db/state.db. The file may be in use: then
+// its present state is read. It may have been left with its write-ahead log: then both are copied to the
+// folder for temporary files and read there, so that nothing is written next to the original. With a rollback
+// journal instead of that log, an unfinished transaction is an error. Errors name the file, and say what it
+// is if it is not a database of kine.
 func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 	if err := regular(path); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func OpenSQLite(ctx context.Context, path string) (*Source, error) {
 			return nil, err
 		}
 		how = url.Values{}
-	default: // nobody has it open: no lock and no index is needed
+	default: // no other process has it open: no lock and no index is needed
 		how.Set("immutable", "1")
 	}
 	db, err := sql.Open("sqlite", dataSource(used, how))
@@ -107,7 +106,7 @@ func describeSQLite(path string) string { return "kine SQLite file " + path }
 
 func dataSource(path string, how url.Values) string {
 	how.Add("_pragma", "query_only(1)")
-	how.Add("_pragma", "trusted_schema(0)") // what the file says is to be computed, is not
+	how.Add("_pragma", "trusted_schema(0)") // computed columns of the file are not evaluated
 	how.Add("_pragma", "cell_size_check(1)")
 	how.Add("_pragma", "busy_timeout(10000)")
 	how.Add("_pragma", "cache_size(-16384)")
@@ -132,7 +131,7 @@ func regular(path string) error {
 	return nil
 }
 
-// size is that of a file, or -1 where there is none.
+// size is that of a file, or -1 if there is none.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -141,8 +140,8 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// copied makes a copy of a database with its write-ahead log, which cleanup removes.
-// Errors: if somebody writes meanwhile, as the two would not fit each other.
+// copied copies a database with its write-ahead log; cleanup removes the copy. It fails if the database is
+// written at the same time, because the two would not match.
 func copied(ctx context.Context, path string) (string, func() error, error) {
 	dir, err := os.MkdirTemp("", "rowlock-kine-")
 	if err != nil {

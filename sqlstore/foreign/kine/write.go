@@ -15,7 +15,7 @@ import (
 // history was compacted.
 const compactKey = "compact_rev_key"
 
-// writing is what differs between databases.
+// writing holds the differences between databases.
 type writing struct {
 	describe string
 	table    string           // counts the columns of a table of kine
@@ -24,7 +24,7 @@ type writing struct {
 	after    string           // when all rows are there; may be ""
 	drop     string           // takes a table away whose making is not undone with the transaction; may be ""
 	name     int              // how long a name of ASCII may be; 0: any
-	taken    func(error) bool // tells that a name is there already, where others may be taken for it; may be nil
+	taken    func(error) bool // reports whether a name exists already, if the database takes some names for equal; may be nil
 	done     func() error
 	cleanup  func() error
 }
@@ -66,7 +66,7 @@ func (s *Sink) begin(ctx context.Context) error {
 	}
 	schema := s.w.schema
 	if columns > 0 {
-		schema = nil // kine made it, and adds what it misses
+		schema = nil // kine made it, and adds missing indexes
 	}
 	if s.w.drop != "" {
 		for _, statement := range schema {
@@ -113,8 +113,8 @@ func (s *Sink) Put(ctx context.Context, e foreign.Entry) error {
 	if value == nil {
 		value = []byte{}
 	}
-	// What a row replaced is not there. That it names none keeps kine's compaction from
-	// deleting a row that happens to have the number.
+	// Replaced rows are missing. A row without a previous ID keeps kine's compaction from deleting an
+	// unrelated row with that number.
 	_, err := s.insert.ExecContext(ctx, e.ModRevision, e.Key, created, from, 0, s.lease(e.ExpiresAt), value)
 	if s.w.taken != nil && s.w.taken(err) {
 		return &foreign.KeyError{Key: e.Key, Why: "is there already, or differs from another by its case alone, which a table that kine made cannot hold"}
@@ -134,7 +134,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// lease is for how many seconds a key lives from now on; 0 for ever.
+// lease is the lifetime of a key in seconds from now on; 0: no limit.
 func (s *Sink) lease(end time.Time) int64 {
 	if end.IsZero() {
 		return 0

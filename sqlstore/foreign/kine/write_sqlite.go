@@ -12,14 +12,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// besideSQLite is what SQLite keeps next to a file, by how the names end.
+// besideSQLite are the suffixes of the files that SQLite keeps next to a database.
 var besideSQLite = []string{"-wal", "-shm", "-journal"}
 
-// CreateSQLite begins a SQLite file of kine, which must not exist. It is for writers with a
-// write-ahead log, as kine itself makes it: a server that reads does not wait for one that
-// writes there, whatever kine's flags say. There is no log next to it.
+// CreateSQLite begins a SQLite file of kine, which must not exist. It uses a write-ahead log, as kine itself
+// does: a server that reads does not wait for one that writes, whatever kine's flags. There is no log next to
+// it.
 func CreateSQLite(ctx context.Context, path string) (*Sink, error) {
-	// A log that another file left would be taken for that of this one.
+	// The log of another file would be taken for that of this one.
 	for _, end := range append([]string{""}, besideSQLite...) {
 		if _, err := os.Lstat(path + end); !errors.Is(err, os.ErrNotExist) {
 			return nil, errors.Join(err, fmt.Errorf("%s exists: an export goes into a new file", path+end))
@@ -37,7 +37,7 @@ func CreateSQLite(ctx context.Context, path string) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The file of this process alone: only the one that is made of it must reach the disk.
+	// A temporary file of this process: only the file that is made from it must reach the disk.
 	how := url.Values{"_pragma": {"journal_mode(off)", "synchronous(off)", "cache_size(-32768)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute(part), RawQuery: how.Encode()}).String())
 	if err != nil {
@@ -74,7 +74,7 @@ func logged(ctx context.Context, db *sql.DB) error {
 	return errors.Join(err, db.Close())
 }
 
-// removeSQLite removes a file of SQLite, if there is one, and what SQLite keeps next to it.
+// removeSQLite removes a SQLite file, if there is one, and the files next to it.
 func removeSQLite(path string) error {
 	var errs []error
 	for _, end := range append([]string{""}, besideSQLite...) {

@@ -22,22 +22,22 @@ import (
 	v2 "k8s.io/kms/apis/v2"
 )
 
-// Manner is how a plugin behaves. The zero Manner is that of an honest one.
+// Manner configures the behaviour of a plugin. The zero Manner is correct.
 type Manner struct {
 	Hang        bool    // nothing is answered before the caller goes away
 	Deaf        bool    // only Encrypt and Decrypt hang
 	Err         error   // all that is answered
-	Refuse      error   // what Decrypt answers
+	Refuse      error   // result of Decrypt
 	Healthz     *string // instead of "ok"
 	Version     *string // instead of "v2", "v1beta1"
 	StatusKeyID *string // instead of the key id, in Status alone
-	Cipher      []byte  // what Encrypt answers
-	Plain       []byte  // what Decrypt answers
-	Naked       bool    // Encrypt gives back what it is given
+	Cipher      []byte  // result of Encrypt
+	Plain       []byte  // result of Decrypt
+	Naked       bool    // Encrypt returns its input
 	Annotations map[string][]byte
 }
 
-// Plugin is a KMS plugin. It opens what any of its keys encrypted, and nothing else.
+// Plugin is a KMS plugin. It decrypts only values of its own keys.
 type Plugin struct {
 	mu      sync.Mutex
 	keyID   string
@@ -131,7 +131,7 @@ func (p *Plugin) Connections() int {
 	return p.open
 }
 
-// Stop ends all calls and listens no more. The socket's file is gone then.
+// Stop ends all calls and stops listening, which removes the socket.
 func (p *Plugin) Stop() {
 	p.mu.Lock()
 	server := p.server

@@ -12,10 +12,9 @@ import (
 	v2 "k8s.io/kms/apis/v2"
 )
 
-// Stock is what a stock server keeps of a value under a key of etcd, behind the words by
-// which it begins ("k8s:enc:kms:v2:NAME:"), as it is published: a message with the value
-// encrypted by a data key, or by a key that is derived from a seed, and with that key, or
-// seed, encrypted by the plugin.
+// Stock returns a stock server's encrypted value for a key of etcd, after its prefix
+// ("k8s:enc:kms:v2:NAME:"), in the published form: a message with the value encrypted by a data key, or by a
+// key derived from a seed, and with that key, or seed, encrypted by the plugin.
 func (p *Plugin) Stock(t testing.TB, key string, value []byte, seed bool) []byte {
 	t.Helper()
 	secret, info := bytes.Repeat([]byte{7}, 32), []byte(nil)
