@@ -45,8 +45,7 @@ var errFlood = errors.New("the client sends too much, and does not read the repl
 // frameLimiter bounds how fast a client sends such frames.
 type frameLimiter struct {
 	spent int64
-	since time.Time           // when spent was last reduced
-	sleep func(time.Duration) // nil: time.Sleep
+	since time.Time // when spent was last reduced
 }
 
 // frame counts a frame, and sleeps while the client has sent too many.
@@ -68,10 +67,6 @@ func (l *frameLimiter) count(c *conn) {
 		if l.since = now; l.spent < burstFrames || c.closing.Load() {
 			return
 		}
-		if l.sleep == nil {
-			time.Sleep(limitStep)
-		} else {
-			l.sleep(limitStep)
-		}
+		time.Sleep(limitStep)
 	}
 }

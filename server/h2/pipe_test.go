@@ -40,7 +40,7 @@ func pipe(t *testing.T, s *h2.Server, greets bool, settings ...http2.Setting) *p
 	t.Helper()
 	near, far := net.Pipe()
 	server := &counted{Conn: near}
-	c := tls.Server(wire.NewSocket(server, 0), &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}, SessionTicketsDisabled: true})
+	c := tls.Server(wire.NewSocket(server), &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{"h2"}, SessionTicketsDisabled: true})
 	client := tls.Client(far, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	shaken := make(chan error, 1)
 	go func() { shaken <- c.Handshake() }()

@@ -97,7 +97,7 @@ func New(cfg Config) *Server {
 func (s *Server) Serve(t *tls.Conn) {
 	_, socket := wire.Below(t)
 	if socket == nil {
-		socket = wire.NewSocket(t.NetConn(), 0)
+		socket = wire.NewSocket(t.NetConn())
 	}
 	c := newConn(s, t, socket)
 	s.mu.Lock()

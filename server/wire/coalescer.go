@@ -8,7 +8,7 @@ import (
 const (
 	recordSize = 16 << 10           // bytes of data in a TLS record
 	bufferMax  = 4*recordSize + 256 // bytes that are buffered: four records
-	bufferFor  = time.Millisecond   // how long bytes are buffered by default
+	bufferFor  = time.Millisecond   // how long bytes are buffered
 
 	bufferSize = bufferMax + 2*recordSize
 )
@@ -34,8 +34,7 @@ var buffers = sync.Pool{New: func() any {
 type coalescer struct {
 	mu      sync.Mutex
 	out     func([]byte) (int, error)
-	limit   time.Duration // how long bytes may be pending
-	pending *[]byte       // nil: none
+	pending *[]byte // nil: none
 	timer   *time.Timer
 	err     error // of a write by the timer; the next write returns it
 }
@@ -58,9 +57,9 @@ func (c *coalescer) write(p []byte, more bool) (int, error) {
 		}
 		c.pending = GetBuffer()
 		if c.timer == nil {
-			c.timer = time.AfterFunc(c.limit, c.expire)
+			c.timer = time.AfterFunc(bufferFor, c.expire)
 		} else {
-			c.timer.Reset(c.limit)
+			c.timer.Reset(bufferFor)
 		}
 	}
 	*c.pending = append(*c.pending, p...)

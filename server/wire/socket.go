@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"net"
 	"sync/atomic"
 	"time"
@@ -11,10 +10,7 @@ import (
 const Patience = 30 * time.Second
 
 // Listener accepts plain connections as Sockets.
-type Listener struct {
-	net.Listener
-	Delay time.Duration // how long bytes may be buffered; default a millisecond
-}
+type Listener struct{ net.Listener }
 
 // Accept waits for a connection.
 func (l Listener) Accept() (net.Conn, error) {
@@ -22,7 +18,7 @@ func (l Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewSocket(c, l.Delay), nil
+	return NewSocket(c), nil
 }
 
 // Socket is a connection below TLS. Package tls writes each record separately. A Socket buffers full
@@ -37,10 +33,10 @@ type Socket struct {
 	deadlineSet    atomic.Int64 // Unix nanoseconds: when send has set one; 0: it has not
 }
 
-// NewSocket makes one, which buffers bytes for delay or a millisecond.
-func NewSocket(c net.Conn, delay time.Duration) *Socket {
+// NewSocket makes a Socket of a connection.
+func NewSocket(c net.Conn) *Socket {
 	s := &Socket{Conn: c}
-	s.coalescer.out, s.coalescer.limit = s.send, cmp.Or(delay, bufferFor)
+	s.coalescer.out = s.send
 	return s
 }
 

@@ -78,7 +78,7 @@ func connect(t *testing.T) (near *wire.Socket, far net.Conn) {
 	if err := accepted.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	return wire.NewSocket(accepted, 0), far
+	return wire.NewSocket(accepted), far
 }
 
 // TestQueue: what a client does not take is kept, in order, and does not hold up the writer until
