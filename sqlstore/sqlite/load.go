@@ -21,7 +21,7 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 	if err := w.exec(fmt.Sprintf("PRAGMA cache_size(-%d)", cache>>10)); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}
-	defer func() { _ = w.exec("PRAGMA " + d.cache()) }() // a larger cache does no harm
+	defer func() { _ = w.exec("PRAGMA " + cachePragma) }() // a larger cache does no harm
 	if err := w.exec(qBegin); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}

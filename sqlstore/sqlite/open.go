@@ -33,7 +33,6 @@ type Config struct {
 	BusyTimeout  time.Duration // how long to wait for another process's write; default 5s
 	PollInterval time.Duration // how often to look for writes of other processes, where there are any; default 50ms
 	MaxBytes     int64         // the file's largest size; 0: no limit but the disk
-	CacheBytes   int64         // page cache of each connection; default 4 MiB
 	Unsynced     bool          // the system writes to the disk at its own time: acknowledged writes survive a crash of the process, not of the machine
 	Relaxed      []string      // resources whose commits are acknowledged up to sqlstore.RelaxedFor before they are on the disk; without effect where Unsynced
 	NoCheckpoint bool          // leave it to another program, as Litestream, to copy the write-ahead log into the file
@@ -223,16 +222,10 @@ func (d *Driver) synchronous() string {
 	return "synchronous(FULL)"
 }
 
-// cache is small for the writer as well: for a file below 1 GiB SQLite searches all of its cache at the end
-// of each commit that has split index pages, because it used the number of a page there that does not exist.
-// 16 MiB take 230 µs. Other pages are in the system's cache.
-func (d *Driver) cache() string {
-	bytes := d.cfg.CacheBytes
-	if bytes <= 0 {
-		bytes = 4 << 20
-	}
-	return fmt.Sprintf("cache_size(-%d)", bytes>>10)
-}
+// cachePragma is small for the writer as well: for a file below 1 GiB SQLite searches all of its cache at the
+// end of each commit that has split index pages, because it used the number of a page there that does not
+// exist. 16 MiB take 230 µs. Other pages are in the system's cache.
+const cachePragma = "cache_size(-4096)" // KiB
 
 // connectWriter opens the writer. The pragma auto_vacuum acts before the first table exists, but takes the
 // writers' lock whenever it is set, and would wait for other processes: so it is set only if the file does
@@ -258,7 +251,7 @@ func (d *Driver) writerPragmas() []string {
 	p := append(d.commonPragmas(),
 		"journal_mode(WAL)",
 		d.synchronous(),
-		d.cache(),
+		cachePragma,
 		"journal_size_limit(67108864)",
 	)
 	if d.cfg.NoCheckpoint {
@@ -275,7 +268,7 @@ func (d *Driver) writerPragmas() []string {
 const pageSize = 4096 // SQLite's default, which the driver keeps
 
 func (d *Driver) readerPragmas() []string {
-	return append(d.commonPragmas(), "query_only(1)", d.cache())
+	return append(d.commonPragmas(), "query_only(1)", cachePragma)
 }
 
 // Close waits for everything the driver started, and for calls under way. If the file's content is in doubt,
