@@ -30,7 +30,6 @@ type Providers struct {
 	Log       *slog.Logger
 	// Reloaded, if set, is called for each attempt to apply a changed file.
 	Reloaded func(ok bool, at time.Time)
-	Again    time.Duration // how soon a refused file is tried again; 0: after a minute
 
 	first   *Configuration
 	used    []byte // the text that is in use
@@ -86,7 +85,7 @@ func (p *Providers) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	file := &freshfile.Follower{Path: p.Path, Seen: p.used, Every: pollEvery, Again: p.Again, Take: p.replace, Took: p.took}
+	file := &freshfile.Follower{Path: p.Path, Seen: p.used, Every: pollEvery, Take: p.replace, Took: p.took}
 	return file.Run(ctx)
 }
 

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,12 +9,14 @@ import (
 	"time"
 )
 
+// webhookTries is how often a list is posted while that fails.
+const webhookTries = 5
+
 // Webhook posts lists of events to a server, and tries again while that fails.
 type Webhook struct {
 	URL     string
 	Client  *http.Client
 	Backoff time.Duration // before the second try; each wait is half as long again
-	Tries   int           // 0: 5
 }
 
 // Name implements Sender.
@@ -27,11 +28,10 @@ func (w *Webhook) Send(ctx context.Context, events [][]byte) error {
 	body.WriteString(`{"kind":"EventList","apiVersion":"` + apiVersion + `","metadata":{},"items":[`)
 	body.Write(bytes.Join(events, []byte(",")))
 	body.WriteString("]}\n")
-	tries, wait := w.Tries, w.Backoff
-	tries = cmp.Or(tries, 5)
+	wait := w.Backoff
 	for try := 1; ; try++ {
 		again, err := w.post(ctx, body.Bytes())
-		if err == nil || !again || try >= tries {
+		if err == nil || !again || try >= webhookTries {
 			return err
 		}
 		select {

@@ -26,7 +26,6 @@ type Kubelet struct {
 	// AddressTypes are the kinds of node address to try, best first; default
 	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP.
 	AddressTypes []corev1.NodeAddressType
-	Port         int           // for nodes that do not declare one; default 10250
 	DialTimeout  time.Duration // default 30s
 	// Dial connects to kubelets and pods that are not on this server's network; nil dials directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -45,7 +44,6 @@ const maxHeaders = 64 << 10
 // dialer connects to kubelets and to pods.
 type dialer struct {
 	addressTypes []corev1.NodeAddressType
-	port         int
 	agents       *http.Transport
 	unchecked    *http.Transport // for clients that request no verification
 	nodes        *http.Transport // to kubelets, for forwarded requests
@@ -55,7 +53,7 @@ type dialer struct {
 }
 
 func (k Kubelet) dialer() *dialer {
-	d := &dialer{addressTypes: k.AddressTypes, port: k.Port, mayProxy: k.MayProxy, streams: k.Streams}
+	d := &dialer{addressTypes: k.AddressTypes, mayProxy: k.MayProxy, streams: k.Streams}
 	resolver := k.Resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver
@@ -67,9 +65,6 @@ func (k Kubelet) dialer() *dialer {
 		d.addressTypes = []corev1.NodeAddressType{
 			corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,
 		}
-	}
-	if d.port == 0 {
-		d.port = 10250
 	}
 	if k.DialTimeout == 0 {
 		k.DialTimeout = 30 * time.Second
@@ -113,7 +108,7 @@ func (d *dialer) agent(c *verbs.Call, h *verbs.Handler, node string) (*url.URL, 
 		return nil, err
 	}
 	n := obj.(*corev1.Node)
-	port := d.port
+	port := 10250 // if the node does not declare one
 	if p := n.Status.DaemonEndpoints.KubeletEndpoint.Port; p > 0 {
 		port = int(p)
 	}
