@@ -40,14 +40,6 @@ type Objects interface {
 	Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter, it *cache.Item) (bool, error)
 }
 
-// Answers encodes the frames of a watch, and makes the initial events of many watches take turns; answers.Answers
-// implements it.
-type Answers interface {
-	View(q *answers.Request, as codecs.Form) (*answers.View, error)
-	Pace(q *answers.Request) answers.Pace
-	Room(q *answers.Request, as codecs.Form, items ...*cache.Item) error
-}
-
 // Measure counts and measures watches.
 type Measure interface {
 	// Watch counts a watch; the function that it returns takes the size of each event that was sent.
@@ -64,7 +56,7 @@ type Measure interface {
 // Server serves watches. Its fields are set once, before the first request.
 type Server struct {
 	Objects Objects
-	Answers Answers
+	Answers *answers.Answers           // encodes frames, and makes the initial events of many watches take turns
 	Sent    func(http2, detached bool) // is called as a watch begins; may be nil
 	Measure Measure                    // may be nil
 	Log     *slog.Logger               // nil: slog.Default
