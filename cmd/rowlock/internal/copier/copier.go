@@ -151,7 +151,7 @@ func (o *copyOptions) run(ctx context.Context) error {
 	p.End()
 	err = errors.Join(err, from.Close())
 	if ctx.Err() != nil {
-		err = errors.New("interrupted: what was copied stays, and the same command goes on")
+		err = errors.New("interrupted: copied objects stay, and the same command continues")
 	}
 	a := copyAnswer{Source: from.name, Target: to.Host(), Report: report, LeftOut: from.leftOut}
 	if err != nil {

@@ -84,7 +84,7 @@ func exportKineCommand(o *database.Options) *cobra.Command {
 	l := &storeExport{Options: o}
 	cmd := &cobra.Command{
 		Use:   "kine URL",
-		Short: "Write all objects to a database of kine, for k3s or a kube-apiserver beside kine",
+		Short: "Write all objects to a database of kine, for k3s or a kube-apiserver with kine",
 		Long: `Write all objects, as they are at one revision, to the table of kine in an empty
 database: sqlite:FILE (which must not exist), postgres://USER@HOST/DATABASE, or
 mysql://USER:PASSWORD@tcp(HOST:PORT)/DATABASE, as kine itself takes them. UIDs,
@@ -229,7 +229,7 @@ func (a *storeAnswer) table(w io.Writer) {
 	fmt.Fprintf(w, "%s\t%s\n", verb, a.Target)
 	fmt.Fprintf(w, "AT REVISION\t%d\n", a.Revision)
 	fmt.Fprintf(w, "OBJECTS\t%d, of them decrypted %d\n", a.Objects, a.Decrypted)
-	fmt.Fprintf(w, "LEFT OUT\t%d claims of addresses and ports, which the other server makes anew\n", a.Claims)
+	fmt.Fprintf(w, "LEFT OUT\t%d claims of addresses and ports, which the other server recreates\n", a.Claims)
 	if a.Undecodable > 0 {
 		fmt.Fprintf(w, "DAMAGED\t%d\n", a.Undecodable)
 	}

@@ -51,7 +51,7 @@ Times are ` + moments.Forms + `.`,
 	f.StringVar(&o.to, "to", "", "the moment (required)")
 	f.StringVarP(&o.labels, "selector", "l", "", "objects with these labels, then or now")
 	f.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "in all namespaces")
-	f.BoolVar(&o.prune, "prune", false, "delete what was not there")
+	f.BoolVar(&o.prune, "prune", false, "delete objects that did not exist then")
 	f.BoolVar(&o.controlled, "controlled", false, "take along what controllers make")
 	return cmd
 }

@@ -52,8 +52,8 @@ Times are ` + moments.Forms + `.`,
 	}
 	o.addTo(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.since, "since", "", "show what was written at or after this moment")
-	f.StringVar(&o.until, "until", "", "show what was written at or before this moment")
+	f.StringVar(&o.since, "since", "", "show revisions written at or after this moment")
+	f.StringVar(&o.until, "until", "", "show revisions written at or before this moment")
 	f.IntVar(&o.limit, "limit", 50, "writes of one object at most, the newest ones; 0: all that is kept")
 	f.StringVarP(&o.output, "output", "o", "", "json, yaml, or wide: a row for each write, with all that is known")
 	f.StringVar(&o.html, "html", "", "file to write a page to")

@@ -188,7 +188,7 @@ func (o *importOptions) transfer(ctx context.Context, job *intake.Job, files key
 	p.End()
 	var undecodable *intake.UndecodableError
 	if err != nil && !errors.As(err, &undecodable) {
-		return database.Explain(ctx, err, "the database is as empty as before; run it again to begin anew")
+		return database.Explain(ctx, err, "the database is as empty as before; run it again to start over")
 	}
 	a := o.newAnswer(job, spooled, files)
 	a.InUse = inUse
@@ -216,7 +216,7 @@ func (o *importOptions) write(ctx context.Context, spooled *intake.Spooled, file
 	if err := files.put(o.DataDir); err != nil {
 		return err
 	}
-	err := o.With(ctx, database.Migrate, "the database is as empty as before; run it again, and what was read is not read anew", func(d sqlstore.Driver) error {
+	err := o.With(ctx, database.Migrate, "the database is as empty as before; run it again, and data that was read is not read again", func(d sqlstore.Driver) error {
 		p := o.Progress("writing")
 		p.Total(spooled.Report.Objects + spooled.Report.Claims)
 		defer p.End()

@@ -37,7 +37,7 @@ func (s *Spool) Ordered(name func(Object) (string, error)) iter.Seq2[Object, err
 				s.keys.stream(section.stream, p.at-section.from).XORKeyStream(data, data)
 				o, err = item(section.Resource, data)
 			} else {
-				err = fmt.Errorf("reading what was collected: %w", err)
+				err = fmt.Errorf("reading the collected objects: %w", err)
 			}
 			if !yield(o, err) || err != nil {
 				return

@@ -166,7 +166,7 @@ func (s *Spool) Raw(of Section) iter.Seq2[[]byte, error] {
 				_, err = io.ReadFull(in, data)
 			}
 			if err != nil {
-				yield(nil, fmt.Errorf("reading what was collected: %w", err))
+				yield(nil, fmt.Errorf("reading the collected objects: %w", err))
 				return
 			}
 			if !yield(data, nil) {

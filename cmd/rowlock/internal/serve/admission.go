@@ -25,14 +25,14 @@ type admissionOptions struct {
 
 func (o *admissionOptions) addTo(f *pflag.FlagSet) {
 	all, on := plugins.Names(release.Newest)
-	f.StringSliceVar(&o.enable, "enable-admission-plugins", nil, "admission plugins to run beside those that run by default ("+strings.Join(on, ", ")+"); known are "+strings.Join(all, ", ")+". Their order is fixed")
-	f.StringSliceVar(&o.disable, "disable-admission-plugins", nil, "admission plugins that are not to run, though they do by default")
+	f.StringSliceVar(&o.enable, "enable-admission-plugins", nil, "admission plugins to enable in addition to the default ones ("+strings.Join(on, ", ")+"); known are "+strings.Join(all, ", ")+". Their order is fixed")
+	f.StringSliceVar(&o.disable, "disable-admission-plugins", nil, "admission plugins to disable although they are on by default")
 	f.StringSliceVar(&o.only, "admission-control", nil, "the only admission plugins to run")
 	f.Lookup("admission-control").Deprecated, f.Lookup("admission-control").Hidden = "use --enable-admission-plugins and --disable-admission-plugins", true
 	f.StringVar(&o.config, "admission-control-config-file", "", "AdmissionConfiguration: the settings of single admission plugins")
-	f.BoolVar(&o.direct, "enable-aggregator-routing", false, "call webhooks and aggregated API servers that are Services at their endpoints, and not at the address of the Service")
-	f.Int64Var(&o.tolerations.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, unless they say otherwise")
-	f.Int64Var(&o.tolerations.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
+	f.BoolVar(&o.direct, "enable-aggregator-routing", false, "connect to the endpoints of Services of webhooks and aggregated API servers, not to their addresses")
+	f.Int64Var(&o.tolerations.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods without a toleration of their own stay on a node that is not ready")
+	f.Int64Var(&o.tolerations.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods without a toleration of their own stay on a node that cannot be reached")
 }
 
 func (o *admissionOptions) build(v release.Version) (plugins.Config, error) {

@@ -21,9 +21,9 @@ type aggregationOptions struct {
 }
 
 func (o *aggregationOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.cert, "proxy-client-cert-file", "", "client certificate shown to aggregated API servers (default: made in the data directory by an authority for this alone)")
+	f.StringVar(&o.cert, "proxy-client-cert-file", "", "client certificate for aggregated API servers (default: made in the data directory, with an authority of its own)")
 	f.StringVar(&o.key, "proxy-client-key-file", "", "private key of --proxy-client-cert-file")
-	f.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", true, "answer 502 where an aggregated API server redirects a client, who would go there with its credentials")
+	f.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", true, "answer 502 if an aggregated API server redirects a client, who would follow with its credentials")
 }
 
 // build returns what the flags configure. own is the certificate that was made in the data directory; nil if the

@@ -89,13 +89,13 @@ It keeps its objects where the etcd that comes with rowlock says, whose address
 // addTo replaces flags that have no effect on serve.
 func (own *apiserverOptions) addTo(f *pflag.FlagSet) {
 	mine := pflag.NewFlagSet(program.APIServer, pflag.ContinueOnError)
-	mine.StringSliceVar(&own.servers, "etcd-servers", nil, "URLs of the etcd that comes with rowlock, which says where the database is")
+	mine.StringSliceVar(&own.servers, "etcd-servers", nil, "URLs of the etcd that comes with rowlock, which names the database")
 	mine.StringVar(&own.files.CAFile, "etcd-cafile", "", "authorities of its certificate")
 	mine.StringVar(&own.files.CertFile, "etcd-certfile", "", "certificate to show it")
 	mine.StringVar(&own.files.KeyFile, "etcd-keyfile", "", "key of --etcd-certfile")
 	mine.StringVar(&own.certDir, "cert-dir", "", "folder of the serving certificate apiserver.crt and its key apiserver.key, which are made if they are missing, unless --tls-cert-file is given (default: that of the keys)")
 	mine.VisitAll(func(flag *pflag.Flag) { *f.Lookup(flag.Name) = *flag })
-	f.StringVar(&own.version, "version", "false", "print the version, or with =raw all that is known of it")
+	f.StringVar(&own.version, "version", "false", "print the version, or with =raw all its fields")
 	f.Lookup("version").NoOptDefVal = "true"
 }
 

@@ -18,8 +18,8 @@ type cacheFileOptions struct {
 }
 
 func (o *cacheFileOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.file, "cache-file", "auto", "file with the objects as memory has them, from which the next start reads those that the database lists as live: auto (beside the SQLite file; with PostgreSQL in the data directory), a path, or off. Secrets, and what is encrypted in the database, are not in it. After rows were edited by SQL, start once with off or run store verify --rebuild-cache")
-	f.IntVar(&o.from, "cache-file-from", 50_000, "of how many objects on the cache file is written; with fewer a start is as quick without")
+	f.StringVar(&o.file, "cache-file", "auto", "file with a copy of the objects in memory, from which the next start reads those that the database lists as live: auto (next to the SQLite file; with PostgreSQL in the data directory), a path, or off. It does not contain Secrets, nor objects that are encrypted in the database. After rows were edited by SQL, start once with off or run store verify --rebuild-cache")
+	f.IntVar(&o.from, "cache-file-from", 50_000, "number of objects from which on the cache file is written; with fewer a start is as fast without it")
 }
 
 // build determines the path of the file; url names the database, and folder is the data directory.
@@ -35,7 +35,7 @@ func (o *cacheFileOptions) build(url, folder string) (server.CacheFile, error) {
 	case o.file == "off", o.file == "auto" && database.IsInMemory(url):
 		c.Path = ""
 	case database.IsInMemory(url):
-		return c, errors.New("--cache-file: what is in memory is gone at the next start, and so is what a cache file is compared with: want off")
+		return c, errors.New("--cache-file: a store in memory is lost before the next start, and a cache file is useless without it: want off")
 	case o.file == "auto" && isFile:
 		c.Path = database.CacheFileOf(path)
 	case o.file == "auto":

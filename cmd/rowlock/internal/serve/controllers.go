@@ -37,11 +37,11 @@ func (o *controllerOptions) addTo(f *pflag.FlagSet) {
 	on, named := controllers.Switches()
 	f.StringSliceVar(&o.list, "controllers", []string{"*"}, "built-in controllers to run: \"*\" is all that are on by default ("+strings.Join(on, ", ")+
 		"), \"name\" adds one ("+strings.Join(named, ", ")+"), \"-name\" leaves one out")
-	f.IntVar(&o.ended, "terminated-pod-gc-threshold", 12500, "how many pods that have ended the controller podgc keeps, the newest; 0 or less: all")
-	f.DurationVar(&o.quota, "resource-quota-sync-period", 5*time.Minute, "how often the controller resourcequota counts again what all quotas limit; 0: only when something changes")
+	f.IntVar(&o.ended, "terminated-pod-gc-threshold", 12500, "how many ended pods the controller podgc keeps, the newest; 0 or less: all")
+	f.DurationVar(&o.quota, "resource-quota-sync-period", 5*time.Minute, "how often the controller resourcequota recounts all quotas; 0: only after changes")
 	f.StringVar(&o.lease, standBackFlag, reconcile.DefaultManagerLease,
 		"these controllers do nothing while this Lease, namespace/name, is renewed: by a kube-controller-manager; empty: they always work")
-	f.IntVar(&o.syncs, "concurrent-gc-syncs", garbage.Workers, "how many objects the garbage collector works on at once")
+	f.IntVar(&o.syncs, "concurrent-gc-syncs", garbage.Workers, "how many objects the garbage collector processes at once")
 	f.Int32Var(&o.namespaces, "concurrent-namespace-syncs", 10, "how many namespaces are emptied at once")
 }
 

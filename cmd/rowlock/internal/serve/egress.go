@@ -14,7 +14,7 @@ import (
 type egressOptions struct{ path string }
 
 func (o *egressOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.path, "egress-selector-config-file", "", "file that says through which proxies nodes, webhooks and aggregated API servers are reached (an EgressSelectorConfiguration)")
+	f.StringVar(&o.path, "egress-selector-config-file", "", "EgressSelectorConfiguration file: proxies for connections to nodes, webhooks and aggregated API servers")
 }
 
 // build loads the file; nil without one.

@@ -25,7 +25,7 @@ type encryptionOptions struct {
 
 func (o *encryptionOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.path, database.EncryptionFlag, "", "file that says which resources are encrypted in the database, and how (an EncryptionConfiguration)")
-	f.BoolVar(&o.reload, database.EncryptionFlag+"-automatic-reload", false, "take the file of --"+database.EncryptionFlag+" up anew when it changes")
+	f.BoolVar(&o.reload, database.EncryptionFlag+"-automatic-reload", false, "reload the file of --"+database.EncryptionFlag+" when it changes")
 }
 
 // build reads the file; nil without one. The caller closes the set.

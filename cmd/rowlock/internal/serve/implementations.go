@@ -16,8 +16,8 @@ import (
 type implementationOptions struct{ ownership, json string }
 
 func (o *implementationOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.ownership, "apply-ownership", ownership.Planned, "how to compute who owns the fields of an object after a write, and to merge an apply of the same fields as before: planned, by comparing objects in memory where that is possible, or standard, always with the library, for the case that the first is suspected of being wrong")
-	f.StringVar(&o.json, "json-codec", json.Own.String(), "how to read and write objects as JSON: own, several times as fast, or standard, always with the packages that are its measure, for the case that the first is suspected of being wrong")
+	f.StringVar(&o.ownership, "apply-ownership", ownership.Planned, "how to compute field ownership after a write, and to merge an apply of the same fields as before: planned, by comparing objects in memory if possible, or standard, always with the library, in case the first is suspected to be wrong")
+	f.StringVar(&o.json, "json-codec", json.Own.String(), "how to decode and encode objects as JSON: own, several times as fast, or standard, always with the standard packages, in case the first is suspected to be wrong")
 }
 
 // apply sets the choices in a server's configuration.

@@ -23,11 +23,11 @@ type kubeletOptions struct {
 }
 
 func (o *kubeletOptions) addTo(f *pflag.FlagSet) {
-	f.StringVar(&o.cert, "kubelet-client-certificate", "", "client certificate shown to node agents")
+	f.StringVar(&o.cert, "kubelet-client-certificate", "", "client certificate for kubelets")
 	f.StringVar(&o.key, "kubelet-client-key", "", "private key of --kubelet-client-certificate")
-	f.StringVar(&o.ca, "kubelet-certificate-authority", "", "authorities that certificates of node agents are checked against (default: they are not checked)")
-	f.StringSliceVar(&o.addressTypes, "kubelet-preferred-address-types", []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, "kinds of node address to reach its agent at, best first")
-	f.DurationVar(&o.timeout, "kubelet-timeout", 5*time.Second, "how long a connection to a node agent may take to stand")
+	f.StringVar(&o.ca, "kubelet-certificate-authority", "", "authorities of kubelets' certificates (default: they are not verified)")
+	f.StringSliceVar(&o.addressTypes, "kubelet-preferred-address-types", []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, "types of node address for connections to kubelets, best first")
+	f.DurationVar(&o.timeout, "kubelet-timeout", 5*time.Second, "timeout for connecting to a kubelet")
 }
 
 func (o *kubeletOptions) config(log *slog.Logger) (podverbs.Kubelet, error) {

@@ -167,24 +167,24 @@ func (o *options) addGeneric(f *pflag.FlagSet) {
 }
 
 func (o *options) addStore(f *pflag.FlagSet) {
-	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that ends with the server (default sqlite:<data-dir>/rowlock.db)")
+	f.StringVar(&o.store, "store", "", "database: sqlite:FILE, postgres://USER@HOST/DATABASE, or memory: for one that is lost when the server ends (default sqlite:<data-dir>/rowlock.db)")
 	f.BoolVar(&o.inMemory, "in-memory", false, "keep everything in memory and nothing on disk: objects, and without --data-dir keys and certificates too. All of it is gone when the server ends")
-	f.BoolVar(&o.initialize, "init", false, "begin with an empty database where the SQLite file that was used with this data directory is not there any more")
-	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "let the keys of this data directory take the place of those that the PostgreSQL database knows of its servers, whose certificates and tokens are refused from then on")
-	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "how many bytes of objects, and of what was made of them for clients, memory keeps as they are. Beyond that, what was not read of late lies packed, and is unpacked when it is read (-1: nothing is packed)")
+	f.BoolVar(&o.initialize, "init", false, "start with an empty database if the SQLite file that was used with this data directory is missing")
+	f.BoolVar(&o.replaceKeys, "replace-cluster-keys", false, "replace the cluster's keys in the PostgreSQL database by those of this data directory; certificates and tokens of the former keys are refused from then on")
+	f.Int64Var(&o.cachePlainBytes, "cache-plain-bytes", 64<<20, "bytes of objects, and of their encoded forms, that are kept uncompressed in memory. Beyond that, those that were not read recently are compressed, and decompressed when they are read (-1: none are)")
 }
 
 func (o *options) addHistory(f *pflag.FlagSet) {
 	o.retention.Rest = 5 * time.Minute
-	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (5m where it is not given): leases=10m,events=1h,*=7d. What is older than --history-log-retention is packed")
-	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "delete at once what a --history-retention that was lowered does not cover, and not after a day")
-	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can go on, if history is kept for so long")
-	f.BoolVar(&o.historyAPI, "history-api", true, "serve the past of objects as the group history.rowlock.dev, to who may get them")
+	f.Var(&o.retention, "history-retention", "how long past versions of objects are kept: 5m, 7d, or by resource, where * is the rest (default 5m): leases=10m,events=1h,*=7d. Versions older than --history-log-retention are packed")
+	f.BoolVar(&o.retentionLowerNow, "history-retention-lower-now", false, "apply a lowered --history-retention at once, and not after a day")
+	f.DurationVar(&o.logRetention, "history-log-retention", 10*time.Minute, "how far back watches, and servers that fall behind, can continue, if history is kept that long")
+	f.BoolVar(&o.historyAPI, "history-api", true, "serve past versions of objects as the group history.rowlock.dev, to users that may get the objects")
 }
 
 func (o *options) addEnablement(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.featureGates, gatesFlag, nil, "Gate=true|false pairs. Gates are:\n"+strings.Join(gates.Help(release.Default), "\n"))
 	f.StringSliceVar(&o.emulated, "emulated-version", nil, "Kubernetes release to behave as, as VERSION or kube=VERSION: one of "+release.Names()+" (default: "+release.Default.String()+")")
-	f.StringSliceVar(&o.minCompatibility, "min-compatibility-version", nil, "oldest release that the other servers of the cluster may be, as VERSION or kube=VERSION: what this server stores they can read (default: the one before --emulated-version)")
+	f.StringSliceVar(&o.minCompatibility, "min-compatibility-version", nil, "oldest release that the other servers of the cluster may be, as VERSION or kube=VERSION: they must be able to read the objects that this server stores (default: the one before --emulated-version)")
 	f.StringSliceVar(&o.runtimeConfig, "runtime-config", nil, "APIs to serve or not, KEY=true|false pairs; keys are GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha")
 }

@@ -161,7 +161,7 @@ database at the same revision. The exit code is 1 if anything is wrong.`,
 	f := cmd.Flags()
 	f.BoolVar(&check, "check", false, "read the file and compare its checksum; touch no database")
 	f.StringVar(&r.to, "to", "", "of a folder: the revision, or the time (2026-11-23T14:05:00Z), whose state is restored (default: the newest)")
-	f.Int64Var(&r.skip, "skip-revisions", 0, "of a folder: revisions that are left out before the database goes on, so that clients that saw later ones list anew, and are not told of others by the same numbers")
+	f.Int64Var(&r.skip, "skip-revisions", 0, "of a folder: revisions to skip before the database continues, so that clients that saw later ones list again, and do not see others by the same numbers")
 	f.StringVar(&r.scratch, "scratch", "", "of a folder: where temporary files go (default: the system's folder for them)")
 	f.BoolVar(&latest, "verify-latest", false, "of a folder: restore the newest state for a check alone, and compare it with --store where that is given")
 	return cmd

@@ -24,7 +24,7 @@ func rewriteCommand(o *database.Options) *cobra.Command {
 	r := &rewriteOptions{}
 	cmd := &cobra.Command{
 		Use:   "rewrite (--resource RESOURCE[,...] | --all)",
-		Short: "Write objects anew: encrypted by the first provider, in the form of today",
+		Short: "Rewrite objects: encrypted by the first provider, in the present form",
 		Long: `Write every object anew whose stored form is not what a server would write now:
 it was encrypted by another provider or key than the first one that
 --encryption-provider-config names for its resource (or not at all), or it has
@@ -58,7 +58,7 @@ Those that cannot be read are named, and stay.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.resources, "resource", nil, "resources to write anew: secrets, deployments.apps")
+	f.StringSliceVar(&r.resources, "resource", nil, "resources to rewrite: secrets, deployments.apps")
 	f.BoolVar(&r.all, "all", false, "all resources")
 	f.IntVar(&r.rate, "rate", 0, "most objects to write in a second (0: as fast as it goes)")
 	return cmd
@@ -66,7 +66,7 @@ Those that cannot be read are named, and stay.`,
 
 func (r *rewriteOptions) run(ctx context.Context, o *database.Options) error {
 	return database.WithKeys(ctx, o.Encryption, o.Log(), func(keys sqlstore.Sealer, given bool) error {
-		return o.With(ctx, database.AsIs, "what was written stays; run it again for the rest", func(d sqlstore.Driver) error {
+		return o.With(ctx, database.AsIs, "rewritten objects stay; run it again for the rest", func(d sqlstore.Driver) error {
 			forms, err := newEncoder(ctx, d, keys)
 			if err != nil {
 				return err

@@ -97,7 +97,7 @@ their --history-retention.`,
 			case byAge && keep < 0:
 				return fmt.Errorf("--keep %s: want a duration of 0 or more", keep)
 			}
-			return o.With(ctx, database.AsIs, "what is not deleted yet is deleted when it is run again", func(d sqlstore.Driver) (err error) {
+			return o.With(ctx, database.AsIs, "run it again to delete the rest", func(d sqlstore.Driver) (err error) {
 				if byAge {
 					if to, err = upkeep.CompactTo(ctx, d, d.Now().Add(-keep)); err != nil {
 						return err
@@ -120,7 +120,7 @@ their --history-retention.`,
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to", 0, "compact up to this revision; reads of it still work")
-	cmd.Flags().DurationVar(&keep, "keep", 0, "compact what was written longer ago than this")
+	cmd.Flags().DurationVar(&keep, "keep", 0, "compact history older than this")
 	return cmd
 }
 

@@ -234,9 +234,9 @@ func current(ctx context.Context, c *cluster.Client, t cluster.Target) (Object, 
 func asConflict(err error) error {
 	switch {
 	case apierrors.IsConflict(err):
-		return &ConflictError{What: "somebody has changed it meanwhile", Err: err}
+		return &ConflictError{What: "it has been changed in the meantime", Err: err}
 	case apierrors.IsAlreadyExists(err):
-		return &ConflictError{What: "somebody has created it meanwhile", Err: err}
+		return &ConflictError{What: "it has been created in the meantime", Err: err}
 	}
 	return err
 }

@@ -35,15 +35,15 @@ type accountOptions struct {
 }
 
 func (o *accountOptions) addTo(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.issuers, "service-account-issuer", []string{defaultIssuer}, "issuer of service account tokens; repeated: more whose tokens are accepted")
+	f.StringArrayVar(&o.issuers, "service-account-issuer", []string{defaultIssuer}, "issuer of service account tokens; may be repeated for more accepted issuers")
 	f.StringArrayVar(&o.keyFiles, "service-account-key-file", nil, "PEM file of keys that verify service account tokens; may be repeated (default: that of --tls-private-key-file); the signing key's always does")
 	f.StringVar(&o.signingKey, "service-account-signing-key-file", "", "private key that signs service account tokens (default: the data directory's)")
 	f.StringVar(&o.endpoint, "service-account-signing-endpoint", "", "unix socket (a path, or @NAME) of a signer that holds the key and signs service account tokens instead of this server; needs the feature gate ExternalServiceAccountTokenSigner")
 	f.StringVar(&o.jwksURI, "service-account-jwks-uri", "", "URI of the keys in the discovery document (default: that of this server)")
 	f.StringSliceVar(&o.audiences, "api-audiences", nil, "audiences of the API (default: the service account issuer)")
-	f.BoolVar(&o.lookup, "service-account-lookup", true, "look up the Secrets of tokens that are kept in one")
-	f.BoolVar(&o.extend, "service-account-extend-token-expiration", true, "let tokens that pods get by default live on for a year, for clients that do not read them again")
-	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest life of a token; a longer one asked for is cut")
+	f.BoolVar(&o.lookup, "service-account-lookup", true, "look up the Secrets of tokens that are stored in one")
+	f.BoolVar(&o.extend, "service-account-extend-token-expiration", true, "let the default tokens of pods live for a year, for clients that do not reload them")
+	f.DurationVar(&o.maxAge, "service-account-max-token-expiration", 0, "longest lifetime of a token; longer ones are shortened to this")
 }
 
 // abstractSocket matches the name of a unix socket without a file.

@@ -43,9 +43,9 @@ type AuthenticationFlags struct {
 }
 
 func (o *AuthenticationFlags) AddTo(f *pflag.FlagSet) {
-	f.StringVar(&o.clientCA, "client-ca-file", "", "authorities whose client certificates are accepted beside those of the data directory's own")
+	f.StringVar(&o.clientCA, "client-ca-file", "", "authorities of client certificates, in addition to that of the data directory")
 	f.StringVar(&o.tokenFile, "token-auth-file", "", "CSV file of static bearer tokens: token, user name, user uid, \"group,group\"")
-	f.BoolVar(&o.anonymous, "anonymous-auth", true, "let requests without credentials in as system:anonymous")
+	f.BoolVar(&o.anonymous, "anonymous-auth", true, "accept requests without credentials as system:anonymous")
 	f.BoolVar(&o.Bootstrap, "enable-bootstrap-token-auth", true, "accept bootstrap tokens, Secrets of kube-system, as bearer tokens")
 	o.accounts.addTo(f)
 	o.issuers.addTo(f)
@@ -61,10 +61,10 @@ type proxyOptions struct {
 func (o *proxyOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.ca, "requestheader-client-ca-file", "", "authorities of the certificates of authenticating proxies")
 	f.StringSliceVar(&o.names, "requestheader-allowed-names", nil, "common names of authenticating proxies (default: any of their authority)")
-	f.StringSliceVar(&o.user, "requestheader-username-headers", nil, "headers in which a proxy names the user, such as X-Remote-User")
-	f.StringSliceVar(&o.uid, "requestheader-uid-headers", nil, "headers in which a proxy names the user's UID, such as X-Remote-Uid")
-	f.StringSliceVar(&o.groups, "requestheader-group-headers", nil, "headers in which a proxy names groups, such as X-Remote-Group")
-	f.StringSliceVar(&o.extraPrefix, "requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy says more, such as X-Remote-Extra-")
+	f.StringSliceVar(&o.user, "requestheader-username-headers", nil, "headers in which an authenticating proxy names the user, such as X-Remote-User")
+	f.StringSliceVar(&o.uid, "requestheader-uid-headers", nil, "headers in which an authenticating proxy names the user's UID, such as X-Remote-Uid")
+	f.StringSliceVar(&o.groups, "requestheader-group-headers", nil, "headers in which an authenticating proxy names groups, such as X-Remote-Group")
+	f.StringSliceVar(&o.extraPrefix, "requestheader-extra-headers-prefix", nil, "prefixes of headers with further attributes of the user, such as X-Remote-Extra-")
 }
 
 func (o *proxyOptions) build(gate func(string) bool, log *slog.Logger) (authx.Authenticator, error) {

@@ -39,13 +39,13 @@ type AuthorizationFlags struct {
 
 func (o *AuthorizationFlags) AddTo(f *pflag.FlagSet) {
 	o.flags = f
-	f.StringSliceVar(&o.modes, "authorization-mode", []string{authzconfig.TypeNode, authzconfig.TypeRBAC}, "who decides on requests, asked in this order: "+strings.Join(authzconfig.Types, ", "))
-	f.StringVar(&o.file, "authorization-config", "", "AuthorizationConfiguration file, in place of --authorization-mode and --authorization-webhook-*; it is read again when it changes")
+	f.StringSliceVar(&o.modes, "authorization-mode", []string{authzconfig.TypeNode, authzconfig.TypeRBAC}, "authorizers, in this order, from: "+strings.Join(authzconfig.Types, ", "))
+	f.StringVar(&o.file, "authorization-config", "", "AuthorizationConfiguration file, instead of --authorization-mode and --authorization-webhook-*; reloaded when it changes")
 	f.StringVar(&o.policy, "authorization-policy-file", "", "policies of mode ABAC, one JSON object a line")
-	f.StringVar(&o.webhook, "authorization-webhook-config-file", "", "kubeconfig of the service that mode Webhook asks")
+	f.StringVar(&o.webhook, "authorization-webhook-config-file", "", "kubeconfig of the service for mode Webhook")
 	f.StringVar(&o.webhookVersion, "authorization-webhook-version", "v1beta1", "version of SubjectAccessReview that the service speaks: v1beta1 or v1")
-	f.DurationVar(&o.authorizedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long the service's yes is remembered")
-	f.DurationVar(&o.unauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long any other answer of the service is remembered")
+	f.DurationVar(&o.authorizedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long the service's approvals are cached")
+	f.DurationVar(&o.unauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long the service's other answers are cached")
 }
 
 // Authorization is what the flags configure.

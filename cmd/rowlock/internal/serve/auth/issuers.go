@@ -37,9 +37,9 @@ type issuerOptions struct {
 
 func (o *issuerOptions) addTo(f *pflag.FlagSet) {
 	o.flags = f
-	f.StringVar(&o.file, "authentication-config", "", "AuthenticationConfiguration file; it is read again when it changes")
+	f.StringVar(&o.file, "authentication-config", "", "AuthenticationConfiguration file; reloaded when it changes")
 	f.StringVar(&o.url, "oidc-issuer-url", "", "https URL of an OpenID Connect provider whose ID tokens are accepted")
-	f.StringVar(&o.client, "oidc-client-id", "", "client that ID tokens must be issued for")
+	f.StringVar(&o.client, "oidc-client-id", "", "client for which ID tokens must be issued")
 	f.StringVar(&o.ca, "oidc-ca-file", "", "authorities of the provider's certificate (default: the system's)")
 	f.StringVar(&o.usernameClaim, "oidc-username-claim", "sub", "claim that names the user")
 	f.StringVar(&o.usernamePrefix, "oidc-username-prefix", "", "prefix of user names; - for none (default: the issuer and #, unless the claim is email)")
@@ -47,10 +47,10 @@ func (o *issuerOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.groupsPrefix, "oidc-groups-prefix", "", "prefix of groups")
 	f.StringSliceVar(&o.algs, "oidc-signing-algs", []string{"RS256"}, "accepted signing algorithms")
 	f.StringToStringVar(&o.required, "oidc-required-claim", nil, "claim=value that an ID token must have; may be repeated")
-	f.StringVar(&o.webhook, "authentication-token-webhook-config-file", "", "kubeconfig of a service that judges tokens")
+	f.StringVar(&o.webhook, "authentication-token-webhook-config-file", "", "kubeconfig of a service that authenticates bearer tokens")
 	f.StringVar(&o.webhookVersion, "authentication-token-webhook-version", "v1beta1", "version of TokenReview that the service speaks: v1beta1 or v1")
-	f.IntVar(&o.webhookPlaces, "authentication-token-webhook-max-inflight", 256, "most tokens that the service is asked about at once, a sixteenth of them for one connection; requests with more are answered 429")
-	f.DurationVar(&o.webhookTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long the service's answers are remembered")
+	f.IntVar(&o.webhookPlaces, "authentication-token-webhook-max-inflight", 256, "most concurrent calls of the service, a sixteenth of them for one connection; further requests are answered 429")
+	f.DurationVar(&o.webhookTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long the service's answers are cached")
 }
 
 // used reports whether an oidc flag was given.

@@ -48,21 +48,21 @@ type Flags struct {
 }
 
 func (o *Flags) AddTo(f *pflag.FlagSet) {
-	f.StringVar(&o.Cert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the own authority)")
+	f.StringVar(&o.Cert, "tls-cert-file", "", "serving certificate, with its chain (default: made by the authority in the data directory)")
 	f.StringVar(&o.Key, "tls-private-key-file", "", "private key of --tls-cert-file")
-	f.StringSliceVar(&o.Names, "tls-san", nil, "more names and addresses for the serving certificate that the own authority makes")
-	f.StringArrayVar(&o.named, "tls-sni-cert-key", nil, "CERT,KEY or CERT,KEY:NAME,*.NAME - a certificate for clients that ask for one of its names; may be repeated")
-	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12", "oldest TLS that is spoken: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")
+	f.StringSliceVar(&o.Names, "tls-san", nil, "additional names and addresses for the serving certificate of the data directory")
+	f.StringArrayVar(&o.named, "tls-sni-cert-key", nil, "CERT,KEY or CERT,KEY:NAME,*.NAME - a certificate for clients that request one of its names; may be repeated")
+	f.StringVar(&o.minVersion, "tls-min-version", "VersionTLS12", "oldest version of TLS: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")
 	f.StringSliceVar(&o.ciphers, "tls-cipher-suites", nil, "cipher suites of TLS up to 1.2 (default: those of Go)")
 	f.IntVar(&o.maxStreams, "http2-max-streams-per-connection", 0, "most requests at once on an HTTP/2 connection; 0 is 100")
 	f.BoolVar(&o.noHTTP2, "disable-http2-serving", false, "speak HTTP/1.1 alone")
 	f.StringSliceVar(&o.origins, "cors-allowed-origins", nil, "regular expressions of origins whose pages may use the API; each must pin the start and the end of the host")
 	f.StringSliceVar(&o.strict, "strict-transport-security-directives", nil, "directives for browsers: max-age=SECONDS, includeSubDomains, preload")
-	f.Float64Var(&o.goaway, "goaway-chance", 0, "part of HTTP/2 requests, up to 0.02, after which the client is asked to connect anew")
-	f.DurationVar(&o.livezGrace, "livez-grace-period", 0, "how long a start may take until livez reports it")
-	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after readyz has turned red")
-	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until those under way are done")
-	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "time over which watches end while shutting down; 0 ends all at once")
+	f.Float64Var(&o.goaway, "goaway-chance", 0, "fraction of HTTP/2 requests, up to 0.02, after which the client is asked to reconnect")
+	f.DurationVar(&o.livezGrace, "livez-grace-period", 0, "how long livez ignores that the server is still starting")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "how long to continue serving after readyz fails")
+	f.BoolVar(&o.refuse, "shutdown-send-retry-after", false, "while shutting down, answer new requests with 429 until requests in flight are done")
+	f.DurationVar(&o.watchGrace, "shutdown-watch-termination-grace-period", 0, "period over which watches end while shutting down; 0 ends all at once")
 	f.StringVar(&o.http2, "http2", string(server.OwnHTTP2), "which server speaks HTTP/2: own, the one of this program, whose watches need no goroutine, or standard, that of Go, which takes more time and memory and serves watches over HTTP/1.1 as well")
 	f.StringVar(&o.watchDelivery, "watch-delivery", "direct", "")
 	f.StringVar(&o.shortRequests, "short-requests", "direct", "")
@@ -78,13 +78,13 @@ func (o *Flags) AddTo(f *pflag.FlagSet) {
 
 // AddLimits declares the flags that limit requests in number and time.
 func (o *Flags) AddLimits(f *pflag.FlagSet) {
-	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "how long a request may take, watches aside")
-	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "seconds that a watch without timeout lasts at least; it ends before twice that")
+	f.DurationVar(&o.requestTimeout, "request-timeout", time.Minute, "timeout of requests other than watches")
+	f.IntVar(&o.minRequestTimeout, "min-request-timeout", 1800, "shortest duration, in seconds, of a watch that requests no timeout; it ends before twice that")
 	f.IntVar(&o.maxRead, "max-requests-inflight", 400, "most reading requests at once; 0 is no limit")
 	f.IntVar(&o.maxWrite, "max-mutating-requests-inflight", 200, "most writing requests at once; 0 is no limit")
 	f.IntVar(&o.limits.ReadShare, "max-requests-inflight-per-user", 0, "most reading requests of one user at once; 0 is a quarter of --max-requests-inflight")
 	f.IntVar(&o.limits.WriteShare, "max-mutating-requests-inflight-per-user", 0, "most writing requests of one user at once; 0 is a quarter of --max-mutating-requests-inflight")
-	f.IntVar(&o.limits.Slow, "max-slow-requests-per-user", 200, "most reading, and most writing, requests of one user that wait for their client to send or to take something; 0 is no limit")
+	f.IntVar(&o.limits.Slow, "max-slow-requests-per-user", 200, "most reading, and most writing, requests of one user that wait for their client to send the body or to read the answer; 0 is no limit")
 	f.Int64Var(&o.maxObject, "max-object-bytes", budget.DefaultObject, fmt.Sprintf("largest object that is stored, in bytes of JSON, %d to %d; a body may have twice as many. Other bounds follow, see docs/limits.md", budget.DefaultObject, budget.MostObject))
 	f.IntVar(&o.limits.Watches, "max-watches", 50000, "most watches at once; 0 is no limit")
 	f.IntVar(&o.limits.UserWatches, "max-watches-per-user", 5000, "most watches of one user at once; 0 is no limit")
@@ -93,7 +93,7 @@ func (o *Flags) AddLimits(f *pflag.FlagSet) {
 }
 
 func (o *Flags) AddProfiling(f *pflag.FlagSet) {
-	f.BoolVar(&o.Profiling, "profiling", true, "serve profiles of the process under /debug/pprof to those who may read that path")
+	f.BoolVar(&o.Profiling, "profiling", true, "serve profiles of the process under /debug/pprof to users that may read that path")
 	f.BoolVar(&o.contention, "contention-profiling", false, "measure where goroutines wait for one another, for /debug/pprof/block")
 }
 

@@ -50,15 +50,15 @@ type auditMode struct {
 }
 
 func (o *AuditFlags) AddTo(f *pflag.FlagSet) {
-	f.StringVar(&o.policy, "audit-policy-file", "", "policy that says which requests are recorded, and how (default: none is)")
-	f.StringVar(&o.path, "audit-log-path", "", "file that audit events are written to; \"-\" is standard output")
+	f.StringVar(&o.policy, "audit-policy-file", "", "audit policy: which requests are recorded, and how (default: none)")
+	f.StringVar(&o.path, "audit-log-path", "", "file for audit events; \"-\" is standard output")
 	f.StringVar(&o.format, "audit-log-format", "json", "form of the audit log: json")
 	f.IntVar(&o.maxAge, "audit-log-maxage", 0, "days that rotated audit logs are kept; 0 is for ever")
 	f.IntVar(&o.maxBackup, "audit-log-maxbackup", 0, "rotated audit logs that are kept; 0 is all")
 	f.IntVar(&o.maxSize, "audit-log-maxsize", 0, "megabytes at which the audit log is rotated; 0 is 100")
 	f.BoolVar(&o.compress, "audit-log-compress", false, "compress rotated audit logs with gzip")
-	f.StringVar(&o.webhook, "audit-webhook-config-file", "", "kubeconfig of a server that audit events are sent to")
-	f.DurationVar(&o.backoff, "audit-webhook-initial-backoff", 10*time.Second, "how long to wait before a failed request to the audit webhook is tried again")
+	f.StringVar(&o.webhook, "audit-webhook-config-file", "", "kubeconfig of a server that receives audit events")
+	f.DurationVar(&o.backoff, "audit-webhook-initial-backoff", 10*time.Second, "delay before the first retry of a failed request to the audit webhook")
 	o.log = auditMode{name: "log", mode: "blocking", buffer: 10000, size: 1, maxBatch: 10 << 20, maxEvent: 100 << 10}
 	o.hook = auditMode{name: "webhook", mode: "batch", buffer: 10000, size: 400, wait: 30 * time.Second, throttle: true, qps: 10, burst: 15, maxBatch: 10 << 20, maxEvent: 100 << 10}
 	o.log.addTo(f)
@@ -67,17 +67,17 @@ func (o *AuditFlags) AddTo(f *pflag.FlagSet) {
 
 func (m *auditMode) addTo(f *pflag.FlagSet) {
 	flag := "audit-" + m.name + "-"
-	f.StringVar(&m.mode, flag+"mode", m.mode, "batch (buffered, never makes requests wait), blocking, or blocking-strict (what cannot be recorded is refused)")
+	f.StringVar(&m.mode, flag+"mode", m.mode, "batch (buffered, never makes requests wait), blocking, or blocking-strict (requests that cannot be recorded are refused)")
 	f.StringVar(&m.version, flag+"version", "audit.k8s.io/v1", "API version of the events")
-	f.IntVar(&m.buffer, flag+"batch-buffer-size", m.buffer, "events that wait to be sent in batch mode; more are lost, and counted")
+	f.IntVar(&m.buffer, flag+"batch-buffer-size", m.buffer, "events that may wait to be sent in batch mode; further ones are dropped, and counted")
 	f.IntVar(&m.size, flag+"batch-max-size", m.size, "most events of a batch")
 	f.DurationVar(&m.wait, flag+"batch-max-wait", m.wait, "how long an event waits for others")
 	f.BoolVar(&m.throttle, flag+"batch-throttle-enable", m.throttle, "limit how often batches are sent")
 	f.Float32Var(&m.qps, flag+"batch-throttle-qps", m.qps, "batches a second")
 	f.IntVar(&m.burst, flag+"batch-throttle-burst", m.burst, "batches at once after a quiet time")
-	f.BoolVar(&m.truncate, flag+"truncate-enabled", m.truncate, "leave the bodies out of events that are too large, and cut batches that are")
-	f.IntVar(&m.maxBatch, flag+"truncate-max-batch-size", m.maxBatch, "most bytes of a batch, where truncating is enabled")
-	f.IntVar(&m.maxEvent, flag+"truncate-max-event-size", m.maxEvent, "most bytes of an event, where truncating is enabled; one that is larger even without bodies is lost, and counted")
+	f.BoolVar(&m.truncate, flag+"truncate-enabled", m.truncate, "drop the bodies of events that are too large, and divide batches that are")
+	f.IntVar(&m.maxBatch, flag+"truncate-max-batch-size", m.maxBatch, "most bytes of a batch, if truncating is enabled")
+	f.IntVar(&m.maxEvent, flag+"truncate-max-event-size", m.maxEvent, "most bytes of an event, if truncating is enabled; one that is larger even without bodies is dropped, and counted")
 }
 
 func (m *auditMode) validate() error {

@@ -21,8 +21,8 @@ type MetricsFlags struct {
 }
 
 func (o *MetricsFlags) AddTo(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not shown")
-	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are shown; all others are shown as \"unexpected\"")
+	f.StringSliceVar(&o.disabled, "disabled-metrics", nil, "names of metrics that are not exposed")
+	f.StringToStringVar(&o.labels, "allow-metric-labels", nil, "METRIC,LABEL=VALUE,VALUE - the values of a label that are exposed; all others become \"unexpected\"")
 	f.StringVar(&o.manifest, "allow-metric-labels-manifest", "", "YAML file of \"METRIC,LABEL\": VALUE,VALUE, in place of --allow-metric-labels")
 	f.StringVar(&o.showHidden, "show-hidden-metrics-for-version", "", "show the metrics that were hidden in this release, which can only be the one before that of the server: "+previous(release.Default)+", and "+previous(release.Newest)+" with --emulated-version")
 }
