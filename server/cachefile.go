@@ -100,7 +100,7 @@ func (k *cacheFile) load(ctx context.Context) (from int64, err error) {
 	}
 	k.loaded.Store(&loaded)
 	k.took.Store(int64(time.Since(began)))
-	k.s.cfg.Log.Info("loaded what is stored", "from the cache file", loaded.FromFile, "from the database", loaded.FromRows, "took", time.Since(began).Round(time.Millisecond))
+	k.s.cfg.Log.Info("loaded all objects", "from the cache file", loaded.FromFile, "from the database", loaded.FromRows, "took", time.Since(began).Round(time.Millisecond))
 	return loaded.Revision, nil
 }
 
@@ -206,7 +206,7 @@ func (k *cacheFile) complain() {
 	if now == k.unread {
 		return
 	}
-	k.s.cfg.Log.Warn("values could not be read from the cache file: their rows are read from the database, and the file is written anew; check the disk", "file", k.cfg.Path, "values", now-k.unread)
+	k.s.cfg.Log.Warn("values could not be read from the cache file: they are read from the database, and the file will be replaced; check the disk", "file", k.cfg.Path, "values", now-k.unread)
 	k.unread, k.broken = now, k.epoch != "" && !k.stale
 }
 
@@ -264,7 +264,7 @@ func (k *cacheFile) write(ctx context.Context, rate int64) {
 		k.s.cfg.Log.Info("wrote the cache file", "objects", done.Objects, "bytes", done.Bytes, "took", time.Since(began).Round(time.Millisecond))
 	case errors.Is(err, sqlstore.ErrEpochChanged):
 		k.stale = true
-		k.s.cfg.Log.Warn("no cache file is written until this server starts anew", "error", err)
+		k.s.cfg.Log.Warn("no cache file will be written until this server restarts", "error", err)
 	default:
 		k.failures.Add(1)
 		if said := err.Error(); said != k.said { // a full disk may be full for days

@@ -180,7 +180,7 @@ func (r *refusals) now() []Refusal {
 		switch {
 		case !f.active:
 		case r.elapsed()-f.last > refusedFor:
-			r.end(by, f, "the store was not asked again for what it refused")
+			r.end(by, f, "the refused operation was not tried again")
 		case by.kind.lasts() && by.kind != KindGone: // Healthy reports it
 			found = append(found, Refusal{by.operation, by.kind, f.err})
 		}

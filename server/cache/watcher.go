@@ -224,7 +224,7 @@ func (w *Watcher) isBegun() bool {
 }
 
 // ErrEnded is the error of Take after Cache.End, once the watcher has taken everything.
-var ErrEnded = errors.New("what was watched is served anew, or no more")
+var ErrEnded = errors.New("the watched resource is served anew, or no longer")
 
 // Hooks are called instead of a signal on Ready: Notify by a goroutine that may take and send, Wake by others, with locks
 // held. Neither may wait for anything. Both may be called after Stop; Notify is not called after Cache.Close.

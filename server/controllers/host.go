@@ -105,7 +105,7 @@ type Config struct {
 	// StorageVersions has the server say in which versions it stores objects, where others
 	// know of it.
 	StorageVersions bool
-	// GarbageWorkers is how many objects the garbage collector works on at once. 0:
+	// GarbageWorkers is how many objects the garbage collector processes at once. 0:
 	// garbage.Workers.
 	GarbageWorkers int
 	// TerminatedPods is how many pods that have ended PodCollector keeps; 0 or less: all.

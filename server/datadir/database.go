@@ -21,7 +21,7 @@ func (e *MissingError) Error() string {
 		was = "the database %s was used with this data directory and"
 	}
 	return fmt.Sprintf(was+" is not there, or empty: put it back (with its -wal file), "+
-		"or fill a new one with `rowlock store restore`, or begin anew without any object by --init", e.Path)
+		"or fill a new one with `rowlock store restore`, or start without any object with --init", e.Path)
 }
 
 // begin remembers of a new folder that it has had no database so far. A folder that has

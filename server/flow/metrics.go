@@ -173,7 +173,7 @@ var (
 	levelFamilies = []family[seats.State]{
 		gauge("nominal_limit_seats", "Seats of a level by its shares.", ofLevel, func(s *seats.State) float64 { return float64(s.Nominal) }),
 		gauge("lower_limit_seats", "Seats that a level keeps, whatever it lends.", ofLevel, func(s *seats.State) float64 { return float64(s.Lower) }),
-		gauge("upper_limit_seats", "Seats that a level has at most, with what it borrows.", ofLevel, func(s *seats.State) float64 { return float64(s.Upper) }),
+		gauge("upper_limit_seats", "Most seats of a level, including borrowed ones.", ofLevel, func(s *seats.State) float64 { return float64(s.Upper) }),
 		gauge("current_limit_seats", "Seats of a level at present.", ofLevel, func(s *seats.State) float64 { return float64(s.Limit) }),
 		gauge("request_concurrency_limit", "Seats of a level by its shares; the older name.", ofLevel, func(s *seats.State) float64 { return float64(s.Nominal) }),
 		gauge("demand_seats_high_watermark", "Most seats that a level wanted in the last period.", ofLevel, func(s *seats.State) float64 { return s.High }),

@@ -31,10 +31,10 @@ func newDecisions() *decisions {
 	accessTimes := prometheus.ExponentialBuckets(0.001, 2, 15)
 	d := &decisions{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "authentication_attempts", Help: "Attempts to find out who asks, by result: success, failure, error.",
+			Name: "authentication_attempts", Help: "Attempts to authenticate requests, by result: success, failure, error.",
 		}, []string{"result"}),
 		attemptTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "authentication_duration_seconds", Help: "Time that it took to find out who asks.", Buckets: accessTimes,
+			Name: "authentication_duration_seconds", Help: "Time that authentication took.", Buckets: accessTimes,
 		}, []string{"result"}),
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "authenticated_user_requests", Help: "Authenticated requests by sort of user.",

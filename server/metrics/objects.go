@@ -37,7 +37,7 @@ var (
 	floorDesc = prometheus.NewDesc("rowlock_store_compacted_revision",
 		"Revision up to which the log is gone: no watch begins before it.", nil, nil)
 	plainDesc = prometheus.NewDesc("rowlock_cache_plain_bytes",
-		"Bytes of objects that memory has as they are; what is read seldom lies packed beyond --cache-plain-bytes.", nil, nil)
+		"Bytes of uncompressed objects in memory; those beyond --cache-plain-bytes that are seldom read are compressed.", nil, nil)
 	pastDesc = prometheus.NewDesc("rowlock_store_past_revision",
 		"Oldest revision at which all resources can be read.", nil, nil)
 	refusingDesc = prometheus.NewDesc("rowlock_store_refusing",

@@ -66,7 +66,7 @@ func NewStore() *Store {
 			Name: "rowlock_store_commit_writes", Help: "Writes in one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}),
 		operations: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_operations_total", Help: "Operations in commits that were done."}),
-		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was made anew."}),
+		reconnects: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reconnects_total", Help: "How often the connection that listens for other servers' writes was reestablished."}),
 		reloads:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_feed_reloads_total", Help: "How often all objects were loaded anew, because the feed had fallen behind the history that is kept."}),
 		trimmed:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_compacted_rows_total", Help: "Rows of history that compaction deleted."}),
 		packed:     prometheus.NewCounter(prometheus.CounterOpts{Name: "rowlock_store_packed_rows_total", Help: "Rows of history that were put together in packs."}),

@@ -91,7 +91,7 @@ func (d *Driver) RelaxedStats() sqlstore.RelaxedStats { return d.relaxed.Stats()
 func (d *Driver) recover(ctx context.Context) error {
 	var v [2]driver.Value
 	if _, err := d.writer.one(v[:], qReserved); err != nil {
-		return fmt.Errorf("reading what was relaxed: %w", err)
+		return fmt.Errorf("reading the state of relaxed commits: %w", err)
 	}
 	reserved, ok := v[0].(int64)
 	if !ok && d.lock.exclusive() == 0 {

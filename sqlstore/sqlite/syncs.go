@@ -80,7 +80,7 @@ func (d *Driver) mend(w *conn) error {
 	if d.relaxed == nil {
 		var v [2]driver.Value
 		if _, err := w.one(v[:], qReserved); err != nil {
-			return fmt.Errorf("reading what was relaxed: %w", err)
+			return fmt.Errorf("reading the state of relaxed commits: %w", err)
 		}
 		if v[0] == nil { // nor are those of other processes
 			d.unsynced = nil

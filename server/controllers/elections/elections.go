@@ -180,7 +180,7 @@ func (e *Controller) complain(ctx context.Context, c *contest, key reconcile.Key
 		text = err.Error()
 	}
 	if text != "" && text != c.problem {
-		e.problems.Log(ctx, e.Log, slog.LevelInfo, "nobody can be chosen to lead", "namespace", key.Namespace, "lease", key.Name, "reason", text)
+		e.problems.Log(ctx, e.Log, slog.LevelInfo, "no leader can be chosen", "namespace", key.Namespace, "lease", key.Name, "reason", text)
 	}
 	c.problem = text
 }

@@ -57,7 +57,7 @@ func (p *V2) stockKey(ctx context.Context, before []byte, o *stockObject, bound 
 		}
 		key, err := use(secret)
 		if err != nil {
-			return nil, fmt.Errorf("the plugin gave back what is no data key: %w", err)
+			return nil, fmt.Errorf("the plugin returned an invalid data key: %w", err)
 		}
 		found := &opener{keyID: o.keyID, key: key, uses: p.uses(fromStorage, o.keyID)}
 		if _, err := key.Open(o.sealed, bound); err == nil {

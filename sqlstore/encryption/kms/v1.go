@@ -181,7 +181,7 @@ func (p *V1) opener(ctx context.Context, wrapped []byte) (key keys.Key, fresh bo
 		}
 		key, err := keys.Once(secret)
 		if err != nil {
-			return nil, fmt.Errorf("the plugin gave back what is no data key: %w", err)
+			return nil, fmt.Errorf("the plugin returned an invalid data key: %w", err)
 		}
 		return key, nil
 	})

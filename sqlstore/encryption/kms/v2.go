@@ -149,7 +149,7 @@ func (p *V2) follow(ctx context.Context, keyID string) error {
 	p.remember(fresh.before, &opener{fresh.keyID, fresh.key, p.uses(fromStorage, fresh.keyID)})
 	p.state.Store(fresh)
 	if old != nil {
-		p.cfg.Log.Info("a KMS plugin has another key, and what is written from now on is encrypted with it",
+		p.cfg.Log.Info("a KMS plugin has another key, with which values are encrypted from now on",
 			"provider", p.cfg.Name, "key_id_hash", Hash(keyID), "old_key_id_hash", Hash(old.keyID))
 	}
 	return nil
@@ -264,7 +264,7 @@ func (p *V2) opener(ctx context.Context, before, sealed, bound []byte) (*opener,
 		}
 		key, err := keys.FromSeed(seed)
 		if err != nil {
-			return nil, fmt.Errorf("the plugin gave back what is no data key: %w", err)
+			return nil, fmt.Errorf("the plugin returned an invalid data key: %w", err)
 		}
 		o := &opener{w.keyID, key, p.uses(fromStorage, w.keyID)}
 		if _, err := key.Open(sealed, bound); err == nil {
