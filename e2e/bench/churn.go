@@ -81,15 +81,27 @@ func (e *env) churnInTurns(l churnLoad) error {
 	return nil
 }
 
-// contestants are this build and those of -builds on each database, and the others.
-func (e *env) contestants(l churnLoad) (all []*contestant, err error) {
-	builds := [][2]string{{"rowlock", ""}}
+// build is a binary of rowlock.
+type build struct{ name, path string } // "" for the one that the bench makes
+
+// ownBuilds are this build and those of -builds.
+func (e *env) ownBuilds() ([]build, error) {
+	all := []build{{"rowlock", ""}}
 	for _, entry := range strings.FieldsFunc(e.builds, func(r rune) bool { return r == ',' }) {
 		name, path, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
 			return nil, fmt.Errorf("-builds: %s: want NAME=BINARY", entry)
 		}
-		builds = append(builds, [2]string{name, path})
+		all = append(all, build{name, path})
+	}
+	return all, nil
+}
+
+// contestants are this build and those of -builds on each database, and the others.
+func (e *env) contestants(l churnLoad) (all []*contestant, err error) {
+	builds, err := e.ownBuilds()
+	if err != nil {
+		return nil, err
 	}
 	stores := []string{"SQLite"}
 	switch {
@@ -100,9 +112,9 @@ func (e *env) contestants(l churnLoad) (all []*contestant, err error) {
 	}
 	for _, store := range stores {
 		for _, b := range builds {
-			all = append(all, &contestant{name: b[0] + ", " + store, store: store, bin: b[1]})
+			all = append(all, &contestant{name: b.name + ", " + store, store: store, bin: b.path})
 			if l.two && store == "PostgreSQL" {
-				all = append(all, &contestant{name: "two of " + b[0] + ", " + store, store: store, bin: b[1], two: true})
+				all = append(all, &contestant{name: "two of " + b.name + ", " + store, store: store, bin: b.path, two: true})
 			}
 		}
 	}

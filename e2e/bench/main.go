@@ -119,7 +119,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"N clients, SERVER\" of churn and writers, of the parts of -scale, and of the loads of -against, to measure")
 	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
 	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else, unless -run chooses nothing but churn and writers: [NAME@]URL[=TOKEN or kubeconfig],...")
-	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn and writers measure in turns with this one: NAME=BINARY,...")
+	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn, writers and the part cache of -scale measure in turns with this one: NAME=BINARY,...")
 	flag.StringVar(&o.record, "record", "", "file for the record of the run, as JSON")
 	flag.StringVar(&o.plots, "plots", "", "folder for plots of the run, as SVG; of the records that are named behind all flags, if there are any, without a run")
 	flag.StringVar(&o.called, "name", "", "what the record is called in plots that show several")

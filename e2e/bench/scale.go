@@ -34,6 +34,7 @@ var scaleParts = []struct {
 }{
 	{"start", scaleStart},
 	{"memory", scaleMemory},
+	{"cache", scaleCache},
 	{"pages", scalePages},
 	{"label", scaleLabel},
 	{"node", scaleNode},
