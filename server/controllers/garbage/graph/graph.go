@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"slices"
 	"unique"
+	"unsafe"
 )
 
 // State is the reason why an object that is being deleted waits.
@@ -71,15 +72,22 @@ const (
 	seen
 )
 
+// node is an object. Most have an owner and no dependents, so it has 48 bytes.
 type node struct {
-	id         ID
-	name       string
-	namespace  unique.Handle[string]
-	owners     uint32 // its first edge to an owner
-	dependents uint32 // its first edge from a dependent
-	owned      uint32 // how many edges there are from dependents that it can own
-	blocking   uint32
-	place      uint32 // kind<<8 | flags
+	id        ID
+	name      *byte
+	namespace unique.Handle[string]
+	length    uint32 // of the name
+	owners    uint32 // its first edge to an owner
+	owning    uint32 // what there is to know of its dependents; 0: it has none
+	place     uint32 // kind<<8 | flags
+}
+
+// owning is the dependents of a node.
+type owning struct {
+	first    uint32 // edge from a dependent
+	owned    uint32 // how many edges there are from dependents that it can own
+	blocking uint32
 }
 
 func (n *node) has(flag uint8) bool { return uint8(n.place)&flag != 0 }
@@ -89,7 +97,12 @@ func (n *node) kind() uint32        { return n.place >> 8 }
 func (n *node) state() State        { return State(n.place) & (Foreground | Orphaning) }
 
 func (n *node) locate(p *Place) {
-	n.name, n.namespace, n.place = p.Name, p.Namespace, p.Kind<<8|n.place&0xff|uint32(located)
+	n.name, n.length = unsafe.StringData(p.Name), uint32(len(p.Name))
+	n.namespace, n.place = p.Namespace, p.Kind<<8|n.place&0xff|uint32(located)
+}
+
+func (n *node) where() Place {
+	return Place{Kind: n.kind(), Namespace: n.namespace, Name: unsafe.String(n.name, n.length)}
 }
 
 // edge is a reference. Those of a dependent are a list in the order of their owners' IDs; those to an owner
@@ -104,9 +117,10 @@ type edge struct {
 
 // Graph is the graph of all owners and dependents.
 type Graph struct {
-	nodes arena[node]
-	edges arena[edge]
-	byID  index
+	nodes  arena[node]
+	edges  arena[edge]
+	owning arena[owning]
+	byID   index
 }
 
 // New makes an empty graph.
@@ -122,10 +136,18 @@ func (g *Graph) Find(id ID) (Node, bool) {
 		return Node{}, false
 	}
 	n := g.nodes.at(i)
+	of := g.ownedBy(n)
 	return Node{
-		Place: Place{Kind: n.kind(), Namespace: n.namespace, Name: n.name}, State: n.state(), Located: n.has(located), Absent: n.has(absent),
-		Dependents: n.owned != 0, Blocking: int(n.blocking),
+		Place: n.where(), State: n.state(), Located: n.has(located), Absent: n.has(absent), Dependents: of.owned != 0, Blocking: int(of.blocking),
 	}, true
+}
+
+// ownedBy returns the state of the dependents of a node.
+func (g *Graph) ownedBy(n *node) owning {
+	if n.owning == 0 {
+		return owning{}
+	}
+	return *g.owning.at(n.owning)
 }
 
 // Set takes the present state of an object, and calls look with each object, including this one, that must be
@@ -182,7 +204,7 @@ func (g *Graph) locate(i uint32, p *Place, look func(Look)) {
 	n := g.nodes.at(i)
 	same := n.has(located) && n.namespace == p.Namespace
 	n.locate(p)
-	for e := n.dependents; e != 0 && !same; e = g.edges.at(e).after {
+	for e := g.ownedBy(n).first; e != 0 && !same; e = g.edges.at(e).after {
 		edge := g.edges.at(e)
 		if valid := g.valid(n, edge.dependent); valid != edge.valid {
 			g.count(edge, -1, look)
@@ -207,12 +229,13 @@ func (g *Graph) count(e *edge, by int, look func(Look)) {
 		return
 	}
 	n := g.nodes.at(e.owner)
-	n.owned += uint32(by)
+	of := g.owning.at(n.owning)
+	of.owned += uint32(by)
 	blocks := e.blocks && e.owner != e.dependent
 	if blocks {
-		n.blocking += uint32(by)
+		of.blocking += uint32(by)
 	}
-	if by < 0 && (n.owned == 0 && n.state()&Orphaning != 0 || blocks && n.blocking == 0 && n.state()&Foreground != 0) {
+	if by < 0 && (of.owned == 0 && n.state()&Orphaning != 0 || blocks && of.blocking == 0 && n.state()&Foreground != 0) {
 		look(Look{n.id, n.namespace})
 	}
 }
@@ -223,7 +246,7 @@ func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 	if i == 0 {
 		return
 	}
-	for e := g.nodes.at(i).dependents; e != 0; e = g.edges.at(e).after {
+	for e := g.ownedBy(g.nodes.at(i)).first; e != 0; e = g.edges.at(e).after {
 		if d := g.nodes.at(g.edges.at(e).dependent); g.edges.at(e).valid && !fn(d.id, d.state()) {
 			return
 		}
@@ -231,7 +254,7 @@ func (g *Graph) Dependents(id ID, fn func(id ID, state State) bool) {
 }
 
 func (g *Graph) lookAtDependents(n *node, look func(Look)) {
-	for e := n.dependents; e != 0; e = g.edges.at(e).after {
+	for e := g.ownedBy(n).first; e != 0; e = g.edges.at(e).after {
 		d := g.nodes.at(g.edges.at(e).dependent)
 		look(Look{d.id, d.namespace})
 	}
@@ -296,12 +319,16 @@ func (g *Graph) connect(dependent uint32, r Ref) uint32 {
 	}
 	i := g.edges.take()
 	n := g.nodes.at(owner)
-	e := g.edges.at(i)
-	*e = edge{owner: owner, dependent: dependent, after: n.dependents, blocks: r.Blocks, valid: g.valid(n, dependent)}
-	if n.dependents != 0 {
-		g.edges.at(n.dependents).before = i
+	if n.owning == 0 {
+		n.owning = g.owning.take()
 	}
-	n.dependents = i
+	of := g.owning.at(n.owning)
+	e := g.edges.at(i)
+	*e = edge{owner: owner, dependent: dependent, after: of.first, blocks: r.Blocks, valid: g.valid(n, dependent)}
+	if of.first != 0 {
+		g.edges.at(of.first).before = i
+	}
+	of.first = i
 	g.count(e, 1, nil)
 	return i
 }
@@ -314,10 +341,14 @@ func (g *Graph) disconnect(i uint32, look func(Look)) {
 	if e.before != 0 {
 		g.edges.at(e.before).after = e.after
 	} else {
-		n.dependents = e.after
+		g.owning.at(n.owning).first = e.after
 	}
 	if e.after != 0 {
 		g.edges.at(e.after).before = e.before
+	}
+	if g.owning.at(n.owning).first == 0 {
+		g.owning.give(n.owning)
+		n.owning = 0
 	}
 	owner, dependent := e.owner, e.dependent
 	g.edges.give(i)
@@ -335,7 +366,7 @@ func (g *Graph) block(i uint32, blocks bool, look func(Look)) {
 	g.count(e, -1, func(Look) {})
 	e.blocks = blocks
 	g.count(e, 1, nil)
-	if n := g.nodes.at(e.owner); e.valid && !blocks && e.owner != e.dependent && n.blocking == 0 && n.state()&Foreground != 0 {
+	if n := g.nodes.at(e.owner); e.valid && !blocks && e.owner != e.dependent && g.owning.at(n.owning).blocking == 0 && n.state()&Foreground != 0 {
 		look(Look{n.id, n.namespace})
 	}
 }
@@ -353,7 +384,7 @@ func (g *Graph) find(id ID) uint32 { return g.byID.find(id, &g.nodes) }
 // drop forgets a node that nothing asks for.
 func (g *Graph) drop(i uint32) {
 	n := g.nodes.at(i)
-	if n.owners != 0 || n.dependents != 0 || n.state() != 0 {
+	if n.owners != 0 || n.owning != 0 || n.state() != 0 {
 		return
 	}
 	g.byID.remove(i, &g.nodes)

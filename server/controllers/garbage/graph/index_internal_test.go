@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
 // TestIndex: the index finds what a map finds, whatever was added and removed before.
@@ -40,6 +41,37 @@ func TestIndex(t *testing.T) {
 	for one, i := range known {
 		if g.find(one) != i {
 			t.Errorf("%d is %d", i, g.find(one))
+		}
+	}
+}
+
+// TestMemoryOfNodes: a million dependents are a million nodes, and what is kept of owners goes with their last dependent.
+func TestMemoryOfNodes(t *testing.T) {
+	if node, edge := unsafe.Sizeof(node{}), unsafe.Sizeof(edge{}); node != 48 || edge != 24 {
+		t.Errorf("a node has %d bytes, and an edge %d", node, edge)
+	}
+	g := New()
+	set := func(name string, state State, owners ...string) {
+		o := Object{ID: IDOf(name), Place: Place{Namespace: cluster, Name: name}, State: state}
+		for _, owner := range owners {
+			o.Refs = append(o.Refs, Ref{Owner: IDOf(owner), Blocks: true})
+		}
+		g.Set(&o, func(Look) {})
+	}
+	set("stays", Foreground)
+	for range 3 {
+		set("a", 0, "one", "two")
+		set("b", 0, "one")
+		if n := g.owning.len(); n != 2 {
+			t.Errorf("%d objects have dependents", n)
+		}
+		if one, _ := g.Find(IDOf("one")); one.Blocking != 2 {
+			t.Errorf("%d objects wait for one", one.Blocking)
+		}
+		set("a", 0)
+		set("b", 0)
+		if n := g.owning.len(); n != 0 {
+			t.Errorf("%d objects have dependents that are gone", n)
 		}
 	}
 }
