@@ -50,6 +50,14 @@ const (
 var words = [...]string{"", "false", "true", "default", "Always", "OnFailure", "Never", "default-scheduler", "Pending", "Running",
 	"Succeeded", "Failed", "Unknown", "Normal", "Warning", "Active", "Terminating", "Opaque"}
 
+// The value of a field begins with a number: that of a word, then that of an earlier field with the same value (two fields of a
+// Pod are the name of its node), and then the length of a text.
+const (
+	sameFrom = len(words)
+	mostSame = 16
+	textFrom = sameFrom + mostSame
+)
+
 // AppendPacked appends m, without labels and owners, in the form that Unpack reads. manyOwners says that
 // AppendCommonOwners did not take the owners.
 func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
@@ -82,12 +90,14 @@ func (m *Meta) AppendPacked(dst []byte, manyOwners bool) []byte {
 	} else {
 		dst = packing.AppendText(dst, m.CreationTimestamp)
 	}
-	for _, f := range m.Fields {
+	for i, f := range m.Fields {
 		if at := slices.Index(words[:], f); at >= 0 {
-			dst = binary.AppendUvarint(dst, uint64(at))
-			continue
+			dst = append(dst, byte(at))
+		} else if at := slices.Index(m.Fields[:min(i, mostSame)], f); at >= 0 {
+			dst = append(dst, byte(sameFrom+at))
+		} else {
+			dst = append(binary.AppendUvarint(dst, uint64(len(f)+textFrom)), f...)
 		}
-		dst = append(binary.AppendUvarint(dst, uint64(len(f)+len(words))), f...)
 	}
 	return dst
 }
@@ -132,7 +142,7 @@ func UnpackFields(b []byte, st *kinds.Storage) *Meta {
 		m.Fields = make([]string, fields)
 	}
 	for i := range m.Fields {
-		m.Fields[i] = r.word()
+		m.Fields[i] = r.field(m.Fields)
 	}
 	return m
 }
@@ -173,10 +183,15 @@ func CheckPacked(b []byte, size int, fields []string) (_ []string, ok bool) {
 		return nil, false
 	}
 	for range n {
-		if at := c.Number(); at < uint64(len(words)) {
+		switch at := c.Number(); {
+		case at < uint64(sameFrom):
 			fields = append(fields, words[at])
-		} else {
-			fields = append(fields, packing.View(c.Next(int(min(at-uint64(len(words)), math.MaxInt32)))))
+		case at >= uint64(textFrom):
+			fields = append(fields, packing.View(c.Next(int(min(at-uint64(textFrom), math.MaxInt32)))))
+		case at-uint64(sameFrom) < uint64(len(fields)):
+			fields = append(fields, fields[at-uint64(sameFrom)])
+		default:
+			return nil, false
 		}
 	}
 	return fields, !c.Bad && c.Left() == 0 && from <= to && to <= uint64(size)
@@ -199,13 +214,16 @@ func (r *reader) next(n int) string {
 	return s
 }
 
-// word reads a value of a field.
-func (r *reader) word() string {
-	n := r.number()
-	if n < len(words) {
+// field reads a value of a field, of which the earlier ones are there.
+func (r *reader) field(earlier []string) string {
+	switch n := r.number(); {
+	case n < sameFrom:
 		return words[n]
+	case n < textFrom:
+		return earlier[n-sameFrom]
+	default:
+		return r.next(n - textFrom)
 	}
-	return r.next(n - len(words))
 }
 
 func (r *reader) uid(flags int) string {

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // TestPackedForm: Unpack returns the metadata that AppendPacked packed. Usual metadata takes few bytes.
 func TestPackedForm(t *testing.T) {
 	const id, created = "0b7e6f3c-4d7b-4a51-9c1e-0123456789ab", "2026-01-01T00:00:00Z"
-	usual := []string{"node-000123.zone-1.example", "Always", "default-scheduler", "default", "false", "Running", "10.0.0.1", ""}
+	usual := []string{"node-000123.zone-1.example", "Always", "default-scheduler", "default", "false", "Running", "10.0.0.1", "", "node-000123.zone-1.example"}
 	for name, m := range map[string]*Meta{
 		"usual":   {OwnerInfo: OwnerInfo{UID: id}, CreationTimestamp: created, Fields: usual},
 		"nothing": {},
@@ -20,9 +21,10 @@ func TestPackedForm(t *testing.T) {
 		"other forms of a UUID": {
 			OwnerInfo: OwnerInfo{UID: strings.ToUpper(id)}, CreationTimestamp: "2026-01-01T00:00:00.5Z", Fields: []string{"x", "running", "y"},
 		},
-		"a URN":   {OwnerInfo: OwnerInfo{UID: "urn:uuid:" + id}, CreationTimestamp: "2026-01-01T01:00:00+01:00"},
-		"no dash": {OwnerInfo: OwnerInfo{UID: strings.ReplaceAll(id, "-", "")}, CreationTimestamp: "1969-12-31T23:59:59Z"},
-		"long":    {OwnerInfo: OwnerInfo{UID: strings.Repeat("u", 300)}, CreationTimestamp: strings.Repeat("2", 200), Fields: []string{strings.Repeat("f", 1000), ""}},
+		"a URN":       {OwnerInfo: OwnerInfo{UID: "urn:uuid:" + id}, CreationTimestamp: "2026-01-01T01:00:00+01:00"},
+		"no dash":     {OwnerInfo: OwnerInfo{UID: strings.ReplaceAll(id, "-", "")}, CreationTimestamp: "1969-12-31T23:59:59Z"},
+		"many fields": {Fields: append(strings.Split(strings.Repeat("a,b,", 20), ","), "last", "last")},
+		"long":        {OwnerInfo: OwnerInfo{UID: strings.Repeat("u", 300)}, CreationTimestamp: strings.Repeat("2", 200), Fields: []string{strings.Repeat("f", 1000), ""}},
 	} {
 		m.Storage, m.metadata = &kinds.Storage{}, part{3, 400}
 		b := m.AppendPacked(nil, name == "long")
@@ -39,6 +41,14 @@ func TestPackedForm(t *testing.T) {
 		}
 		if name == "usual" && len(b) > 72 {
 			t.Errorf("it takes %d bytes", len(b))
+		}
+		if name == "usual" { // its last field is the same as the first one
+			for n := range mostSame {
+				other := append(bytes.Clone(b[:len(b)-1]), byte(sameFrom+n))
+				if fields, ok := CheckPacked(other, 400, nil); ok != (n < len(usual)-1) || ok && fields[len(usual)-1] != usual[n] {
+					t.Errorf("the same as field %d: %q, %v", n, fields, ok)
+				}
+			}
 		}
 		for n := range b {
 			if _, ok := CheckPacked(b[:n], 400, nil); ok {
