@@ -244,7 +244,7 @@ func (k *cacheFile) due(percent int) bool {
 			continue
 		}
 		k.s.Cache.Snapshot(key).Ascend("", "", "", func(it *cache.Item) bool {
-			if !it.Filed() && it.Corrupt == nil {
+			if !it.Filed() && it.Err() == nil {
 				changed++
 			}
 			return true

@@ -90,7 +90,7 @@ func (o *ownObjects) locals() map[string]*apiregistrationv1.APIService {
 // not the label by which the server manages it; otherwise nil.
 func (o *ownObjects) changedLocal(local *apiregistrationv1.APIService) *apiregistrationv1.APIService {
 	item := o.cache.Get(apiServices, "", local.Name)
-	if item == nil || item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.OnStart {
+	if item == nil || item.Err() != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.OnStart {
 		return nil
 	}
 	var have apiregistrationv1.APIService
@@ -117,7 +117,7 @@ func (o *ownObjects) unserved() []string {
 	var names []string
 	locals := o.locals()
 	o.cache.Snapshot(apiServices).Ascend("", "", "", func(item *cache.Item) bool {
-		if locals[item.Name] == nil && item.Corrupt == nil && item.Meta().Labels[apiregistration.AutoManaged] == apiregistration.OnStart {
+		if locals[item.Name] == nil && item.Err() == nil && item.Meta().Labels[apiregistration.AutoManaged] == apiregistration.OnStart {
 			names = append(names, item.Name)
 		}
 		return true

@@ -180,7 +180,7 @@ func NewCache(catalogue *kinds.Catalogue, codec json.Codec, log *slog.Logger) *c
 	var logged atomic.Int64
 	return cache.NewWith(catalogue, cache.Config{JSON: codec, Corrupt: func(key sqlstore.Key, item *cache.Item) {
 		if logged.Add(1) <= mostLogged {
-			log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Corrupt)
+			log.Error("an object that came into the store cannot be read", "key", key, "revision", item.Revision, "error", item.Err())
 		}
 	}})
 }

@@ -34,7 +34,7 @@ func (p *Policy) Ensure(ctx context.Context, api API, c *cache.Cache) error {
 		item := c.Get(s.storage, s.want.GetNamespace(), s.want.GetName())
 		if item != nil {
 			enough := false
-			if item.Corrupt != nil || cache.Try(func() { enough = p.enough(s, item.JSON()) }) != nil || enough {
+			if item.Err() != nil || cache.Try(func() { enough = p.enough(s, item.JSON()) }) != nil || enough {
 				continue
 			}
 		}

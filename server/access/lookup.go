@@ -77,7 +77,7 @@ func (l Lookup) find(ctx context.Context, plural, namespace, name string) (kinds
 
 // Object implements serviceaccount.Lookup. It decodes only objects that are being deleted.
 func (l Lookup) Object(ctx context.Context, plural, namespace, name string) (serviceaccount.Object, bool, error) {
-	if item := l.host.Cache.Get(plural, namespace, name); item != nil && item.Corrupt == nil {
+	if item := l.host.Cache.Get(plural, namespace, name); item != nil && item.Err() == nil {
 		if meta := item.Meta(); !meta.Deleting {
 			return serviceaccount.Object{UID: meta.UID}, true, nil
 		}

@@ -79,7 +79,7 @@ func followNodes(g *node.Graph, c *cache.Cache, withCertificates bool) *follow.F
 
 // read decodes an object. Its strings share memory with the whole object.
 func read(codec jsoncodec.Codec, item *cache.Item, into runtime.Object) bool {
-	if item.Corrupt != nil {
+	if item.Err() != nil {
 		return false
 	}
 	_, err := codec.Decode(item.JSON(), into, codecs.Ignore)

@@ -18,7 +18,7 @@ func (f cborForm) codec() cbor.Codec { return cbor.Codec{JSON: f.answers.Forms.J
 // item is an item as a CBOR map, without kind and API version unless it is a custom
 // resource. The bytes are shared.
 func (f cborForm) item(it *cache.Item) ([]byte, error) {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return nil, objects.Corrupt(f.r, it)
 	}
 	if f.metadataOnly() {

@@ -86,7 +86,7 @@ func (f jsonForm) Item(dst []byte, it *cache.Item, first bool) ([]byte, error) {
 
 // stored reports whether an item is sent as it is stored, so that its bytes can be appended without
 // decompression first.
-func (f jsonForm) stored(it *cache.Item) bool { return it.Corrupt == nil && objects.Clean(f.r, it) }
+func (f jsonForm) stored(it *cache.Item) bool { return it.Err() == nil && objects.Clean(f.r, it) }
 
 // storedSize is the size of such an item in a list.
 func (f jsonForm) storedSize(it *cache.Item) int {

@@ -20,7 +20,7 @@ const formWeight = 8
 
 // asStored says that an answer has the stored bytes of an item.
 func (q *Request) asStored(as codecs.Form, it *cache.Item) bool {
-	return as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Corrupt == nil && objects.Clean(q.Resource, it)
+	return as.Type == codecs.JSON && as.As.Kind == "" && !as.Pretty && it.Err() == nil && objects.Clean(q.Resource, it)
 }
 
 // Room waits until there is room for the large ones of some items of an answer: for the largest, because the answer makes

@@ -34,7 +34,7 @@ func (f metadataForm) Object(dst []byte, it *cache.Item) ([]byte, error) {
 
 // appendMetadata appends an item's PartialObjectMetadata in the version of the form.
 func (v *View) appendMetadata(dst []byte, it *cache.Item) ([]byte, error) {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return dst, objects.Corrupt(v.r, it)
 	}
 	// The metadata is that of the stored form: it lacks the annotations in which a version of a built-in kind
@@ -67,7 +67,7 @@ func (v *View) shownMetadata(metadata []byte) ([]byte, error) {
 // Prepare implements Form.
 func (f metadataForm) Prepare(p *objects.Page) (int, error) {
 	for _, it := range p.Items {
-		if it.Corrupt == nil && objects.Clean(f.r, it) {
+		if it.Err() == nil && objects.Clean(f.r, it) {
 			continue
 		}
 		if _, err := f.json(it); err != nil {

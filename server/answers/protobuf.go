@@ -33,7 +33,7 @@ func (f *protobufForm) key() cache.FormKey {
 
 // appendMessage appends an item as a message without envelope.
 func (f *protobufForm) appendMessage(dst []byte, it *cache.Item) ([]byte, error) {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return dst, objects.Corrupt(f.r, it)
 	}
 	if !f.whole(it) {

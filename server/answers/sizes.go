@@ -62,7 +62,7 @@ func (f *protobufForm) Prepare(p *objects.Page) (int, error) {
 
 // known returns the cached size of an item's message.
 func (f *protobufForm) known(it *cache.Item) (int, bool) {
-	if f.metadataOnly() || it.Corrupt != nil || !objects.Clean(f.r, it) {
+	if f.metadataOnly() || it.Err() != nil || !objects.Clean(f.r, it) {
 		return 0, false
 	}
 	return it.Sized()

@@ -58,7 +58,7 @@ type row struct {
 
 // row returns an item's row, and caches it.
 func (f *tableForm) row(it *cache.Item) (*row, error) {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return nil, objects.Corrupt(f.r, it)
 	}
 	if f.r.LoadMayFail() {
@@ -155,7 +155,7 @@ func (f *tableForm) Prepare(p *objects.Page) (int, error) {
 	for _, it := range p.Items {
 		// A readable object of a built-in kind always has a row: it is not made now, because there may be a
 		// million of them.
-		if it.Corrupt != nil || !f.r.HasGoType() || f.r.LoadMayFail() || !objects.Clean(f.r, it) {
+		if it.Err() != nil || !f.r.HasGoType() || f.r.LoadMayFail() || !objects.Clean(f.r, it) {
 			if _, err := f.row(it); err != nil {
 				return 0, err
 			}

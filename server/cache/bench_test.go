@@ -165,8 +165,8 @@ func BenchmarkScan(b *testing.B) {
 		b.ReportAllocs()
 		row := &sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: "p"}, Revision: 5, Value: value}
 		for b.Loop() {
-			if it := cache.NewItem(own, row, pods); it.Corrupt != nil {
-				b.Fatal(it.Corrupt)
+			if it := cache.NewItem(own, row, pods); it.Err() != nil {
+				b.Fatal(it.Err())
 			}
 		}
 	})

@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,17 +17,16 @@ import (
 // body is the bytes of an item with the forms made of them: plain, packed in memory, or packed in a file. Packing or unpacking
 // an item gives it another body: readers of the former one may go on.
 //
-// There is one for each object, so it has 64 bytes, a size class of the allocator, and what most bodies lack is in made.
+// There is one for each object, so it has 48 bytes, a size class of the allocator; and 112 with its Item, which is another.
+// What most bodies lack is in made.
 type body struct {
-	data   string          // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
-	with   *shape          // what it is packed with; nil if plain
+	data   *byte           // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
+	with   *shape          // what it is packed with
 	common *packing.Common // labels and owners, if packed
 	made   atomic.Pointer[made]
-	size   int32         // of JSON, if packed; noNewline
-	split  int32         // where the packed metadata ends in data
-	hard   atomic.Uint32 // number of the shape with which a plain body does not become smaller
-	sized  atomic.Int32  // bytes of the Protobuf form, plus one; 0 if unknown
-	at     values.Place  // where the value is in the file of with
+	size   int32        // of JSON; its complement if bare
+	sized  atomic.Int32 // bytes of the Protobuf form, plus one; 0 if unknown
+	at     values.Place // where the value is in the file of with
 }
 
 // made is what was made of a body's bytes, or what they were made of.
@@ -34,17 +35,31 @@ type made struct {
 	message *message                      // the packed Protobuf form, or nil; never changes
 	meta    atomic.Pointer[metadata.Meta] // of a plain body
 	forms   atomic.Pointer[form[FormKey]]
+	hard    atomic.Uint32 // number of the shape with which a plain body does not become smaller
+	err     error         // see Item.Err; never changes
 }
 
-// noNewline is the size of a plain body that is bare.
-const noNewline = -1
+// plainBody is a body of a line.
+func plainBody(of *home, line []byte) *body {
+	return &body{data: unsafe.SliceData(line), with: &of.lines, size: int32(len(line) - 1)}
+}
 
 // bareBody is a plain body without a newline.
-func bareBody(data []byte) *body { return &body{data: packing.View(data), size: noNewline} }
+func bareBody(of *home, data []byte) *body {
+	return &body{data: unsafe.SliceData(data), with: &of.lines, size: ^int32(len(data))}
+}
 
-func (b *body) packed() bool { return b.with != nil }
+func (b *body) packed() bool { return !b.with.plain }
 
-func (b *body) bare() bool { return b.size == noNewline }
+func (b *body) bare() bool { return b.size < 0 }
+
+// plain is all bytes of a plain body.
+func (b *body) plain() []byte {
+	if b.bare() {
+		return unsafe.Slice(b.data, ^b.size)
+	}
+	return unsafe.Slice(b.data, b.size+1)
+}
 
 // inFile returns the body of the same bytes in a file, or nil.
 func (b *body) inFile() *body {
@@ -62,13 +77,13 @@ func (b *body) inFile() *body {
 
 // again returns a body of the same bytes, without what was made of them.
 func (b *body) again() *body {
-	return &body{data: b.data, with: b.with, size: b.size, split: b.split, common: b.common, at: b.at}
+	return &body{data: b.data, with: b.with, size: b.size, common: b.common, at: b.at}
 }
 
 // unpack appends the line of a packed body.
 func (b *body) unpack(dst []byte) ([]byte, error) {
 	if b.with.values == nil {
-		return b.with.unpack(dst, packing.Bytes(b.data[b.split:]), int(b.size))
+		return b.with.unpack(dst, b.value(), int(b.size))
 	}
 	value, page, err := b.with.values.Read(b.at)
 	if err != nil {
@@ -76,6 +91,23 @@ func (b *body) unpack(dst []byte) ([]byte, error) {
 	}
 	defer page.Release()
 	return b.with.unpack(dst, value, int(b.size))
+}
+
+// cloned returns a plain body with bytes of its own, of an item that nobody has yet.
+func (b *body) cloned() *body {
+	made := &body{data: unsafe.SliceData(bytes.Clone(b.plain())), with: b.with, size: b.size}
+	if m := b.made.Load(); m != nil && m.err != nil {
+		made.keep().err = m.err
+	}
+	return made
+}
+
+// hard is the number of the shape with which a plain body does not become smaller, or 0.
+func (b *body) hard() uint32 {
+	if m := b.made.Load(); m != nil {
+		return m.hard.Load()
+	}
+	return 0
 }
 
 // keep returns the body's made, and makes it if necessary.
@@ -121,19 +153,50 @@ func (b *body) like(other *body, message *message, forms *form[FormKey]) {
 	}
 }
 
+// packedData is the data of a packed body: each text follows its length. Without a value, the value is in a file.
+func packedData(meta, value []byte) *byte {
+	data := make([]byte, 0, 2*binary.MaxVarintLen32+len(meta)+len(value))
+	if data = packing.AppendText(data, packing.View(meta)); len(value) > 0 {
+		data = packing.AppendText(data, packing.View(value))
+	}
+	return unsafe.SliceData(data)
+}
+
 // meta is the packed metadata of a packed body.
-func (b *body) meta() []byte { return packing.Bytes(b.data[:b.split]) }
+func (b *body) meta() []byte {
+	meta, _ := packing.TextAt(b.data, 0)
+	return packing.Bytes(meta)
+}
+
+// value is the packed value of a body in memory.
+func (b *body) value() []byte {
+	_, end := packing.TextAt(b.data, 0)
+	value, _ := packing.TextAt(b.data, end)
+	return packing.Bytes(value)
+}
+
+// weight is the size of data.
+func (b *body) weight() int {
+	switch {
+	case !b.packed():
+		return len(b.plain())
+	case b.with.values != nil:
+		return len(b.meta())
+	}
+	return len(b.meta()) + len(b.value())
+}
 
 // json is the JSON of a plain body.
 func (b *body) json() []byte {
-	if n := len(b.data) - 1; !b.bare() {
-		return packing.Bytes(b.data[:n])
+	n := b.size
+	if b.bare() {
+		n = ^n
 	}
-	return packing.Bytes(b.data)
+	return unsafe.Slice(b.data, n)
 }
 
 // line is the JSON of a plain body that is not bare, with its newline.
-func (b *body) line() []byte { return packing.Bytes(b.data) }
+func (b *body) line() []byte { return unsafe.Slice(b.data, b.size+1) }
 
 // Form names a kept wire form of an item.
 type Form uint8
@@ -223,7 +286,7 @@ const otherForm = 512
 // plainSize is the size of the parts of the body that are not packed.
 func (b *body) plainSize() (n int) {
 	if !b.packed() {
-		n = len(b.data)
+		n = len(b.plain())
 	}
 	for f := b.forms(); f != nil; f = f.next {
 		if f.done.Load() {
@@ -243,6 +306,8 @@ func (f *form[K]) size() int {
 
 // shape is what objects of a storage are packed with.
 type shape struct {
+	home    *home
+	plain   bool           // it is that of plain bodies, which have nothing else of it
 	number  uint32         // of the storage's shapes, from 1
 	storage *kinds.Storage // whose fields are in the metadata
 	objects *packing.Codec // nil: values are lines as they are, which is so in files alone

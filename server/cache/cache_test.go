@@ -190,7 +190,7 @@ func TestCorrupt(t *testing.T) {
 	for i, v := range []string{`{"metadata":{"name":"x"`, `nonsense`, ``, `{"kind":"Pod"}`} {
 		name := fmt.Sprint("p", i)
 		c.Apply([]sqlstore.Change{l.write("a", name, v)})
-		if it := c.Get("pods", "a", name); it == nil || it.Corrupt == nil {
+		if it := c.Get("pods", "a", name); it == nil || it.Err() == nil {
 			t.Errorf("%q is taken for an object", v)
 		}
 	}
@@ -347,7 +347,7 @@ func TestReopen(t *testing.T) {
 	}
 	client, _ := c.WatchNow("pods", cache.Scope{Log: l})
 	for _, name := range []string{"x", "y"} {
-		if it := c.Get("pods", "a", name); it == nil || it.Corrupt == nil || !it.Sealed || !strings.HasPrefix(string(it.JSON()), "sealed:") {
+		if it := c.Get("pods", "a", name); it == nil || it.Err() == nil || !it.Sealed() || !strings.HasPrefix(string(it.JSON()), "sealed:") {
 			t.Fatalf("%s is %+v", name, it)
 		}
 	}
@@ -361,10 +361,10 @@ func TestReopen(t *testing.T) {
 		t.Fatalf("with the key %d were opened, %v are left", n, c.Corrupt())
 	}
 	it := c.Get("pods", "a", "x")
-	if it.Corrupt != nil || it.Sealed || it.Revision != 2 || !strings.Contains(string(it.JSON()), `"resourceVersion":"2"`) {
+	if it.Err() != nil || it.Sealed() || it.Revision != 2 || !strings.Contains(string(it.JSON()), `"resourceVersion":"2"`) {
 		t.Errorf("x is %+v", it)
 	}
-	if before.Get("a", "x").Corrupt == nil {
+	if before.Get("a", "x").Err() == nil {
 		t.Error("an older snapshot has changed")
 	}
 	var found []string
@@ -380,7 +380,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, err := late.Take(t.Context(), nil)
-	if err != nil || len(out) != 3 || out[0].Item() != it || out[0].Item().Corrupt != nil || out[2].Item().Corrupt != nil {
+	if err != nil || len(out) != 3 || out[0].Item() != it || out[0].Item().Err() != nil || out[2].Item().Err() != nil {
 		t.Errorf("a watch from before sees %+v, %v", out, err)
 	}
 	out, _, _ = client.Take(t.Context(), nil)
@@ -390,7 +390,7 @@ func TestReopen(t *testing.T) {
 	out, _, _ = follower.Take(t.Context(), nil)
 	names := map[string]bool{}
 	for _, d := range out {
-		names[d.Item().Name] = d.Item().Corrupt == nil
+		names[d.Item().Name] = d.Item().Err() == nil
 	}
 	if !names["x"] || !names["y"] {
 		t.Errorf("a follower is told of %v", names)

@@ -131,7 +131,7 @@ func everything(t testing.TB, c *cache.Cache) (out []string) {
 	t.Helper()
 	for _, key := range c.Storages() {
 		c.Snapshot(key).Ascend("", "", "", func(it *cache.Item) bool {
-			out = append(out, key+" "+seen(it)+fmt.Sprint(it.Corrupt))
+			out = append(out, key+" "+seen(it)+fmt.Sprint(it.Err()))
 			return true
 		})
 	}

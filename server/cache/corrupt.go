@@ -15,7 +15,7 @@ func (c *Cache) Corrupt() []CorruptItem {
 	for s := range c.all() {
 		s.mu.Lock()
 		for _, it := range s.corrupt {
-			out = append(out, CorruptItem{s.keyOf(it), it.Revision, it.Corrupt})
+			out = append(out, CorruptItem{s.keyOf(it), it.Revision, it.Err()})
 		}
 		s.mu.Unlock()
 	}
@@ -106,7 +106,7 @@ func (s *resource) sealed() (list []*Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, it := range s.corrupt {
-		if it.Sealed {
+		if it.Sealed() {
 			list = append(list, it)
 		}
 	}

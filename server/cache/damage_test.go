@@ -49,7 +49,7 @@ func TestDamagedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	corrupt(1, "loaded with damage")
-	if it := c.Get("configmaps", "n", "b"); it == nil || it.Corrupt != damage || it.Sealed {
+	if it := c.Get("configmaps", "n", "b"); it == nil || it.Err() != damage || it.Sealed() {
 		t.Errorf("the object is %+v", it)
 	}
 	if _, err := c.Load(t.Context(), damagedSource{}); err != nil {
@@ -99,7 +99,7 @@ func TestIndexMismatch(t *testing.T) {
 	if got := names(c); !slices.Equal(got, []string{"b", "lost"}) {
 		t.Errorf("corrupt are %v", got)
 	}
-	if it := c.Get("configmaps", "n", "a"); it == nil || it.Corrupt != nil {
+	if it := c.Get("configmaps", "n", "a"); it == nil || it.Err() != nil {
 		t.Errorf("what does not differ is %+v", it)
 	}
 	c = cache.New(kinds.NewCatalogue(builtin.Resources()))

@@ -81,7 +81,7 @@ func (d Delivery) Item() *Item {
 		return it
 	}
 	made := e.Prev.at(e.Item.Revision)
-	if made.Corrupt != nil && e.Prev.Corrupt == nil {
+	if made.Err() != nil && e.Prev.Err() == nil {
 		return made // it may be readable for the next watcher
 	}
 	e.gone.CompareAndSwap(nil, made)

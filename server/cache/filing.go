@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/server/cache/metadata"
@@ -91,11 +90,11 @@ func (f *filing) write(s *resource) error {
 // add writes an item, unless it cannot be read.
 func (f *filing) add(it *Item) error {
 	b := it.body.Load()
-	if it.Corrupt != nil || b.bare() {
+	if it.Err() != nil || b.bare() {
 		return nil
 	}
 	o := &f.object
-	*o = file.Object{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision, Created: it.Created, Head: int(it.head)}
+	*o = file.Object{Namespace: it.Namespace, Name: it.Name, Revision: it.Revision, Created: it.Created, Head: it.head()}
 	known := b
 	if !b.packed() && b.inFile() != nil {
 		known = b.inFile() // it was packed once
@@ -103,15 +102,14 @@ func (f *filing) add(it *Item) error {
 	if known.packed() && known.with.storage == f.of.storage && known.with.objects != nil {
 		return f.addPacked(it, known)
 	}
-	line := b.line()
-	if b.packed() {
-		var err error
-		if f.line, err = it.tryLine(b, f.line[:0]); err != nil {
-			return nil
-		}
-		line = f.line
+	if !b.packed() {
+		return f.addLine(it, b.line())
 	}
-	return f.addLine(it, line)
+	var err error
+	if f.line, err = it.tryLine(b, f.line[:0]); err != nil {
+		return nil
+	}
+	return f.addLine(it, f.line)
 }
 
 // addPacked writes an item's packed body.
@@ -119,7 +117,7 @@ func (f *filing) addPacked(it *Item, b *body) error {
 	o := &f.object
 	o.With, o.Size, o.Meta, o.Common = b.with.objects, int(b.size), b.meta(), b.common
 	if b.with.values == nil {
-		o.Value = packing.Bytes(b.data[b.split:])
+		o.Value = b.value()
 		return f.put(it)
 	}
 	value, page, err := b.with.values.Read(b.at)
@@ -151,7 +149,7 @@ func (f *filing) addLine(it *Item, line []byte) error {
 	if err := f.put(it); err != nil {
 		return err
 	}
-	b.data, b.split, b.with, b.at = string(o.Meta), int32(len(o.Meta)), f.of.shape(o.With, f.of.storage, f.values), o.At
+	b.data, b.with, b.at = packedData(o.Meta, nil), f.of.shape(o.With, f.of.storage, f.values), o.At
 	f.of.plain[it] = b
 	return nil
 }
@@ -168,7 +166,7 @@ func (f *filing) put(it *Item) error {
 func (r *filedResource) shape(objects *packing.Codec, storage *kinds.Storage, in *values.File) *shape {
 	key := shapeKey{objects, storage}
 	if r.shapes[key] == nil {
-		r.shapes[key] = &shape{storage: storage, objects: objects, values: in}
+		r.shapes[key] = &shape{home: &r.s.home, storage: storage, objects: objects, values: in}
 	}
 	return r.shapes[key]
 }
@@ -200,8 +198,8 @@ func (f *filing) moved(r *filedResource, p filed) bool {
 	default:
 		made = known.again()
 		made.with, made.at = r.shape(p.with, known.with.storage, f.values), p.at
-		if made.data = known.data[:known.split]; known.with.values == nil {
-			made.data = strings.Clone(made.data) // else the value stays in memory
+		if known.with.values == nil {
+			made.data = packedData(known.meta(), nil) // else the value stays in memory
 		}
 	}
 	if !b.packed() {

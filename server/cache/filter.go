@@ -62,7 +62,7 @@ func (f *Filter) Match(it *Item) bool {
 	if f.none {
 		return false
 	}
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return true
 	}
 	if !f.inShard(it) {
@@ -105,7 +105,7 @@ type matcher struct {
 
 func (m *matcher) match(it *Item) bool {
 	b := it.body.Load()
-	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || m.Shard != nil || it.Corrupt != nil || !b.packed() {
+	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || m.Shard != nil || it.Err() != nil || !b.packed() {
 		return m.Match(it)
 	}
 	if of := b.common.Text(); !m.known || m.of != of {

@@ -12,7 +12,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 	b := it.body.Load()
 	f := find(b.forms(), key)
 	if f == nil {
-		if key.again() && !it.home.plain.Room() {
+		if key.again() && !it.home().plain.Room() {
 			it.use()
 			return make(it)
 		}
@@ -22,7 +22,7 @@ func (it *Item) Form(key FormKey, make func(*Item) (any, error)) (any, error) {
 		defer f.done.Store(true)
 		f.err = errUnmade
 		f.value, f.err = make(it)
-		it.home.plain.Grow(f.size())
+		it.home().plain.Grow(f.size())
 	})
 	if f.err == errUnmade {
 		return make(it)

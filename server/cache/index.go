@@ -12,7 +12,7 @@ type termsOf func(it *Item, add func(term))
 // fieldTerms are the terms of the fields that have a posting key; keys has "" for the others.
 func fieldTerms(keys []string) termsOf {
 	return func(it *Item, add func(term)) {
-		if it.Corrupt != nil {
+		if it.Err() != nil {
 			return
 		}
 		fields := it.fieldMeta().Fields

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"cmp"
 	stdjson "encoding/json"
 	"slices"
@@ -19,21 +20,26 @@ import (
 )
 
 // Item is one version of one object. Its content never changes. Its bytes may be packed later, and the forms that are made
-// of them on first use may be kept or dropped.
+// of them on first use may be kept or dropped. There are as many as objects, so it has 64 bytes.
 type Item struct {
 	Namespace string
 	Name      string
 	Revision  int64
 	Created   int64
-	Corrupt   error // why the stored value cannot be read
-	Sealed    bool  // Corrupt because it cannot be decrypted: JSON returns the bytes in the table
 
-	older bool
-	used  atomic.Bool // read since the last round of packing
-	head  int32
-	home  *home
-	body  atomic.Pointer[body]
+	body atomic.Pointer[body]
+	bits atomic.Uint32 // where Body begins, and flags
 }
+
+// Flags of an item, above the number of bytes before Body.
+const (
+	mostHead = 1<<24 - 1
+
+	flagUsed       = 1 << (iota + 23) // read since the last round of packing
+	flagOlder                         // see Older
+	flagUnreadable                    // see Err
+	flagSealed                        // see Sealed
+)
 
 // home is what the items of a storage share.
 type home struct {
@@ -41,7 +47,10 @@ type home struct {
 	plain   *packing.Budget               // nil: not counted
 	unread  atomic.Bool                   // the fields of an item could not be read: the index of fields may be wrong
 	again   func(it *Item, b *body) *body // reads a body again that cannot be unpacked, and returns nil if it cannot; may be nil
+	lines   shape                         // of plain bodies
 }
+
+func (h *home) init() { h.lines = shape{home: h, plain: true} }
 
 // NewItem makes an item of a row of the table. r is the resource of the stored version, or nil if the catalogue has none.
 // Rows that are not API objects keep their bytes unchanged.
@@ -71,21 +80,21 @@ func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
 func NewUnstoredItem(row *sqlstore.Row, version string, storage *kinds.Storage) *Item {
 	it := own(row, storage)
 	var text []byte
+	var err error
 	if version != "" {
-		text, it.Corrupt = stdjson.Marshal(version) // the client may have sent anything
+		text, err = stdjson.Marshal(version) // the client may have sent anything
 	}
 	var head int
-	if it.Corrupt == nil {
-		text, head, it.Corrupt = metadata.SpliceVersion(nil, row.Value, text)
+	if err == nil {
+		text, head, err = metadata.SpliceVersion(nil, row.Value, text)
 	}
-	if it.Corrupt == nil {
-		it.setLine(text, head)
-	}
+	it.setLine(text, head, err)
 	return it
 }
 
 func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
 	at := new(home)
+	at.init()
 	at.storage.Store(storage)
 	return bareItem(row, at)
 }
@@ -101,75 +110,101 @@ func bareItem(row *sqlstore.Row, at *home) *Item {
 		Name:      strings.Clone(row.Key.Name),
 		Revision:  row.Revision,
 		Created:   row.Created,
-		home:      at,
-		older:     row.Deleted,
 	}
-	it.body.Store(bareBody(row.Value))
+	if row.Deleted {
+		it.bits.Store(flagOlder)
+	}
+	it.body.Store(bareBody(at, row.Value))
 	return it
 }
 
 // judge takes a value that any program may have written. It makes the line in room, unless room is nil.
 func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
-	it.Sealed = row.Unopened != nil && row.Damaged == nil
-	value := row.Value
-	if it.Corrupt = cmp.Or(row.Damaged, row.Unopened); it.Corrupt == nil {
-		value, it.Corrupt = integrity.Read(codec, r, row)
+	if row.Unopened != nil && row.Damaged == nil {
+		it.bits.Or(flagSealed)
 	}
-	if it.Corrupt == nil {
-		it.splice(room, value)
+	value, err := row.Value, cmp.Or(row.Damaged, row.Unopened)
+	if err == nil {
+		value, err = integrity.Read(codec, r, row)
 	}
+	if err != nil {
+		it.fail(err)
+		return
+	}
+	it.splice(room, value)
 }
 
 // splice takes a value that is an encoded object. It makes the line in room, or in memory of its own if room is nil.
 func (it *Item) splice(room, value []byte) {
 	line, head, err := metadata.Splice(room, value, it.Revision)
-	if it.Corrupt = err; err == nil {
-		it.setLine(line, head)
-	}
+	it.setLine(line, head, err)
 }
 
 // at returns the same state at another revision: a watcher sees it for an object that left its selection. An item that cannot
 // be read makes a corrupt one.
 func (it *Item) at(revision int64) *Item {
-	out := &Item{
-		Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created,
-		Corrupt: it.Corrupt, Sealed: it.Sealed, home: it.home, older: true,
-	}
+	out := &Item{Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created}
+	out.bits.Store(flagOlder | it.bits.Load()&flagSealed)
 	b, err := it.tryPlain()
 	if err != nil {
-		out.Corrupt = err
-		out.body.Store(bareBody(nil))
+		out.body.Store(bareBody(it.home(), nil))
+		out.fail(err)
 		return out
 	}
-	data := b.json()
-	if it.Corrupt == nil && it.head != 0 {
-		if out.splice(nil, data); out.Corrupt == nil {
-			return out
-		}
+	out.body.Store(bareBody(it.home(), b.json()))
+	if err := it.Err(); err != nil {
+		out.fail(err)
+	} else if it.head() != 0 {
+		out.splice(nil, b.json())
 	}
-	out.body.Store(bareBody(data))
 	return out
 }
 
-func (it *Item) setLine(line []byte, head int) {
-	it.head = int32(head)
-	it.body.Store(&body{data: packing.View(line)})
+// setLine gives the item a line, unless making it has failed. Its body is that of the row until then.
+func (it *Item) setLine(line []byte, head int, err error) {
+	if err != nil {
+		it.fail(err)
+		return
+	}
+	if head > mostHead { // there is white space before the kind: Body has the kind, too
+		head = bytes.IndexByte(line, '{') + 1
+	}
+	it.bits.Or(uint32(head))
+	it.body.Store(plainBody(it.home(), line))
 }
+
+// fail makes the item one that cannot be read. No other goroutine may have it yet.
+func (it *Item) fail(err error) {
+	it.body.Load().keep().err = err
+	it.bits.Or(flagUnreadable)
+}
+
+// Err says why the stored value cannot be read; nil if it can.
+func (it *Item) Err() error {
+	if it.bits.Load()&flagUnreadable == 0 {
+		return nil
+	}
+	return it.body.Load().made.Load().err // its body stays
+}
+
+// Sealed says that the value cannot be read because it cannot be decrypted: JSON returns the bytes in the table.
+func (it *Item) Sealed() bool { return it.bits.Load()&flagSealed != 0 }
 
 // Older says that the object may have been written before Revision, because it is the last state of an object that was
 // deleted or left a selection.
-func (it *Item) Older() bool { return it.older }
+func (it *Item) Older() bool { return it.bits.Load()&flagOlder != 0 }
+
+// head is where Body begins; 0: the bytes are not an object's.
+func (it *Item) head() int { return int(it.bits.Load() & mostHead) }
+
+func (it *Item) home() *home { return it.body.Load().with.home }
 
 // Filed says that the item's value is in the cache file.
 func (it *Item) Filed() bool { return it.body.Load().inFile() != nil }
 
 // use notes that the item was read, and returns whether it was already read in this round of packing.
 func (it *Item) use() (again bool) {
-	if it.used.Load() {
-		return true
-	}
-	it.used.Store(true)
-	return false
+	return it.bits.Load()&flagUsed != 0 || it.bits.Or(flagUsed)&flagUsed != 0
 }
 
 // plain returns the item's body, unpacked. An item that is read more than once within a round of packing stays unpacked, as
@@ -191,14 +226,15 @@ func (it *Item) tryPlain() (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &body{data: packing.View(line)}
-	if again && it.home.plain.Room() {
+	home := b.with.home
+	made := plainBody(home, line)
+	if again && home.plain.Room() {
 		made.like(b, b.message(), b.forms()) // another goroutine may be making a form of these bytes
 		if b.inFile() == b {
 			made.keep().filed.Store(b)
 		}
 		if it.body.CompareAndSwap(b, made) {
-			it.home.plain.Grow(len(made.data))
+			home.plain.Grow(len(line))
 		}
 	}
 	return made, nil
@@ -248,7 +284,7 @@ func (it *Item) Line() []byte {
 
 // Body is the object's JSON after its opening brace, without kind and apiVersion if it starts with them. Lists of built-in
 // kinds have it after "{".
-func (it *Item) Body() []byte { return it.JSON()[it.head:] }
+func (it *Item) Body() []byte { return it.JSON()[it.head():] }
 
 // Size is the number of bytes of JSON. It unpacks nothing.
 func (it *Item) Size() int {
@@ -260,13 +296,13 @@ func (it *Item) Size() int {
 }
 
 // BodySize is the number of bytes of Body.
-func (it *Item) BodySize() int { return it.Size() - int(it.head) }
+func (it *Item) BodySize() int { return it.Size() - it.head() }
 
 // AppendJSON appends JSON to dst, and leaves a packed item packed.
 func (it *Item) AppendJSON(dst []byte) []byte { return it.appendFrom(dst, 0) }
 
 // AppendBody appends Body to dst, and leaves a packed item packed.
-func (it *Item) AppendBody(dst []byte) []byte { return it.appendFrom(dst, int(it.head)) }
+func (it *Item) AppendBody(dst []byte) []byte { return it.appendFrom(dst, it.head()) }
 
 func (it *Item) appendFrom(dst []byte, from int) []byte {
 	b := it.body.Load()
@@ -281,7 +317,7 @@ func (it *Item) appendFrom(dst []byte, from int) []byte {
 
 // Metadata is the object's metadata as JSON; nil for a corrupt item.
 func (it *Item) Metadata() []byte {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return nil
 	}
 	b := it.plain()
@@ -294,7 +330,7 @@ func (it *Item) Meta() *metadata.Meta {
 	if !b.packed() {
 		return it.metaOf(b)
 	}
-	st := it.home.storage.Load()
+	st := b.with.home.storage.Load()
 	if b.with.storage != st {
 		if plain, err := it.tryPlain(); err == nil {
 			return it.metaOf(plain)
@@ -303,7 +339,7 @@ func (it *Item) Meta() *metadata.Meta {
 	m := metadata.Unpack(b.meta(), b.with.storage)
 	m.Labels = b.common.Set()
 	if b.with.storage != st { // its fields can be read nowhere
-		it.home.unread.Store(true)
+		b.with.home.unread.Store(true)
 		m.Storage, m.Fields = st, noFields(st)
 	}
 	return m
@@ -311,7 +347,7 @@ func (it *Item) Meta() *metadata.Meta {
 
 // fieldMeta is Meta for a caller that needs only Fields: of a packed item it makes no map of labels.
 func (it *Item) fieldMeta() *metadata.Meta {
-	if b := it.body.Load(); b.packed() && b.with.storage == it.home.storage.Load() {
+	if b := it.body.Load(); b.packed() && b.with.storage == b.with.home.storage.Load() {
 		return metadata.UnpackFields(b.meta(), b.with.storage)
 	}
 	return it.Meta()
@@ -327,12 +363,12 @@ func (it *Item) labels() labels.Labels {
 
 // metaOf is the metadata of a plain body of the item.
 func (it *Item) metaOf(b *body) *metadata.Meta {
-	st := it.home.storage.Load()
+	st := b.with.home.storage.Load()
 	if m := b.scanned(); m != nil && m.Storage == st {
 		return m
 	}
 	m := &metadata.Meta{Storage: st}
-	if it.Corrupt == nil {
+	if it.Err() == nil {
 		if scanned, err := metadata.Scan(b.json(), st); err == nil {
 			m = scanned
 		}
@@ -354,7 +390,7 @@ type Owner = packing.Owner
 func (it *Item) OwnerInfo() OwnerInfo {
 	b := it.body.Load()
 	switch {
-	case it.Corrupt != nil:
+	case it.Err() != nil:
 		return OwnerInfo{}
 	case b.packed():
 		return metadata.UnpackOwnerInfo(b.meta())
@@ -366,12 +402,12 @@ func (it *Item) OwnerInfo() OwnerInfo {
 func (it *Item) Owners(dst []Owner) []Owner {
 	b := it.body.Load()
 	switch {
-	case it.Corrupt != nil:
+	case it.Err() != nil:
 		return dst
 	case b.packed() && !metadata.HasManyOwners(b.meta()):
 		return b.common.Refs(dst)
 	case b.packed():
-		b = &body{data: packing.View(it.line(b, make([]byte, 0, b.size+1)))}
+		b = plainBody(b.with.home, it.line(b, make([]byte, 0, b.size+1)))
 	}
 	return it.ownerInfoOf(b).Owners(dst, b.json(), false)
 }
@@ -379,7 +415,7 @@ func (it *Item) Owners(dst []Owner) []Owner {
 // Written returns parts of the item's metadata: the list of its finalizers as JSON, and its references to owners with their
 // JSON.
 func (it *Item) Written() (finalizers []byte, owners []Owner) {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		return nil, nil
 	}
 	b := it.plain()

@@ -3,6 +3,7 @@ package cache
 import (
 	"slices"
 	"unique"
+	"unsafe"
 
 	"github.com/rowlock/rowlock/server/cache/file"
 	"github.com/rowlock/rowlock/server/cache/metadata"
@@ -62,8 +63,9 @@ func (r *itemReader) next(fields []string) (it *Item, _ []string, err error) {
 	if err := r.left.Next(o); err != nil {
 		return nil, nil, err
 	}
-	both := &itemAndBody{item: Item{Namespace: o.Namespace, Name: o.Name, Revision: o.Revision, Created: o.Created, head: int32(o.Head), home: &r.of.home}}
+	both := &itemAndBody{item: Item{Namespace: o.Namespace, Name: o.Name, Revision: o.Revision, Created: o.Created}}
 	it = &both.item
+	it.bits.Store(uint32(o.Head))
 	it.body.Store(&both.body)
 	if fields, err = r.packed(&both.body, fields); err != nil {
 		return nil, nil, err
@@ -80,13 +82,15 @@ func (r *readRoom) own(items []*Item) {
 	for some := range slices.Chunk(items, together) {
 		r.text = r.text[:0]
 		for _, it := range some {
-			r.text = append(append(r.text, it.Name...), it.body.Load().data...)
+			r.text = append(r.text, it.Name...)
+			r.text = packing.AppendText(r.text, packing.View(it.body.Load().meta()))
 		}
 		left := string(r.text)
 		for _, it := range some {
 			b := it.body.Load()
-			name, end := len(it.Name), len(it.Name)+len(b.data)
-			it.Name, b.data, left = left[:name], left[name:end], left[end:]
+			_, end := packing.TextAt(b.data, 0)
+			it.Name, left = left[:len(it.Name)], left[len(it.Name):]
+			b.data, left = unsafe.StringData(left), left[end:]
 		}
 	}
 }
@@ -100,7 +104,7 @@ type itemAndBody struct {
 // packed fills the body of an object, after checking everything that reading it relies on, but for its value.
 func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	o := &r.object
-	if o.Dictionary >= len(r.shapes) {
+	if o.Dictionary >= len(r.shapes) || o.Head > mostHead {
 		return nil, file.ErrForm
 	}
 	with := r.shapes[o.Dictionary]
@@ -109,7 +113,7 @@ func (r *itemReader) packed(b *body, fields []string) ([]string, error) {
 	if !ok || st != nil && len(fields) != len(st.Fields) {
 		return nil, file.ErrForm
 	}
-	b.data, b.with, b.size, b.split, b.common, b.at = packing.View(o.Meta), with, int32(o.Size), int32(len(o.Meta)), o.Common, o.At
+	b.data, b.with, b.size, b.common, b.at = o.MetaAt, with, int32(o.Size), o.Common, o.At
 	if st == nil {
 		return nil, nil
 	}

@@ -93,7 +93,7 @@ type loadRoom struct {
 // for it plain and there is a shape; before that it calls look, while the metadata is at hand.
 func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look func(*Item)) *Item {
 	it := s.get(row.Key.Namespace, row.Key.Name)
-	if it != nil && it.Revision == row.Revision && it.Corrupt == nil && row.Damaged == nil && !afresh {
+	if it != nil && it.Revision == row.Revision && it.Err() == nil && row.Damaged == nil && !afresh {
 		look(it)
 		return it
 	}
@@ -108,7 +108,7 @@ func (s *resource) item(row *sqlstore.Row, room *loadRoom, afresh bool, look fun
 		look(it)
 		if s.packer.pack(it, of, &room.packing) == 0 {
 			b := it.body.Load()
-			it.body.Store(&body{data: strings.Clone(b.data), size: b.size})
+			it.body.Store(b.cloned())
 		}
 	}
 	return it
@@ -326,7 +326,7 @@ func (r *loaded) sort() {
 }
 
 func (r *loaded) load(it *Item) {
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		if r.corrupt == nil {
 			r.corrupt = map[[2]string]*Item{}
 		}

@@ -34,7 +34,7 @@ func packed(t testing.TB, it *Item) *Item {
 
 func packedIn(t testing.TB, it *Item, room *packRoom) *Item {
 	t.Helper()
-	var p packer
+	p := packer{home: it.home()}
 	of := p.shapeOf(nil, 3, func(int) *Item { return withMetadata("sample", "") })
 	if of == nil || p.pack(it, of, room) == 0 || !it.body.Load().packed() {
 		t.Fatal("the item is not packed")
@@ -70,7 +70,7 @@ func TestOwnerInfoOfPacked(t *testing.T) {
 			t.Errorf("%s: owners are kept: %v, in %d bytes", name, !metadata.HasManyOwners(b.meta()), len(b.common.Owners))
 		}
 		if !c.many { // the value is not there to be read
-			away := &body{with: b.with, data: b.data[:b.split], split: b.split, common: b.common}
+			away := &body{with: b.with, data: packedData(b.meta(), nil), common: b.common}
 			it.body.Store(away)
 		}
 		if d := cmp.Diff(info, it.OwnerInfo()) + cmp.Diff(owners, it.Owners(nil)) + cmp.Diff(before, it.body.Load().common.Set()); d != "" {

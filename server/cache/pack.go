@@ -104,7 +104,8 @@ func (s *resource) pack(pace *packing.Pace, want int64) (less int64) {
 		looked++
 		last = it
 		room.near.See(it.body.Load().common)
-		if it.used.Swap(false) {
+		if it.bits.Load()&flagUsed != 0 {
+			it.bits.And(^uint32(flagUsed))
 			return pace.Step(0)
 		}
 		room.tried = 0
@@ -142,7 +143,7 @@ func (c *core) Packed() (objects int, plain, packed int64) {
 			if b := it.body.Load(); b.packed() {
 				objects++
 				plain += int64(b.size)
-				packed += int64(len(b.data))
+				packed += int64(b.weight())
 			}
 			return true
 		})

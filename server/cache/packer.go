@@ -13,6 +13,7 @@ import (
 
 // packer packs the objects of one storage.
 type packer struct {
+	home     *home // of the storage
 	mu       sync.Mutex
 	shape    *shape
 	shapes   uint32 // number of shapes so far
@@ -30,7 +31,7 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 	defer p.mu.Unlock()
 	with := p.objects.Learn(n, func(i int) []byte {
 		it := at(i)
-		if it.Corrupt != nil {
+		if it.Err() != nil {
 			return nil
 		}
 		b, err := it.tryPeek()
@@ -44,7 +45,7 @@ func (p *packer) shapeOf(storage *kinds.Storage, n int, at func(i int) *Item) *s
 	}
 	if p.shape == nil || p.shape.objects != with || p.shape.storage != storage {
 		p.shapes++
-		p.shape = &shape{number: p.shapes, storage: storage, objects: with}
+		p.shape = &shape{home: p.home, number: p.shapes, storage: storage, objects: with}
 	}
 	return p.shape
 }
@@ -86,10 +87,10 @@ func (p *packer) note(l *packing.Learner, plain, packed int) {
 func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	b := it.body.Load()
 	form, ok := b.droppable()
-	stays := b.packed() || b.inFile() == nil && of != nil && b.hard.Load() == of.number
+	stays := b.packed() || b.inFile() == nil && of != nil && b.hard() == of.number
 	message := b.message()
-	drop := message != nil && it.home.plain.Crammed()
-	if !ok || it.Corrupt != nil || b.bare() || stays && b.forms() == nil && !drop {
+	drop := message != nil && b.with.home.plain.Crammed()
+	if !ok || it.Err() != nil || b.bare() || stays && b.forms() == nil && !drop {
 		return 0
 	}
 	was := message.weight()
@@ -97,11 +98,11 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 		message = nil
 	}
 	made := b.again()
-	if filed := b.inFile(); !b.packed() && filed != nil && filed.with.storage == it.home.storage.Load() {
+	if filed := b.inFile(); !b.packed() && filed != nil && filed.with.storage == b.with.home.storage.Load() {
 		made = filed.again()
 	} else if !stays && !p.packBody(made, it.metaOf(b), b.line(), of, room) {
 		if of != nil {
-			b.hard.Store(of.number)
+			b.keep().hard.Store(of.number)
 		}
 		if b.forms() == nil {
 			return 0
@@ -113,13 +114,15 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 		if with == nil {
 			return 0 // it may be a sample; another round packs it
 		}
-		if m := p.packMessage(form.key, raw, with, room); m != nil && it.home.plain.Keeps(m.weight()) {
+		if m := p.packMessage(form.key, raw, with, room); m != nil && b.with.home.plain.Keeps(m.weight()) {
 			message = m
 		}
 	}
 	made.like(b, message, nil)
 	if !made.packed() { // its forms are dropped all the same
-		made.hard.Store(b.hard.Load())
+		if hard := b.hard(); hard != 0 {
+			made.keep().hard.Store(hard)
+		}
 		if m := b.scanned(); m != nil {
 			made.keep().meta.Store(m)
 		}
@@ -127,7 +130,7 @@ func (p *packer) pack(it *Item, of *shape, room *packRoom) (less int) {
 	if !it.body.CompareAndSwap(b, made) {
 		return 0 // another goroutine was faster
 	}
-	if plain := it.home.plain; plain != nil {
+	if plain := b.with.home.plain; plain != nil {
 		plain.Messages.Add(int64(message.weight() - was))
 	}
 	return b.plainSize() - made.plainSize()
@@ -144,8 +147,7 @@ func (p *packer) packBody(made *body, m *metadata.Meta, line []byte, of *shape, 
 	}
 	p.note(&p.objects, len(line), len(packed))
 	text := room.about(made, m, line)
-	made.data = packing.View(append(append(make([]byte, 0, len(text)+len(packed)), text...), packed...))
-	made.with, made.size, made.split = of, int32(len(line)-1), int32(len(text))
+	made.data, made.with, made.size = packedData(text, packed), of, int32(len(line)-1)
 	return true
 }
 

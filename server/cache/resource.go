@@ -74,6 +74,8 @@ func (c *core) newResource(key string, storage *kinds.Storage, base int64) *reso
 	s.hub, s.key, s.recent = &c.hub, key, eventLog{floor: base, bounds: c.recent}
 	s.clock, s.wantLabels = c.clock, s.indexLabels
 	s.parse = func(row *sqlstore.Row) *Item { return s.read(row, nil) }
+	s.home.init()
+	s.packer.home = &s.home
 	s.plain, s.again = &c.plain, s.restore
 	s.setStorage(storage)
 	s.watchers.init()
@@ -318,17 +320,17 @@ func (s *resource) read(row *sqlstore.Row, room []byte) *Item {
 	case !s.internal:
 		it.judge(s.core.json, s.resource(), row, room)
 	case row.Damaged != nil:
-		it.Corrupt = row.Damaged
+		it.fail(row.Damaged)
 	}
 	return it
 }
 
 // count keeps corrupt up to date.
 func (s *resource) count(it, old *Item) {
-	if old != nil && old.Corrupt != nil {
+	if old != nil && old.Err() != nil {
 		delete(s.corrupt, [2]string{old.Namespace, old.Name})
 	}
-	if it == nil || it.Corrupt == nil {
+	if it == nil || it.Err() == nil {
 		return
 	}
 	if s.corrupt == nil {
@@ -360,7 +362,7 @@ func (s *resource) restore(it *Item, b *body) (made *body) {
 			if rows[i].Revision != it.Revision || rows[i].Key != s.keyOf(it) {
 				continue
 			}
-			if one := s.read(&rows[i], nil); one.Corrupt == nil && one.head == it.head && one.Size() == int(b.size) {
+			if one := s.read(&rows[i], nil); one.Err() == nil && one.head() == it.head() && one.Size() == int(b.size) {
 				made = one.body.Load()
 			}
 		}
@@ -370,7 +372,7 @@ func (s *resource) restore(it *Item, b *body) (made *body) {
 		return nil
 	}
 	if it.body.CompareAndSwap(b, made) {
-		it.home.plain.Grow(len(made.data))
+		s.plain.Grow(made.weight())
 	}
 	return made
 }

@@ -39,12 +39,13 @@ func TestBrokenBytesAreReadAgain(t *testing.T) {
 		c := New(nil)
 		s := c.resource("pods")
 		right := s.read(&row, nil)
-		it := &Item{Namespace: "a", Name: "b", Revision: 1, Created: 1, head: right.head, home: &s.home}
+		it := &Item{Namespace: "a", Name: "b", Revision: 1, Created: 1}
+		it.bits.Store(uint32(right.head()))
 		broken := append([]byte{byte(right.Size() + 1)}, 0xff, 0xff, 0xff)
 		if n, err := s2.DecodedLen(broken); err != nil || n != right.Size()+1 {
 			t.Fatal(n, err)
 		}
-		it.body.Store(&body{data: string(broken), with: &shape{objects: with}, size: int32(right.Size())})
+		it.body.Store(&body{data: packedData(nil, broken), with: &shape{home: &s.home, objects: with}, size: int32(right.Size())})
 		s.alter(func() { s.set(it, nil) })
 		var from sqlstore.Attestor = oneRow{row: row}
 		c.rows.Store(&from)

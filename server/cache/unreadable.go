@@ -48,9 +48,9 @@ func (it *Item) tryLine(b *body, dst []byte) ([]byte, error) {
 	if err == nil {
 		return dst, nil
 	}
-	if it.home.again != nil {
-		if made := it.home.again(it, b); made != nil {
-			return append(dst, made.data...), nil
+	if again := b.with.home.again; again != nil {
+		if made := again(it, b); made != nil {
+			return append(dst, made.plain()...), nil
 		}
 	}
 	return dst, &Unreadable{err}

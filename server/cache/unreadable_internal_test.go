@@ -34,13 +34,13 @@ func unreadablePod(t *testing.T) (*resource, *Item) {
 	var from sqlstore.Attestor = noRows{}
 	c.rows.Store(&from)
 	it := s.read(&row, nil)
-	of := &shape{number: 1, objects: &packing.Codec{Dictionary: dictionary.New([][]byte{[]byte(strings.Repeat(string(row.Value), 100))})}}
+	of := &shape{home: &s.home, number: 1, objects: &packing.Codec{Dictionary: dictionary.New([][]byte{[]byte(strings.Repeat(string(row.Value), 100))})}}
 	var p packer
 	if p.pack(it, of, &packRoom{}); !it.body.Load().packed() {
 		t.Fatal("it was not packed")
 	}
 	b := it.body.Load().again()
-	b.data = b.data[:b.split] + "\xff\xff\xff\xff"
+	b.data = packedData(b.meta(), []byte("\xff\xff\xff\xff"))
 	it.body.Store(b)
 	s.alter(func() { s.set(it, nil) })
 	s.setStorage(&kinds.Storage{Key: "pods", Fields: []kinds.SelectableField{{Label: "spec.nodeName", Path: []string{"spec", "nodeName"}}}, Indexed: []string{"spec.nodeName"}})
@@ -69,7 +69,7 @@ func TestUnreadable(t *testing.T) {
 	if owners := it.Owners(nil); len(owners) != 0 || it.OwnerInfo().UID != "u" {
 		t.Errorf("its owners are %v, %v", owners, it.OwnerInfo())
 	}
-	if got := it.at(2); got.Corrupt == nil || got.Revision != 2 || len(got.JSON()) != 0 {
+	if got := it.at(2); got.Err() == nil || got.Revision != 2 || len(got.JSON()) != 0 {
 		t.Errorf("at another revision it is %+v", got)
 	}
 	if with := s.packer.shapeOf(s.storage.Load(), 1, func(int) *Item { return it }); with != nil {
@@ -86,7 +86,7 @@ func TestUnreadable(t *testing.T) {
 	if !s.state().corrupt {
 		t.Error("the index of fields is used, from which it may be missing")
 	}
-	it.home.plain.Most = 1
+	it.home().plain.Most = 1
 	s.core.Pack(t.Context())
 	selector, err := labels.Parse("app=x")
 	if err != nil {

@@ -38,7 +38,7 @@ var errUnread = errors.New("the definition was not read")
 
 // Read is Read for an item of the cache. The result is shared, and must not be changed.
 func (r *Reader) Read(c json.Codec, item *cache.Item) (*apiextensionsv1.CustomResourceDefinition, Digests, error) {
-	if r == nil || item.Corrupt != nil { // the same revision may be another text later
+	if r == nil || item.Err() != nil { // the same revision may be another text later
 		return Read(c, item.Peek())
 	}
 	one := r.reading(item)

@@ -23,7 +23,7 @@ func TestReader(t *testing.T) {
 			Value: fmt.Appendf(nil, `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":%q},"spec":{"group":%q,"versions":[{"name":"v1","schema":{"a":1}}]}}`, name, group),
 		}, nil)
 	}
-	if broken := item("a", 1, "one").Corrupt; broken != nil {
+	if broken := item("a", 1, "one").Err(); broken != nil {
 		t.Fatal(broken)
 	}
 	r := &definitions.Reader{}
@@ -51,8 +51,9 @@ func TestReader(t *testing.T) {
 	if crd, _, err := r.Read(codec, item("d", 4, "late")); err != nil || crd == nil || crd.Spec.Group != "late" {
 		t.Errorf("what could not be read at first stays so: %v, %v", crd, err)
 	}
-	corrupt := item("c", 3, "wrong")
-	corrupt.Corrupt = errors.New("it cannot be decrypted")
+	corrupt := cache.NewItem(codec, &sqlstore.Row{
+		Key: sqlstore.Key{Resource: definitions.Storage, Name: "c"}, Revision: 3, Damaged: errors.New("it cannot be decrypted"),
+	}, nil)
 	_, _, _ = r.Read(codec, corrupt)
 	if crd, _, err := r.Read(codec, item("c", 3, "right")); err != nil || crd.Spec.Group != "right" {
 		t.Errorf("what was corrupt stays so: %v, %v", crd, err)

@@ -141,7 +141,7 @@ func (f *Follower) takeEvents() error {
 
 // hand tells the follower of a kind of one event.
 func (k *Kind) hand(d cache.Delivery) {
-	if item := d.Item(); d.Type == cache.Deleted || item.Corrupt != nil {
+	if item := d.Item(); d.Type == cache.Deleted || item.Err() != nil {
 		k.Delete(item.Namespace, item.Name)
 	} else {
 		k.Set(item)
@@ -163,7 +163,7 @@ func (f *Follower) list() {
 		w, snapshot := f.cache.WatchNow(k.Storage, cache.Scope{})
 		watchers[i], newest = w, max(newest, snapshot.Revision)
 		snapshot.Ascend("", "", "", func(item *cache.Item) bool {
-			if item.Corrupt == nil {
+			if item.Err() == nil {
 				k.Set(item)
 			}
 			return true

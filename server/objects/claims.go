@@ -54,7 +54,7 @@ func (c taken) Changed(storage string) int64 {
 
 func (c taken) Each(storage string, fn func(name string, revision int64, encoded []byte)) {
 	c.cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
-		if item.Corrupt == nil {
+		if item.Err() == nil {
 			fn(item.Name, item.Revision, item.JSON())
 		}
 		return true
@@ -98,7 +98,7 @@ func (s *Store) claimed(owner string) (ops []sqlstore.Op) {
 		s.cache.Snapshot(pool).Ascend("", "", "", func(item *cache.Item) bool {
 			if bytes.Equal(item.JSON(), value) {
 				key := sqlstore.Key{Resource: pool, Namespace: item.Namespace, Name: item.Name}
-				ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed})
+				ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()})
 			}
 			return true
 		})

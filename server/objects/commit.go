@@ -27,7 +27,7 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 		}
 		if item != nil {
 			key := sqlstore.Key{Resource: st.DeleteAlso, Namespace: at.Namespace, Name: at.Name}
-			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed})
+			ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()})
 		}
 	}
 	if st.Allocate == nil {
@@ -43,7 +43,7 @@ func (s *Store) Plan(ctx context.Context, p permits.Permit, at Place, obj, old k
 		if item == nil {
 			continue // released already
 		}
-		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed})
+		ops = append(ops, sqlstore.Op{Verb: sqlstore.Delete, Key: key, Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()})
 	}
 	for i := range take {
 		op, err := s.takeOp(ctx, st, &take[i])
@@ -141,7 +141,7 @@ func (s *Store) Discard(ctx context.Context, p, unread permits.Permit, at Place,
 	if err := at.check(&unread, permits.Discard); err != nil {
 		return err
 	}
-	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed}}
+	ops := []sqlstore.Op{{Verb: sqlstore.Delete, Key: at.Key(), Expect: item.Revision, Value: item.JSON(), AsStored: item.Sealed()}}
 	if at.Resource.Storage.Allocate != nil {
 		ops = append(ops, s.claimed(item.Namespace+"/"+item.Name)...)
 	}

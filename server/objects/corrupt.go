@@ -28,9 +28,9 @@ type Unreadable struct {
 func Corrupt(r *kinds.Resource, it *cache.Item) error { return unreadable(r, it) }
 
 func unreadable(r *kinds.Resource, it *cache.Item) *Unreadable {
-	e := &Unreadable{key: itemKey(r, it), revision: it.Revision, sealed: it.Sealed, cause: it.Corrupt}
+	e := &Unreadable{key: itemKey(r, it), revision: it.Revision, sealed: it.Sealed(), cause: it.Err()}
 	var unsealed *sqlstore.UnsealError
-	if errors.As(it.Corrupt, &unsealed) {
+	if errors.As(it.Err(), &unsealed) {
 		e.cause = unsealed.Err
 	}
 	return e
@@ -74,7 +74,7 @@ func CorruptList(r *kinds.Resource, items []*cache.Item, all bool) error {
 	const most = 100
 	var causes []metav1.StatusCause
 	for _, it := range items {
-		if it.Corrupt == nil {
+		if it.Err() == nil {
 			continue
 		}
 		if !all {

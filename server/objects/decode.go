@@ -28,7 +28,7 @@ func (s *Store) Decode(ctx context.Context, r *kinds.Resource, item *cache.Item)
 
 // decoded returns an item as it is stored.
 func (s *Store) decoded(r *kinds.Resource, item *cache.Item) (kinds.Object, error) {
-	if item.Corrupt != nil {
+	if item.Err() != nil {
 		return nil, Corrupt(r, item)
 	}
 	text := item.JSON()

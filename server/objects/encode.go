@@ -79,7 +79,7 @@ func (s *Store) Current(ctx context.Context, p permits.Permit, at Place, item *c
 // Unchanged reports whether the bytes to store are those of the item, apart from the item's resourceVersion.
 func Unchanged(item *cache.Item, data []byte) bool {
 	extra := item.Size() - len(data)
-	if item.Corrupt != nil || extra <= 0 {
+	if item.Err() != nil || extra <= 0 {
 		return false
 	}
 	have, same := item.JSON(), 0

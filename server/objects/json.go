@@ -17,7 +17,7 @@ func Clean(r *kinds.Resource, item *cache.Item) bool {
 // JSON is an item in the version of r. The bytes are shared, and stay with the item.
 func (s *Store) JSON(ctx context.Context, r *kinds.Resource, it *cache.Item) ([]byte, error) {
 	switch {
-	case it.Corrupt != nil:
+	case it.Err() != nil:
 		return nil, Corrupt(r, it)
 	case Clean(r, it):
 		return it.JSON(), nil
@@ -81,7 +81,7 @@ func (s *Store) Convert(ctx context.Context, r *kinds.Resource, items []*cache.I
 	var waiting []*cache.Item
 	size := 0
 	for _, it := range items {
-		if it.Corrupt != nil || Clean(r, it) || it.Has(key) {
+		if it.Err() != nil || Clean(r, it) || it.Has(key) {
 			continue
 		}
 		if len(waiting) == convertAtOnce || len(waiting) > 0 && size+it.Size() > convertBytes {

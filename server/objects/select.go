@@ -20,7 +20,7 @@ func (s *Store) Selects(ctx context.Context, r *kinds.Resource, f *cache.Filter,
 	if !f.Match(it) {
 		return false, nil
 	}
-	if f.Unsure == nil || it.Corrupt != nil || !f.Unsure(it) {
+	if f.Unsure == nil || it.Err() != nil || !f.Unsure(it) {
 		return true, nil
 	}
 	data, err := s.JSON(ctx, r, it) // a failure is not cached

@@ -93,8 +93,8 @@ func FuzzSelectors(f *testing.F) {
 		item := cache.NewOwnItem(&sqlstore.Row{
 			Key: sqlstore.Key{Resource: r.Storage.Key, Namespace: "ns", Name: name}, Revision: 7, Created: 7, Value: sampleObject(t, r, name, value, set),
 		}, r.Storage)
-		if item.Corrupt != nil {
-			t.Fatal(item.Corrupt)
+		if item.Err() != nil {
+			t.Fatal(item.Err())
 		}
 		known := fields.Set{"metadata.name": name, "metadata.namespace": "ns"}
 		for i, f := range r.Storage.Fields {

@@ -243,12 +243,12 @@ func (w *Writer) erase(ctx context.Context, req *Request, item *cache.Item, obj 
 // discard deletes an unreadable object despite finalizers, together with its claims, which nothing else would
 // release.
 func (w *Writer) discard(ctx context.Context, req *Request, d *Deletion, item *cache.Item) (*Outcome, error) {
-	if item.Corrupt == nil {
+	if item.Err() == nil {
 		kind := schema.GroupKind{Group: req.Resource.Group, Kind: req.Resource.Plural}
 		return nil, status.Invalid(req.Resource.Release, kind, item.Name, field.ErrorList{field.Invalid(field.NewPath(UnreadOption), true,
 			"is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}
-	if errors.Is(item.Corrupt, sqlstore.ErrKeyUnavailable) { // the value itself may be intact
+	if errors.Is(item.Err(), sqlstore.ErrKeyUnavailable) { // the value itself may be intact
 		return nil, objects.Corrupt(req.Resource, item)
 	}
 	if err := w.Objects.Discard(ctx, req.Permit, d.Unread, req.place(item.Name), item); err != nil {

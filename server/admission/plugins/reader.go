@@ -73,7 +73,7 @@ func (r Reader) ListWhere(_ context.Context, storage, namespace string, may func
 	var out []kinds.Object
 	var err error
 	r.Cache.Snapshot(storage).Ascend(namespace, "", "", func(item *cache.Item) bool {
-		if item.Corrupt != nil {
+		if item.Err() != nil {
 			return true // an object that cannot be read is ignored
 		}
 		text := item.JSON()

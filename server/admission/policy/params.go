@@ -81,7 +81,7 @@ func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregi
 		return nil, errors.New("paramRef.name and paramRef.selector are mutually exclusive")
 	case ref.Name != "":
 		item := r.Cache.Get(res.Storage.Key, namespace, ref.Name)
-		if item == nil || item.Corrupt != nil {
+		if item == nil || item.Err() != nil {
 			return nil, nil
 		}
 		return []*cache.Item{item}, nil
@@ -94,7 +94,7 @@ func (r *request) find(res *kinds.Resource, namespace string, ref *admissionregi
 	}
 	var items []*cache.Item
 	r.Cache.Snapshot(res.Storage.Key).Ascend(namespace, "", "", func(item *cache.Item) bool {
-		if item.Corrupt == nil && selector.Matches(item.Meta().Labels) {
+		if item.Err() == nil && selector.Matches(item.Meta().Labels) {
 			items = append(items, item)
 		}
 		return true

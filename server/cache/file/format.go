@@ -39,7 +39,8 @@ type Object struct {
 	Revision, Created int64
 	Head              int
 	Size              int    // of its JSON
-	Meta              []byte // its packed metadata; a view of the block if it was read
+	Meta              []byte // its packed metadata; a view of the block if it was read,
+	MetaAt            *byte  // where it follows its length
 	Common            *packing.Common
 
 	With  *packing.Codec // for writing: packs its value; nil: it is plain
@@ -128,7 +129,10 @@ func (r *Objects) Next(o *Object) error {
 	head, of, size, offset := c.Number(), c.Number(), c.Number(), c.Number()
 	known := false
 	o.Common, known = r.before.near.Read(c)
-	o.Meta = c.Bytes()
+	if o.MetaAt = c.At(); o.MetaAt != nil {
+		meta, _ := packing.TextAt(o.MetaAt, 0)
+		o.Meta = packing.Bytes(meta)
+	}
 	switch {
 	case c.Bad || !known || o.Revision <= 0 || o.Created < 0 || o.Created > o.Revision,
 		head > size, block > math.MaxUint32, max(of, size, offset) >= blockfile.MostBlock:

@@ -26,6 +26,22 @@ func AppendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
+// TextAt reads what AppendText wrote so many bytes after p, and returns a view and where it ends.
+func TextAt(p *byte, at int) (text string, end int) {
+	n := 0
+	for shift := 0; ; shift += 7 {
+		c := *(*byte)(unsafe.Add(unsafe.Pointer(p), at))
+		n |= int(c&0x7f) << shift
+		if at++; c < 0x80 {
+			break
+		}
+	}
+	if n == 0 {
+		return "", at
+	}
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(p), at)), n), at + n
+}
+
 // Cursor reads untrusted bytes. If it cannot read a value it returns an empty one and sets Bad.
 type Cursor struct {
 	b   []byte
@@ -70,6 +86,15 @@ func (c *Cursor) Bytes() []byte {
 		return nil
 	}
 	return c.Next(int(n))
+}
+
+// At reads what AppendText wrote, and returns a view for TextAt.
+func (c *Cursor) At() *byte {
+	from := c.b
+	if c.Bytes(); c.Bad {
+		return nil
+	}
+	return &from[0]
 }
 
 // Next reads so many bytes, and returns a view.

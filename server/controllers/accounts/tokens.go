@@ -63,7 +63,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 }
 
 func holdsToken(item *cache.Item) bool {
-	return item.Corrupt == nil && bytes.Contains(item.JSON(), tokenMark)
+	return item.Err() == nil && bytes.Contains(item.JSON(), tokenMark)
 }
 
 func (t *Tokens) reconcile(ctx context.Context, key reconcile.Key) error {

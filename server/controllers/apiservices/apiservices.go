@@ -78,7 +78,7 @@ type restored struct{}
 // another server.
 func (c *Controller) reconcile(ctx context.Context, item *cache.Item, local bool) error {
 	s := &apiregistrationv1.APIService{}
-	if item == nil || item.Corrupt != nil {
+	if item == nil || item.Err() != nil {
 		return nil
 	}
 	if _, err := c.Cache.JSON().Decode(item.JSON(), s, codecs.Ignore); err != nil || local && s.Spec.Service != nil {

@@ -60,7 +60,7 @@ func (u claimUse) has(item *cache.Item) bool {
 func claimsOf(ctx context.Context, c *cache.Cache, namespace string) claimUse {
 	u := claimUse{map[string]bool{}, map[string]types.UID{}}
 	c.Snapshot("pods").Ascend(namespace, "", "", func(item *cache.Item) bool {
-		if item.Corrupt != nil || scan.Lookup(item.Peek(), "spec", "nodeName") == nil || scan.Lookup(item.JSON(), "spec", "volumes") == nil {
+		if item.Err() != nil || scan.Lookup(item.Peek(), "spec", "nodeName") == nil || scan.Lookup(item.JSON(), "spec", "volumes") == nil {
 			return ctx.Err() == nil
 		}
 		var pod corev1.Pod

@@ -47,7 +47,7 @@ func (v *Volumes) Run(ctx context.Context) error {
 
 // misfit says that an object lacks a finalizer, or is being deleted and has it.
 func misfit(item *cache.Item, finalizer string) bool {
-	return item.Corrupt == nil && slices.Contains(reconcile.Finalizers(item), finalizer) == item.Meta().Deleting
+	return item.Err() == nil && slices.Contains(reconcile.Finalizers(item), finalizer) == item.Meta().Deleting
 }
 
 // errUndone: admission has reverted the write.

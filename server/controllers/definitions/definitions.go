@@ -92,7 +92,7 @@ func (d *Controller) groupOf(name string) string {
 // decoded: they might have another name, whose objects would be deleted.
 func (d *Controller) take(item *cache.Item) {
 	var crd *apiextensionsv1.CustomResourceDefinition
-	err := item.Corrupt
+	err := item.Err()
 	if err == nil {
 		crd, _, err = d.Reader.Read(d.Cache.JSON(), item)
 	}

@@ -52,7 +52,7 @@ func (d *writer) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	storage := crd.Status.AcceptedNames.Plural + "." + crd.Spec.Group
 	namespaces := map[string]bool{} // those with undeleted objects
 	d.Cache.Snapshot(storage).Ascend("", "", "", func(item *cache.Item) bool {
-		if item.Corrupt == nil && !item.Meta().Deleting {
+		if item.Err() == nil && !item.Meta().Deleting {
 			namespaces[item.Namespace] = true
 		}
 		return true

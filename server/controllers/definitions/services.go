@@ -55,7 +55,7 @@ func (d *services) serve(ctx context.Context, wanted *apiregistrationv1.APIServi
 	if item == nil {
 		return note(d.API.Call(ctx, agent, http.MethodPost, servicesPath, reconcile.JSON, wanted, nil), wanted.Name)
 	}
-	if item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
+	if item.Err() != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
 		return nil
 	}
 	have := &apiregistrationv1.APIService{}
@@ -88,7 +88,7 @@ func (d *services) kept(of func(group string) bool, which func(*apiregistrationv
 		if _, group, _ := strings.Cut(item.Name, "."); !of(group) {
 			return true
 		}
-		if item.Corrupt != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
+		if item.Err() != nil || item.Meta().Labels[apiregistration.AutoManaged] != apiregistration.Always {
 			return true
 		}
 		s := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: item.Name}}

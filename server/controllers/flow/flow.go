@@ -69,7 +69,7 @@ func (c *Controller) condition(ctx context.Context, name string) error {
 	}
 	named := levelOf(item)
 	level := c.Cache.Get(levelsStorage, "", named)
-	want := flowcontrol.Dangling(named, level != nil && level.Corrupt == nil, c.Now())
+	want := flowcontrol.Dangling(named, level != nil && level.Err() == nil, c.Now())
 	for _, has := range s.Status.Conditions {
 		if has.Type == want.Type && has.Status == want.Status && has.Reason == want.Reason && has.Message == want.Message {
 			return nil

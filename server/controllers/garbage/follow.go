@@ -217,7 +217,7 @@ func (c *follower) take(ctx context.Context, s *source) {
 // set takes an object as it is now, and says whether it refers to owners, otherwise than
 // before.
 func (c *follower) set(s *source, item *cache.Item) bool {
-	if item.Corrupt != nil {
+	if item.Err() != nil {
 		return false // it may be read later; until then it is as it was
 	}
 	owners, ok := c.ownersOf(item)
@@ -242,10 +242,10 @@ func placeOf(kind uint32, item *cache.Item) graph.Place {
 // gone takes that an object is gone.
 func (c *follower) gone(s *source, d cache.Delivery) {
 	item := d.Item()
-	if item.Corrupt != nil && d.Event.Prev != nil {
+	if item.Err() != nil && d.Event.Prev != nil {
 		item = d.Event.Prev
 	}
-	if item.Corrupt != nil {
+	if item.Err() != nil {
 		return // the owner is unknown
 	}
 	id, p := graph.IDOf(item.OwnerInfo().UID), placeOf(s.kind, item)

@@ -91,7 +91,7 @@ func (c *misplaced) isInOtherNamespace(item *cache.Item, r *cache.Owner) (found 
 	}
 	namespaces.Ascend("", "", "", func(ns *cache.Item) bool {
 		owner := there.Get(ns.Name, r.Name)
-		found = ns.Name != item.Namespace && owner != nil && owner.Corrupt == nil && owner.OwnerInfo().UID == r.UID
+		found = ns.Name != item.Namespace && owner != nil && owner.Err() == nil && owner.OwnerInfo().UID == r.UID
 		return !found
 	})
 	return found

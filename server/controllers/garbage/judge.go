@@ -66,7 +66,7 @@ func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 	switch {
 	case there == nil:
 		return dangling, nil
-	case there.Corrupt != nil:
+	case there.Err() != nil:
 		return solid, errUnknown
 	}
 	info := there.OwnerInfo()
@@ -89,7 +89,7 @@ func (c *state) judge(item *cache.Item, r *cache.Owner) (owner, error) {
 // the one.
 func (c *state) has(storage, namespace, name string, id graph.ID) bool {
 	item := c.Cache.Get(storage, namespace, name)
-	return item != nil && (item.Corrupt != nil || graph.IDOf(item.OwnerInfo().UID) == id)
+	return item != nil && (item.Err() != nil || graph.IDOf(item.OwnerInfo().UID) == id)
 }
 
 // wasAt says whether a place is that which a reference names. c.mu is held.

@@ -65,7 +65,7 @@ func (c *looker) subject(id graph.ID) (_ *subject, unread bool) {
 		return nil, false
 	}
 	item := c.Cache.Get(storage, node.Place.Namespace.Value(), node.Place.Name)
-	if item == nil || item.Corrupt != nil {
+	if item == nil || item.Err() != nil {
 		return nil, false
 	}
 	s := &subject{id: id, storage: storage, item: item}

@@ -205,7 +205,7 @@ func (m *Controller) pass(ctx context.Context, migration *storagemigrationv1alph
 func (m *Controller) gone(migration *storagemigrationv1alpha1.StorageVersionMigration) bool {
 	item := m.Cache.Get(Storage, "", migration.Name)
 	var now storagemigrationv1alpha1.StorageVersionMigration
-	return item == nil || item.Corrupt == nil && (!reconcile.Decode(item, &now) || now.UID != migration.UID || now.DeletionTimestamp != nil || finished(&now))
+	return item == nil || item.Err() == nil && (!reconcile.Decode(item, &now) || now.UID != migration.UID || now.DeletionTimestamp != nil || finished(&now))
 }
 
 // say changes the status of a migration, and tries again after a conflict. If it succeeds, migration

@@ -110,7 +110,7 @@ func (n *Controller) Run(ctx context.Context) error {
 
 // seen takes the present state of a namespace. Writes of clients do not speed up a waiting one.
 func (n *Controller) seen(it *cache.Item) {
-	if it.Corrupt != nil || !it.Meta().Deleting {
+	if it.Err() != nil || !it.Meta().Deleting {
 		return
 	}
 	key := reconcile.Key{Namespace: it.Name, Name: it.Meta().UID}
@@ -137,7 +137,7 @@ func (n *Controller) went(d cache.Delivery) {
 		n.elsewhere.forget(key)
 	}
 	forget(key)
-	if it.Corrupt != nil {
+	if it.Err() != nil {
 		for key := range n.going {
 			if key.Namespace == it.Name {
 				forget(key)

@@ -48,7 +48,7 @@ const (
 // ended reports whether the deletion of a namespace is the end of its termination, by its last state. An
 // unreadable state is not.
 func ended(d cache.Delivery) bool {
-	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Corrupt == nil)
+	return d.Item().Meta().Deleting && (d.Event.Prev == nil || d.Event.Prev.Err() == nil)
 }
 
 // sweeper deletes the objects that deleted namespaces left.

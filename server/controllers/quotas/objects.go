@@ -49,7 +49,7 @@ func (o *objects) Each(r schema.GroupResource, visit func(runtime.Object) bool) 
 
 // decode reads an object; nil: that cannot be done.
 func decode(c *cache.Cache, item *cache.Item, r *kinds.Resource) kinds.Object {
-	if item.Corrupt != nil || r == nil {
+	if item.Err() != nil || r == nil {
 		return nil
 	}
 	obj := r.New()
@@ -65,7 +65,7 @@ func frees(storage string, d cache.Delivery) bool {
 		return true
 	}
 	item, before := d.Item(), d.Event.Prev
-	if before == nil || before.Corrupt != nil || item.Corrupt != nil {
+	if before == nil || before.Err() != nil || item.Err() != nil {
 		return d.Type == cache.Modified
 	}
 	differ := func(path ...string) bool {

@@ -121,7 +121,7 @@ func Current(err error) error {
 
 // Decode decodes an object, and says whether it is there and can be read.
 func Decode(item *cache.Item, into any) bool {
-	return item != nil && item.Corrupt == nil && json.Unmarshal(item.JSON(), into) == nil
+	return item != nil && item.Err() == nil && json.Unmarshal(item.JSON(), into) == nil
 }
 
 // Finalizers reads the finalizers of an object.
@@ -137,7 +137,7 @@ func Text(item *cache.Item, path ...string) (text string) {
 }
 
 func lookup[T any](item *cache.Item, into *T, path ...string) {
-	if item.Corrupt != nil {
+	if item.Err() != nil {
 		return
 	}
 	if value := scan.Lookup(item.Peek(), path...); value == nil || json.Unmarshal(value, into) != nil {

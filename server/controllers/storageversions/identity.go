@@ -116,8 +116,8 @@ func (l *Identity) Renew(ctx context.Context, first bool) error {
 		}
 		return l.API.Call(ctx, identityServer, http.MethodPost, reconcile.LeasesPath(metav1.NamespaceSystem), reconcile.JSON, lease, nil)
 	}
-	if item.Corrupt != nil {
-		return item.Corrupt
+	if item.Err() != nil {
+		return item.Err()
 	}
 	var lease coordinationv1.Lease
 	if err := json.Unmarshal(item.JSON(), &lease); err != nil {
@@ -139,7 +139,7 @@ func (l *Identity) Renew(ctx context.Context, first bool) error {
 
 // isIdentity says whether a Lease of kube-system names a server.
 func isIdentity(item *cache.Item) bool {
-	return item != nil && item.Corrupt == nil && item.Meta().Labels[identityLabel] == identityServer
+	return item != nil && item.Err() == nil && item.Meta().Labels[identityLabel] == identityServer
 }
 
 // ended says whether an object is the Lease of a server that has not renewed it for as long as it lasts.

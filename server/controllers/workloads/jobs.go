@@ -36,7 +36,7 @@ func (j *FinishedJobs) Run(ctx context.Context) error {
 
 // mayExpire reports, without decoding a Job, whether it may expire.
 func mayExpire(item *cache.Item) bool {
-	return item.Corrupt == nil && !item.Meta().Deleting && scan.Lookup(item.Peek(), "spec", "ttlSecondsAfterFinished") != nil && scan.Lookup(item.Peek(), "status", "conditions") != nil
+	return item.Err() == nil && !item.Meta().Deleting && scan.Lookup(item.Peek(), "spec", "ttlSecondsAfterFinished") != nil && scan.Lookup(item.Peek(), "status", "conditions") != nil
 }
 
 // reconcile deletes a Job whose TTL has expired.

@@ -59,7 +59,7 @@ func (p *Pods) pass(ctx context.Context) error {
 	orphans := map[string][]*cache.Item{} // by the node that is missing
 	out := map[string]bool{}              // the nodes checked so far, and whether they are out of service
 	p.Cache.Snapshot("pods").Ascend("", "", "", func(item *cache.Item) bool {
-		if item.Corrupt != nil {
+		if item.Err() != nil {
 			return true
 		}
 		node, going := reconcile.Text(item, "spec", "nodeName"), item.Meta().Deleting

@@ -605,7 +605,7 @@ func (w *world) judgeEvents(x *watcher, r *request, mark int64) {
 			w.failed("%s shows %s of %s/%s at %d, after everything up to %d; there is nothing more to show", r, d.Type, it.Namespace, it.Name, it.Revision, x.at)
 			return
 		case d.Type != want.kind || it.Namespace != want.entry.key.Namespace || it.Name != want.entry.key.Name || !same(it, want.entry.revision, want.value):
-			w.failed("%s shows %s of %s/%s at %d, after everything up to %d; it had to show %s of %s at %d\n%v %.300s\n%.300s", r, d.Type, it.Namespace, it.Name, it.Revision, x.at, want.kind, want.entry.key, want.entry.revision, it.Corrupt, it.JSON(), want.value)
+			w.failed("%s shows %s of %s/%s at %d, after everything up to %d; it had to show %s of %s at %d\n%v %.300s\n%.300s", r, d.Type, it.Namespace, it.Name, it.Revision, x.at, want.kind, want.entry.key, want.entry.revision, it.Err(), it.JSON(), want.value)
 			return
 		}
 		if prev := d.Event.Prev; want.entry.prev == 0 && prev != nil || want.entry.prev != 0 && (prev == nil || !same(prev, want.entry.prev, w.truth.at(want.entry.prev).value)) {

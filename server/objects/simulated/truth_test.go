@@ -221,7 +221,7 @@ func (t *truth) list(w wish, revision int64) (all []*entry) {
 
 // same says whether an item is a value at a revision.
 func same(it *cache.Item, revision int64, value string) bool {
-	return it.Revision == revision && it.Corrupt == nil && strings.Replace(string(it.JSON()), fmt.Sprintf(`"resourceVersion":"%d",`, revision), "", 1) == value
+	return it.Revision == revision && it.Err() == nil && strings.Replace(string(it.JSON()), fmt.Sprintf(`"resourceVersion":"%d",`, revision), "", 1) == value
 }
 
 // differs says how a list differs from the state at a revision; "": not.
