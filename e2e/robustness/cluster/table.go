@@ -124,6 +124,7 @@ func (t *Table) Poll(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
+		r.At = at
 		if r.Revision != t.last+1 {
 			t.wrong = append(t.wrong, fmt.Sprintf("revision %d follows %d in the table, whose floor is %d", r.Revision, t.last, floor))
 		}

@@ -108,12 +108,14 @@ func databases() []Fault {
 			p.CutRequests(0)
 			return fmt.Sprintf("%d connections break in the middle of a request", n)
 		}),
-		server("db-deaf", "notifications of other servers' writes are lost, on a connection that stays open", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
-			n := p.Mute()
-			d := e.wait(ctx, time.Second, 6*time.Second)
-			p.Cut()
-			return fmt.Sprintf("%d connections hear no notification for %s", n, ms(d))
-		}),
+		{Name: "db-deaf", What: "notifications of other servers' writes are lost for up to 14 seconds, on a connection that stays open; the server has to look by itself", Store: "postgres", Cuts: true, Often: 1, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			n := e.c.Back(i).Mute()
+			d := e.wait(ctx, 9*time.Second, 14*time.Second)
+			cut := e.rec.Now() // until then the server reaches its database
+			e.c.Back(i).Cut()
+			return outcome{what: fmt.Sprintf("between server %d and PostgreSQL %d connections hear no notification for %s", i, n, ms(d)), server: i, cut: cut}
+		}},
 		server("db-reorder", "what is sent on different connections to PostgreSQL passes each other, by up to 50 ms", 2, func(ctx context.Context, e *env, p *pgtest.Proxy) string {
 			p.Delay(50 * time.Millisecond)
 			d := e.wait(ctx, time.Second, 4*time.Second)

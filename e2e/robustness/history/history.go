@@ -1,7 +1,8 @@
 // Package history holds the records of a run of e2e/robustness: requests with their answers, lists, watch streams, rows of the
 // table, rights, and faults, each with the time since the run began.
 //
-//	history.go  the records
+//	history.go  the records of writes, the table, rights and faults
+//	reads.go    lists, watches and caches
 //	round.go    the records of one round, how they are collected, and their JSON form, which can be judged again
 //	parse.go    objects of the API and the table as states
 package history
@@ -9,6 +10,7 @@ package history
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -21,11 +23,14 @@ type Key struct {
 
 func (k Key) String() string { return k.Resource + "/" + k.Namespace + "/" + k.Name }
 
-// Scope is a resource in a namespace, which a list or a watch covers.
+// Scope is a resource in a namespace, or in all if that is empty, which a list or a watch covers.
 type Scope struct {
 	Resource  string `json:"r"`
 	Namespace string `json:"ns"`
 }
+
+// Everywhere is the scope with all namespaces.
+func (s Scope) Everywhere() Scope { return Scope{Resource: s.Resource} }
 
 // Scope is the scope that the object is in.
 func (k Key) Scope() Scope { return Scope{k.Resource, k.Namespace} }
@@ -36,6 +41,12 @@ type State struct {
 	Fields  map[string]string `json:"f,omitempty"` // that writers set: each value is the ID of the operation that set it
 	On      bool              `json:"on,omitempty"`
 	Hash    string            `json:"h"` // of the whole object without its version
+
+	Meta       string `json:"m,omitempty"` // the hash of the object as clients see it that ask for metadata only
+	UID        string `json:"u,omitempty"`
+	Generation int64  `json:"g,omitempty"`
+	Held       bool   `json:"held,omitempty"`  // it has finalizers
+	Going      bool   `json:"going,omitempty"` // it is marked for deletion
 }
 
 // Outcome is the result of a request as its client knows it.
@@ -63,7 +74,14 @@ const (
 	Status           = "status"
 	Delete           = "delete"
 	DeleteCollection = "deletecollection"
+	Mark             = "mark"    // a delete of an object with finalizers, which stays
+	Release          = "release" // a patch that takes the finalizers of a marked object away, and thereby deletes it
+	Renew            = "renew"   // a write of an Event, which then lives for another EventTTL
+	Vacate           = "vacate"  // a delete of a namespace
 )
+
+// EventTTL is how long servers keep Events.
+const EventTTL = 10 * time.Second
 
 // Op is a request about one object, or a deletecollection of a scope.
 type Op struct {
@@ -73,6 +91,9 @@ type Op struct {
 	Kind    string        `json:"k"`
 	Key     Key           `json:"key"`
 	Field   string        `json:"field,omitempty"`   // that the operation sets, to its ID
+	Value   string        `json:"val,omitempty"`     // of a field that others set to the same value; "": the ID
+	Also    string        `json:"also,omitempty"`    // a second field that an apply sets
+	Prefix  bool          `json:"prefix,omitempty"`  // the server chooses the name, which begins with that of Key
 	Expect  uint64        `json:"expect,omitempty"`  // the version that the object must have; 0: any
 	Creates bool          `json:"creates,omitempty"` // a PUT that creates an object that does not exist, whatever version it names
 	Dry     bool          `json:"dry,omitempty"`     // a dry run, which changes nothing
@@ -86,6 +107,9 @@ type Op struct {
 	Error   string        `json:"err,omitempty"`
 	Got     *State        `json:"got,omitempty"`
 }
+
+// Loose reports whether the values of an object do not say which operation wrote them.
+func (k Key) Loose() bool { return strings.HasPrefix(k.Name, "toggle") }
 
 // Writes reports whether the operation changes something.
 func (o *Op) Writes() bool { return o.Kind != Get && !o.Dry }
@@ -123,123 +147,6 @@ func (o *Op) String() string {
 
 func stamp(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
 
-// Item is an object in a list or an event.
-type Item struct {
-	Name  string `json:"n"`
-	State State  `json:"st"`
-}
-
-// Page is one chunk of a list.
-type Page struct {
-	Version uint64 `json:"v"`
-	Items   []Item `json:"items,omitempty"`
-	More    bool   `json:"more,omitempty"`
-}
-
-// Match says which state a list asks for.
-type Match string
-
-// Matches. Latest is a list without a version.
-const (
-	Latest   Match = ""
-	Any      Match = "any" // version 0
-	NotOlder Match = "not older"
-	Exact    Match = "exact"
-)
-
-// List is a list in one or several pages.
-type List struct {
-	Client   string        `json:"c"`
-	Server   int           `json:"s"` // of the first page; the others may come from other servers
-	Scope    Scope         `json:"scope"`
-	Selector Selector      `json:"sel"`
-	Match    Match         `json:"match,omitempty"`
-	Asked    uint64        `json:"asked,omitempty"`
-	Call     time.Duration `json:"call"`
-	Return   time.Duration `json:"ret"` // of the first page
-	Outcome  Outcome       `json:"out"` // of the last page
-	Code     int           `json:"code,omitempty"`
-	Pages    []Page        `json:"pages,omitempty"`
-	Final    bool          `json:"final,omitempty"` // made when all was quiet
-}
-
-// String describes the list on one line.
-func (l *List) String() string {
-	s := fmt.Sprintf("%s..%s %s at server %d: list %s/%s %s %s %d -> %s", stamp(l.Call), stamp(l.Return), l.Client, l.Server, l.Scope.Resource, l.Scope.Namespace, l.Selector, l.Match, l.Asked, l.Outcome)
-	for _, p := range l.Pages {
-		s += fmt.Sprintf(" [version %d, %d items]", p.Version, len(p.Items))
-	}
-	return s
-}
-
-// Selector chooses objects of a scope: all, those with label on=yes, or one by its name.
-type Selector struct {
-	On   bool   `json:"on,omitempty"`
-	Name string `json:"n,omitempty"`
-}
-
-// Selects reports whether an object is chosen.
-func (s Selector) Selects(name string, st *State) bool {
-	return (!s.On || st.On) && (s.Name == "" || s.Name == name)
-}
-
-func (s Selector) String() string {
-	switch {
-	case s.On:
-		return "on=yes"
-	case s.Name != "":
-		return "metadata.name=" + s.Name
-	}
-	return "all"
-}
-
-// Event is an event of a watch.
-type Event struct {
-	At   time.Duration `json:"at"`
-	Type string        `json:"t"` // ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
-	Item Item          `json:"i"`
-	Ends bool          `json:"ends,omitempty"` // the bookmark behind initial events
-	Code int           `json:"code,omitempty"` // of an ERROR
-}
-
-func (e *Event) String() string {
-	return fmt.Sprintf("%s %s %s version %d on=%v %v", stamp(e.At), e.Type, e.Item.Name, e.Item.State.Version, e.Item.State.On, e.Item.State.Fields)
-}
-
-// Stream is one watch request. A client that resumes makes several, each from where the last one was.
-type Stream struct {
-	Client   string        `json:"c"`
-	Server   int           `json:"s"`
-	Protocol string        `json:"proto,omitempty"`
-	Scope    Scope         `json:"scope"`
-	Selector Selector      `json:"sel"`
-	From     uint64        `json:"from,omitempty"`
-	Initial  bool          `json:"initial,omitempty"` // a streaming list
-	Call     time.Duration `json:"call"`
-	Begun    time.Duration `json:"begun,omitempty"` // when the header of the answer came
-	End      time.Duration `json:"end"`
-	Code     int           `json:"code,omitempty"`
-	Events   []Event       `json:"ev,omitempty"`
-	Reason   string        `json:"why,omitempty"` // of the end
-}
-
-// String describes the stream on one line.
-func (s *Stream) String() string {
-	kind := "watch from " + strconv.FormatUint(s.From, 10)
-	if s.Initial {
-		kind = "streaming list"
-	}
-	return fmt.Sprintf("%s..%s %s at server %d by %s: %s of %s/%s %s -> %d, %d events, %s", stamp(s.Call), stamp(s.End), s.Client, s.Server, s.Protocol, kind, s.Scope.Resource, s.Scope.Namespace, s.Selector, s.Code, len(s.Events), s.Reason)
-}
-
-// Cache is the objects that an informer of client-go holds when all is quiet.
-type Cache struct {
-	Client string `json:"c"`
-	Scope  Scope  `json:"scope"`
-	Items  []Item `json:"items"`
-	Wrong  string `json:"wrong,omitempty"` // the first event that took an object back in time
-}
-
 // Row is a row of the table.
 type Row struct {
 	Revision uint64 `json:"rev"`
@@ -247,6 +154,8 @@ type Row struct {
 	Created  uint64 `json:"created"`
 	Deleted  bool   `json:"del,omitempty"`
 	State    *State `json:"st,omitempty"` // of our objects
+	// At is when the table was read that had the row first.
+	At time.Duration `json:"at,omitempty"`
 }
 
 // Segment is a part of the table's log that was read without a gap.
@@ -336,8 +245,17 @@ type Fault struct {
 	Begin   time.Duration `json:"begin"`
 	End     time.Duration `json:"end"`
 	Store   bool          `json:"store,omitempty"`   // it cut servers off from their database
+	From    time.Duration `json:"from,omitempty"`    // when it began to do so; 0: at once
 	Wrong   string        `json:"wrong,omitempty"`   // a promise that the fault itself found broken
 	NotMade string        `json:"notmade,omitempty"` // why nothing was broken; "": it was
+}
+
+// Cut reports for how long the fault cut servers off from their database between two times.
+func (f *Fault) Cut(from, to time.Duration) time.Duration {
+	if !f.Store {
+		return 0
+	}
+	return max(0, min(f.End, to)-max(f.Begin, f.From, from))
 }
 
 func (f *Fault) String() string {

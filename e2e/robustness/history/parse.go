@@ -57,6 +57,7 @@ func (p *Parser) Parse(data []byte) (*Item, error) {
 func FromTree(tree map[string]any, version uint64) (Item, error) {
 	metadata, _ := tree["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
 	if text, ok := metadata["resourceVersion"].(string); ok && version == 0 {
 		var err error
 		if version, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -67,31 +68,47 @@ func FromTree(tree map[string]any, version uint64) (Item, error) {
 	delete(tree, "kind")
 	delete(tree, "apiVersion")
 	labels, _ := metadata["labels"].(map[string]any)
-	item := Item{Name: name, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
-	text, err := json.Marshal(tree)
+	item := Item{Namespace: namespace, Name: name, State: State{Version: version, On: labels["on"] == "yes", Fields: fields(tree)}}
+	item.State.UID, _ = metadata["uid"].(string)
+	finalizers, _ := metadata["finalizers"].([]any)
+	item.State.Held, item.State.Going = len(finalizers) > 0, metadata["deletionTimestamp"] != nil
+	if generation, ok := metadata["generation"].(float64); ok {
+		item.State.Generation = int64(generation)
+	}
+	var err error
+	if item.State.Hash, err = hash(tree); err == nil {
+		item.State.Meta, err = hash(map[string]any{"metadata": metadata})
+	}
 	if err != nil {
 		return Item{}, fmt.Errorf("%s: %w", name, err)
 	}
-	sum := sha256.Sum256(text)
-	item.State.Hash = hex.EncodeToString(sum[:10])
 	return item, nil
 }
 
+func hash(tree map[string]any) (string, error) {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:10]), nil
+}
+
 // fields are the fields that the writers of the traffic set: data of a ConfigMap, the holder of a Lease, the values of a
-// custom resource, and messages of a Deployment's conditions; and that a Deployment is paused, which none may set.
+// custom resource's spec and status, and messages of a Deployment's conditions; and that a Deployment is paused, which none may set.
 func fields(tree map[string]any) map[string]string {
 	found := map[string]string{}
-	texts := func(m any) {
+	texts := func(prefix string, m any) {
 		all, _ := m.(map[string]any)
 		for k, v := range all {
 			if text, ok := v.(string); ok && k != "pad" {
-				found[k] = text
+				found[prefix+k] = text
 			}
 		}
 	}
-	texts(tree["data"])
+	texts("", tree["data"])
 	spec, _ := tree["spec"].(map[string]any)
-	texts(spec["values"])
+	texts("", spec["values"])
 	if paused, ok := spec["paused"].(bool); ok && paused {
 		found["spec.paused"] = "true"
 	}
@@ -99,6 +116,7 @@ func fields(tree map[string]any) map[string]string {
 		found["holder"] = holder
 	}
 	status, _ := tree["status"].(map[string]any)
+	texts("status.", status["values"])
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		condition, _ := c.(map[string]any)

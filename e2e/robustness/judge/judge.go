@@ -21,6 +21,9 @@ var Properties = []struct{ Name, Promise string }{
 	{"reads", "A read shows a state that existed, not older than any that a client had seen before it, or than it asked for"},
 	{"register", "Creates, sets, swaps, deletes and reads of one object are linearizable over all servers (porcupine)"},
 	{"set", "Members of a set that were added stay, and reads of it by all servers follow one order"},
+	{"lifecycle", "An object has one UID, stays while it has finalizers, and goes with the last; a write of its status changes no generation"},
+	{"namespaces", "A namespace goes after a client has deleted it, and with all that was in it"},
+	{"expiry", "An Event stays until its time is over, and goes then"},
 	{"watch-ordered", "Events of a watch come in the order of revisions"},
 	{"watch-unique", "No event comes twice"},
 	{"watch-atomic", "The event of a revision is the whole write"},
@@ -30,12 +33,13 @@ var Properties = []struct{ Name, Promise string }{
 	{"watch-previous", "A DELETED event has the last state"},
 	{"watch-filtered", "Events are those that the selector and the namespace choose, with the right type"},
 	{"watch-future", "No event and no bookmark comes before its write"},
+	{"watch-prompt", "An event comes soon after its write was acknowledged, if nothing keeps its server from its database"},
 	{"watch-initial", "The initial events of a streaming list are a state that existed"},
 	{"list", "A list is a state that existed, and as new as it asked for"},
 	{"pages", "The pages of a list are of one revision"},
 	{"exact", "A read of an old revision shows what was then"},
 	{"cache", "The caches of informers equal the store in the end, and no object in them goes back"},
-	{"rights", "A revoked right or token stops working, and no client reads an object without a right to it"},
+	{"rights", "A granted right begins to work, a revoked right or token stops working, and no client reads an object without a right to it"},
 	{"leads", "A lead is taken from nobody who renews it"},
 	{"liveness", "Every client continues after the faults, without a restart"},
 	{"verify", "store verify finds nothing, and a backup made meanwhile restores to a database that it finds nothing in"},
@@ -69,6 +73,7 @@ type judge struct {
 	r       *history.Round
 	v       Verdict
 	creates map[history.Key][]*history.Op
+	marks   map[history.Key]*history.Op // the first delete of an object that has finalizers
 }
 
 // mostOfProperty bounds the violations of one property that are reported.
@@ -95,7 +100,7 @@ func Round(r *history.Round) Verdict {
 	j := &judge{r: r, v: Verdict{Judged: map[string]int{}, Open: map[string]int{}}}
 	j.ledger = newLedger(r)
 	for _, check := range []func(){
-		j.table, j.writes, j.deletes, j.times, j.order, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness,
+		j.table, j.writes, j.deletes, j.times, j.order, j.asked, j.lifecycles, j.namespaces, j.expiry, j.reads, j.registers, j.sets, j.streams, j.lists, j.caches, j.rights, j.leads, j.liveness,
 	} {
 		check()
 	}
@@ -160,7 +165,7 @@ func (j *judge) leads() {
 	var taken []string
 	for i := range j.r.Leads {
 		l := &j.r.Leads[i]
-		if l.Left > leadLeft && l.At > j.r.Began+leadCalm && !slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Store && f.Begin < l.At && f.End > l.At-leadCalm }) {
+		if l.Left > leadLeft && l.At > j.r.Began+leadCalm && !slices.ContainsFunc(j.r.Faults, func(f *history.Fault) bool { return f.Cut(l.At-leadCalm, l.At) > 0 }) {
 			taken = append(taken, l.String())
 		}
 	}

@@ -30,11 +30,22 @@ func (v *version) until() uint64 {
 
 // part is a part of the log without a gap.
 type part struct {
+	segment  *history.Segment
 	from, to uint64
-	keys     map[history.Key][]*version // sorted by revision
-	scopes   map[history.Scope][]*version
+	keys     map[history.Key][]*version   // sorted by revision
+	scopes   map[history.Scope][]*version // each row once
 	initial  map[history.Scope][]*version
+	wide     map[history.Scope][]*version // those of all namespaces
+	first    map[history.Scope][]*version // of these, what is in initial
 	marks    map[history.Scope]*marks
+}
+
+// rows are the rows of a scope, and what was there before them.
+func (p *part) rows(s history.Scope) (initial, rows []*version) {
+	if s.Namespace == "" {
+		return p.first[s], p.wide[s]
+	}
+	return p.initial[s], p.scopes[s]
 }
 
 // ledger is the history of the objects by the table.
@@ -64,7 +75,9 @@ func newLedger(r *history.Round) *ledger {
 }
 
 func newPart(s *history.Segment) *part {
-	p := &part{from: s.From, to: s.To, keys: map[history.Key][]*version{}, scopes: map[history.Scope][]*version{}, initial: map[history.Scope][]*version{}, marks: map[history.Scope]*marks{}}
+	p := &part{segment: s, from: s.From, to: s.To, keys: map[history.Key][]*version{}, marks: map[history.Scope]*marks{}}
+	p.scopes, p.initial = map[history.Scope][]*version{}, map[history.Scope][]*version{}
+	p.wide, p.first = map[history.Scope][]*version{}, map[history.Scope][]*version{}
 	add := func(r *history.Row) *version {
 		v := &version{row: r, revision: r.Revision, deleted: r.Deleted, state: r.State}
 		all := p.keys[r.Key]
@@ -77,12 +90,16 @@ func newPart(s *history.Segment) *part {
 	}
 	for i := range s.Initial {
 		if r := &s.Initial[i]; r.State != nil {
-			p.initial[r.Key.Scope()] = append(p.initial[r.Key.Scope()], add(r))
+			v, scope := add(r), r.Key.Scope()
+			p.initial[scope] = append(p.initial[scope], v)
+			p.first[scope.Everywhere()] = append(p.first[scope.Everywhere()], v)
 		}
 	}
 	for i := range s.Rows {
 		if r := &s.Rows[i]; r.State != nil {
-			p.scopes[r.Key.Scope()] = append(p.scopes[r.Key.Scope()], add(r))
+			v, scope := add(r), r.Key.Scope()
+			p.scopes[scope] = append(p.scopes[scope], v)
+			p.wide[scope.Everywhere()] = append(p.wide[scope.Everywhere()], v)
 		}
 	}
 	return p
@@ -123,7 +140,7 @@ func (v *version) before() *history.State {
 
 // after are the versions of a scope after a revision, up to another one.
 func (p *part) after(s history.Scope, from, to uint64) []*version {
-	all := p.scopes[s]
+	_, all := p.rows(s)
 	i := sort.Search(len(all), func(i int) bool { return all[i].revision > from })
 	j := sort.Search(len(all), func(i int) bool { return all[i].revision > to })
 	return all[i:j]

@@ -1,10 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
@@ -23,10 +23,11 @@ func (p *part) marksOf(s history.Scope) *marks {
 	if m := p.marks[s]; m != nil {
 		return m
 	}
+	initial, rows := p.rows(s)
 	state := map[string]*version{}
-	most := len(p.initial[s])
+	most := len(initial)
 	live := most
-	for _, v := range p.scopes[s] {
+	for _, v := range rows {
 		switch was := v.before() != nil; {
 		case v.deleted && was:
 			live--
@@ -36,11 +37,11 @@ func (p *part) marksOf(s history.Scope) *marks {
 		most = max(most, live)
 	}
 	m := &marks{every: max(leastMark, most)}
-	for _, v := range p.initial[s] {
+	for _, v := range initial {
 		state[v.row.Key.Name] = v
 	}
 	m.states = append(m.states, maps.Clone(state))
-	for i, v := range p.scopes[s] {
+	for i, v := range rows {
 		if state[v.row.Key.Name] = v; v.deleted {
 			delete(state, v.row.Key.Name)
 		}
@@ -68,8 +69,17 @@ func (p *part) state(s history.Scope, sel history.Selector, revision uint64) map
 	return found
 }
 
-// same reports whether items are the state of a scope at a revision; of one that is not whole, the beginning of it.
-func (p *part) same(s history.Scope, sel history.Selector, revision uint64, items []history.Item, whole bool) (lines []string, ok bool) {
+// place is where an object of a scope is in a list of it.
+func place(s history.Scope, namespace, name string) string {
+	if s.Namespace == "" {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+// same reports whether items are the state of a scope at a revision; of one that is not whole, the beginning of it. No two
+// objects of a scope have the same name, in all its namespaces.
+func (p *part) same(s history.Scope, sel history.Selector, form history.Form, revision uint64, items []history.Item, whole bool) (lines []string, ok bool) {
 	want := p.state(s, sel, revision)
 	last := ""
 	for i := range items {
@@ -79,16 +89,16 @@ func (p *part) same(s history.Scope, sel history.Selector, revision uint64, item
 		switch {
 		case v == nil:
 			lines = append(lines, fmt.Sprintf("it has %s at version %d, which is not there then", it.Name, it.State.Version))
-			if v := p.at(history.Key{Resource: s.Resource, Namespace: s.Namespace, Name: it.Name}, ^uint64(0)); v != nil {
+			if v := p.at(history.Key{Resource: s.Resource, Namespace: cmp.Or(s.Namespace, it.Namespace), Name: it.Name}, ^uint64(0)); v != nil {
 				lines = append(lines, rowLine(v.row))
 			}
-		case v.revision != it.State.Version || v.state.Hash != it.State.Hash:
+		case v.revision != it.State.Version || form.HashOf(v.state) != it.State.Hash:
 			lines = append(lines, fmt.Sprintf("it has %s at version %d %v", it.Name, it.State.Version, it.State.Fields), rowLine(v.row))
 		}
-		last = max(last, it.Name)
+		last = max(last, place(s, it.Namespace, it.Name))
 	}
 	for name, v := range want {
-		if whole || name < last {
+		if whole || place(s, v.row.Key.Namespace, name) < last {
 			lines = append(lines, "it lacks "+rowLine(v.row))
 		}
 	}
@@ -123,8 +133,8 @@ func (j *judge) lists() {
 			continue
 		}
 		for i := 1; i < len(items); i++ {
-			if items[i].Name <= items[i-1].Name {
-				j.violate("pages", lines, "%s comes after %s", items[i].Name, items[i-1].Name)
+			if before, it := place(l.Scope, items[i-1].Namespace, items[i-1].Name), place(l.Scope, items[i].Namespace, items[i].Name); it <= before {
+				j.violate("pages", lines, "%s comes after %s", it, before)
 			}
 		}
 		j.judged(property)
@@ -159,8 +169,26 @@ func (j *judge) lists() {
 			continue
 		}
 		whole := l.Outcome == history.OK && !l.Pages[len(l.Pages)-1].More
-		if differences, ok := p.same(l.Scope, l.Selector, revision, items, whole); !ok {
+		if differences, ok := p.same(l.Scope, l.Selector, l.Form, revision, items, whole); !ok {
 			j.violate(property, append(lines, differences...), "a list is not the state at version %d", revision)
+		}
+		j.limited(l, p, revision)
+	}
+}
+
+// limited checks that no page has more items than were asked for, and what the pages say of the items that follow.
+func (j *judge) limited(l *history.List, p *part, revision uint64) {
+	came := 0
+	for _, page := range l.Pages {
+		came += len(page.Items)
+		if l.Limit > 0 && len(page.Items) > l.Limit {
+			j.violate("pages", []string{l.String()}, "a page has %d items, and %d were asked for", len(page.Items), l.Limit)
+		}
+		if page.Rest == nil {
+			continue
+		}
+		if rest := len(p.state(l.Scope, l.Selector, revision)) - came; *page.Rest != rest {
+			j.violate("pages", []string{l.String()}, "a page says that %d items follow at version %d, and %d do", *page.Rest, revision, rest)
 		}
 	}
 }
@@ -177,86 +205,12 @@ func (j *judge) caches() {
 			j.open("caches of informers at a version that was compacted before it was read")
 			continue
 		}
-		differences, ok := p.same(c.Scope, history.Selector{}, j.r.Final, c.Items, true)
+		differences, ok := p.same(c.Scope, history.Selector{}, history.Whole, j.r.Final, c.Items, true)
 		if !ok { // a write without an answer may come to pass late
-			_, ok = p.same(c.Scope, history.Selector{}, p.to, c.Items, true)
+			_, ok = p.same(c.Scope, history.Selector{}, history.Whole, p.to, c.Items, true)
 		}
 		if !ok {
 			j.violate("cache", differences, "the cache of %s of %s/%s is not the state at version %d", c.Client, c.Scope.Resource, c.Scope.Namespace, j.r.Final)
 		}
 	}
-}
-
-// RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
-// its database has heard of it. Times when faults keep that server from its database do not count. The server that acknowledged
-// it knows at once.
-const RightsTime = 8 * time.Second
-
-// rights checks that no user reads an object without a right to it.
-func (j *judge) rights() {
-	type span struct {
-		from, to time.Duration // from the first grant to the acknowledgement of the revocation
-		server   int           // that acknowledged it, from 1 on; 0: not known
-	}
-	spans := map[string]*span{}
-	for _, r := range j.r.Rights {
-		s := spans[r.Subject]
-		if s == nil {
-			s = &span{from: r.Call, to: 1<<63 - 1}
-			spans[r.Subject] = s
-		}
-		if r.Granted {
-			s.from = min(s.from, r.Call)
-		} else if r.Outcome == history.OK {
-			s.to, s.server = r.Return, r.Server
-		}
-	}
-	lost := j.beforeLoss()
-	for _, a := range j.r.Accesses {
-		j.judged("rights")
-		if a.Code < 200 || a.Code >= 300 {
-			continue
-		}
-		if s := spans[a.Subject]; s != nil && s.from < lost && a.Return > lost && a.What == "read" {
-			j.open("uses of rights whose changes the database may have lost")
-			continue
-		}
-		lines := func() (lines []string) {
-			for _, r := range j.r.Rights {
-				if r.Subject == a.Subject {
-					lines = append(lines, r.String())
-				}
-			}
-			return append(lines, a.String())
-		}
-		s := spans[a.Subject]
-		switch {
-		case a.What != "read":
-			j.violate("rights", lines(), "%s never had the right to this read", a.Subject)
-		case s == nil || a.Return < s.from:
-			j.violate("rights", lines(), "%s was allowed a read before the right was granted", a.Subject)
-		case a.Server == s.server-1 && a.Call > s.to:
-			j.violate("rights", lines(), "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
-		case a.Call > s.to && a.Call > j.calm(s.to, RightsTime, a.Server):
-			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
-		}
-	}
-}
-
-// calm is the time when so much time has passed without faults that kept a server from running or from its database.
-func (j *judge) calm(at, want time.Duration, server int) time.Duration {
-	end := at + want
-	for changed := true; changed; {
-		changed = false
-		busy := time.Duration(0)
-		for _, f := range j.r.Faults {
-			if f.Store && (f.Server == server || f.Server < 0) && f.Begin < end && f.End > at {
-				busy += min(f.End, end) - max(f.Begin, at)
-			}
-		}
-		if next := at + want + busy; next > end && busy > 0 {
-			end, changed = next, true
-		}
-	}
-	return end
 }

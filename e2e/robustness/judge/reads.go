@@ -7,7 +7,7 @@ import (
 // reads checks single reads.
 func (j *judge) reads() {
 	for _, o := range j.r.Ops {
-		if o.Kind != history.Get || o.Outcome != history.OK && o.Outcome != history.NotFound {
+		if o.Kind != history.Get || o.Key.Loose() || o.Outcome != history.OK && o.Outcome != history.NotFound {
 			continue
 		}
 		least := o.AtLeast

@@ -113,7 +113,7 @@ func (j *judge) registers() {
 	byKey := map[history.Key][]*history.Op{}
 	lost := j.beforeLoss()
 	for _, o := range j.r.Ops {
-		if !strings.HasPrefix(o.Key.Name, "register") || o.Cached || o.Dry || o.Never || o.AtLeast != 0 || o.Call >= lost {
+		if !strings.HasPrefix(o.Key.Name, "register") && !o.Key.Loose() || o.Cached || o.Dry || o.Never || o.AtLeast != 0 || o.Call >= lost {
 			continue
 		}
 		if o.Return >= lost {
@@ -140,6 +140,7 @@ func (j *judge) registers() {
 	for k, ops := range byKey {
 		register := RegisterModel(j.initialRegister(k))
 		model := register.ToModel()
+		whole := whole && !k.Loose()
 		operations := operationsOf(ops, done, whole)
 		j.v.Judged["register"] += len(operations)
 		switch porcupine.CheckOperationsTimeout(model, operations, registerTime) {
@@ -175,7 +176,7 @@ func operationsOf(ops []*history.Op, done map[*history.Op]*version, whole bool) 
 		}
 		in := RegisterInput{Op: o.Kind, Key: o.Key.String(), Expect: o.Expect, Creates: o.Creates}
 		if o.Kind != history.Get && o.Kind != history.Delete {
-			in.Value = o.ID
+			in.Value = cmp.Or(o.Value, o.ID)
 		}
 		out := RegisterOutput{Outcome: o.Outcome}
 		if o.Got != nil {

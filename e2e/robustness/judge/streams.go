@@ -132,6 +132,55 @@ func (j *judge) stream(s *history.Stream) {
 		return
 	}
 	j.compare(s, p, from, last, events)
+	if s.Patient {
+		j.prompt(s, p, from, events)
+	}
+}
+
+// PromptTime is how long after the acknowledgement of a write its event may come, not counting faults that kept the
+// server from its database, or clients from the server.
+const PromptTime = 10 * time.Second
+
+// prompt checks that the events of a watch come in time.
+func (j *judge) prompt(s *history.Stream, p *part, from uint64, events []history.Event) {
+	came := map[uint64]time.Duration{}
+	for i := range events {
+		if e := &events[i]; e.Type != "BOOKMARK" {
+			came[e.Item.State.Version] = e.At
+		}
+	}
+	for _, v := range p.after(s.Scope, from, p.to) {
+		if v.op == nil || v.op.Outcome != history.OK || expected(v, s.Selector) == "" {
+			continue
+		}
+		due := max(v.op.Return, s.Begun) + PromptTime
+		if due >= s.End {
+			continue
+		}
+		j.judged("watch-prompt")
+		at, ok := came[v.revision]
+		if !ok {
+			at = s.End
+		}
+		if at > due && j.quiet(due-PromptTime, at, s.Server) > PromptTime {
+			j.violate("watch-prompt", around(s, len(s.Events), append(rowLines(*v.row), opLines(v.op)...)...), "the event of version %d did not come within %s", v.revision, PromptTime)
+		}
+	}
+}
+
+// quiet is for how long no fault touched a server, or its connections, between two times.
+func (j *judge) quiet(from, to time.Duration, server int) time.Duration {
+	quiet := to - from
+	for _, f := range j.r.Faults {
+		if f.Server == server || f.Server < 0 {
+			begin := f.Begin
+			if f.Store {
+				begin = max(begin, f.From)
+			}
+			quiet -= max(0, min(f.End, to)-max(begin, from))
+		}
+	}
+	return quiet
 }
 
 // initial takes the initial events of a streaming list, and returns the version and the events behind it.
@@ -151,7 +200,7 @@ func (j *judge) initial(s *history.Stream) (from uint64, rest []history.Event, o
 				return 0, nil, false
 			} else if p := j.part(from, from); p == nil {
 				j.open("streaming lists of versions that were compacted before they were read")
-			} else if lines, same := p.same(s.Scope, s.Selector, from, items, true); !same {
+			} else if lines, same := p.same(s.Scope, s.Selector, s.Form, from, items, true); !same {
 				j.violate("watch-initial", append(around(s, i), lines...), "the initial events are not the state at version %d", from)
 			}
 			return from, s.Events[i+1:], true
@@ -231,11 +280,11 @@ func (j *judge) compare(s *history.Stream, p *part, from, last uint64, events []
 		case e.Type != want:
 			j.violate("watch-filtered", around(s, g.index, row()), "the event of version %d is %s, and should be %s", v.revision, e.Type, want)
 		case want == "DELETED":
-			if j.judged("watch-previous"); e.Item.State.Hash != hash(v.before()) && !(v.deleted && e.Item.State.Hash == v.state.Hash) {
+			if j.judged("watch-previous"); e.Item.State.Hash != s.Form.HashOf(v.before()) && !(v.deleted && e.Item.State.Hash == s.Form.HashOf(v.state)) {
 				j.violate("watch-previous", around(s, g.index, rowLine(v.prev.row), row()), "the event of version %d has not the last state of %s", v.revision, v.row.Key.Name)
 			}
 		default:
-			if j.judged("watch-atomic"); e.Item.State.Hash != v.state.Hash {
+			if j.judged("watch-atomic"); e.Item.State.Hash != s.Form.HashOf(v.state) {
 				j.violate("watch-atomic", around(s, g.index, row()), "the event of version %d has another content than the write", v.revision)
 			}
 		}

@@ -21,7 +21,7 @@ func (j *judge) writes() {
 		}
 	}
 	for _, o := range j.r.Ops {
-		if !o.Writes() || o.Outcome != history.OK || o.Got == nil {
+		if !o.Writes() || o.Key.Loose() || o.Outcome != history.OK || o.Got == nil {
 			continue
 		}
 		if j.phantom(o.Got.Version) {
@@ -58,13 +58,25 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 		if before != nil && before.Fields[field] == id {
 			continue
 		}
-		changed++
-		if op = j.ops[id]; op != nil && op.Field != field {
-			op = nil
+		if found := j.ops[id]; found != nil && (found.Field == field || found.Also == field) {
+			if op != found {
+				changed++
+			}
+			op = found
+			continue
 		}
+		changed++
+		op = nil
 	}
-	if changed == 0 && before == nil { // a Deployment
+	switch {
+	case changed > 0:
+	case before == nil: // a Deployment
 		op = j.created(v)
+	case v.state.Going && !before.Going:
+		if v.op = j.marked(v); v.op == nil {
+			j.violate("writes", rowLines(*v.prev.row, *v.row), "revision %d marks %s for deletion, and no client had asked for that", v.revision, v.row.Key)
+		}
+		return
 	}
 	lines := func(more ...*history.Op) []string {
 		lines := []string{rowLine(v.row)}
@@ -90,7 +102,7 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 	switch {
 	case op.Dry:
 		j.violate("writes", lines(op), "a dry run was stored")
-	case op.Key != v.row.Key:
+	case op.Key != v.row.Key && !(op.Prefix && strings.HasPrefix(v.row.Key.Name, op.Key.Name) && op.Key.Scope() == v.row.Key.Scope()):
 		j.violate("writes", lines(op), "a write to %s is in %s", op.Key, v.row.Key)
 	case op.Outcome != history.OK && op.Outcome != history.Unknown:
 		j.violate("writes", lines(op), "a write was done that was answered with %q", op.Outcome)
@@ -102,9 +114,44 @@ func (j *judge) explain(rows map[*history.Op]*version, v *version) {
 		j.violate("writes", lines(op), "an object that does not exist was changed")
 	case op.Kind == history.Swap && before != nil && v.prev.revision != op.Expect:
 		j.violate("writes", lines(op), "a write that expected version %d replaced version %d", op.Expect, v.prev.revision)
+	case op.Kind == history.Apply:
+		j.applied(op, v, lines)
 	case !whole && before != nil && !keeps(before.Fields, v.state.Fields, op.Field):
 		j.violate("writes", lines(op), "a write of one field changed another one")
 	}
+}
+
+// applied checks an apply: its owner has the fields that it applies and no other, and other owners keep theirs. The name of a field
+// begins with that of its owner.
+func (j *judge) applied(op *history.Op, v *version, lines func(...*history.Op) []string) {
+	before := v.before()
+	if before == nil || len(j.r.Losses) > 0 { // what the owner had seen may be lost
+		return
+	}
+	for field, id := range before.Fields {
+		now, there := v.state.Fields[field]
+		switch owner, _, _ := strings.Cut(field, "."); {
+		case owner != op.Client && !there:
+			j.violate("writes", lines(op), "an apply removed %s, which another owner has", field)
+		case owner != op.Client && now != id:
+			j.violate("writes", lines(op), "an apply without force changed %s, which another owner has", field)
+		case owner == op.Client && there && field != op.Field && field != op.Also:
+			j.violate("writes", lines(op), "an apply left %s, which its owner no longer applies", field)
+		}
+	}
+}
+
+// marked is the operation that marked an object for deletion.
+func (j *judge) marked(v *version) *history.Op {
+	if j.marks == nil {
+		j.marks = map[history.Key]*history.Op{}
+		for _, o := range j.ops {
+			if first := j.marks[o.Key]; o.Kind == history.Mark && (o.Outcome == history.OK || o.Outcome == history.Unknown) && (first == nil || o.Call < first.Call) {
+				j.marks[o.Key] = o
+			}
+		}
+	}
+	return j.marks[v.row.Key]
 }
 
 // created is the operation that created an object without fields.
@@ -165,10 +212,10 @@ func (j *judge) deletes() {
 			if known := batches[o.Field]; known == nil || o.Outcome == history.OK {
 				batches[o.Field] = o // one that fails may have deleted some
 			}
-		case o.Kind == history.Delete && o.Outcome == history.OK:
+		case (o.Kind == history.Delete || o.Kind == history.Release) && o.Outcome == history.OK:
 			of(o.Key).acked++
 			of(o.Key).ops = append(of(o.Key).ops, o)
-		case o.Kind == history.Delete && o.Outcome == history.Unknown:
+		case (o.Kind == history.Delete || o.Kind == history.Release) && o.Outcome == history.Unknown:
 			of(o.Key).open++
 			of(o.Key).ops = append(of(o.Key).ops, o)
 		}
@@ -192,10 +239,7 @@ func (j *judge) deletes() {
 			}
 			return lines
 		}
-		batch := ""
-		if text, ok := strings.CutPrefix(k.Name, "batch-"); ok {
-			batch, _, _ = strings.Cut(text, "-")
-		}
+		batch, _ := batchOf(k)
 		switch {
 		case batch != "" && batches[batch] != nil && len(c.rows) <= 1:
 		case whole && len(c.rows) < c.acked:
@@ -207,11 +251,10 @@ func (j *judge) deletes() {
 	for _, p := range j.parts {
 		for k, all := range p.keys {
 			last := all[len(all)-1]
-			text, ok := strings.CutPrefix(k.Name, "batch-")
+			batch, ok := batchOf(k)
 			if !ok || last.deleted || p != j.parts[len(j.parts)-1] {
 				continue
 			}
-			batch, _, _ := strings.Cut(text, "-")
 			if o := batches[batch]; o != nil && o.Outcome == history.OK && last.op != nil && last.op.Outcome == history.OK && last.op.Return < o.Call {
 				j.violate("writes", append(opLines(last.op, o), rowLine(last.row)), "deletecollection was acknowledged, and left %s", k)
 			}

@@ -32,6 +32,7 @@ type client struct {
 	rand     *rand.Rand
 	server   int // for those that go to the servers in turn
 	token    string
+	form     history.Form
 	loose    bool // a change takes effect some time after it was acknowledged, also at that server
 	answered int  // the server that answered must last
 }
@@ -79,6 +80,16 @@ func (c *client) open(ctx context.Context, server int, method, path, contentType
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
+	}
+	switch {
+	case c.form == history.Table:
+		req.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	case c.form == history.Partial && method == http.MethodGet:
+		what := "PartialObjectMetadataList"
+		if strings.Contains(path, "watch=1") {
+			what = "PartialObjectMetadata"
+		}
+		req.Header.Set("Accept", "application/json;as="+what+";g=meta.k8s.io;v=v1")
 	}
 	var sent atomic.Bool
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}))
@@ -135,7 +146,7 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 	} else if op.Outcome != history.OK {
 		op.Error = message(answer)
 	}
-	if op.Outcome == history.OK && !op.Dry && op.Kind != history.Delete && op.Kind != history.DeleteCollection {
+	if op.Outcome == history.OK && !op.Dry && shows(op.Kind) {
 		item, err := c.parsed.Parse(answer)
 		if err != nil {
 			op.Outcome, op.Error = history.Unknown, err.Error()
@@ -146,6 +157,15 @@ func (c *client) do(op *history.Op, method, path, contentType, body string) *his
 	}
 	c.rec.Add(op)
 	return op
+}
+
+// shows reports whether the answer to an operation is the object as it is then.
+func shows(kind string) bool {
+	switch kind {
+	case history.Delete, history.DeleteCollection, history.Mark, history.Release, history.Renew, history.Vacate:
+		return false
+	}
+	return true
 }
 
 func message(answer []byte) string {

@@ -29,7 +29,12 @@ var (
 		return map[string]any{"spec": map[string]any{"holderIdentity": id, "leaseDurationSeconds": 15}}
 	}}
 	widgets = kind{"widgets.robust.rowlock.dev", "widgets", "robust.rowlock.dev/v1", "Widget", "/apis/robust.rowlock.dev/v1", func(field, id string) map[string]any {
-		return map[string]any{"spec": map[string]any{"values": map[string]any{field: id}}}
+		// What a write of the spec says of the status, or the other way round, must have no effect.
+		stolen := map[string]any{"values": map[string]any{"stolen": id}}
+		if name, ok := strings.CutPrefix(field, "status."); ok {
+			return map[string]any{"spec": stolen, "status": map[string]any{"values": map[string]any{name: id}}}
+		}
+		return map[string]any{"spec": map[string]any{"values": map[string]any{field: id}}, "status": stolen}
 	}}
 	deployments = kind{"deployments.apps", "deployments", "apps/v1", "Deployment", "/apis/apps/v1", func(field, id string) map[string]any {
 		return map[string]any{"spec": map[string]any{"paused": true}, "status": map[string]any{"conditions": []any{map[string]any{"type": strings.TrimPrefix(field, "status."), "status": "True", "message": id}}}}
@@ -68,6 +73,9 @@ func kindOf(resource string) kind {
 
 func (k kind) path(ns, name string) string {
 	p := k.prefix + "/namespaces/" + ns + "/" + k.plural
+	if ns == "" {
+		p = k.prefix + "/" + k.plural
+	}
 	if name != "" {
 		p += "/" + name
 	}
@@ -86,7 +94,11 @@ func (k kind) body(name string, version uint64, field, id string, on *bool, pad 
 		metadata["resourceVersion"] = fmt.Sprint(version)
 	}
 	if on != nil {
-		metadata["labels"] = map[string]any{"on": map[bool]string{true: "yes", false: "no"}[*on]}
+		no := any("no")
+		if name == "" { // a patch takes the label away
+			no = nil
+		}
+		metadata["labels"] = map[string]any{"on": map[bool]any{true: "yes", false: no}[*on]}
 	}
 	if data, ok := o["data"].(map[string]any); ok && pad > 0 {
 		data["pad"] = strings.Repeat("x", pad)
@@ -98,9 +110,26 @@ func (k kind) body(name string, version uint64, field, id string, on *bool, pad 
 	return string(text)
 }
 
+// applied is an object with some fields.
+func (k kind) applied(name, field, id string, fields map[string]any) string {
+	o := k.object(field, id)
+	o["apiVersion"], o["kind"], o["metadata"] = k.apiVersion, k.name, map[string]any{"name": name}
+	if _, ok := o["data"]; ok {
+		o["data"] = fields
+	} else {
+		o["spec"] = map[string]any{"values": fields}
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // maps of texts
+	}
+	return string(text)
+}
+
 const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.robust.rowlock.dev"},
 "spec":{"group":"robust.rowlock.dev","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
-"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]}}`
+"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"spec":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}},"status":{"type":"object","properties":{"values":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]}}`
 
 // deploymentBody is a Deployment with a status, which a create must not store; likewise the spec in a patch of the status.
 func deploymentBody(name, id string, on bool) string {

@@ -15,16 +15,25 @@ import (
 
 type listAnswer struct {
 	Metadata struct {
-		ResourceVersion string `json:"resourceVersion"`
-		Continue        string `json:"continue"`
+		ResourceVersion    string `json:"resourceVersion"`
+		Continue           string `json:"continue"`
+		RemainingItemCount *int   `json:"remainingItemCount"`
 	} `json:"metadata"`
 	Items []json.RawMessage `json:"items"`
+	tableRows
+}
+
+// tableRows are the objects of a Table.
+type tableRows struct {
+	Rows []struct {
+		Object json.RawMessage `json:"object"`
+	} `json:"rows"`
 }
 
 func scopeQuery(s history.Selector) url.Values {
 	q := url.Values{}
-	if s.On {
-		q.Set("labelSelector", "on=yes")
+	if labels := s.Labels(); labels != "" {
+		q.Set("labelSelector", labels)
 	}
 	if s.Name != "" {
 		q.Set("fieldSelector", "metadata.name="+s.Name)
@@ -45,7 +54,7 @@ func (c *client) list(ctx context.Context, l *history.List, limit int) *history.
 		q.Set("resourceVersion", strconv.FormatUint(l.Asked, 10))
 		q.Set("resourceVersionMatch", "Exact")
 	}
-	if limit > 0 {
+	if l.Limit, l.Form = limit, c.form; limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}
 	path := kindOf(l.Scope.Resource).path(l.Scope.Namespace, "")
@@ -88,7 +97,10 @@ func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err err
 	if p.Version, err = strconv.ParseUint(a.Metadata.ResourceVersion, 10, 64); err != nil {
 		return p, "", err
 	}
-	p.More = a.Metadata.Continue != ""
+	p.More, p.Rest = a.Metadata.Continue != "", a.Metadata.RemainingItemCount
+	for _, row := range a.Rows {
+		a.Items = append(a.Items, row.Object)
+	}
 	for _, object := range a.Items {
 		item, err := t.parsed.Parse(object)
 		if err != nil {
@@ -99,23 +111,34 @@ func (t *Traffic) parsePage(answer []byte) (p history.Page, more string, err err
 	return p, a.Metadata.Continue, nil
 }
 
+// wideKinds are those whose objects are all in Namespaces, each with a name that is in one of them only.
+var wideKinds = []kind{widgets, deployments}
+
 func (c *client) someScope() history.Scope {
+	if c.rand.IntN(6) == 0 {
+		return history.Scope{Resource: wideKinds[c.rand.IntN(len(wideKinds))].resource}
+	}
 	return history.Scope{Resource: kinds[c.rand.IntN(len(kinds))].resource, Namespace: Namespaces[c.rand.IntN(len(Namespaces))]}
 }
 
-func (c *client) someSelector() history.Selector {
-	switch c.rand.IntN(6) {
-	case 0:
-		return history.Selector{Name: c.gens.some(c.round, c.rand.IntN(registered))}
-	case 1, 2:
-		return history.Selector{On: true}
+func (c *client) someSelector() (s history.Selector) {
+	n := c.rand.IntN(8)
+	s.On, s.Off, s.Way = n == 0 || n == 1, n == 2, c.rand.IntN(3)
+	if n := c.rand.IntN(6); n == 0 {
+		s.Name = c.gens.some(c.round, c.rand.IntN(registered))
 	}
-	return history.Selector{}
+	return s
+}
+
+// someForm has the next lists be in one of the forms, most often whole.
+func (c *client) someForm() {
+	c.form = []history.Form{history.Whole, history.Whole, history.Partial, history.Table}[c.rand.IntN(4)]
 }
 
 // pages lists in small pages, of now and of the past.
 func (c *client) pages(ctx context.Context) {
 	for ctx.Err() == nil {
+		c.someForm()
 		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
 		if v := c.someVersion(c); v != 0 && c.rand.IntN(3) == 0 {
 			l.Match, l.Asked = history.Exact, v
@@ -128,6 +151,7 @@ func (c *client) pages(ctx context.Context) {
 // past reads exact old states.
 func (c *client) past(ctx context.Context) {
 	for ctx.Err() == nil {
+		c.someForm()
 		if v := c.someVersion(c); v != 0 {
 			c.list(context.Background(), &history.List{Scope: c.someScope(), Selector: c.someSelector(), Match: history.Exact, Asked: v}, 0)
 		}
@@ -138,6 +162,7 @@ func (c *client) past(ctx context.Context) {
 // lists lists the current state, from memory, and not older than any revision that a client has seen.
 func (c *client) lists(ctx context.Context) {
 	for ctx.Err() == nil {
+		c.someForm()
 		l := &history.List{Scope: c.someScope(), Selector: c.someSelector()}
 		switch c.rand.IntN(4) {
 		case 0:

@@ -50,46 +50,78 @@ func (c *client) must(ctx context.Context, admin *client, method, path, body str
 	return 0, nil, false
 }
 
+// revocations are the ways in which a right ends, each with what is deleted, or replaced: the account of the token, which may come
+// back with its name; the Secret that the token is bound to; the binding; the role, or its rules.
+var revocations = []string{"account", "account-again", "secret", "binding", "role", "rules"}
+
 // rights is a service account whose tokens and rights are granted and revoked while it sends requests to every server.
 func (c *client) rights(ctx context.Context) {
 	admin := c.Traffic.client(c.name+"-admin", c.proto, false)
 	defer admin.http.CloseIdleConnections()
+	offset := c.rand.IntN(len(revocations))
 	for turn := 0; ctx.Err() == nil; turn++ {
 		account := fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn)
-		const accounts = "/api/v1/namespaces/red/serviceaccounts"
-		if _, _, ok := c.must(ctx, admin, http.MethodPost, accounts, fmt.Sprintf(`{"metadata":{"name":%q}}`, account), http.StatusCreated, http.StatusConflict); !ok {
+		if !c.right(ctx, admin, account, revocations[(turn+offset)%len(revocations)], c.granted(turn)) {
 			return
-		}
-		_, answer, ok := c.must(ctx, admin, http.MethodPost, accounts+"/"+account+"/token", `{"spec":{"expirationSeconds":600}}`, http.StatusCreated)
-		if !ok {
-			return
-		}
-		var request struct{ Status struct{ Token string } }
-		if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
-			c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
-			return
-		}
-		c.token = request.Status.Token
-		role := fmt.Sprintf(`{"metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]}`, account)
-		if _, _, ok := c.must(ctx, admin, http.MethodPost, rolesPath+"roles", role, http.StatusCreated, http.StatusConflict); !ok {
-			return
-		}
-		c.try(ctx, account, 500*time.Millisecond) // without a right
-		binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account, account)
-		if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
-			return
-		}
-		c.try(ctx, account, time.Second)
-		ends := []string{accounts + "/" + account, rolesPath + "rolebindings/" + account, rolesPath + "roles/" + account} // a token dies with its account
-		revoke := ends[turn%len(ends)]
-		if !c.change(ctx, admin, account, false, http.MethodDelete, revoke, "", http.StatusOK, http.StatusNotFound) {
-			return
-		}
-		c.try(ctx, account, afterwards)
-		for _, path := range ends {
-			c.must(ctx, admin, http.MethodDelete, path, "", http.StatusOK, http.StatusNotFound)
 		}
 	}
+}
+
+// right gives an account a right, takes it away, and tries it all the time.
+func (c *client) right(ctx context.Context, admin *client, account, revocation string, granted time.Duration) bool {
+	const accounts, secrets = "/api/v1/namespaces/red/serviceaccounts", "/api/v1/namespaces/red/secrets"
+	named := fmt.Sprintf(`{"metadata":{"name":%q}}`, account)
+	rules := `"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]`
+	role := func(rules string) string { return fmt.Sprintf(`{"metadata":{"name":%q},%s}`, account, rules) }
+	for _, made := range [][2]string{{accounts, named}, {secrets, named}, {rolesPath + "roles", role(rules)}} {
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, made[0], made[1], http.StatusCreated, http.StatusConflict); !ok {
+			return false
+		}
+	}
+	spec := `{"expirationSeconds":600}`
+	if revocation == "secret" {
+		spec = fmt.Sprintf(`{"expirationSeconds":600,"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":%q}}`, account)
+	}
+	_, answer, ok := c.must(ctx, admin, http.MethodPost, accounts+"/"+account+"/token", `{"spec":`+spec+`}`, http.StatusCreated)
+	if !ok {
+		return false
+	}
+	var request struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
+		c.rec.Stuck(fmt.Sprintf("%s: a TokenRequest was answered with %s", c.name, answer))
+		return false
+	}
+	c.token = request.Status.Token
+	c.try(ctx, account, 500*time.Millisecond) // without a right
+	binding := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":"red"}]}`, account, account, account)
+	if !c.change(ctx, admin, account, true, http.MethodPost, rolesPath+"rolebindings", binding, http.StatusCreated, http.StatusConflict) {
+		return false
+	}
+	c.try(ctx, account, granted)
+	method, path, body, codes := http.MethodDelete, accounts+"/"+account, "", []int{http.StatusOK, http.StatusNotFound} // a token dies with its account
+	switch revocation {
+	case "secret":
+		path = secrets + "/" + account
+	case "binding":
+		path = rolesPath + "rolebindings/" + account
+	case "role":
+		path = rolesPath + "roles/" + account
+	case "rules":
+		method, path, body = http.MethodPut, rolesPath+"roles/"+account, role(`"rules":[]`)
+	}
+	if !c.change(ctx, admin, account, false, method, path, body, codes...) {
+		return false
+	}
+	if revocation == "account-again" { // another one, for which the token is not
+		if _, _, ok := c.must(ctx, admin, http.MethodPost, accounts, named, http.StatusCreated, http.StatusConflict); !ok {
+			return false
+		}
+	}
+	c.try(ctx, account, afterwards)
+	for _, path := range []string{accounts, secrets, rolesPath + "rolebindings", rolesPath + "roles"} {
+		c.must(ctx, admin, http.MethodDelete, path+"/"+account, "", http.StatusOK, http.StatusNotFound)
+	}
+	return true
 }
 
 // change grants or revokes. Tries without an answer count from the first one on.

@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,7 @@ type watcher struct {
 	number   int  // of the register whose name it selects
 	named    bool // the selector is a name, which changes with the generations of objects
 	slow     bool
+	patient  bool // its watches are long, and end only with their time
 	at       uint64
 	listed   bool
 }
@@ -42,12 +44,32 @@ func (t *Traffic) startWatches() {
 		for j, ns := range Namespaces {
 			for _, on := range []bool{false, true} {
 				p := protocols[n/2%2]
-				w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: ns}, selector: history.Selector{On: on}, streams: (i+j+n)%2 == 0, slow: n%4 == 3}
+				w := &watcher{scope: history.Scope{Resource: k.resource, Namespace: ns}, selector: history.Selector{On: on, Way: n}, streams: (i+j+n)%2 == 0, slow: n%4 == 3}
 				w.client = t.client(fmt.Sprintf("watch-%d", n), p, w.slow)
 				n++
 				t.readers.Go(w.run)
 			}
 		}
+	}
+	for n, k := range wideKinds {
+		for m, form := range []history.Form{history.Whole, history.Partial, history.Table} {
+			w := &watcher{scope: history.Scope{Resource: k.resource}, selector: history.Selector{Off: m == 2}, streams: n == m%2 && form != history.Table} // a Table cannot stream
+			w.client = t.client(fmt.Sprintf("wide-watch-%d-%d", n, m), protocols[(n+m)%2], false)
+			w.client.form = form
+			t.readers.Go(w.run)
+		}
+	}
+	for n, form := range []history.Form{history.Partial, history.Table} {
+		w := &watcher{scope: history.Scope{Resource: configMaps.resource, Namespace: Namespaces[n]}, selector: history.Selector{On: true}, streams: n == 0}
+		w.client = t.client(fmt.Sprintf("form-watch-%d", n), protocols[n], false)
+		w.client.form = form
+		t.readers.Go(w.run)
+	}
+	for n := range 3 {
+		w := &watcher{scope: history.Scope{Resource: configMaps.resource, Namespace: Namespaces[n%2]}, patient: true}
+		w.client = t.client(fmt.Sprintf("patient-watch-%d", n), protocols[n%2], false)
+		w.client.server = n // each begins at another server
+		t.readers.Go(w.run)
 	}
 }
 
@@ -69,7 +91,7 @@ func (w *watcher) run() {
 				w.rest(w.ctx)
 			}
 		default:
-			if v := w.someVersion(w.client); v != 0 && v < w.at && w.rand.IntN(6) == 0 {
+			if v := w.someVersion(w.client); !w.patient && v != 0 && v < w.at && w.rand.IntN(6) == 0 {
 				w.watch(v, false) // from some way back, which says nothing about where the watcher is
 			}
 			w.watch(w.at, false)
@@ -86,6 +108,9 @@ func (w *watcher) run() {
 // watch follows one stream to its end.
 func (w *watcher) watch(from uint64, initial bool) {
 	seconds := 3 + w.rand.IntN(6) // a bookmark comes two seconds before the end
+	if w.patient && w.final.Load() == 0 {
+		seconds = 25
+	}
 	q := scopeQuery(w.selector)
 	q.Set("watch", "1")
 	q.Set("allowWatchBookmarks", "true")
@@ -96,7 +121,7 @@ func (w *watcher) watch(from uint64, initial bool) {
 	} else {
 		q.Set("resourceVersion", strconv.FormatUint(from, 10))
 	}
-	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Call: w.rec.Now()}
+	s := &history.Stream{Client: w.name, Server: w.next(), Protocol: string(w.proto), Scope: w.scope, Selector: w.selector, From: from, Initial: initial, Form: w.form, Patient: w.patient, Call: w.rec.Now()}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Duration(seconds)*time.Second+requestTime)
 	defer cancel()
 	defer func() {
@@ -129,7 +154,7 @@ func (w *watcher) take(ctx context.Context, s *history.Stream, body io.Reader) {
 	at := s.From
 	lines := bufio.NewReaderSize(body, 4<<10)
 	most := 1 << 30
-	if w.rand.IntN(2) == 0 {
+	if !w.patient && w.rand.IntN(2) == 0 {
 		most = 1 + w.rand.IntN(40) // events, after which the client goes to the next server
 	}
 	for {
@@ -191,6 +216,15 @@ func (t *Traffic) parseEvent(line []byte) (e history.Event, err error) {
 		return e, err
 	}
 	e.Type = text.Type
+	var table tableRows
+	if bytes.Contains(text.Object, []byte(`"rows":`)) {
+		if err := json.Unmarshal(text.Object, &table); err != nil {
+			return e, err
+		}
+	}
+	if len(table.Rows) == 1 {
+		text.Object = table.Rows[0].Object
+	}
 	switch e.Type {
 	case "ERROR":
 		var status struct{ Code int }

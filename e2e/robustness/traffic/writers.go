@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ const (
 	mergePatch     = "application/merge-patch+json"
 	strategicPatch = "application/strategic-merge-patch+json"
 	applyPatch     = "application/apply-patch+yaml"
+	jsonPatch      = "application/json-patch+json"
 	plainJSON      = "application/json"
 )
 
@@ -94,7 +96,7 @@ func (c *client) registers(ctx context.Context) {
 			pad = c.rand.IntN(20_000)
 		}
 		version := known[name]
-		switch n := c.rand.IntN(22); {
+		switch n := c.rand.IntN(25); {
 		case n < 5:
 			op.Kind = history.Get
 			c.do(op, http.MethodGet, k.path(ns, name), "", "")
@@ -120,6 +122,14 @@ func (c *client) registers(ctx context.Context) {
 		case n == 21 && version != 0:
 			op.Kind, op.Never = history.Delete, true
 			c.do(op, http.MethodDelete, k.path(ns, name), plainJSON, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"00000000-0000-4000-8000-000000000000"}}`)
+		case n == 22 && version != 0 && k.resource != leases.resource: // a PUT creates Leases
+			op.Kind, op.Field, op.Never = history.Swap, field, true
+			body := strings.Replace(k.body(name, 0, field, op.ID, &on, pad), `"metadata":{`, `"metadata":{"uid":"00000000-0000-4000-8000-000000000000",`, 1)
+			c.do(op, http.MethodPut, k.path(ns, name), plainJSON, body)
+		case n > 22 && version > 1: // a patch that tests a version
+			op.Kind, op.Field, op.Expect = history.Swap, field, version
+			path := map[string]string{configMaps.resource: "/data/v", leases.resource: "/spec/holderIdentity", widgets.resource: "/spec/values/v"}[k.resource]
+			c.do(op, http.MethodPatch, k.path(ns, name), jsonPatch, fmt.Sprintf(`[{"op":"test","path":"/metadata/resourceVersion","value":"%d"},{"op":"replace","path":%q,"value":%q}]`, version, path, op.ID))
 		case n < 9 && version != 0: // a patch with a version
 			op.Kind, op.Field, op.Expect = history.Swap, field, version
 			c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", version, field, op.ID, &on, pad))
@@ -190,29 +200,59 @@ func (c *client) sets(ctx context.Context) {
 	}
 }
 
-// applies is one of several owners of fields, who apply them to the same objects.
+// applies is one of several owners of fields, who apply them to the same objects: each one field always, and another one at times,
+// which goes with the next apply without it. At times an owner tries to take the field of another one, which is a conflict.
 func (c *client) applies(ctx context.Context) {
+	seen := map[string]string{} // the field of another owner, by object
 	for ctx.Err() == nil {
 		i := c.rand.IntN(2)
 		k := []kind{configMaps, widgets}[i]
 		ns := Namespaces[i]
 		name := c.gens.name(fmt.Sprintf("applied%d", i), c.round)
 		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Apply, Field: c.name, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
-		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name, applyPatch, k.body(name, 0, c.name, op.ID, nil, 0))
+		switch n := c.rand.IntN(6); {
+		case n < 2:
+			op.Also = c.name + ".more"
+		case n == 2:
+			op.Also = seen[name]
+		}
+		fields := map[string]any{op.Field: op.ID}
+		if op.Also != "" {
+			fields[op.Also] = op.ID
+		}
+		c.do(op, http.MethodPatch, k.path(ns, name)+"?fieldManager="+c.name, applyPatch, k.applied(name, op.Field, op.ID, fields))
+		if op.Got != nil {
+			for field := range op.Got.Fields {
+				if field != c.name && !strings.Contains(field, ".") {
+					seen[name] = field
+				}
+			}
+		}
 		c.rest(ctx)
 	}
 }
 
-// statuses is one of several controllers, each with a condition of its own in the status of the same Deployments.
+// statuses is one of several controllers, each with a field of its own in the status of the same objects.
 func (c *client) statuses(ctx context.Context) {
 	for ctx.Err() == nil {
 		ns := Namespaces[c.rand.IntN(2)]
-		name := c.gens.name("deployment-"+ns, c.round)
-		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Status, Field: "status." + c.name, Key: history.Key{Resource: deployments.resource, Namespace: ns, Name: name}}
-		c.do(op, http.MethodPatch, deployments.path(ns, name)+"/status", strategicPatch, deployments.body("", 0, op.Field, op.ID, nil, 0))
-		if op.Outcome == history.NotFound {
-			create := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Key: op.Key}
-			c.do(create, http.MethodPost, deployments.path(ns, ""), plainJSON, deploymentBody(name, create.ID, c.rand.IntN(2) == 0))
+		k, name, contentType := deployments, c.gens.name("deployment-"+ns, c.round), strategicPatch
+		if c.rand.IntN(2) == 0 {
+			k, name, contentType = widgets, c.gens.name("status-"+ns, c.round), mergePatch
+		}
+		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Status, Field: "status." + c.name, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}}
+		c.do(op, http.MethodPatch, k.path(ns, name)+"/status", contentType, k.body("", 0, op.Field, op.ID, nil, 0))
+		on := c.rand.IntN(2) == 0
+		switch other := (&history.Op{ID: c.rec.ID(), Server: c.any(), Key: op.Key}); {
+		case op.Outcome == history.NotFound && k.resource == deployments.resource:
+			other.Kind = history.Create
+			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, deploymentBody(name, other.ID, on))
+		case op.Outcome == history.NotFound:
+			other.Kind, other.Field = history.Create, "v"
+			c.do(other, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, "v", other.ID, &on, 0))
+		case k.resource == widgets.resource && c.rand.IntN(3) == 0: // the rest changes meanwhile
+			other.Kind, other.Field = history.Set, "v"
+			c.do(other, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", other.ID, &on, 0))
 		}
 		c.rest(ctx)
 	}
@@ -226,8 +266,18 @@ func (c *client) batches(ctx context.Context) {
 		for i := range 2 + c.rand.IntN(6) {
 			name := fmt.Sprintf("batch-%s-%d", batch, i)
 			op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Create, Field: "v", Key: history.Key{Resource: configMaps.resource, Namespace: ns, Name: name}}
-			body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"on":"yes","batch":%q}},"data":{"v":%q}}`, name, batch, op.ID)
+			by := "name"
+			if i == 0 {
+				by, name = "generateName", fmt.Sprintf("batch-%s-", batch)
+				op.Key.Name, op.Prefix = name, true
+			}
+			body := fmt.Sprintf(`{"metadata":{%q:%q,"labels":{"on":"yes","batch":%q}},"data":{"v":%q}}`, by, name, batch, op.ID)
 			c.do(op, http.MethodPost, configMaps.path(ns, ""), plainJSON, body)
+			c.rest(ctx)
+		}
+		if c.rand.IntN(2) == 0 { // which must leave all that others read meanwhile
+			dry := &history.Op{Server: c.any(), Kind: history.DeleteCollection, Field: batch, Dry: true, Key: history.Key{Resource: configMaps.resource, Namespace: ns}}
+			c.do(dry, http.MethodDelete, configMaps.path(ns, "")+"?dryRun=All&labelSelector=batch%3D"+batch, "", "")
 			c.rest(ctx)
 		}
 		for range 20 {

@@ -1,0 +1,168 @@
+package history
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Item is an object in a list or an event.
+type Item struct {
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"n"`
+	State     State  `json:"st"`
+}
+
+// Page is one chunk of a list.
+type Page struct {
+	Version uint64 `json:"v"`
+	Items   []Item `json:"items,omitempty"`
+	More    bool   `json:"more,omitempty"`
+	Rest    *int   `json:"rest,omitempty"` // how many items the server says follow
+}
+
+// Match says which state a list asks for.
+type Match string
+
+// Matches. Latest is a list without a version.
+const (
+	Latest   Match = ""
+	Any      Match = "any" // version 0
+	NotOlder Match = "not older"
+	Exact    Match = "exact"
+)
+
+// List is a list in one or several pages.
+type List struct {
+	Client   string        `json:"c"`
+	Server   int           `json:"s"` // of the first page; the others may come from other servers
+	Scope    Scope         `json:"scope"`
+	Selector Selector      `json:"sel"`
+	Match    Match         `json:"match,omitempty"`
+	Asked    uint64        `json:"asked,omitempty"`
+	Limit    int           `json:"limit,omitempty"`
+	Form     Form          `json:"form,omitempty"`
+	Call     time.Duration `json:"call"`
+	Return   time.Duration `json:"ret"` // of the first page
+	Outcome  Outcome       `json:"out"` // of the last page
+	Code     int           `json:"code,omitempty"`
+	Pages    []Page        `json:"pages,omitempty"`
+	Final    bool          `json:"final,omitempty"` // made when all was quiet
+}
+
+// String describes the list on one line.
+func (l *List) String() string {
+	s := fmt.Sprintf("%s..%s %s at server %d: list %s/%s %s %s %d -> %s", stamp(l.Call), stamp(l.Return), l.Client, l.Server, l.Scope.Resource, l.Scope.Namespace, l.Selector, l.Match, l.Asked, l.Outcome)
+	for _, p := range l.Pages {
+		s += fmt.Sprintf(" [version %d, %d items]", p.Version, len(p.Items))
+	}
+	return s
+}
+
+// Form is the form of the objects in a list or a watch: whole ones, or one with their metadata only.
+type Form string
+
+// The forms.
+const (
+	Whole   Form = ""
+	Partial Form = "PartialObjectMetadata"
+	Table   Form = "Table"
+)
+
+// HashOf is the hash that an object in the form has.
+func (f Form) HashOf(s *State) string {
+	if f != Whole {
+		return s.Meta
+	}
+	return s.Hash
+}
+
+// Selector chooses objects of a scope: all, or those with label on=yes, or without it, and of these one by its name.
+type Selector struct {
+	On   bool   `json:"on,omitempty"`
+	Off  bool   `json:"off,omitempty"`
+	Name string `json:"n,omitempty"`
+	Way  int    `json:"way,omitempty"` // of writing the same
+}
+
+// Selects reports whether an object is chosen.
+func (s Selector) Selects(name string, st *State) bool {
+	return (!s.On || st.On) && (!s.Off || !st.On) && (s.Name == "" || s.Name == name)
+}
+
+var (
+	onSelectors  = []string{"on=yes", "on in (maybe,yes)", "on,on notin (no)"}
+	offSelectors = []string{"on!=yes", "on notin (yes)"}
+)
+
+// Labels is the label selector; "": none.
+func (s Selector) Labels() string {
+	switch {
+	case s.On:
+		return onSelectors[s.Way%len(onSelectors)]
+	case s.Off:
+		return offSelectors[s.Way%len(offSelectors)]
+	}
+	return ""
+}
+
+func (s Selector) String() string {
+	text := s.Labels()
+	if s.Name != "" {
+		text = strings.TrimPrefix(text+",metadata.name="+s.Name, ",")
+	}
+	if text == "" {
+		return "all"
+	}
+	return text
+}
+
+// Event is an event of a watch.
+type Event struct {
+	At   time.Duration `json:"at"`
+	Type string        `json:"t"` // ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
+	Item Item          `json:"i"`
+	Ends bool          `json:"ends,omitempty"` // the bookmark behind initial events
+	Code int           `json:"code,omitempty"` // of an ERROR
+}
+
+func (e *Event) String() string {
+	return fmt.Sprintf("%s %s %s version %d on=%v %v", stamp(e.At), e.Type, e.Item.Name, e.Item.State.Version, e.Item.State.On, e.Item.State.Fields)
+}
+
+// Stream is one watch request. A client that resumes makes several, each from where the last one was.
+type Stream struct {
+	Client   string        `json:"c"`
+	Server   int           `json:"s"`
+	Protocol string        `json:"proto,omitempty"`
+	Scope    Scope         `json:"scope"`
+	Selector Selector      `json:"sel"`
+	From     uint64        `json:"from,omitempty"`
+	Initial  bool          `json:"initial,omitempty"` // a streaming list
+	Form     Form          `json:"form,omitempty"`
+	Patient  bool          `json:"patient,omitempty"` // it is long, and its client reads all at once
+	Call     time.Duration `json:"call"`
+	Begun    time.Duration `json:"begun,omitempty"` // when the header of the answer came
+	End      time.Duration `json:"end"`
+	Code     int           `json:"code,omitempty"`
+	Events   []Event       `json:"ev,omitempty"`
+	Reason   string        `json:"why,omitempty"` // of the end
+}
+
+// String describes the stream on one line.
+func (s *Stream) String() string {
+	kind := "watch from " + strconv.FormatUint(s.From, 10)
+	if s.Initial {
+		kind = "streaming list"
+	}
+	return fmt.Sprintf("%s..%s %s at server %d by %s: %s of %s/%s %s -> %d, %d events, %s", stamp(s.Call), stamp(s.End), s.Client, s.Server, s.Protocol, kind, s.Scope.Resource, s.Scope.Namespace, s.Selector, s.Code, len(s.Events), s.Reason)
+}
+
+// Cache is the objects that an informer of client-go holds when all is quiet.
+type Cache struct {
+	Client string `json:"c"`
+	Scope  Scope  `json:"scope"`
+	Items  []Item `json:"items"`
+	Wrong  string `json:"wrong,omitempty"` // the first event that took an object back in time
+}

@@ -1,0 +1,203 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// lifecycles checks how objects begin and end: by their UIDs, generations, finalizers and marks.
+func (j *judge) lifecycles() {
+	uids := map[string]*version{}
+	ops := map[history.Key][]*history.Op{}
+	for _, o := range j.ops {
+		if o.Kind == history.Mark || o.Kind == history.Release {
+			ops[o.Key] = append(ops[o.Key], o)
+		}
+	}
+	may := func(k history.Key, kind string) bool {
+		return slices.ContainsFunc(ops[k], func(o *history.Op) bool {
+			return o.Kind == kind && (o.Outcome == history.OK || o.Outcome == history.Unknown)
+		})
+	}
+	for _, p := range j.parts {
+		for k, all := range p.keys {
+			marked := false
+			for _, v := range all {
+				if v.state == nil || v.state.UID == "" {
+					continue
+				}
+				marked = marked || v.deleted || v.state.Going
+				j.judged("lifecycle")
+				j.lived(v, uids)
+				if before := v.before(); v.deleted && before != nil && before.Held && !may(k, history.Release) {
+					j.violate("lifecycle", rowLines(*v.prev.row, *v.row), "an object is deleted although it has finalizers")
+				}
+			}
+			if whole := len(j.parts) == 1; whole && !marked {
+				if i := slices.IndexFunc(ops[k], func(o *history.Op) bool { return o.Kind == history.Mark && o.Outcome == history.OK }); i >= 0 {
+					j.violate("lifecycle", append(opLines(ops[k][i]), rowLine(all[len(all)-1].row)), "a delete was acknowledged, and %s is neither gone nor marked", k)
+				}
+			}
+		}
+	}
+}
+
+// lived checks a version against the one before it.
+func (j *judge) lived(v *version, uids map[string]*version) {
+	before := v.before()
+	if before == nil {
+		if v.deleted {
+			return
+		}
+		if first := uids[v.state.UID]; first != nil && (first.row.Key != v.row.Key || first.row.Created != v.row.Created) {
+			j.violate("lifecycle", rowLines(*first.row, *v.row), "the UID %s is given twice", v.state.UID)
+		}
+		uids[v.state.UID] = v
+	}
+	lines := func() []string {
+		lines := rowLines(*v.row)
+		if before != nil {
+			lines = rowLines(*v.prev.row, *v.row)
+		}
+		return append(lines, opLines(v.op)...)
+	}
+	switch {
+	case !v.deleted && v.state.Going && !v.state.Held:
+		j.violate("lifecycle", lines(), "an object that is marked for deletion, and has no finalizer, is kept")
+	case before == nil:
+	case before.UID != v.state.UID:
+		j.violate("lifecycle", lines(), "the UID of an object changes from %s to %s", before.UID, v.state.UID)
+	case v.deleted:
+	case before.Going && !v.state.Going:
+		j.violate("lifecycle", lines(), "a mark for deletion is taken back")
+	case v.state.Generation < before.Generation:
+		j.violate("lifecycle", lines(), "a generation goes back from %d to %d", before.Generation, v.state.Generation)
+	case v.op != nil && v.op.Kind == history.Status && v.state.Generation != before.Generation:
+		j.violate("lifecycle", lines(), "a write of the status changes the generation from %d to %d", before.Generation, v.state.Generation)
+	}
+}
+
+// namespaces checks that a namespace goes only after a client has deleted it, and with everything that was in it before.
+func (j *judge) namespaces() {
+	vacated := map[string][]*history.Op{}
+	created := map[history.Key]*history.Op{}
+	for _, o := range j.ops {
+		switch {
+		case o.Kind == history.Vacate && (o.Outcome == history.OK || o.Outcome == history.Unknown):
+			vacated[o.Key.Name] = append(vacated[o.Key.Name], o)
+		case o.Kind == history.Create && o.Outcome == history.OK:
+			created[o.Key] = o
+		}
+	}
+	for _, p := range j.parts {
+		live := map[string]map[history.Key]*history.Row{}
+		for _, rows := range [][]history.Row{p.segment.Initial, p.segment.Rows} {
+			for i := range rows {
+				r := &rows[i]
+				ns := r.Key.Namespace
+				switch {
+				case r.Key.Resource == "namespaces" && r.Deleted:
+					j.gone(r, live[r.Key.Name], vacated[r.Key.Name], created)
+				case ns == "":
+				case r.Deleted:
+					delete(live[ns], r.Key)
+				default:
+					if live[ns] == nil {
+						live[ns] = map[history.Key]*history.Row{}
+					}
+					live[ns][r.Key] = r
+				}
+			}
+		}
+	}
+}
+
+// asked checks that objects that go together, by a deletecollection, go only after a client has asked for that.
+func (j *judge) asked() {
+	first := map[string]*history.Op{}
+	for _, o := range j.ops {
+		if o.Kind == history.DeleteCollection && !o.Dry && (first[o.Field] == nil || o.Call < first[o.Field].Call) {
+			first[o.Field] = o
+		}
+	}
+	for _, p := range j.parts {
+		for _, scope := range p.scopes {
+			for _, v := range scope {
+				batch, ok := batchOf(v.row.Key)
+				if !ok || !v.deleted || first[batch] == nil {
+					continue
+				}
+				if newest := j.seenBefore(first[batch].Call); newest >= v.revision {
+					j.violate("writes", append(opLines(first[batch]), rowLine(v.row), j.whoSaw(newest)), "%s is deleted before a client asked for that", v.row.Key)
+				}
+			}
+		}
+	}
+}
+
+// batchOf is the batch that an object belongs to.
+func batchOf(k history.Key) (batch string, ok bool) {
+	text, ok := strings.CutPrefix(k.Name, "batch-")
+	batch, _, _ = strings.Cut(text, "-")
+	return batch, ok
+}
+
+// gone checks a namespace that is deleted.
+func (j *judge) gone(r *history.Row, left map[history.Key]*history.Row, by []*history.Op, created map[history.Key]*history.Op) {
+	j.judged("namespaces")
+	if len(by) == 0 {
+		j.violate("namespaces", rowLines(*r), "the namespace %s is deleted, and no client had asked for that", r.Key.Name)
+		return
+	}
+	first := slices.MinFunc(by, func(a, b *history.Op) int { return int(a.Call - b.Call) })
+	for k, row := range left {
+		if o := created[k]; o != nil && o.Return < first.Call {
+			j.violate("namespaces", append(opLines(o, first), rowLines(*row, *r)...), "the namespace %s is gone, and %s is still there", r.Key.Name, k)
+		}
+	}
+}
+
+// Bounds of the time when an Event that nobody renews goes: the clocks of the table have whole seconds, and servers look for
+// what has expired every few seconds.
+const (
+	earlyEvent = time.Second
+	lateEvent  = 30 * time.Second
+)
+
+// expiry checks that Events live as long as servers keep them.
+func (j *judge) expiry() {
+	renewed := map[history.Key][]*history.Op{}
+	for _, o := range j.ops {
+		if o.Kind == history.Renew && (o.Outcome == history.OK || o.Outcome == history.Unknown) {
+			renewed[o.Key] = append(renewed[o.Key], o)
+		}
+	}
+	lost := j.beforeLoss()
+	for _, p := range j.parts {
+		for i := range p.segment.Rows {
+			r := &p.segment.Rows[i]
+			if !r.Deleted || renewed[r.Key] == nil {
+				continue
+			}
+			j.judged("expiry")
+			for _, o := range renewed[r.Key] {
+				if o.Outcome == history.OK && o.Return < lost && r.At-o.Call < history.EventTTL-earlyEvent {
+					j.violate("expiry", append(opLines(o), rowLine(r)), "%s is deleted %s after a client had written it", r.Key, r.At-o.Call)
+				}
+			}
+		}
+		for i := range p.segment.Live {
+			r := &p.segment.Live[i]
+			if renewed[r.Key] == nil {
+				continue
+			}
+			last := slices.MaxFunc(renewed[r.Key], func(a, b *history.Op) int { return int(a.Return - b.Return) })
+			if last.Outcome == history.OK && j.r.Ended > j.calm(last.Return, history.EventTTL+lateEvent, -1) {
+				j.violate("expiry", append(opLines(last), rowLine(r)), "%s is still there %s after it was written last", r.Key, j.r.Ended-last.Return)
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package judge
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// RightsTime is how long a right may be used after its end was acknowledged: the time in which every server that reaches
+// its database has heard of it. Times when faults keep that server from its database do not count. The server that acknowledged
+// it knows at once.
+const RightsTime = 8 * time.Second
+
+// rights checks that no user reads an object without a right to it.
+func (j *judge) rights() {
+	type span struct {
+		from, to time.Duration // from the first grant to the acknowledgement of the revocation
+		server   int           // that acknowledged it, from 1 on; 0: not known
+		// The right holds from the acknowledgement of the grant to the first request of the revocation.
+		granted, revoked time.Duration
+	}
+	spans := map[string]*span{}
+	for _, r := range j.r.Rights {
+		s := spans[r.Subject]
+		if s == nil {
+			s = &span{from: r.Call, to: 1<<63 - 1, granted: 1<<63 - 1, revoked: 1<<63 - 1}
+			spans[r.Subject] = s
+		}
+		if r.Granted {
+			if s.from = min(s.from, r.Call); r.Outcome == history.OK {
+				s.granted = min(s.granted, r.Return)
+			}
+			continue
+		}
+		if s.revoked = min(s.revoked, r.Call); r.Outcome == history.OK {
+			s.to, s.server = r.Return, r.Server
+		}
+	}
+	lost := j.beforeLoss()
+	for _, a := range j.r.Accesses {
+		j.judged("rights")
+		if s := spans[a.Subject]; s != nil && denied(a.Code) && a.What == "read" && a.Return < s.revoked && s.granted < a.Call && a.Return < lost && a.Call > j.calm(s.granted, RightsTime, a.Server) {
+			j.violate("rights", j.rightsOf(a), "%s was refused a read more than %s after the right was granted", a.Subject, RightsTime)
+		}
+		if a.Code < 200 || a.Code >= 300 {
+			continue
+		}
+		if s := spans[a.Subject]; s != nil && s.from < lost && a.Return > lost && a.What == "read" {
+			j.open("uses of rights whose changes the database may have lost")
+			continue
+		}
+		lines := func() []string { return j.rightsOf(a) }
+		s := spans[a.Subject]
+		switch {
+		case a.What != "read":
+			j.violate("rights", lines(), "%s never had the right to this read", a.Subject)
+		case s == nil || a.Return < s.from:
+			j.violate("rights", lines(), "%s was allowed a read before the right was granted", a.Subject)
+		case a.Server == s.server-1 && a.Call > s.to:
+			j.violate("rights", lines(), "%s was allowed a read after the revocation, at the server that had acknowledged it", a.Subject)
+		case a.Call > s.to && a.Call > j.calm(s.to, RightsTime, a.Server):
+			j.violate("rights", lines(), "%s was allowed a read more than %s after the revocation was acknowledged", a.Subject, RightsTime)
+		}
+	}
+}
+
+// denied reports whether a request was refused for want of a right: it was no overload, no timeout and no conflict.
+func denied(code int) bool {
+	switch code {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return true
+	}
+	return false
+}
+
+func (j *judge) rightsOf(a *history.Access) (lines []string) {
+	for _, r := range j.r.Rights {
+		if r.Subject == a.Subject {
+			lines = append(lines, r.String())
+		}
+	}
+	return append(lines, a.String())
+}
+
+// calm is the time when so much time has passed without faults that kept a server, or any if that is negative, from running or
+// from its database.
+func (j *judge) calm(at, want time.Duration, server int) time.Duration {
+	end := at + want
+	for changed := true; changed; {
+		changed = false
+		busy := time.Duration(0)
+		for _, f := range j.r.Faults {
+			if f.Server == server || f.Server < 0 || server < 0 {
+				busy += f.Cut(at, end)
+			}
+		}
+		if next := at + want + busy; next > end && busy > 0 {
+			end, changed = next, true
+		}
+	}
+	return end
+}

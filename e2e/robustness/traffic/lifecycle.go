@@ -1,0 +1,168 @@
+//go:build unix
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/robustness/history"
+)
+
+// until repeats an operation with new IDs until its outcome is one of some, or ctx ends.
+func (c *client) until(ctx context.Context, op history.Op, method, path, contentType string, body func(id string) string, wanted ...history.Outcome) (done *history.Op, ok bool) {
+	for ctx.Err() == nil {
+		next := op
+		next.ID, next.Server = c.rec.ID(), c.any()
+		c.do(&next, method, path, contentType, body(next.ID))
+		for _, o := range wanted {
+			if next.Outcome == o {
+				return &next, true
+			}
+		}
+		c.rest(ctx)
+	}
+	return nil, false
+}
+
+func noBody(string) string { return "" }
+
+// holders makes objects with a finalizer, deletes them, changes and reads them while they wait for that, and takes it away.
+func (c *client) holders(ctx context.Context) {
+	for ctx.Err() == nil {
+		n := c.rand.IntN(2)
+		k, ns := []kind{configMaps, widgets}[n], Namespaces[n]
+		name := "held-" + c.rec.ID()
+		key := history.Key{Resource: k.resource, Namespace: ns, Name: name}
+		object := func(metadata, field, id string) string {
+			if k.resource == widgets.resource {
+				return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{%s},"spec":{"values":{%q:%q}}}`, k.apiVersion, k.name, metadata, field, id)
+			}
+			return fmt.Sprintf(`{"metadata":{%s},"data":{%q:%q}}`, metadata, field, id)
+		}
+		create := func(id string) string {
+			return object(fmt.Sprintf(`"name":%q,"labels":{"on":"yes"},"finalizers":["robust.rowlock.dev/hold"]`, name), "v", id)
+		}
+		if _, ok := c.until(ctx, history.Op{Kind: history.Create, Field: "v", Key: key}, http.MethodPost, k.path(ns, ""), plainJSON, create, history.OK, history.Exists); !ok {
+			return
+		}
+		marked, ok := c.until(ctx, history.Op{Kind: history.Mark, Key: key}, http.MethodDelete, k.path(ns, name), "", noBody, history.OK, history.NotFound)
+		if !ok || marked.Outcome == history.NotFound { // a loss took it
+			continue
+		}
+		for range c.rand.IntN(4) {
+			op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Get, Key: key}
+			if c.rand.IntN(2) == 0 {
+				c.do(op, http.MethodGet, k.path(ns, name), "", "")
+			} else {
+				op.Kind, op.Field = history.Set, "v"
+				c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", op.ID, nil, 0))
+			}
+			c.rest(ctx)
+		}
+		release := func(id string) string { return object(`"finalizers":null`, "released", id) }
+		if _, ok := c.until(ctx, history.Op{Kind: history.Release, Field: "released", Key: key}, http.MethodPatch, k.path(ns, name), mergePatch, release, history.OK, history.NotFound); !ok {
+			return
+		}
+	}
+}
+
+// vacates makes namespaces with some objects, and deletes them.
+func (c *client) vacates(ctx context.Context) {
+	const path = "/api/v1/namespaces"
+	for turn := 0; ctx.Err() == nil; turn++ {
+		ns := fmt.Sprintf("%s-r%d-%d", c.name, c.round, turn)
+		admin := history.Op{Kind: history.Vacate, Key: history.Key{Resource: "namespaces", Name: ns}}
+		if _, _, ok := c.must(ctx, c, http.MethodPost, path, fmt.Sprintf(`{"metadata":{"name":%q}}`, ns), http.StatusCreated, http.StatusConflict); !ok {
+			return
+		}
+		for i := range 6 {
+			k := []kind{configMaps, leases}[i%2]
+			name := fmt.Sprintf("object-%d", i)
+			op := &history.Op{ID: c.rec.ID(), Client: c.name, Server: c.any(), Kind: history.Create, Key: history.Key{Resource: k.resource, Namespace: ns, Name: name}, Call: c.rec.Now()}
+			code, answer, err := c.send(ctx, op.Server, http.MethodPost, k.path(ns, ""), plainJSON, k.body(name, 0, "v", op.ID, nil, 0))
+			op.Return, op.Code, op.Outcome = c.rec.Now(), code, outcome(code, answer, err)
+			c.rec.Add(op) // without what it got: the judge reads the table of other namespaces without values
+		}
+		if _, ok := c.until(ctx, admin, http.MethodDelete, path+"/"+ns, "", noBody, history.OK, history.NotFound, history.Conflict); !ok {
+			return
+		}
+		if !c.absent(path + "/" + ns) {
+			return
+		}
+	}
+}
+
+// absent waits until an object is gone. What is still there after that is noted.
+func (c *client) absent(path string) bool {
+	last := ""
+	for began := time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(100 * time.Millisecond) {
+		code, answer, err := c.send(context.Background(), c.any(), http.MethodGet, path, "", "")
+		if code == http.StatusNotFound {
+			return true
+		}
+		if err == nil {
+			last = fmt.Sprintf("%d %.600s", code, answer)
+		}
+	}
+	c.rec.Stuck(fmt.Sprintf("%s was deleted, and is still there two minutes later: %s", path, last))
+	return false
+}
+
+// happens makes Events, and writes some of them again, so that they live longer.
+func (c *client) happens(ctx context.Context) {
+	const resource, path = "events", "/api/v1/namespaces/green/events"
+	for ctx.Err() == nil {
+		name := "event-" + c.rec.ID()
+		op := history.Op{Kind: history.Renew, Key: history.Key{Resource: resource, Namespace: "green", Name: name}}
+		body := func(id string) string {
+			return fmt.Sprintf(`{"metadata":{"name":%q},"involvedObject":{"kind":"Pod","namespace":"green","name":"p"},"reason":%q,"type":"Normal"}`, name, id)
+		}
+		if _, ok := c.until(ctx, op, http.MethodPost, path, plainJSON, body, history.OK, history.Exists); !ok {
+			return
+		}
+		for n := c.rand.IntN(3); n > 0 && ctx.Err() == nil; n-- {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Duration(c.rand.IntN(4000)) * time.Millisecond):
+			}
+			op.ID, op.Server = c.rec.ID(), c.any()
+			again := op
+			c.do(&again, http.MethodPatch, path+"/"+name, mergePatch, fmt.Sprintf(`{"count":%d}`, 10-n))
+		}
+		c.rest(ctx)
+	}
+}
+
+// toggles sets an object that all clients share to one of two values, in several ways, so that many writes change nothing of what
+// their server knows, and reads it.
+func (c *client) toggles(ctx context.Context) {
+	const ns = fleetNamespace // in which the judge does not look for the writes of configmaps
+	for ctx.Err() == nil {
+		name := c.gens.name("toggle", c.round)
+		op := &history.Op{ID: c.rec.ID(), Server: c.any(), Key: history.Key{Resource: configMaps.resource, Namespace: ns, Name: name}, Field: "v", Value: []string{"a", "b"}[c.rand.IntN(2)]}
+		path, body := configMaps.path(ns, name), configMaps.body("", 0, "v", op.Value, nil, 0)
+		switch op.Kind = history.Set; c.rand.IntN(5) {
+		case 0, 1:
+			op.Kind, op.Field, op.Value = history.Get, "", ""
+			c.do(op, http.MethodGet, path, "", "")
+		case 2:
+			c.do(op, http.MethodPut, path, plainJSON, configMaps.body(name, 0, "v", op.Value, nil, 0))
+		case 3:
+			c.do(op, http.MethodPatch, path, strategicPatch, body)
+		default:
+			c.do(op, http.MethodPatch, path, mergePatch, body)
+		}
+		switch {
+		case op.Outcome == history.NotFound:
+			create := *op
+			create.ID, create.Kind, create.Field, create.Value, create.Got = c.rec.ID(), history.Create, "v", "a", nil
+			c.do(&create, http.MethodPost, configMaps.path(ns, ""), plainJSON, configMaps.body(name, 0, "v", "a", nil, 0))
+		case op.Outcome == history.Unknown && op.Kind == history.Set:
+			c.gens.opened("toggle")
+		}
+		c.rest(ctx)
+	}
+}
