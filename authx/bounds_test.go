@@ -19,8 +19,7 @@ func (c *counting) AuthenticateToken(context.Context, string, []string) (*authx.
 	return &authx.Authenticated{Identity: &authx.Identity{Name: "jane"}}, true, nil
 }
 
-// TestLongTokens: what is longer than a token may be is refused before anybody looks at
-// it, by whichever way it comes.
+// TestLongTokens: longer tokens are refused before they are examined, whichever way they arrive.
 func TestLongTokens(t *testing.T) {
 	for _, length := range []int{authx.MaxToken, authx.MaxToken + 1} {
 		c := &counting{}

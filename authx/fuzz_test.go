@@ -19,14 +19,14 @@ func (k *taker) AuthenticateToken(_ context.Context, token string, _ []string) (
 	return &authx.Authenticated{}, true, nil
 }
 
-// FuzzSocketToken: a token that is found was sent, by itself, and what is left of the
-// subprotocols never holds one.
+// FuzzSocketToken: a token that is found was sent, by itself, and the rest of the subprotocols never contains
+// one.
 func FuzzSocketToken(f *testing.F) {
 	f.Add(authx.SocketProtocol+"dG9rZW4, v4.channel.k8s.io", "token")
 	f.Add("a,"+authx.SocketProtocol+"dG9rZW4,"+authx.SocketProtocol+"dG9rZW4", "")
 	f.Add(authx.SocketProtocol+"=", "\xff")
 	const name = "Sec-Websocket-Protocol"
-	// take also holds that who sends no token, an empty one or a wrong one loses no subprotocol.
+	// take also checks that a client that sends no token, an empty one or a wrong one loses no subprotocol.
 	take := func(t *testing.T, headers ...string) (token string, others []string, err error) {
 		tokens := &taker{}
 		r := (&http.Request{Header: http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}, name: slices.Clone(headers)}}).WithContext(context.Background())

@@ -155,7 +155,7 @@ func (d *door) enter(r *http.Request) (authx.Decision, error) {
 	return got, err
 }
 
-// ways are requests of jane and of the account; again prepares them anew.
+// ways are requests of jane and of the account; again prepares them again.
 func (d *door) ways() map[string]struct {
 	r     *http.Request
 	again func()
@@ -172,8 +172,7 @@ func (d *door) ways() map[string]struct {
 	}
 }
 
-// BenchmarkWarm is what it costs to authenticate and authorize a request of somebody
-// who was here before.
+// BenchmarkWarm is the cost of authenticating and authorizing a request of a user with cached credentials.
 func BenchmarkWarm(b *testing.B) {
 	d := newDoor(b)
 	for name, way := range d.ways() {
@@ -189,8 +188,8 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-// What is remembered costs next to no memory; were it not remembered, verifying alone
-// would make hundreds of allocations.
+// A cached request allocates almost nothing; without the cache, verifying alone would make hundreds of
+// allocations.
 func TestWarmAllocations(t *testing.T) {
 	d := newDoor(t)
 	for name, way := range d.ways() {

@@ -32,14 +32,14 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/memory"
 )
 
-// acquaintance is who everybody is.
+// acquaintance is the identity of every client.
 type acquaintance struct{}
 
 func (acquaintance) Authenticate(*http.Request) (*authx.Authenticated, bool, error) {
 	return &authx.Authenticated{Identity: &authx.Identity{Name: "u"}}, true, nil
 }
 
-// told is what auditors, tracers and logs received.
+// told is the output of auditors, tracers and logs.
 type told struct {
 	mu     sync.Mutex
 	stages []string // of audit events

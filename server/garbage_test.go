@@ -170,7 +170,7 @@ func TestCollectsInTheForeground(t *testing.T) {
 	y.config("kept", blocking(a), y.config("keeper"))
 	y.delete(a, "yard", "Foreground")
 	y.eventually("a", "b:a", "held:b", "keeper", "kept:keeper")
-	// Who has lost an owner and who is going is seen in no order.
+	// The order of lost owners and of deletions is arbitrary.
 	for _, name := range []string{"a", "b"} {
 		servertest.Eventually(t, func() bool {
 			obj := y.get(name)

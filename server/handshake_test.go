@@ -27,7 +27,7 @@ func listenFirst(t *testing.T, donor *httptest.Server, limit time.Duration, fail
 	return newHandshakes(inner, cfg, limit, func(net.Addr, error) { failures.Add(1) }, func(*tls.Conn) bool { return false }), inner.Addr().String()
 }
 
-// TestSilentHandshakesEnd: who says nothing is hung up on.
+// TestSilentHandshakesEnd: the server disconnects silent clients.
 func TestSilentHandshakesEnd(t *testing.T) {
 	donor := httptest.NewUnstartedServer(nil)
 	donor.StartTLS()

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// TestKeepers changes each object that the server keeps, as an administrator, and holds what is left after the
-// next pass of its keeper, which every start makes, against what a stock 1.32 leaves.
+// TestKeepers changes each object that the server keeps, as an administrator, and compares the result of the
+// next pass of its keeper, which every start makes, with a stock 1.32.
 func TestKeepers(t *testing.T) {
 	const (
 		merge  = "application/merge-patch+json"
@@ -69,7 +69,7 @@ func TestKeepers(t *testing.T) {
 				path   string
 				change string // a merge patch; "": the administrator deletes the object
 				at     string // a path within the object
-				want   string // what is there in the end; "" means nothing
+				want   string // the final state; "" means nothing
 			}{
 				// The authority that pods trust, and what extension servers trust.
 				{space + "configmaps/kube-root-ca.crt", `{"data":{"ca.crt":"mine"}}`, "data.ca~crt", trusted},
@@ -93,7 +93,7 @@ func TestKeepers(t *testing.T) {
 				{flow + "flowschemas/probes", `{"spec":{"matchingPrecedence":7}}`, "spec.matchingPrecedence", "2"},
 				{flow + "flowschemas/global-default", "", "spec.matchingPrecedence", "9900"},
 
-				// Roles: what is lacking comes back, what was added stays, and so does one that says so.
+				// Roles: missing parts come back, additions stay, and so does a role with autoupdate "false".
 				{rbac + "clusterroles/system:discovery", `{"rules":[]}`, "rules.0.verbs.0", "get"},
 				{rbac + "clusterroles/system:public-info-viewer", `{"rules":[{"verbs":["get"],"nonResourceURLs":["/mine"]}],"metadata":{"labels":{"kubernetes.io/bootstrapping":null}}}`, "rules.0.nonResourceURLs.0", "/mine"},
 				{rbac + "clusterroles/system:public-info-viewer", `{}`, "rules.1.nonResourceURLs.0", "/healthz"},
@@ -112,7 +112,7 @@ func TestKeepers(t *testing.T) {
 				{slice, "", "endpoints.0.addresses.0", "192.0.2.1"},
 				{"/apis/networking.k8s.io/v1beta1/servicecidrs/kubernetes", `{"metadata":{"labels":{"mine":"x"}}}`, "metadata.labels.mine", "x"},
 
-				// What the server serves, who it is, and the rest.
+				// The APIServices, the identity of the server, and the rest.
 				{local + "v1.apps", `{"spec":{"versionPriority":7},"metadata":{"labels":{"mine":"x"}}}`, "spec.versionPriority", "15"},
 				{local + "v1.apps", `{}`, "metadata.labels.mine", "x"},
 				{local + "v1.batch", `{"spec":{"versionPriority":7},"metadata":{"labels":{"kube-aggregator.kubernetes.io/automanaged":null}}}`, "spec.versionPriority", "7"},

@@ -33,7 +33,7 @@ func TestSigningRights(t *testing.T) {
 		if strings.Contains(string(w), "Denied") {
 			t.Errorf("a new request has a status: %s", w)
 		}
-		// What is wrong with the status comes before the right.
+		// An invalid status is reported before the missing right.
 		if bad := s.Do("PATCH", requests+"/"+c.user+"/status", `{"status":{"conditions":[{"type":"Odd"}]}}`, "Content-Type", "application/merge-patch+json", "Impersonate-User", c.user); bad.Code != http.StatusUnprocessableEntity || strings.Contains(bad.Body.String(), "not permitted") {
 			t.Errorf("%s, a condition that there is not: %d %s", c.user, bad.Code, bad.Body)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// form is a way to ask for something, and what it may do for who may do it.
+// form is a kind of request, and its permitted effects for users with the right.
 type form struct {
 	name, method, path, as string // as is the media type of the body
 	body                   func() string

@@ -31,8 +31,8 @@ func (r racing) Call(ctx context.Context, agent, method, path, contentType strin
 	return err
 }
 
-// TestNoRoleComesBack: a role that is deleted while its rules are gathered is not made
-// again, nor is one that was made anew filled with what another was to have.
+// TestNoRoleComesBack: a role that is deleted while its rules are aggregated is not created again, nor is a
+// new one of that name filled with the rules of the old one.
 func TestNoRoleComesBack(t *testing.T) {
 	const roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 	for name, before := range map[string]func(c *cluster){

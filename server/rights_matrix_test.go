@@ -12,9 +12,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestEveryRight asks for everything in every way, of every resource, as users who hold one
-// verb, or the two that a request turns out to need. What becomes of the store and what
-// the answer shows is compared with what they hold.
+// TestEveryRight makes every kind of request, for every resource, as users with one verb, or with the two
+// that a request turns out to need, and compares the changes in the store and the content of the answer with
+// their rights.
 func TestEveryRight(t *testing.T) {
 	c := newCluster(t)
 	cells, done := 0, map[string]int{}
@@ -133,7 +133,7 @@ func (m *matrix) cell(u user, f *form) {
 	allowed := m.holds(u.has(), f)
 	before := m.s.Cache.Revision()
 	body := ""
-	for _, n := range f.needs { // to make one takes time, and who has no right at all has nobody look at it
+	for _, n := range f.needs { // creating one takes time, and for a user without rights none is needed
 		if m.hold(u.has(), f, []need{n}) {
 			body = f.body()
 			break

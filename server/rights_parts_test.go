@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPartsAreParts: who may write a subresource writes nothing of the object but that.
-// What is sent lacks all the rest, which stays as it was.
+// TestPartsAreParts: a user that may write a subresource changes only that part of the object. The request
+// lacks the rest, which stays as it was.
 func TestPartsAreParts(t *testing.T) {
 	c := newCluster(t)
 	tree := func(data []byte) map[string]any {

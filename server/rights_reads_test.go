@@ -29,8 +29,8 @@ func token(revision int64, start string) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// TestTokensStayInside: a continue token says where a list goes on, and never what is
-// listed, wherever it comes from and whatever stands in it.
+// TestTokensStayInside: a continue token determines where a list continues, and never what it contains,
+// whatever its origin and content.
 func TestTokensStayInside(t *testing.T) {
 	c := newCluster(t)
 	next := func(path string) string {
@@ -88,7 +88,7 @@ func TestTokensStayInside(t *testing.T) {
 	}
 }
 
-// TestVersionsStayInside: reading what was shows no more than reading what is.
+// TestVersionsStayInside: reading past versions shows no more than reading the present.
 func TestVersionsStayInside(t *testing.T) {
 	c := newCluster(t)
 	then := c.s.Cache.Revision()

@@ -41,7 +41,7 @@ type right struct {
 	namespace             string // the only one; "": all, and cluster scope
 }
 
-// allows is written anew here, so that nothing of the server judges itself.
+// allows is implemented again here, so that the server does not check itself.
 func (r right) allows(verb, group, resource, name string) bool {
 	return r.verb == verb && r.group == group && r.resource == resource && (len(r.names) == 0 || slices.Contains(r.names, name))
 }
@@ -65,7 +65,7 @@ func (z *rights) Authorize(_ context.Context, a *authx.Attributes) (authx.Decisi
 	return authx.NoOpinion, "", nil
 }
 
-// masterOrOne knows who sends a header as a master, and everybody else as one user.
+// masterOrOne authenticates requests with a header as a master, and all others as one user.
 type masterOrOne struct{}
 
 func (masterOrOne) Authenticate(r *http.Request) (*authx.Authenticated, bool, error) {
@@ -152,7 +152,7 @@ const template = `{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"nam
 
 const once = `{"metadata":{"labels":{"app":"x"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}`
 
-// samples are what a small valid object of each resource has besides its metadata.
+// samples are the fields of a small valid object of each resource in addition to its metadata.
 var samples = map[string]string{
 	"configmaps": `"data":{"a":"b"}`, "endpoints": ``, "limitranges": `"spec":{"limits":[]}`, "namespaces": ``, "nodes": ``,
 	"events":                 `"involvedObject":{"namespace":"NS","kind":"Pod","name":"p"},"reason":"r"`,

@@ -133,7 +133,7 @@ func TestLostCommitsAreNotAcknowledged(t *testing.T) {
 		lost              bool
 	}{
 		{revision: 11, applied: 10, lost: true},
-		{revision: 11, applied: 1000, lost: true}, // loaded anew meanwhile
+		{revision: 11, applied: 1000, lost: true}, // reloaded in the meantime
 		{revision: 1000, applied: 1000, lost: true},
 		{revision: 5, applied: 1000},
 		{revision: 1001, applied: 1000},

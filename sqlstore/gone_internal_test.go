@@ -22,8 +22,8 @@ func (d *goneDriver) Resolve(context.Context) ([]Outcome, bool, error) {
 	return nil, false, ErrGone
 }
 
-// TestGoneBehindACommit: a commit was under way as the file went. Those who write after
-// it are refused at once, and do not wait for its outcome.
+// TestGoneBehindACommit: a commit was in progress when the file disappeared. Later writers are refused at
+// once, and do not wait for its outcome.
 func TestGoneBehindACommit(t *testing.T) {
 	d := &goneDriver{}
 	s := New(d, Config{RetryFor: time.Hour})

@@ -54,7 +54,7 @@ func (d *slowToTell) Retain(_ context.Context, to Floors) (Floors, error) {
 	return to, nil
 }
 
-// TestFloorsDoNotFallBack: what was read before floors rose does not stand for what they are after it.
+// TestFloorsDoNotFallBack: floors that were read before a raise do not replace the raised ones.
 func TestFloorsDoNotFallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &slowToTell{now: Floors{Log: 10, Past: map[string]int64{"": 5}}, told: make(chan struct{})}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestRefusalsAreSaidOnce: however often the database refuses, and begins to, the log has few lines, each with its words; what
-// is not tried again is over after a while.
+// TestRefusalsAreSaidOnce: however often the database refuses, the log has few lines, each with its words; a
+// refusal that is not repeated ends after a while.
 func TestRefusalsAreSaidOnce(t *testing.T) {
 	var log bytes.Buffer
 	var now time.Duration

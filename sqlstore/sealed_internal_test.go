@@ -76,7 +76,7 @@ func TestSlowKeys(t *testing.T) {
 	}
 }
 
-// keyServer opens one value at a time for each caller, and counts who is there at once.
+// keyServer decrypts one value at a time for each caller, and counts concurrent callers.
 type keyServer struct {
 	slowSealer
 	mu         sync.Mutex

@@ -150,7 +150,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: what is given by mistake is not shown.
+// TestOtherFiles: errors do not quote files given by mistake.
 func TestOtherFiles(t *testing.T) {
 	for _, line := range []string{"s3cret,alice,1", `"s3cret`, "token: s3cret", `{"kind":"Config","token":"s3cret"}`, `{"apiVersion":"v1","token":"s3cret"}`, `{"user":["s3cret"]}`, policy(`"user":["s3cret"]`)} {
 		if _, err := abac.Read(strings.NewReader(line), "f"); err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "f, line 1: ") {

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestReload: a file that changes is followed; what is bad is counted and not used.
+// TestReload: changes of the file are applied; invalid ones are counted and not applied.
 func TestReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	write := func(text string) {
@@ -93,8 +93,8 @@ func TestReload(t *testing.T) {
 	<-done
 }
 
-// TestDeadIssuer: while a changed file waits for an issuer that does not answer, what is
-// written next is taken over at once, and the one that waited is never heard of.
+// TestDeadIssuer: while a changed file waits for an issuer that does not answer, the next version is applied
+// at once, and the waiting one is dropped.
 func TestDeadIssuer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	write := func(text string) {

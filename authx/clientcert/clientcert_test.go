@@ -103,7 +103,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesChange: what was good under other authorities is looked at again.
+// TestAuthoritiesChange: certificates that were valid under other authorities are verified again.
 func TestAuthoritiesChange(t *testing.T) {
 	ca, next := issue(t, nil, nil), issue(t, nil, nil)
 	roots := pool(ca)

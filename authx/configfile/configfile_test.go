@@ -43,7 +43,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: what is given by mistake is not shown.
+// TestOtherFiles: errors do not quote files given by mistake.
 func TestOtherFiles(t *testing.T) {
 	for _, text := range []string{
 		"s3cret,alice,1\n", `"s3cret`, "token: s3cret\nlist: [s3cret]\n", `{"token":"s3cret"}`, "kind: Config\ntoken: s3cret\n",

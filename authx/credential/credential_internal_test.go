@@ -113,8 +113,8 @@ func connect(t *testing.T, base string) (*cluster, *Server) {
 	return c, s
 }
 
-// TestKept: a credential is asked for again when most of its life is over, when the
-// server refuses it, and when what is on disk cannot be trusted.
+// TestKept: a credential is fetched again when most of its lifetime is over, when the server refuses it, and
+// when the cached one cannot be trusted.
 func TestKept(t *testing.T) {
 	c, s := connect(t, "base")
 	dir := filepath.Join(t.TempDir(), "cache")

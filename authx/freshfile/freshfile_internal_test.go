@@ -63,7 +63,7 @@ func TestChange(t *testing.T) {
 	w.after(interval/2, "two") // written long ago: taken at once
 }
 
-// TestWriting: what is being written is not taken, however often one asks.
+// TestWriting: a file that is being written is not used, however often it is read.
 func TestWriting(t *testing.T) {
 	w := watch(t)
 	w.now = w.now.Add(interval)

@@ -37,7 +37,7 @@ var compilers = sync.OnceValues(func() (plain, metered *cel.Env) {
 	return set.StoredExpressionsEnv(), bounded.StoredExpressionsEnv()
 })
 
-// run evaluates an expression: "true", "false", or what is wrong with it.
+// run evaluates an expression: "true", "false", or its error.
 func run(t *testing.T, env *cel.Env, text string, v any, m *meter.Meter) string {
 	t.Helper()
 	ast, issues := env.Compile(text)
@@ -104,7 +104,7 @@ func many(text string, n int) []any {
 	return out
 }
 
-// TestSameResults: what is measured is what it was.
+// TestSameResults: metering does not change results.
 func TestSameResults(t *testing.T) {
 	plain, metered := compilers()
 	long := strings.Repeat("é", 100)
@@ -179,7 +179,7 @@ func TestPatternsAreCopied(t *testing.T) {
 	}
 }
 
-// TestSteps: a meter says what was used, and ends with who waits.
+// TestSteps: a meter reports its use, and ends with its context.
 func TestSteps(t *testing.T) {
 	_, env := compilers()
 	m := meter.New(t.Context(), 100)

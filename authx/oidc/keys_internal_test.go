@@ -72,7 +72,7 @@ func signed(t *testing.T, key *ecdsa.PrivateKey, id string) string {
 	return text
 }
 
-// fetcher is a keySet of what is published, with a clock.
+// fetcher is a keySet of the published keys, with a clock.
 func fetcher(t *testing.T, p *published) (*keySet, *time.Time) {
 	t.Helper()
 	srv := httptest.NewServer(p)
@@ -135,8 +135,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-// TestFetchesAreShared: those who need keys at the same time wait for one fetch, and not
-// in any number.
+// TestFetchesAreShared: concurrent callers wait for one fetch, up to a limit.
 func TestFetchesAreShared(t *testing.T) {
 	p := &published{hold: make(chan struct{})}
 	good := p.key(t, "one")
@@ -150,7 +149,7 @@ func TestFetchesAreShared(t *testing.T) {
 		}()
 	}
 	busy := 0
-	for range cap(results) - maxWaiting - 1 { // all but who fetches and who may wait
+	for range cap(results) - maxWaiting - 1 { // all but the fetching one and the waiting ones
 		if err := <-results; !errors.Is(err, authx.ErrBusy) {
 			t.Fatal(err)
 		}

@@ -252,7 +252,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.rotate("two", jose.ES256, key, &key.PublicKey)
-	// Keys that were fetched are given to who waits for them a moment before they are kept.
+	// Waiting callers get fetched keys a moment before they are cached.
 	next := s.token(t, nil)
 	for end := time.Now().Add(2 * time.Minute); ; {
 		_, _, taken := a.AuthenticateToken(t.Context(), next, nil)

@@ -32,7 +32,7 @@ func TestGatheredRules(t *testing.T) {
 	for _, name := range []string{"admin", "edit", "view"} {
 		r.SetBinding("ns-"+name, "b", rbacv1.RoleRef{Kind: "ClusterRole", Name: name}, []rbacv1.Subject{{Kind: "User", Name: "jan"}})
 	}
-	// want lists who may "get core RESOURCE": "admin,edit: pods".
+	// want lists the roles that allow "get core RESOURCE": "admin,edit: pods".
 	want := func(when string, lines ...string) {
 		t.Helper()
 		for _, line := range lines {

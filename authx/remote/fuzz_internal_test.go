@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FuzzAnswer: an answer of a service is read as what was asked for, or not at all.
+// FuzzAnswer: an answer of a service is decoded as the expected kind, or not at all.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":true,"user":{"username":"x"}}}`))
 	f.Add([]byte(`{"kind":"Status","status":"Failure","message":"no"}`))

@@ -135,7 +135,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestGone: who does not wait any longer ends the pauses, and hears why there was one.
+// TestGone: the end of ctx ends the pauses, and the error has the reason of the pause.
 func TestGone(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
 	s, asked := service(t, 30*time.Second, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })

@@ -24,8 +24,8 @@ func (there) Secret(context.Context, string, string) (Secret, bool, error) {
 	return Secret{}, false, nil
 }
 
-// TestRemembered: tokens are remembered in bounded number and length, whatever those who
-// have them issued write into them.
+// TestRemembered: the number and length of cached tokens is bounded, whatever their holders have put into
+// them.
 func TestRemembered(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

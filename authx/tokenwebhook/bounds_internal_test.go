@@ -99,8 +99,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestOneQuestion: requests with the same token share a question, and one that is
-// given up by who asked it is asked by another.
+// TestOneQuestion: requests with the same token share a call, and if its caller is canceled another one
+// calls.
 func TestOneQuestion(t *testing.T) {
 	a, s, _ := crowd(t)
 	first, leave := context.WithCancel(t.Context())
@@ -125,7 +125,7 @@ func TestOneQuestion(t *testing.T) {
 	<-s.entered
 	close(s.free)
 	wg.Wait()
-	// Who comes when the second question has been answered asks again: nothing is remembered here.
+	// A caller that comes after the second answer calls again: nothing is cached here.
 	if n := s.asked.Load(); n < 2 || n > 21 {
 		t.Errorf("%d questions", n)
 	}

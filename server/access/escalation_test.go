@@ -24,8 +24,8 @@ func rules(verbs, groups, resources string, names ...string) []rbacv1.PolicyRule
 	return []rbacv1.PolicyRule{{Verbs: strings.Split(verbs, ","), APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), ResourceNames: names}}
 }
 
-// cluster has jan, who may read pods in namespace a; root, who may do all; and
-// others who hold the verbs that lift the check, all through roles.
+// cluster has jan, who may read pods in namespace a; root, who may do everything; and users with the verbs
+// that lift the check, all through roles.
 func cluster() *rbac.Rules {
 	r := rbac.New()
 	grant := func(ns, user string, list []rbacv1.PolicyRule) {

@@ -228,8 +228,7 @@ func TestPolicyTrustsTheCache(t *testing.T) {
 	}
 }
 
-// What was whole once does not count for what has changed since, nor for what another server
-// stores.
+// An earlier complete object does not count after a change, nor for the objects of another server.
 func TestPolicyLooksAgain(t *testing.T) {
 	policy, err := access.DefaultPolicy(release.Default, nil)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// calls notes what is asked of the API, and how long each call may take.
+// calls records calls of the API, and the time that each may take.
 type calls struct {
 	made []string
 	err  error

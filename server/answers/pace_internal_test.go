@@ -164,7 +164,7 @@ func TestPackedListsArePaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for second := range 2 { // its turn ends by itself; who follows it has no turn either
+		for second := range 2 { // its turn ends by itself; the next one has no turn either
 			if next, err := line.gate.Enter(t.Context(), fmt.Sprint("another", second), 0); err == nil {
 				defer next.Leave()
 			}

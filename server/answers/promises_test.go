@@ -28,7 +28,7 @@ import (
 func TestBookmark(t *testing.T) {
 	each(t, false, func(t *testing.T, k *kind, as codecs.Form) {
 		if as.Type != codecs.JSON || as.Pretty || as.As == asTable {
-			return // what other forms make of an object is told by TestEvent
+			return // TestEvent covers the other forms of an object
 		}
 		q, _ := k.request("")
 		v, err := k.answers().View(q, as)
@@ -70,7 +70,7 @@ func TestBookmark(t *testing.T) {
 	})
 }
 
-// TestNoListOfEvents: who asks for lists of metadata gets no event.
+// TestNoListOfEvents: a client that accepts only lists of metadata gets no event.
 func TestNoListOfEvents(t *testing.T) {
 	k := allKinds(t)[0]
 	q, _ := k.request("")
@@ -150,12 +150,11 @@ func (c *counted) DecodeForColumns(ctx context.Context, r *kinds.Resource, it *c
 	return c.Items.DecodeForColumns(ctx, r, it)
 }
 
-// TestKept: what has been answered in a form once is answered again without decoding or
-// encoding any object.
+// TestKept: an object that was answered in a form once is answered again without decoding or encoding.
 func TestKept(t *testing.T) {
 	each(t, true, func(t *testing.T, k *kind, as codecs.Form) {
 		if as.Type == codecs.YAML || as.Type == codecs.CBOR && as.As == metalist || k.custom() && as.Type == codecs.Protobuf {
-			return // these are made anew
+			return // these are made again
 		}
 		a, made := k.answers(), 0
 		c := &counted{Items: a.Items}
@@ -182,7 +181,7 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// widest counts what is written at once.
+// widest records the largest write.
 type widest struct {
 	http.ResponseWriter
 	most, all int
@@ -246,7 +245,7 @@ func TestBodiesOfOthers(t *testing.T) {
 	}
 }
 
-// TestKeysOfEvents: who watches alike shares frames; in CBOR by chance, in a few groups.
+// TestKeysOfEvents: equal watches share frames; in CBOR by chance, in a few groups.
 func TestKeysOfEvents(t *testing.T) {
 	k := allKinds(t)[0]
 	for mediaType, most := range map[string]int{codecs.JSON: 1, codecs.Protobuf: 1, codecs.CBOR: 4} {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/objects"
 )
 
-// early notes what is known of an item when the answer begins.
+// early records the known sizes when the answer begins.
 type early struct {
 	http.ResponseWriter
 	last *cache.Item

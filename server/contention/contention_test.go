@@ -62,8 +62,8 @@ func TestNobodyIsInTheWay(t *testing.T) {
 	}
 }
 
-// TestOrder: losers go one after the other, newcomers behind them, and a place is kept
-// by who loses in its turn.
+// TestOrder: losers go one after the other, newcomers after them, and a writer that loses in its turn keeps
+// its place.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l contention.Queues
@@ -91,7 +91,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestCancelled: who gives up leaves the line, wherever it stands.
+// TestCancelled: a canceled writer leaves the queue, wherever its place.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l contention.Queues
@@ -137,7 +137,7 @@ func TestATurnEnds(t *testing.T) {
 		third := try(t.Context(), &late, false)
 		waits(t, third)
 		quick.Done()
-		goes(t, again) // before who came later
+		goes(t, again) // before later ones
 		time.Sleep(3 * time.Second)
 		waits(t, third) // it has four seconds now
 		slow.Done()
@@ -146,8 +146,8 @@ func TestATurnEnds(t *testing.T) {
 	})
 }
 
-// TestUsersTakeTurns: a user with a crowd of slow writers has others wait for one of
-// them, and is not passed by for ever by those who come again and again.
+// TestUsersTakeTurns: others wait for only one of a user's many slow writers, and writers that come again and
+// again do not overtake it for ever.
 func TestUsersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l contention.Queues
@@ -189,8 +189,8 @@ func TestUsersTakeTurns(t *testing.T) {
 	})
 }
 
-// TestPinned: who names a version does not wait, unless somebody loses to such writers
-// again and again.
+// TestPinned: a writer that names a version does not wait, unless another loses to such writers again and
+// again.
 func TestPinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l contention.Queues
@@ -212,7 +212,7 @@ func TestPinned(t *testing.T) {
 	})
 }
 
-// TestRests: who loses very often rests between its tries, and not when its request ends.
+// TestRests: a writer that loses very often pauses between its attempts, and not when its request ends.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l contention.Queues

@@ -67,8 +67,8 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestStreams: what is written is read at once, and the handler hears when nobody wants
-// more, by either of the two ways to say so.
+// TestStreams: written data can be read at once, and the handler learns in both ways that the client has
+// stopped.
 func TestStreams(t *testing.T) {
 	for _, how := range []string{"close", "cancel", "transport"} {
 		t.Run(how, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestSlowReader: an answer waits for who reads it, with all its bytes, and a deadline
-// frees the handler of one who does not.
+// TestSlowReader: an answer waits for its reader, with all its bytes, and a deadline frees the handler if the
+// client does not read.
 func TestSlowReader(t *testing.T) {
 	const size = 4 << 20
 	wrote := make(chan error, 1)

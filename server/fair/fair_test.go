@@ -58,8 +58,8 @@ func TestQueueTurns(t *testing.T) {
 	}
 }
 
-// TestQueueOvertakesNobody: whatever comes, goes and gives up, a value waits for no more turns than there are keys that
-// wait, besides those of its own key, and each comes out once.
+// TestQueueOvertakesNobody: whatever values come, go and are canceled, a value waits for at most as many
+// turns as there are waiting keys, in addition to those of its own key, and each comes out once.
 func TestQueueOvertakesNobody(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var q fair.Queue[int, int]
@@ -117,7 +117,7 @@ func TestQueueOvertakesNobody(t *testing.T) {
 	}
 }
 
-// crowd sends requests to a gate and knows who is in.
+// crowd sends requests to a gate and tracks which are admitted.
 type crowd struct {
 	t      *testing.T
 	gate   *fair.Gate
@@ -197,7 +197,8 @@ func (c *crowd) empty(places int, room int64) {
 	}
 }
 
-// TestGateTurns: users take turns, however many requests one of them has sent before, and what is light does not wait.
+// TestGateTurns: users take turns, however many requests one of them has sent before, and light requests do
+// not wait.
 func TestGateTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, fair.Limits{Places: 1, Free: 8})
@@ -215,7 +216,7 @@ func TestGateTurns(t *testing.T) {
 	})
 }
 
-// TestGateReturns: users who come back again and again do not keep others waiting.
+// TestGateReturns: users that come back again and again do not keep others waiting.
 func TestGateReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, fair.Limits{Places: 1})

@@ -169,8 +169,8 @@ func TestAuditConversion(t *testing.T) {
 	}
 }
 
-// TestAuditRoom: an answer takes as much of the room for answers as it has bytes, and what is made of it as much as
-// that has. Nothing is made of one that is JSON already.
+// TestAuditRoom: an answer takes its size of the room for answers, and so does its conversion. JSON is not
+// converted.
 func TestAuditRoom(t *testing.T) {
 	var zipped bytes.Buffer
 	text := `{"a":"` + strings.Repeat("word ", 10_000) + `"}`

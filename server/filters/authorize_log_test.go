@@ -30,8 +30,7 @@ func TestAuthorizeLog(t *testing.T) {
 	}
 }
 
-// TestFailuresLog: neither do the lines of requests that fail meanwhile, however long
-// their paths are.
+// TestFailuresLog: nor do the lines of failing requests, however long their paths.
 func TestFailuresLog(t *testing.T) {
 	var out bytes.Buffer
 	f := filters.AccessLog(slog.New(slog.NewTextHandler(&out, nil)), func(string) bool { return false })

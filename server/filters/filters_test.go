@@ -73,8 +73,8 @@ type authenticator func() (*authx.Authenticated, bool, error)
 
 func (f authenticator) Authenticate(*http.Request) (*authx.Authenticated, bool, error) { return f() }
 
-// TestAuthenticate: who passes has a name, and who found no place to be judged is not
-// told that the credential is bad.
+// TestAuthenticate: an authenticated user has a name, and a client without a place is not answered that its
+// credential is invalid.
 func TestAuthenticate(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -10,9 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/filters"
 )
 
-// TestImpersonationIsBounded: however many requests want to be somebody else, an
-// authorizer that takes its time is asked about few of them at once; what is asked about
-// already, and requests that impersonate nobody, go on.
+// TestImpersonationIsBounded: however many requests impersonate, a slow authorizer is called for few of them
+// at once; requests in progress, and requests without impersonation, continue.
 func TestImpersonationIsBounded(t *testing.T) {
 	const places = 256
 	entered, free := make(chan struct{}, 2*places), make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/authx"
 )
 
-// FuzzImpersonate: each part of who a caller wants to be has to be asked for, and
-// nobody becomes more than what was named.
+// FuzzImpersonate: each part of the requested identity needs authorization, and the identity has no other
+// parts.
 func FuzzImpersonate(f *testing.F) {
 	f.Add("jane", "dev,ops", "u1", "Scopes", "view")
 	f.Add("system:serviceaccount:ns:app", "", "", "", "")

@@ -398,8 +398,8 @@ func TestLasting(t *testing.T) {
 	}
 }
 
-// Seats for telling watchers of a write are not kept after one that was refused or failed:
-// who may write nothing would take them from those who may.
+// Seats for notifying watchers are not kept after a write that was refused or failed: otherwise users without
+// the right to write could take them from others.
 func TestFailedWritesKeepNoSeats(t *testing.T) {
 	for code, then := range map[int]int{http.StatusOK: http.StatusTooManyRequests, http.StatusForbidden: http.StatusOK, http.StatusConflict: http.StatusOK} {
 		f := newLimited(Limits{Write: 1})

@@ -117,8 +117,8 @@ func TestSelectorsInTurn(t *testing.T) {
 	})
 }
 
-// TestShortSelectorsCount: what selectors of watches take in memory counts against what a user may hold, also where
-// each is short, and terms count for what they take besides their text.
+// TestShortSelectorsCount: the memory of watches' selectors counts towards a user's limit, even if each is
+// short, and terms count more than their text.
 func TestShortSelectorsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewSelectors(func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusTooManyRequests) })

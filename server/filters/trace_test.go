@@ -26,7 +26,7 @@ func TestNotTraced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tracer.Close() }) // what was sampled by chance has nobody to go to
+	t.Cleanup(func() { _ = tracer.Close() }) // sampled spans have no collector
 	a, z := filters.TracedAuthenticator(tracer, nobody{}), filters.TracedAuthorizer(tracer, authx.AlwaysAllow{})
 	asked := 0
 	var attributes authx.Attributes

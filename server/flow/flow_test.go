@@ -128,8 +128,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestChanges: what is written takes effect, a schema without its level has none,
-// and what must be there cannot be taken away.
+// TestChanges: changes take effect, a schema without its level does not apply, and mandatory objects cannot
+// be removed.
 func TestChanges(t *testing.T) {
 	c := complete(t, newCluster())
 	jane, pods := user("jane", "system:authenticated"), &request.Info{IsResource: true, Verb: "list", Resource: "pods", Subresource: "log", Namespace: "a"}
@@ -214,7 +214,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestQueuedCounts: what is said of those who wait.
+// TestQueuedCounts: metrics of waiting requests.
 func TestQueuedCounts(t *testing.T) {
 	c := usual(t)
 	registry := prometheus.NewPedanticRegistry()

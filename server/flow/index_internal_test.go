@@ -82,8 +82,7 @@ func matchesAny(spec *flowcontrolv1.FlowSchemaSpec, user *authx.Identity, info *
 	})
 }
 
-// TestRankingRests: who changes schemas again and again has them ranked only so often, if
-// that takes long.
+// TestRankingRests: repeated changes of schemas cause only so many rankings, if ranking takes long.
 func TestRankingRests(t *testing.T) {
 	now, step := time.Second, time.Duration(0)
 	c := New(cache.New(nil), Config{Read: 4, Write: 2, Now: func() time.Duration { now += step; return now }})

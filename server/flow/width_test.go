@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// wide is a cluster whose classifier knows what is stored, with 600 ConfigMaps, 150 of them
-// in a namespace b.
+// wide is a cluster whose classifier knows the stored objects, with 600 ConfigMaps, 150 of them in a
+// namespace b.
 func wide(t testing.TB) *cluster {
 	catalogue := kinds.NewCatalogue(builtin.Resources())
 	in := cache.New(catalogue)

@@ -130,10 +130,9 @@ func TestFollowerThatFellBehind(t *testing.T) {
 	f.want(t, "a change after the second list", map[string]string{})
 }
 
-// The second object is written after the first, in one batch, and the cache applies
-// that batch to the storage of the second before it does to that of the first. Nobody
-// may see the second without the first, whether in a state that is followed or in one
-// that is listed meanwhile.
+// The second object is written after the first, in one batch, and the cache applies that batch to the storage
+// of the second before that of the first. No reader may see the second without the first, whether the state
+// follows changes or is being listed.
 func TestStateIsThatOfOneRevision(t *testing.T) {
 	s := newStore()
 	var done atomic.Bool
@@ -168,8 +167,8 @@ func TestStateIsThatOfOneRevision(t *testing.T) {
 	readers.Wait()
 }
 
-// Who caught up need not lock anything to see what was acknowledged before, also where another one
-// took it from its watch just then and is still handing it on.
+// A caller of CatchUp needs no lock to see earlier acknowledged writes, even if another one has just taken
+// them from its watch and is still applying them.
 func TestCaughtUpWithoutALock(t *testing.T) {
 	s := newStore()
 	var handed atomic.Int64
@@ -203,8 +202,8 @@ func TestCaughtUpWithoutALock(t *testing.T) {
 	others.Wait()
 }
 
-// TestUnreadable: whoever reads while an object cannot be read panics, whether the object is listed or has changed, and nobody
-// reads a state without it. Once it can be read, the state is complete.
+// TestUnreadable: every read while an object is unreadable panics, whether the object was listed or has
+// changed, and no reader gets a state without it. Once it is readable, the state is complete.
 func TestUnreadable(t *testing.T) {
 	s := newStore()
 	values, bad := map[string]string{}, "listed"

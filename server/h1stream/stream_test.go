@@ -227,8 +227,8 @@ func TestStreamBreaks(t *testing.T) {
 	}
 }
 
-// TestStaying: what is not a watch is not detached; a handler may answer what could have been, or
-// panic, as any other.
+// TestStaying: a response that is not a watch is not detached; a handler may answer a watch itself, or panic,
+// like any other.
 func TestStaying(t *testing.T) {
 	client, url := site(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/panic" {

@@ -255,7 +255,8 @@ func TestFloodIsReadSlowly(t *testing.T) {
 	}
 }
 
-// TestManyParts: what has to be looked at again and again ends the connection when it is too much.
+// TestManyParts: a block in too many parts, which the decoder would process again and again, ends the
+// connection.
 func TestManyParts(t *testing.T) {
 	_, addr := start(t, h2.Config{Handler: http.NotFoundHandler()})
 	for name, send := range map[string]func(c *raw){
@@ -404,8 +405,8 @@ func (r busyRaw) Control(f func(uintptr)) error {
 	return r.RawConn.Control(f)
 }
 
-// TestSomebodyElseGoesOn: a goroutine that writes an event to one stream does not go on without end to
-// send the events that others queue meanwhile on the same connection.
+// TestSomebodyElseGoesOn: a goroutine that writes an event to one stream does not endlessly send the events
+// that others queue on the same connection at the same time.
 func TestSomebodyElseGoesOn(t *testing.T) {
 	const all, most = 200, 32
 	streams := make(chan wire.Stream, 2)

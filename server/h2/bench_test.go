@@ -14,9 +14,9 @@ import (
 	"github.com/rowlock/rowlock/server/h2"
 )
 
-// BenchmarkGet compares the processor time of a GET of 5 KB from memory and of a POST of 1 KB with
-// that of package net/http. The client is the same: it is made of frames that were encoded
-// before, so that most of the time is the server's.
+// BenchmarkGet compares the processor time of a GET of 5 KB from memory and of a POST of 1 KB with that of
+// package net/http. The client is the same: it sends frames that were encoded before, so that most of the
+// time is the server's.
 func BenchmarkGet(b *testing.B) {
 	value := []byte(strings.Repeat("0123456789abcdef", 5<<10/16))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -27,7 +27,7 @@ import (
 	"github.com/rowlock/rowlock/server/wire"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected event.
 const patience = 2 * time.Minute
 
 // certificate is one for the server of a test, which clients do not check.
@@ -198,7 +198,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// raw is a client that is made of frames.
+// raw is a client that reads and writes frames.
 type raw struct {
 	testing.TB
 	*http2.Framer
@@ -361,7 +361,7 @@ func TestDetached(t *testing.T) {
 	}
 	stream.Close(true)
 	stream.Over()
-	// The connection waits for what has been detached.
+	// The connection waits for detached streams.
 	c.ask(5, "GET", "/", true)
 	ctx, stream = <-contexts, <-streams
 	c.conn.Close()

@@ -175,7 +175,7 @@ func TestBodyWindow(t *testing.T) {
 	close(read)
 }
 
-// full is a listener whose connections take nothing without waiting, and keep whoever waits.
+// full is a listener whose connections accept nothing without waiting, and block writers.
 type full struct{ net.Listener }
 
 func (l full) Accept() (net.Conn, error) {

@@ -25,7 +25,7 @@ type piped struct {
 	writes *atomic.Int32
 }
 
-// counted counts what is written to a connection.
+// counted counts the writes to a connection.
 type counted struct {
 	net.Conn
 	writes atomic.Int32

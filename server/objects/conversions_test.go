@@ -29,8 +29,8 @@ func (endless) ToStore(ctx context.Context, _ kinds.Object) (kinds.Object, error
 	return nil, ctx.Err()
 }
 
-// TestConversionsEndWithTheRequest: a webhook that converts keeps nobody longer than
-// the request lasts, be it in a write or in what is shown.
+// TestConversionsEndWithTheRequest: a conversion webhook delays nothing beyond its request, whether for a
+// write or for an answer.
 func TestConversionsEndWithTheRequest(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "a.example", Version: "v1", Kind: "Thing"}
 	r := &kinds.Resource{

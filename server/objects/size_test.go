@@ -13,7 +13,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestSizes: the largest object is what is configured; one that was stored while more was may stay as large.
+// TestSizes: the configured size is the maximum; an object that was stored with a higher limit may keep its
+// size.
 func TestSizes(t *testing.T) {
 	value := func(n int) []byte {
 		const around = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"x":""}}`

@@ -287,7 +287,7 @@ func TestNoOtherWay(t *testing.T) {
 	}
 }
 
-// TestReadsAllocateNothing: what is asked for each read is free.
+// TestReadsAllocateNothing: permits cost a read no allocation.
 func TestReadsAllocateNothing(t *testing.T) {
 	b := newBox(t)
 	p, at := b.permit("get", "", "a", "x"), b.at("a", "x")

@@ -170,8 +170,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestOfServer pins who acts by the server's own right: each is to be looked at for
-// what it tells a client.
+// TestOfServer lists all callers of OfServer: each must be reviewed for what it reveals to a client.
 func TestOfServer(t *testing.T) {
 	want := []string{
 		`server/access/lookup.go: "authentication"`,

@@ -32,8 +32,8 @@ func (l laggard) Apply(ctx context.Context, batch []sqlstore.Txn, now time.Time)
 
 const ns = "/api/v1/namespaces"
 
-// TestManyPatchersOfOne: whoever names no version gets through, however many there are
-// and in whatever way they write, on a slow database and between two servers.
+// TestManyPatchersOfOne: every writer that names no version succeeds, however many there are and whatever
+// they write, on a slow database and between two servers.
 func TestManyPatchersOfOne(t *testing.T) {
 	memory := storetest.NewMemory()
 	servers := []*fixture{serverOn(t, laggard{memory, time.Millisecond}), serverOn(t, laggard{memory.Again(), 2 * time.Millisecond})}
@@ -103,9 +103,9 @@ func (d dawdler) Validate(_ context.Context, a *admission.Attributes) error {
 	return nil
 }
 
-// TestSlowAdmissionAmongQuickWriters: who is slow to be admitted has its turn as well,
-// against those who never wait for anything, and against those who name versions. What
-// it asks of admission is bounded by how often it can lose.
+// TestSlowAdmissionAmongQuickWriters: a writer with slow admission has its turn as well, among writers that
+// never wait, and writers that name versions. The number of its admission calls is bounded by how often it
+// can lose.
 func TestSlowAdmissionAmongQuickWriters(t *testing.T) {
 	calls := &atomic.Int32{}
 	f := serverOn(t, laggard{storetest.NewMemory(), time.Millisecond}, dawdler{calls})

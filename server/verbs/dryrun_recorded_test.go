@@ -154,7 +154,7 @@ func TestDryRunsOfRecordedWrites(t *testing.T) {
 		}
 		for i := range scenario.Steps {
 			step := &scenario.Steps[i]
-			step.Sleep = 0 // whatever comes of it is compared
+			step.Sleep = 0 // results are compared in any case
 			if method, path, _ := strings.Cut(step.Do, " "); method != "GET" && method != "WATCH" && step.Want.Status < http.StatusMultipleChoices && step.As == "" {
 				if kind := kindOfWrite(method, path, step.Type); kind != "" {
 					planned[kind] = true

@@ -183,8 +183,7 @@ func TestAnnotationsOfAutoscalers(t *testing.T) {
 	}
 }
 
-// TestUnparsableVersions: what is read page by page or exactly meets them as the client's
-// mistake, all else as its own.
+// TestUnparsableVersions: pages and exact reads answer 400, all others 500.
 func TestUnparsableVersions(t *testing.T) {
 	f := newFixture(t)
 	const bad = `resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`

@@ -75,8 +75,7 @@ func TestSubresourcesWithoutTable(t *testing.T) {
 	}
 }
 
-// Names that cannot stand in a path are refused where they would be looked for, after
-// what is wrong with the body.
+// Names that cannot be part of a path are refused where they would be looked up, after errors of the body.
 func TestNamesOfNothing(t *testing.T) {
 	f := newFixture(t)
 	const message = `Name parameter invalid: "a%b": may not contain '%'`

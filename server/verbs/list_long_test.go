@@ -65,7 +65,7 @@ func longMapLike(i, other int, v string) string {
 	return servertest.ConfigMap(fmt.Sprintf("c%06d", i), fmt.Sprintf(`"k":%q`, k)+e, v)
 }
 
-// change writes an object of longSite in namespace ns anew, with other labels.
+// change replaces an object of longSite in namespace ns, with other labels.
 func (s *site) change(i int) {
 	i -= i % 2
 	s.Put("configmaps", "ns", fmt.Sprintf("c%06d", i), longMapLike(i, i+6, "changed"))
@@ -130,7 +130,7 @@ func (w *between) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// TestWritesDuringLongLists: what is written while a list is sent does not show in it.
+// TestWritesDuringLongLists: writes during a list do not show in it.
 func TestWritesDuringLongLists(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -57,8 +57,8 @@ func TestAbsentObjects(t *testing.T) {
 	}
 }
 
-// TestMalformedVersions: who asks storage for an exact version, or for a page of one, has made a mistake;
-// whoever would take a newer one as well meets the cache, whose errors are the server's.
+// TestMalformedVersions: a request to storage for an exact version, or for a page of one, is a client's
+// error; one that a newer version satisfies reaches the cache, whose errors are the server's.
 func TestMalformedVersions(t *testing.T) {
 	f := newFixture(t)
 	const reason = `resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax`

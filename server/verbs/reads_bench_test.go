@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// discard counts what is written.
+// discard counts the written bytes.
 type discard struct {
 	header http.Header
 	n      int
@@ -89,7 +89,7 @@ func BenchmarkReads(b *testing.B) {
 				r.Header.Set("Accept-Encoding", "gzip")
 			}
 			w := &discard{header: http.Header{}}
-			h.ServeHTTP(w, r) // makes what is kept
+			h.ServeHTTP(w, r) // makes the cached forms
 			b.SetBytes(int64(w.n))
 			if w.n < 2000 {
 				b.Fatalf("only %d bytes", w.n)

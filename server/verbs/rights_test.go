@@ -25,7 +25,7 @@ func (o *only) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision
 	return authx.NoOpinion, "", nil
 }
 
-// sees counts the writes of users that admission sees; the server itself writes meanwhile.
+// sees counts the writes of users that admission sees; the server itself writes at the same time.
 type sees struct{ writes atomic.Int32 }
 
 func (*sees) Name() string                        { return "Sees" }
@@ -47,7 +47,7 @@ func TestCreateByUpdateNeedsCreate(t *testing.T) {
 	)
 	for _, c := range []struct {
 		method, url, body, form string
-		code                    int // for who may create
+		code                    int // for users that may create
 		asks, refusal           string
 	}{
 		{"PATCH", configmaps + "/x?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`, applied, 201,

@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// Who asks for lists of metadata is accepted, and cut off by the first event.
+// A watch that accepts only lists of metadata is accepted, and ended by the first event.
 func TestWatchForLists(t *testing.T) {
 	s := newSite(t)
 	before := s.PutConfigMaps()

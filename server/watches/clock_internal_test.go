@@ -56,8 +56,8 @@ type ending struct{ wire.Stream }
 func (ending) Close(bool) {}
 func (ending) Over()      {}
 
-// TestClockForgetsWhatEnds: a watch that ends while somebody writes it, who has heard the clock,
-// is not left on the dial.
+// TestClockForgetsWhatEnds: a watch that ends while a goroutine writes to it after the clock has rung is not
+// left on the dial.
 func TestClockForgetsWhatEnds(t *testing.T) {
 	watcher, _ := cache.New(kinds.NewCatalogue(builtin.Resources())).WatchNow("configmaps", cache.Scope{})
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -67,7 +67,7 @@ func TestClockForgetsWhatEnds(t *testing.T) {
 	}
 	w.request.Scope.Outlive(func(any) {})
 	w.server.clock.set(w, w.end)
-	w.mu.Lock() // who writes
+	w.mu.Lock() // the writer
 	go func() {
 		defer close(ended)
 		w.endAs(nil)

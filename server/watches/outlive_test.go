@@ -27,8 +27,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// alone is a stream whose answer goes on without its handler. It notes what is written, and
-// when.
+// alone is a stream whose answer continues without its handler. It records the writes, and when they came.
 type alone struct {
 	start  time.Time
 	broken string // what a write of an event panics or fails with; "": nothing
@@ -94,7 +93,7 @@ func (a *alone) isOver() bool {
 	return a.overs+len(a.closed) > 0
 }
 
-// apart is a server whose handlers return, and what becomes of their requests.
+// apart is a server whose handlers return, and the results of their requests.
 type apart struct {
 	cache  *cache.Cache
 	stream *alone

@@ -115,7 +115,7 @@ func (owner) ApplyScale(*kinds.Resource, string, kinds.Object, []byte, string, b
 	return nil, nil, errors.New("not asked for")
 }
 
-// request is one by a user who may do what the verb says, to an object of a.
+// request is a request of a user with the right for its verb, for an object of a.
 func (d *desk) request(verb, plural, sub, name string) *writes.Request {
 	d.t.Helper()
 	group, version := "", "v1"
@@ -228,7 +228,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestRefusals: whoever refuses, nothing is stored.
+// TestRefusals: whichever step refuses, nothing is stored.
 func TestRefusals(t *testing.T) {
 	no := errors.New("no")
 	for what, refuse := range map[string]func(d *desk){
@@ -290,8 +290,8 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// TestUpdateThatCreates: an update of what is not there is asked about as create, and
-// admission sees a create.
+// TestUpdateThatCreates: an update of a missing object is authorized as a create, and admission sees a
+// create.
 func TestUpdateThatCreates(t *testing.T) {
 	d := newDesk(t)
 	req := d.request("update", "configmaps", "", "x")
@@ -337,8 +337,8 @@ func (o *only) Authorize(_ context.Context, a *authx.Attributes) (authx.Decision
 	return authx.NoOpinion, "", nil
 }
 
-// TestComputedAgain: an update that lost to another is computed anew on what that left,
-// and one that named a resource version conflicts.
+// TestComputedAgain: an update that lost to another is computed again on the new state, and one that named a
+// resource version conflicts.
 func TestComputedAgain(t *testing.T) {
 	d := newDesk(t)
 	first := d.create(configMap("x", map[string]string{"n": "0"}))
@@ -377,7 +377,7 @@ func TestComputedAgain(t *testing.T) {
 	}
 }
 
-// TestNothingChanges: what is there already is not written again.
+// TestNothingChanges: an unchanged object is not written again.
 func TestNothingChanges(t *testing.T) {
 	d := newDesk(t)
 	made := d.create(configMap("x", map[string]string{"k": "v"}))
@@ -449,7 +449,7 @@ func TestPatchAndApply(t *testing.T) {
 	}
 }
 
-// TestRewrite: who rewrites is asked about nothing but its permit.
+// TestRewrite: only the permit of a rewrite is checked.
 func TestRewrite(t *testing.T) {
 	d := newDesk(t)
 	d.create(configMap("x", map[string]string{"k": "v"}))

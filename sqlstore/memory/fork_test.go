@@ -235,9 +235,9 @@ func both(t *testing.T, step string, rng *rand.Rand, now time.Time, a, b sqlstor
 	}
 }
 
-// The driver and SQLite's are given the same random history, and answer the same at every
-// step. On the way databases are cloned, and go on for themselves: what was the whole of one
-// database is the backup of its twin.
+// The driver and SQLite's get the same random history, and must give the same answers at every step. In
+// between databases are cloned, and continue separately: the content of one database becomes the backup of
+// its twin.
 func TestLikeSQLite(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -293,8 +293,8 @@ func copied(t *testing.T, d sqlstore.Driver) sqlstore.Driver {
 	return to
 }
 
-// Clones are made, written to and read at the same time, while their origin is written to:
-// each has what it had, and what was written to it.
+// Clones are made, written to and read at the same time, while their origin is written to: each has its own
+// content.
 func TestClonesAtOnce(t *testing.T) {
 	const objects, clones, rounds = 300, 8, 50
 	origin := memory.New(memory.Config{})

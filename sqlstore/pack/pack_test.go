@@ -307,7 +307,7 @@ func TestLargeValues(t *testing.T) {
 	wantRows(t, packs, in)
 }
 
-// BenchmarkAt reads one state out of a full pack: of leases, and of what is encrypted.
+// BenchmarkAt reads one state from a full pack: of leases, and of encrypted values.
 func BenchmarkAt(b *testing.B) {
 	lease := `{"metadata":{"name":"node-0001","managedFields":[{"time":"2026-03-01T12:%02d:%02dZ","fieldsV1":"` + strings.Repeat("f", 600) + `"}]},"spec":{"renewTime":"2026-03-01T12:%02d:%02d.123456Z"}}`
 	for name, head := range map[string]string{"plain": "", "encrypted": sqlstore.SealHead("aescbc", "key1") + "\x00"} {

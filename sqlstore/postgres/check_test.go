@@ -37,7 +37,7 @@ func (l *logged) String() string {
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // TestRefusedDatabases opens databases and connection strings that cannot hold a store. Each gives one line
-// that names what is in the way, and what to do.
+// that names the problem, and what to do.
 func TestRefusedDatabases(t *testing.T) {
 	plain := newDatabase(t, postgres.Config{})
 	nowhere := newDatabase(t, postgres.Config{})

@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	var err error
-	// What is tested is not whether the disk keeps its word, and tests that measure tables and read plans
-	// vacuum for themselves: autovacuum comes when it likes.
+	// These tests do not check whether the disk is reliable, and tests that measure tables and plans vacuum
+	// themselves, because autovacuum is unpredictable.
 	server, err = pgtest.Start(context.Background(), pgtest.Options{Settings: map[string]string{"fsync": "off", "max_connections": "200", "autovacuum": "off"}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -35,7 +35,8 @@ func TestEras(t *testing.T) {
 	}
 }
 
-// TestMigratesBesideWriters: servers of the builds before and behind a migration use a database at the same time.
+// TestMigratesBesideWriters: servers of the builds before and after a migration use a database at the same
+// time.
 func TestMigratesBesideWriters(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	storetest.Migrates(t, db,

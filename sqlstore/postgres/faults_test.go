@@ -187,8 +187,8 @@ func lead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct{}, r
 	}
 }
 
-// firstLead is a lead that nobody has; an answer that came late may have given it to who asked, whom the next
-// question does not know.
+// firstLead is a lead that nobody has; a late answer may have given it to this caller, whom the next call
+// does not recognize.
 func firstLead(t *testing.T, d sqlstore.Driver, name string) (held <-chan struct{}, release func()) {
 	t.Helper()
 	late := false

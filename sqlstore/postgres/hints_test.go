@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres"
 )
 
-// TestNotificationsTellNothing: everybody who may connect to the database can listen. What
-// they hear is a number of the process that wrote, the same for each write: no name of an
-// object, and nothing of its value.
+// TestNotificationsTellNothing: every user that may connect to the database can listen. Notifications contain
+// a number of the process that wrote, the same for each write: no name of an object, and nothing of its
+// value.
 func TestNotificationsTellNothing(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

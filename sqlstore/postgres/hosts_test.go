@@ -47,7 +47,7 @@ func startWriter(t *testing.T, d sqlstore.Driver, name string) *writer {
 			}
 		}
 	})
-	// The pool is under load meanwhile.
+	// The pool is under load at the same time.
 	for range 4 {
 		w.loops.Go(func() {
 			for ctx.Err() == nil {

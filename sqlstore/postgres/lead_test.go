@@ -127,7 +127,7 @@ func TestAStoppedLeaderWritesNothing(t *testing.T) {
 	if b, err := d.Bounds(t.Context()); err != nil || b.Head != 2 {
 		t.Errorf("the head is %+v, %v; want 2", b, err)
 	}
-	// A lead that this process had before nobody else can have meanwhile.
+	// No other process can hold a lead that this process still has.
 	held := wantLead(t, d, "again")
 	var holder string
 	db.Query(t, `SELECT holder FROM kv_lead WHERE name = 'again'`, &holder)
@@ -164,8 +164,8 @@ func TestOutcomeOfAStoppedLeader(t *testing.T) {
 	}
 }
 
-// TestLongTransactionOfALead: a transaction of compaction that takes longer than a lead lasts neither ends the lead, as its
-// row is renewed meanwhile, nor has other processes wait for the row behind the writers' lock.
+// TestLongTransactionOfALead: a transaction of compaction that takes longer than a lead lasts neither ends
+// the lead, because its row is renewed, nor makes other processes wait for the row behind the writers' lock.
 func TestLongTransactionOfALead(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t, postgres.Config{})

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// takeBack deletes what was written behind a revision, as somebody may with psql.
+// takeBack deletes the rows after a revision, as an administrator could with psql.
 func takeBack(to int64) string {
 	return fmt.Sprintf(`BEGIN; DELETE FROM kv WHERE revision > %[1]d; UPDATE kv SET superseded_revision = NULL WHERE superseded_revision > %[1]d;
 UPDATE kv_meta SET number = %[1]d WHERE key = 'revision'; COMMIT`, to)
@@ -299,7 +299,7 @@ func TestPromotedStandby(t *testing.T) {
 	if err := standby.CutOff(ctx, primary); err != nil {
 		t.Fatal(err)
 	}
-	// Whoever has met nothing of what is lost knows at least that commits wait for no standby.
+	// A process that has seen none of the lost commits knows at least that commits wait for no standby.
 	for end := time.Now().Add(2 * time.Minute); ignorant.Synchronous(); {
 		if _, err := ignorant.Bounds(ctx); err != nil || time.Now().After(end) {
 			t.Fatal(err)

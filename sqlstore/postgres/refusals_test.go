@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 		held("LOCK TABLE, for reads", "lock timeout", "LOCK TABLE kv IN ACCESS EXCLUSIVE MODE", true),
 		storetest.BySQL("REVOKE INSERT", sqlstore.KindRefused, "permission denied for table kv", `REVOKE INSERT ON kv FROM ordinary`, `GRANT INSERT ON kv TO ordinary`),
 		storetest.BySQL("renamed table", sqlstore.KindRefused, "does not exist (SQLSTATE 42P01)", `ALTER TABLE kv RENAME TO kv_before`, `ALTER TABLE kv_before RENAME TO kv`),
-		raising("54000", sqlstore.KindRefused), // as wraparound is told of
+		raising("54000", sqlstore.KindRefused), // like PostgreSQL's error for wraparound
 		raising("P0001", sqlstore.KindRefused),
 		raising("53100", sqlstore.KindFull),
 		raising("XX000", sqlstore.KindRefused),

@@ -19,7 +19,7 @@ func leaseTxn(name string) sqlstore.Txn {
 	return txn
 }
 
-// TestCrashRelaxed: what was acknowledged before the disk had it is there when the process is killed.
+// TestCrashRelaxed: writes that were acknowledged before they were on the disk survive killing the process.
 func TestCrashRelaxed(t *testing.T) {
 	db := newDatabase(t, postgres.Config{Relaxed: []string{"pods"}})
 	storetest.Crash(t, db, "relaxed:"+db.url)

@@ -99,8 +99,8 @@ func trimInDepth(t *testing.T, db database, d *postgres.Driver) {
 	}
 }
 
-// TestTrimFindsWhatCameBack brings rows back below what was trimmed, as the failover to
-// a standby that lagged may.
+// TestTrimFindsWhatCameBack restores rows below the trimmed revision, as the failover to a lagging standby
+// may.
 func TestTrimFindsWhatCameBack(t *testing.T) {
 	db := newDatabase(t, postgres.Config{})
 	d := db.Open(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// asNobody runs f as a user without rights, on a thread that ends with it; where the tests are no root's, as who they are.
+// asNobody runs f as a user without rights, on a thread that ends with it; if the tests do not run as root,
+// as their own user.
 func asNobody(f func()) {
 	if os.Getuid() != 0 {
 		f()
@@ -35,7 +36,7 @@ func asNobody(f func()) {
 // TestDenied: the error about a database that may not be used names the file, its owner, its mode, and the missing right.
 func TestDenied(t *testing.T) {
 	for name, c := range map[string]struct {
-		modes map[string]os.FileMode // by what is behind the path; "dir" is the folder
+		modes map[string]os.FileMode // by the path's suffix; "dir" is the folder
 		want  []string
 	}{
 		"a file that may not be read":       {map[string]os.FileMode{"": 0o000, ".lock": 0o666, "dir": 0o777}, []string{"test.db is owned by user ", "with mode ----------", "may not read and write it"}},

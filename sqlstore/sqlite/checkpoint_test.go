@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// TestLogIsCopiedDuringWrites writes more than a log should hold and sees that it
-// is copied without a writer's doing, and begun anew.
+// TestLogIsCopiedDuringWrites writes more than a log should hold and checks that it is copied without the
+// writer's help, and begun anew.
 func TestLogIsCopiedDuringWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	d, err := sqlite.Open(t.Context(), path, sqlite.Config{})
@@ -59,7 +59,7 @@ func TestLogIsCopiedDuringWrites(t *testing.T) {
 		if look(); pages > 0 && pages <= 100 {
 			break
 		}
-		// A writer that comes before the one who copied has let go adds to what there is.
+		// A writer that comes before the copier has released the lock appends to the existing log.
 		if time.Now().After(end) {
 			t.Fatalf("after the log was copied it goes on with %d pages", pages)
 		}

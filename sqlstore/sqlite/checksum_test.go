@@ -33,7 +33,7 @@ func BenchmarkChecksum(b *testing.B) {
 					}
 				}
 				for i := range open {
-					summed := (i + rounds) % 2 // who comes first changes
+					summed := (i + rounds) % 2 // the first one changes
 					began := time.Now()
 					if err := open[summed].CreateGroups(groups, summed == 1); err != nil {
 						b.Fatal(err)

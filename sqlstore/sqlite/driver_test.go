@@ -92,7 +92,7 @@ func TestCrash(t *testing.T) {
 	storetest.Crash(t, db, db.path)
 }
 
-// TestCrashRelaxed: what was acknowledged before the disk had it is there when the process is killed.
+// TestCrashRelaxed: writes that were acknowledged before they were on the disk survive killing the process.
 func TestCrashRelaxed(t *testing.T) {
 	db := file{path: filepath.Join(t.TempDir(), "test.db"), cfg: sqlite.Config{Relaxed: []string{"pods"}}}
 	storetest.Crash(t, db, "relaxed:"+db.path)

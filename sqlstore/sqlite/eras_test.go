@@ -63,7 +63,7 @@ func TestEras(t *testing.T) {
 	}
 }
 
-// TestMigratesBesideWriters: servers of the builds before and behind a migration use a file at the same time.
+// TestMigratesBesideWriters: servers of the builds before and after a migration use a file at the same time.
 func TestMigratesBesideWriters(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
 	storetest.Migrates(t, f,

@@ -31,7 +31,7 @@ func flipRuns(t *testing.T) int {
 	return n
 }
 
-// flipped makes a file with a few pages of each kind, and says what is live in it.
+// flipped makes a file with a few pages of each kind, and returns the live objects in it.
 func flipped(t *testing.T) (content []byte, live map[sqlstore.Key]string) {
 	path := filepath.Join(t.TempDir(), "whole.db")
 	d, err := sqlite.Open(t.Context(), path, sqlite.Config{})
@@ -72,7 +72,7 @@ func flipped(t *testing.T) (content []byte, live map[sqlstore.Key]string) {
 	return content, live
 }
 
-// TestFlippedBits: whatever bits of a file are flipped, what is read of it is right, or it is said that it is not.
+// TestFlippedBits: whatever bits of a file are flipped, reads are right or return an error.
 func TestFlippedBits(t *testing.T) {
 	content, live := flipped(t)
 	dir := t.TempDir()
@@ -104,7 +104,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// readFlipped says how a file was answered, and what is wrong with it that nobody said.
+// readFlipped returns how reads of a file were answered, and unreported errors.
 func readFlipped(ctx context.Context, path string, cfg sqlite.Config, live map[sqlstore.Key]string) (kind, wrong string) {
 	d, err := sqlite.Open(ctx, path, cfg)
 	if err != nil {

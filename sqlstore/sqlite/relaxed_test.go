@@ -93,8 +93,8 @@ func wantNames(t *testing.T, d sqlstore.Driver, names ...string) {
 	}
 }
 
-// TestPowerLoss: what was relaxed and not synced is lost, all else is there, and no revision that
-// was lost is given again, nor can a client watch on from one.
+// TestPowerLoss: relaxed writes that were not synced are lost, all others are there, and no lost revision is
+// assigned again, nor can a client continue a watch from one.
 func TestPowerLoss(t *testing.T) {
 	f := relaxedFile(t)
 	d := f.Open(t).(*sqlite.Driver)
@@ -232,8 +232,8 @@ func TestKilledAfterAFailedSync(t *testing.T) {
 	}
 }
 
-// TestOlderBinariesAndRelaxed: a binary that does not look for lost revisions may open a file where
-// none can be lost, and no other; the same holds for packs.
+// TestOlderBinariesAndRelaxed: a binary that does not look for lost revisions may open only a file in which
+// none can be lost; the same holds for packs.
 func TestOlderBinariesAndRelaxed(t *testing.T) {
 	want := func(f file, when string, n int64) {
 		t.Helper()

@@ -125,8 +125,9 @@ func TestKilledWithoutRelaxedCommits(t *testing.T) {
 	}
 }
 
-// TestFailedSyncOfTheFile: the system may have thrown away what was copied into the file, and SQLite would not
-// copy it again. So the log is never begun anew, nor thrown away in the end, and has all of it for the next process.
+// TestFailedSyncOfTheFile: the system may have dropped data that was copied into the file, and SQLite would
+// not copy it again. So the log is never begun anew, nor removed in the end, and has all of it for the next
+// process.
 func TestFailedSyncOfTheFile(t *testing.T) {
 	f := file{path: filepath.Join(t.TempDir(), "test.db")}
 	opened, err := sqlite.Open(t.Context(), f.path, f.cfg)
@@ -142,8 +143,8 @@ func TestFailedSyncOfTheFile(t *testing.T) {
 	value := `"` + string(bytes.Repeat([]byte("x"), 1<<20)) + `"`
 	names := []string{"000"}
 	mustApply(t, d, put("000", value))
-	// Only with this is the log long enough to be copied: no write comes between the copy and its sync, where SQLite,
-	// whose own syncs do not fail here, would begin it anew.
+	// Only with this is the log long enough to be copied: no write comes between the copy and its sync, where
+	// SQLite, whose own syncs do not fail here, would begin it anew.
 	var batch []sqlstore.Txn
 	for i := 1; i < 8; i++ {
 		batch = append(batch, put(fmt.Sprintf("%03d", i), value))

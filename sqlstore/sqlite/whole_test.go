@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
-// What was replaced is gone from the table: revisions lie far apart in one place and side by
-// side in another. Each row is handed out once, by several readers, wherever it lies.
+// Replaced rows are gone from the table: revisions are far apart in one place and adjacent in another. Each
+// row is passed on once, by several readers, wherever it is.
 func TestReadAllOfUnevenRevisions(t *testing.T) {
 	d := file{path: t.TempDir() + "/test.db"}.Open(t).(*sqlite.Driver)
 	var want []int64

@@ -89,7 +89,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindWaits: the process may be started at the same moment as who asks it.
+// TestFindWaits: the process may be started at the same moment as its caller.
 func TestFindWaits(t *testing.T) {
 	url, dir := freeURL(t, "http"), t.TempDir()
 	var wg sync.WaitGroup

@@ -30,8 +30,8 @@ func (d *trimmed) Changes(ctx context.Context, after int64, limit int, previous 
 	return d.Driver.Changes(ctx, after, limit, previous)
 }
 
-// TestVerifyDuringCompaction: what is compacted while it is looked at is no error; Verify begins
-// again with what is left, and gives up where that is gone again and again.
+// TestVerifyDuringCompaction: compaction during Verify is no error; Verify begins again with the rest, and
+// gives up if that is compacted again and again.
 func TestVerifyDuringCompaction(t *testing.T) {
 	for _, c := range []struct {
 		times int

@@ -19,7 +19,7 @@ func bubble(t *testing.T, n int, l Limits, test func(t *testing.T, s *Scheduler)
 	})
 }
 
-// sound says what is wrong with a scheduler while nothing of it changes.
+// sound checks the invariants of a scheduler at rest.
 func (s *Scheduler) sound(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *Scheduler) sound(t *testing.T) {
 	}
 }
 
-// drained says what is left of a scheduler that nobody uses.
+// drained checks the state of an unused scheduler.
 func (s *Scheduler) drained(t *testing.T) {
 	t.Helper()
 	s.sound(t)
@@ -90,8 +90,8 @@ func (s *Scheduler) drained(t *testing.T) {
 	}
 }
 
-// TestModel has many requests of all sorts come and go while levels change, and holds the
-// scheduler against what is true of it whatever happens.
+// TestModel makes many requests of all kinds come and go while levels change, and checks the scheduler's
+// invariants.
 func TestModel(t *testing.T) {
 	all := map[string]int{}
 	for seed := range uint64(30) {

@@ -188,8 +188,8 @@ func TestDeal(t *testing.T) {
 	}
 }
 
-// The seats of a write that many watch are taken for a while after it, even where nobody
-// asks until then but those who wait.
+// The seats of a write with many watchers stay taken for a while after it, even if only waiting requests need
+// them.
 func TestExtraSeats(t *testing.T) {
 	bubble(t, 3, Limits{}, func(t *testing.T, s *Scheduler) {
 		l, counts := s.one(1, 1, 9), &Flow{}
@@ -201,7 +201,7 @@ func TestExtraSeats(t *testing.T) {
 	})
 }
 
-// A level that is gone serves those who wait in it; one that becomes exempt, at once.
+// A removed level serves its waiting requests; one that becomes exempt, at once.
 func TestLevelsThatChange(t *testing.T) {
 	bubble(t, 2, Limits{}, func(t *testing.T, s *Scheduler) {
 		l, counts := s.one(4, 1, 9), &Flow{}
@@ -338,8 +338,8 @@ func TestLeavesWhileItsBodyWaits(t *testing.T) {
 	})
 }
 
-// A write may end at the very moment at which its seats are taken: either they are not, or
-// who wrote waits for others. Nobody goes on without seats.
+// A write may end at the very moment at which its seats are taken: either they are not, or the writer waits
+// for others. A request never continues without seats.
 func TestWritesThatEndAsSeatsAreTaken(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(1)
@@ -366,7 +366,7 @@ func TestWritesThatEndAsSeatsAreTaken(t *testing.T) {
 				for range 3 {
 					works()
 					s.Sending(r)
-					clock.Add(int64(Unmoved)) // so that whoever comes now takes the seats
+					clock.Add(int64(Unmoved)) // so that the next request takes the seats
 					runtime.Gosched()
 					if err := s.Sent(ctx, r); err != nil {
 						t.Error(err)
@@ -456,8 +456,8 @@ func TestSeatsForABodyDuringAWrite(t *testing.T) {
 	})
 }
 
-// A request that lost several seats has them again before others come, however few those
-// want: what is free is kept for it.
+// A request that lost several seats gets them back before later requests, however few these need: free seats
+// are reserved for it.
 func TestWideRequestsAreNotPassed(t *testing.T) {
 	for _, kind := range []Kind{Queue, Reject} {
 		bubble(t, 4, Limits{}, func(t *testing.T, s *Scheduler) {

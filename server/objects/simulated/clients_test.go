@@ -567,7 +567,7 @@ func (w *world) take(x *watcher) {
 		x.batch, mark, err = stream.Take(ctx, x.batch)
 		return err
 	}, func(r *request) {
-		ended := x.stream != stream // it was disconnected meanwhile
+		ended := x.stream != stream // it was disconnected in the meantime
 		x.rest()
 		if r.lost || ended {
 			return

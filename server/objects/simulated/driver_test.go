@@ -495,8 +495,8 @@ func (d *driver) sleep(ctx context.Context, for_ time.Duration) bool {
 	return d.world.wait(ctx, &call{driver: d, method: "sleep", due: time.Now().Add(for_), do: func() {}, own: true}) == nil
 }
 
-// sink is a server's cache as its feed knows it. What the feed brings waits, so that whoever waits for one page has come
-// to rest before the next.
+// sink is a server's cache as its feed sees it. Each page waits until all waiters for the previous one have
+// come to rest.
 type sink struct {
 	*cache.Cache
 	driver *driver

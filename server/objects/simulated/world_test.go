@@ -321,8 +321,8 @@ func (w *world) record(m *commit) {
 	}
 }
 
-// ripe judges how much history a server's compaction gives up: none that is younger than the retention. A commit that took
-// long is as old as its time of writing says, and so is what was committed before it.
+// ripe checks how much history a server's compaction drops: none that is younger than the retention. A commit
+// that took long is as old as its time of writing, and so are the commits before it.
 func (w *world) ripe(d *driver, to int64) {
 	kept := w.cfg.store.Retention
 	if log := w.cfg.store.LogRetention; log > 0 {
@@ -389,7 +389,7 @@ func (w *world) send(s *server, kind, about string, do func(context.Context) err
 	return r
 }
 
-// settle lets all goroutines come to rest, and judges what has ended.
+// settle lets all goroutines come to rest, and checks ended requests.
 func (w *world) settle() {
 	for w.violation == "" {
 		synctest.Wait()

@@ -152,7 +152,7 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// TestExpired: what is not kept any more is a 410 that names what is.
+// TestExpired: history that is no longer kept is a 410 that names the kept part.
 func TestExpired(t *testing.T) {
 	s := servertest.Start(t, servertest.Plain(nil), served, servertest.On(stores["memory"](t), retained(time.Millisecond)))
 	s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
@@ -171,8 +171,8 @@ func TestExpired(t *testing.T) {
 	refused(t, s, item+got.Items[0].Name+"/diff", http.StatusGone, "kept from")
 }
 
-// TestDefinitionGone: the past of custom objects stays readable for who may get them when their
-// definition is gone.
+// TestDefinitionGone: after their definition is deleted, users that may get custom objects can still read
+// their past.
 func TestDefinitionGone(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t), served)
 	s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
@@ -254,7 +254,7 @@ func TestDescribed(t *testing.T) {
 		"groupPriorityMinimum":100,"versionPriority":100,"service":{"namespace":"shop","name":"evil"}}}`)
 	s.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"revisions.history.rowlock.dev"},"spec":{"group":"history.rowlock.dev","scope":"Namespaced","names":{"plural":"revisions","kind":"Revision"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
-	// What is asked now is answered with everything that is written above.
+	// A request is answered with all earlier writes.
 	refused(t, s, root+"/namespaces/shop/revisions", http.StatusBadRequest, "object.resource")
 	s.Must("GET", root+"/moments/now", "")
 	without := servertest.Start(t, servertest.Complete(t))

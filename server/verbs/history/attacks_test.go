@@ -129,8 +129,8 @@ func TestUsualRoles(t *testing.T) {
 	}
 }
 
-// TestRightTakenAway: who had the right to an object and has it no more sees nothing of its past,
-// of the time when they had it neither; nor does a token of a list open anything.
+// TestRightTakenAway: a user that has lost the right to an object sees nothing of its past, including the
+// time of the right; nor does a continue token reveal anything.
 func TestRightTakenAway(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t), servertest.Idle, served)
 	s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
@@ -156,8 +156,8 @@ func TestRightTakenAway(t *testing.T) {
 	refused(t, s, path+"&continue=%21", http.StatusBadRequest, "continue")
 }
 
-// TestNamespaceGone: the past of a deleted namespace's objects is seen by who may get them by name
-// in it still, and not by those whose role went with the namespace.
+// TestNamespaceGone: users that may still get the objects of a deleted namespace by name see their past;
+// users whose role was deleted with the namespace do not.
 func TestNamespaceGone(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t), served)
 	s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)
@@ -179,7 +179,7 @@ func TestNamespaceGone(t *testing.T) {
 	}
 }
 
-// TestOddRequests: what nobody can mean is refused with words that name what is wrong.
+// TestOddRequests: nonsensical requests are refused with errors that name the problem.
 func TestOddRequests(t *testing.T) {
 	s := servertest.Start(t, servertest.Plain(nil), served)
 	s.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"shop"}}`)

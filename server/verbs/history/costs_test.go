@@ -18,8 +18,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// watched is a database that notes what is asked of it, and whose bounds cannot be read for a
-// while.
+// watched is a database that records its calls, and whose bounds are unreadable for a while.
 type watched struct {
 	sqlstore.Driver
 	most    atomic.Int64 // rows of one read of the past

@@ -110,7 +110,7 @@ func read[T any](t *testing.T, s *servertest.Server, path string, header ...stri
 	return out
 }
 
-// refused asks for what has to be refused, and says how that was worded.
+// refused makes a request that must be refused, and returns the error's text.
 func refused(t *testing.T, s *servertest.Server, path string, code int, words ...string) {
 	t.Helper()
 	w := s.Do("GET", path, "")
@@ -192,7 +192,7 @@ func TestUntilBeforeWhatIsKept(t *testing.T) {
 	}
 }
 
-// retained keeps the past for some time, and looks often for what is older.
+// retained keeps the past for some time, and often checks for older versions.
 func retained(d time.Duration) sqlstore.Config {
 	return sqlstore.Config{Retention: d, CompactEvery: time.Millisecond}
 }

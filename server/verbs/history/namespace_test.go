@@ -13,9 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestAnotherNamespace: who has rights in a namespace that was made anew sees nothing of what
-// was in the earlier one of that name: by its history, by lists as of then, or by watches from
-// then. Who has them in all namespaces does.
+// TestAnotherNamespace: a user with rights in a recreated namespace sees nothing of the earlier one of that
+// name: by its history, by lists as of then, or by watches from then. A user with rights in all namespaces
+// does.
 func TestAnotherNamespace(t *testing.T) {
 	s := servertest.Start(t, servertest.Complete(t), served)
 	const shop, secrets, hidden = "/api/v1/namespaces/shop", "/api/v1/namespaces/shop/secrets", "aGlkZGVu"
@@ -82,7 +82,7 @@ func TestAnotherNamespace(t *testing.T) {
 			t.Errorf("tenant lists of %s %+v", name, got.Items)
 		}
 	}
-	// A token of who saw it opens it to nobody else.
+	// That user's token does not help others.
 	page := read[metav1.PartialObjectMetadataList](t, s, exact("&limit=1"))
 	if page.Continue == "" {
 		t.Fatal("the list of then has no second page")

@@ -372,7 +372,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("%s: content type %q", tt.path, header.Get("Content-Type"))
 		}
 	}
-	// The answer is text, but what is taken must be what errors come in.
+	// The answer is text, but the client must accept a form of errors.
 	for accept, want := range map[string]int{
 		"": 204, "*/*": 204, "application/json, */*": 204, "text/plain, application/json;q=0.1": 204, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1": 204,
 		"text/plain": 406, "text/html": 406, "application/json;as=Table;g=meta.k8s.io;v=v1": 406,

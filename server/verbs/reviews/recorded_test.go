@@ -6,7 +6,7 @@ import (
 	"github.com/rowlock/rowlock/server/servertest"
 )
 
-// TestRecorded replays what a stock server answered about reviews of who asks.
+// TestRecorded replays a stock server's answers about access reviews.
 func TestRecorded(t *testing.T) {
 	servertest.Recorded(t, "beta-selfsubjectreview")
 }

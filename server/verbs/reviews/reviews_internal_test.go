@@ -145,7 +145,7 @@ func TestAttributes(t *testing.T) {
 		name           string
 		fields         *authorizationv1.FieldSelectorAttributes
 		labels         *authorizationv1.LabelSelectorAttributes
-		field, label   string // what is understood
+		field, label   string // the supported part
 		fieldE, labelE bool
 	}{
 		{name: "raw", fields: &authorizationv1.FieldSelectorAttributes{RawSelector: "a=b,c!=d"}, labels: &authorizationv1.LabelSelectorAttributes{RawSelector: "a in (b),!c"}, field: "a=b,c!=d", label: "a in (b),!c"},

@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestAge: how long tokens live, and what is said of it.
+// TestAge: lifetimes of tokens, and their warnings.
 func TestAge(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	api := []string{"api", "other"}
