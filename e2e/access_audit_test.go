@@ -247,7 +247,7 @@ func (a *access) auditContents(t *testing.T, h *auditHook, log string) {
 	if e := findEvent(events, "made", "RequestReceived"); e != nil {
 		t.Error("a stage that the rule omits is there")
 	}
-	// The other backend has the same, but for what is too large.
+	// The other backend has the same events, except for those that are too large.
 	eventually(t, "events at the webhook", func() bool { return h.find("app", "ResponseComplete") != nil })
 	e := h.find("long", "ResponseComplete")
 	if e == nil || len(e.RequestObject)+len(e.ResponseObject) > 0 || e.Annotations["audit.k8s.io/truncated"] != "true" || h.most > 20000 {

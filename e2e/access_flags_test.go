@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestRefusesAccessFlags: what is wrong with the flags of authentication or audit
-// stops the start, with the words that operators know.
+// TestRefusesAccessFlags: invalid flags of authentication or audit stop the start, with the errors that
+// operators know.
 func TestRefusesAccessFlags(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -187,7 +187,7 @@ func attackImpersonation(t *testing.T, a *access) {
 	if got := a.who(t, call{cert: a.users.Client(t, "nobody"), headers: http.Header{"Impersonate-User": {"actor"}}}); got != "403" {
 		t.Errorf("anybody is taken as %s", got)
 	}
-	// And what is not allowed to the mask is not allowed, whatever the actor may do.
+	// Requests that the impersonated user may not make are refused, whatever the actor may do.
 	if code, _ := a.do(t, call{path: "/api/v1/secrets", token: harness.AdminToken, headers: http.Header{"Impersonate-User": {"bob"}}}); code != http.StatusForbidden {
 		t.Error(fmt.Sprint("an administrator as bob: ", code))
 	}

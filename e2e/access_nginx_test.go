@@ -94,8 +94,8 @@ func startNginx(t *testing.T, a *access) string {
 	}
 }
 
-// throughNginx connects through a proxy that authenticates: a client with a password is
-// who the proxy says, with the rights of that user, and with kubectl.
+// throughNginx connects through a proxy that authenticates: a client with a password is the user that the
+// proxy names, with that user's rights, and with kubectl.
 func throughNginx(t *testing.T, a *access) {
 	url := startNginx(t, a)
 	a.grant(t, "", "jane", `[{"apiGroups":[""],"resources":["configmaps"],"verbs":["*"]}]`)

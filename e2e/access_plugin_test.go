@@ -40,7 +40,7 @@ func plugIn(t *testing.T, a *access) {
 	a.admin(t, "POST", accounts, account)
 	robot := write("robot", "--service-account", "robot", "--namespace", "plug")
 	whoami(robot, `"username": "system:serviceaccount:plug:robot"`, "JTI=")
-	// The account is made anew: the token that the plugin keeps is worth nothing.
+	// The account is recreated: the token that the plugin caches is invalid.
 	a.admin(t, "DELETE", accounts+"/robot", "")
 	a.admin(t, "POST", accounts, account)
 	whoami(robot, `"username": "system:serviceaccount:plug:robot"`)

@@ -20,7 +20,7 @@ import (
 // rewrites is how often each file is rewritten.
 const rewrites = 100
 
-// reloadStorm is a server whose files change all the time, and who comes in meanwhile.
+// reloadStorm is a server whose files change all the time, and the accepted clients.
 type reloadStorm struct {
 	*access
 	old, next, always *harness.Authority // of users: two that take turns, one that stays
@@ -32,9 +32,8 @@ type reloadStorm struct {
 	slow    bool       // a file was once half written for too long
 }
 
-// TestReloadStorm: files are rewritten a hundred times under load, in one stroke and
-// piece by piece. What is good in all versions is good all the time, what is good in
-// none is never let in, and in the end the last version counts.
+// TestReloadStorm: files are rewritten a hundred times under load, atomically and piece by piece. Credentials
+// that are valid in all versions are always accepted, others never, and in the end the last version counts.
 func TestReloadStorm(t *testing.T) {
 	t.Parallel()
 	s := startStorm(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// attackEscalation: a user who may write roles and bindings, but may only read pods,
-// tries to become more than that, by each verb and each form of patch.
+// attackEscalation: a user who may write roles and bindings, but may only read pods, tries to gain more
+// rights, with each verb and each form of patch.
 func attackEscalation(t *testing.T, a *access) {
 	a.namespace(t, "climb")
 	write := `{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings","clusterroles","clusterrolebindings"],"verbs":["get","list","create","update","patch","delete"]}`
@@ -30,7 +30,7 @@ func attackEscalation(t *testing.T, a *access) {
 		return fmt.Sprintf(`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},`, kind, name)
 	}
 	rules := func(list ...string) string { return `"rules":[` + strings.Join(list, ",") + `]` }
-	// What is there: harmless roles and bindings, and strong roles with a binding each.
+	// Existing objects: harmless roles and bindings, and strong roles with a binding each.
 	for _, path := range []string{ns + "/roles", rbacPath + "/clusterroles"} {
 		a.admin(t, "POST", path, object(path, "weak", rules(pods)))
 		a.admin(t, "POST", path, object(path, "strong", rules(pods, secrets)))
@@ -119,8 +119,8 @@ func changes(path, name string, object objectFunc, rest string) []call {
 	}
 }
 
-// climb tries attempts on a new object, by POST, PUT and apply, and on the one that is
-// there, if name says which. What is allowed is tried without effect.
+// climb makes attempts on a new object, by POST, PUT and apply, and on the existing one, if name is given.
+// Allowed attempts are dry runs.
 func (a *access) climb(t *testing.T, cert *certificate, path, name string, object objectFunc, attempts []attempt) {
 	t.Helper()
 	for _, try := range attempts {
@@ -178,8 +178,8 @@ func (a *access) bindAndEscalate(t *testing.T, object objectFunc, ref func(kind,
 	}
 }
 
-// attackPaths: a user who may read ConfigMaps of one namespace, and paths below
-// /healthz, spells other paths so that they look like those.
+// attackPaths: a user who may read ConfigMaps of one namespace, and paths below /healthz, spells other paths
+// so that they resemble those.
 func attackPaths(t *testing.T, a *access) {
 	a.namespace(t, "mine")
 	a.namespace(t, "yours")

@@ -203,9 +203,8 @@ func (a *access) namespace(t testing.TB, name string) {
 	a.admin(t, "POST", "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
 }
 
-// who says as whom a request is taken: the name, and the groups that are not those
-// of everybody; or the code that it was refused with. Anonymous requests may not ask
-// and are known by how they are refused.
+// who returns the user of a request: the name, and the groups that are not those of everybody; or the code of
+// its refusal. Anonymous requests may not ask and are recognized by their refusal.
 func (a *access) who(t testing.TB, c call) string {
 	t.Helper()
 	c.method, c.path, c.body = "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"}`

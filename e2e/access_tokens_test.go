@@ -186,8 +186,8 @@ func attackAccountTokens(t *testing.T, a *access) {
 	}
 }
 
-// revokeTokens: what a token hangs on is deleted, and the token is refused within a
-// second, by both servers. An account that is made anew does not bring it back.
+// revokeTokens: an object to which a token is bound is deleted, and both servers refuse the token within a
+// second. A recreated account does not revive it.
 func revokeTokens(t *testing.T, a *access) {
 	a.namespace(t, "revoke")
 	const base = "/api/v1/namespaces/revoke/"

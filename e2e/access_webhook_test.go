@@ -155,7 +155,7 @@ func attackTokenHook(t *testing.T, a *access) {
 			})
 		}
 	}
-	for range 20 { // meanwhile, others are not held up
+	for range 20 { // others are not delayed by it
 		if code, _ := a.do(t, call{path: "/api/v1/namespaces", token: harness.AdminToken}); code != http.StatusOK {
 			t.Errorf("beside requests that wait for the service: %d", code)
 		}

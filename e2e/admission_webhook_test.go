@@ -125,7 +125,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take returns what was asked since the last call.
+// take returns the requests since the last call.
 func (j *judge) take() []questioned {
 	j.mu.Lock()
 	defer j.mu.Unlock()

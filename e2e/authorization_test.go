@@ -322,8 +322,8 @@ func mustCome(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// logged waits until a server's log has a text: what a server has written comes here by
-// way of a pipe, whatever else it has answered meanwhile.
+// logged waits until a server's log contains a text: the log arrives through a pipe, possibly after later
+// answers.
 func logged(t testing.TB, s *harness.Server, text string) {
 	t.Helper()
 	mustCome(t, "log: "+text, func() bool { return strings.Contains(s.Log(), text) })

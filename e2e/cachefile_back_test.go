@@ -127,7 +127,7 @@ func (c *cachedServer) others(to int64) {
 	c.change("gone", "other")
 }
 
-// wentBack wants a server to have what the database has, and nothing of what was lost.
+// wentBack checks that a server has the state of the database, and nothing of the lost one.
 func (c *cachedServer) wentBack() {
 	c.t.Helper()
 	for name, value := range map[string]string{"same": "first", "changed": "first", "gone": "other", "gone-and-back": "first", "other0": "other"} {

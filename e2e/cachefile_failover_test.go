@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestCacheFileThroughFailover promotes a standby that lacks the last commits of its primary, and has other servers take their
-// revisions for other objects. One server ran through all of it, with objects in memory that no longer exist;
-// another one was stopped with such a file before it. What both serve when they are started again is what is there.
+// TestCacheFileThroughFailover promotes a standby that lacks the last commits of its primary, and makes other
+// servers use their revisions for other objects. One server ran through all of it, with objects in memory
+// that no longer exist; another one was stopped with such a file before it. After a restart both serve the
+// present state.
 func TestCacheFileThroughFailover(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -115,7 +116,7 @@ func execSQL(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// sessions counts who is connected to a database.
+// sessions counts the sessions of a database.
 func sessions(t *testing.T, db *sql.DB, name string) (n int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = $1`, name).Scan(&n); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestCacheFile starts a server again and again with its cache file: it serves what was written after the
-// file, by a server that was killed too, as the database has it; and rows that were edited by SQL once the cache was rebuilt.
+// TestCacheFile repeatedly starts a server with its cache file: it serves later writes, including those of a
+// killed server, as the database has them; and rows that were edited by SQL once the cache was rebuilt.
 func TestCacheFile(t *testing.T) {
 	t.Parallel()
 	store := "sqlite:" + t.TempDir() + "/rowlock.db"

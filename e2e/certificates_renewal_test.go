@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/datadir"
 )
 
-// TestAuthorityGetsASuccessor: a server with an old authority makes the successor while
-// it runs, serves with it without a restart, and who trusts the old one alone goes on.
+// TestAuthorityGetsASuccessor: a server with an old authority makes the successor while it runs, serves with
+// it without a restart, and clients that trust only the old one continue to work.
 func TestAuthorityGetsASuccessor(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")

@@ -83,9 +83,8 @@ type fate struct {
 	acked, sent string
 }
 
-// TestKillLosesNothing kills the server with SIGKILL in a storm of writes, again and
-// again, and checks after each restart that what was acknowledged is there, that
-// nothing else is, and that the revisions have no hole.
+// TestKillLosesNothing repeatedly kills the server with SIGKILL during a storm of writes, and checks after
+// each restart that acknowledged writes are there, that nothing else is, and that the revisions have no gap.
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{"--history-retention=1h"}})

@@ -117,7 +117,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 }
 
-// TestDocsAreShort: all pages together can be read. Who adds one takes something out.
+// TestDocsAreShort bounds the length of all pages together. Additions need cuts.
 func TestDocsAreShort(t *testing.T) {
 	t.Parallel()
 	words := 0

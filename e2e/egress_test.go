@@ -112,7 +112,7 @@ func (f *farAway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
 	case "admit":
 		var q questioned
-		_ = json.NewDecoder(r.Body).Decode(&q) // what is no question has no UID, and is no answer
+		_ = json.NewDecoder(r.Body).Decode(&q) // an invalid question has no UID, and gets no answer
 		fmt.Fprintf(w, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":%q,"allowed":true}}`, q.Request.UID)
 	case "apis":
 		fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"far.example/v1","resources":[]}`)
@@ -185,7 +185,7 @@ func TestEgress(t *testing.T) {
 		}
 	}
 
-	// Who asks, whether it may, and that it did.
+	// Authentication, authorization, and the audit event.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/namespaces/default/secrets", nil)
 	if err != nil {
 		t.Fatal(err)

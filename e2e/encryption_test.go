@@ -140,7 +140,7 @@ func startSecretLoad(t *testing.T, a *api) *secretLoad {
 	return l
 }
 
-// one writes a secret; what becomes of it is open where the server goes meanwhile.
+// one writes a secret; the outcome is open if the server ends during the write.
 func (l *secretLoad) one(t *testing.T, name, value string) {
 	l.mu.Lock()
 	f := l.fates[name]
@@ -204,7 +204,7 @@ func waitUntil(t testing.TB, what string, fn func() bool) {
 	}
 }
 
-// check reads everything back: each secret is what was acknowledged last, or a later write.
+// check reads everything back: each secret is the last acknowledged one, or a later write.
 func (l *secretLoad) check(t *testing.T, a *api) {
 	t.Helper()
 	acked := map[string]int{}
@@ -272,10 +272,10 @@ func holds(t testing.TB, text string, folders ...string) (found []string) {
 	return found
 }
 
-// TestEncryptionRotation takes secrets from one key to the next, aescbc to aesgcm to a KMS
-// plugin, as operators do it, with writers going on and the server killed in between. What
-// was acknowledged is there after each step; in the end nothing of it is in any file, while
-// what is not encrypted is found by the same search.
+// TestEncryptionRotation takes secrets from one key to the next, aescbc to aesgcm to a KMS plugin, as
+// operators do it, while writers continue and the server is killed in between. Acknowledged writes are there
+// after each step; in the end no file contains any of the values, while the same search finds unencrypted
+// ones.
 func TestEncryptionRotation(t *testing.T) {
 	t.Parallel()
 	pg := startPostgres(t)

@@ -159,7 +159,7 @@ func (p *plane) apiserver(etcd string, env []string, more ...string) (s *program
 		"--allow-privileged=true", "--authorization-mode=RBAC", "--bind-address=127.0.0.1", "--cert-dir=" + p.certs,
 		"--client-ca-file=" + filepath.Join(p.certs, "client-ca.crt"), "--disable-admission-plugins=ServiceAccount", "--etcd-servers=" + etcd,
 		fmt.Sprintf("--secure-port=%d", port), fmt.Sprintf("--service-account-issuer=https://127.0.0.1:%d/", port), "--service-cluster-ip-range=10.0.0.0/24",
-		// What suites set besides.
+		// Further settings of suites.
 		"--max-connection-bytes-per-sec=1000000", "--storage-media-type=application/vnd.kubernetes.protobuf", "--watch-cache=true", "--enable-garbage-collector",
 	}
 	if len(more) == 0 {

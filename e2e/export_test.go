@@ -171,8 +171,7 @@ func TestExportRoundTrip(t *testing.T) {
 	}
 }
 
-// filled is a database that a server filled and left, and the file of the keys of what is
-// encrypted in it; "" for none.
+// filled is a database that a server filled, and the key file of its encrypted values; "" for none.
 func filled(t *testing.T, kind, postgres string) (url, keys string) {
 	o := harness.Options{}
 	if kind == "postgres" {
@@ -206,7 +205,7 @@ func filled(t *testing.T, kind, postgres string) (url, keys string) {
 	return url, keys
 }
 
-// wantSealedExport: without the keys nothing is written, and what is missing is said.
+// wantSealedExport: without the keys nothing is written, and the error names what is missing.
 func wantSealedExport(t *testing.T, url string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "s.db")
@@ -219,7 +218,7 @@ func wantSealedExport(t *testing.T, url string) {
 	}
 }
 
-// TestExportRefuses what cannot be, naming what is wrong.
+// TestExportRefuses invalid exports, and names the problem.
 func TestExportRefuses(t *testing.T) {
 	t.Parallel()
 	url, keys := filled(t, "sqlite", "")

@@ -159,7 +159,7 @@ func TestFairness(t *testing.T) {
 	eventually(t, "a request waits", func() bool { return strings.Contains(dump("dump_requests?includeRequestDetails=1"), "/version") })
 	for _, want := range [][]string{
 		{"dump_priority_levels", "tight,", "1,", "false,", "false,", "1,", "1,"},
-		{"dump_queues", "tight,", "0,", "1,", "0,", "0,"}, // who runs came before there were queues
+		{"dump_queues", "tight,", "0,", "1,", "0,", "0,"}, // running requests came before there were queues
 		{"dump_requests", "tight,", "noxu,", "0,", "0,", "noxu,"},
 	} {
 		found, lines := false, ""

@@ -93,7 +93,7 @@ func wantNoWrites(t *testing.T, a *api) {
 			}
 			break
 		}
-		// What was under way may have any outcome, or none that can be found out now.
+		// Requests in flight may have any outcome, or none that can be determined now.
 		if time.Now().After(deadline) || code != http.StatusCreated && code != http.StatusGatewayTimeout {
 			t.Fatalf("a write without a primary: %d %s", code, body)
 		}

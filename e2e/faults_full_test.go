@@ -110,7 +110,7 @@ func TestPostgresFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	// Values that are not compressed: the table's size is what was written.
+	// Values that are not compressed: the table grows by the written bytes.
 	if _, err := conn.Exec(t.Context(), "ALTER TABLE kv ALTER value SET STORAGE EXTERNAL"); err != nil {
 		t.Fatal(err)
 	}

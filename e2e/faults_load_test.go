@@ -58,7 +58,7 @@ func (c *cluster) start(i int, store string) {
 	c.mu.Unlock()
 }
 
-// again starts server i anew, after it ended.
+// again restarts server i after it has ended.
 func (c *cluster) again(i int) {
 	c.t.Helper()
 	s, err := c.server(i).Again(context.Background())

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// floors are the packages inside server/, the lowest floor first. A package imports what
-// is on floors below its own and, on its own floor, what is in its own room: what has the
-// same first name below server/. An entry includes the packages below it, unless
-// they have an entry of their own. The packages on the first floor import no other room.
+// floors are the packages inside server/, the lowest floor first. A package imports packages on lower floors
+// and, on its own floor, those with the same first name below server/. An entry includes the packages below
+// it, unless they have an entry of their own. The packages on the first floor import no others.
 var floors = [][]string{
 	{"fair", "removed", "schema/merging", "wire"},
 	{"release"},
@@ -44,7 +43,7 @@ func floorOf(path string) int {
 	}
 }
 
-// misplaced says what is wrong with an import of one package of server/ by another.
+// misplaced returns why one package of server/ may not import another.
 func misplaced(from, to string) string {
 	room := func(path string) string { first, _, _ := strings.Cut(path, "/"); return first }
 	mine, theirs := floorOf(from), floorOf(to)

@@ -30,7 +30,7 @@ func TestGoGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	fetchReplaced(t)
-	// What has been fetched for this module is there for the importer, but for this module.
+	// The importer uses the downloaded modules of this module, but not this module itself.
 	for _, of := range []string{"", "cache/download"} {
 		linkAll(t, filepath.Join(modules, of), filepath.Join(dir, "modules", of), "github.com", "cache")
 		linkAll(t, filepath.Join(modules, of, "github.com"), filepath.Join(dir, "modules", of, "github.com"), "rowlock")

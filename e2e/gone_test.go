@@ -11,9 +11,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestDatabaseGone takes the database away under a running server: no write is
-// acknowledged, reads go on, readyz is red. Put back, all is well; deleted, a start
-// refuses to begin anew by itself.
+// TestDatabaseGone moves the database away under a running server: no write is acknowledged, reads continue,
+// readyz fails. Moved back, the server recovers; deleted, a start refuses to create a new one by itself.
 func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{})

@@ -20,7 +20,7 @@ func TestImportDone(t *testing.T) {
 	args := func(url string, more ...string) []string {
 		return append([]string{source, "--store", url, "--data-dir", data, "--take-along", old}, more...)
 	}
-	// What was read stays where the database cannot be had.
+	// The data that was read stays if the database cannot be opened.
 	if _, errOut, err := importInto(t, args("sqlite:"+filepath.Join(dir, "none", "x.db"))...); err == nil {
 		t.Fatal(errOut)
 	}

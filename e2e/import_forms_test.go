@@ -75,7 +75,7 @@ func sameExported(t *testing.T, url, form string, objects []arrived) {
 		}
 		o, known := missing[e.Key]
 		if !known {
-			continue // what the commands before wrote, and what is compared elsewhere
+			continue // written by earlier commands, and compared elsewhere
 		}
 		delete(missing, e.Key)
 		if diff := cmp.Diff(o.want, storedTree(t, o, e)); diff != "" {

@@ -23,12 +23,12 @@ var k3sLeft = map[string]int64{
 // k3sObjects is how many of them are objects of a cluster.
 const k3sObjects = 6
 
-// k3sOwn puts what there is in the store of every k3s: what it stores besides the cluster, the
-// marks of kine, what a server keeps of itself, and its custom resources.
+// k3sOwn creates the additional content of the store of every k3s: its own data, the marks of kine, and its
+// custom resources.
 func k3sOwn(k *harness.Kine) {
 	put := func(key, value string) int64 { return k.Put(key, []byte(value)) }
-	// A salt, a colon, and what is encrypted with the token, in base64. While a server starts
-	// for the first time there is an empty one, too.
+	// A salt, a colon, and a value that is encrypted with the token, in base64. While a server starts for the
+	// first time there is an empty one, too.
 	put("/bootstrap/e3b0c44298fc", "36bb7c1d6a2d8f0c:9XyO0fG8bDk2mD1sJ5w0nVb7QYtq3xXKc1o0rA==")
 	put("/bootstrap/5feceb66ffc8", "")
 	put("/registry/health", `{"health":"true"}`)

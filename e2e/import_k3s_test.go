@@ -127,8 +127,7 @@ func TestFromK3s(t *testing.T) {
 	k.Run("create", "service", "nodeport", "second", "-n", "shop", "--tcp=80", "--node-port=30007")
 }
 
-// wantLeft compares what was left out with what should have been, by the beginnings of the
-// reasons.
+// wantLeft compares the omitted entries with the expected ones, by the beginnings of the reasons.
 func wantLeft(t *testing.T, a importAnswer, want map[string]int64) {
 	t.Helper()
 	for _, l := range a.Left {

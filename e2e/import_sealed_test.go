@@ -131,7 +131,7 @@ func wantSealedRows(t *testing.T, path string) {
 	}
 }
 
-// wantNowhere searches for what is in the Secrets, and for what is in no Secret.
+// wantNowhere searches for the content of the Secrets, and for content of no Secret.
 func wantNowhere(t *testing.T, folders ...string) {
 	t.Helper()
 	if len(holds(t, controlMark, folders...)) == 0 {

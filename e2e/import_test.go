@@ -85,7 +85,7 @@ type arrived struct {
 	path string
 	key  string          // where the old cluster kept it
 	kind *kinds.Resource // nil for a custom one
-	want any             // without what is empty
+	want any             // without empty values
 }
 
 // fill makes an object of each built-in kind in a source.
@@ -152,7 +152,7 @@ func apiPath(r *kinds.Resource, namespace string) string {
 	return path + "/" + r.Plural + "/x"
 }
 
-// shown is the tree of an object, without what is empty.
+// shown is the tree of an object, without empty values.
 func shown(t *testing.T, obj any) any {
 	t.Helper()
 	data, err := json.Marshal(obj)

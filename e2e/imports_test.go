@@ -12,7 +12,7 @@ import (
 
 const module = "github.com/rowlock/rowlock/"
 
-// TestImports holds the packages to the rules of who may import whom.
+// TestImports checks which packages a package may import.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")

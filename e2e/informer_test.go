@@ -98,7 +98,7 @@ func newFollower(t *testing.T, name string, k specimen, lw *cache.ListWatch, kin
 		UpdateFunc: func(_, obj any) { f.note(watch.Modified, obj) },
 		DeleteFunc: func(obj any) {
 			if unseen, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = unseen.Obj // what was last known
+				obj = unseen.Obj // the last known state
 			}
 			f.note(watch.Deleted, obj)
 		},

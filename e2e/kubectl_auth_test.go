@@ -120,8 +120,7 @@ func createGrants(t *testing.T, k *harness.Kubectl) {
 	}
 }
 
-// defaultRoles: view, edit and admin are worth something on a server that nobody has
-// set up, and grow with what is labelled for them.
+// defaultRoles: view, edit and admin are useful on a new server, and include aggregated roles.
 func defaultRoles(t *testing.T, k *harness.Kubectl) {
 	t.Helper()
 	for _, role := range []string{"view", "edit", "admin"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestKubectlHistory: kubectl lists and shows the past of an object, and says who may.
+// TestKubectlHistory: kubectl lists and shows the past of an object, and who may do so.
 func TestKubectlHistory(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{})

@@ -22,7 +22,7 @@ func manifests(t *testing.T) []string {
 	return files
 }
 
-// said are the lines that kubectl printed, but the warning about Endpoints that servers of later releases give.
+// said are the output lines of kubectl, without the warning about Endpoints of servers of later releases.
 func said(out string) []string {
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "Warning: v1 Endpoints is deprecated") })
 }

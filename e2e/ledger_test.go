@@ -29,8 +29,8 @@ type change struct {
 	content
 }
 
-// content is an object as JSON, however it came; whole is zero where only metadata did.
-// It is kept once, whoever sees it.
+// content is an object as JSON, whatever its wire form; whole is zero if only the metadata was received. It
+// is stored once for all observers.
 type content struct{ metadata, whole unique.Handle[string] }
 
 func (a content) partial() bool { return a.whole == unique.Handle[string]{} }
@@ -162,8 +162,8 @@ func selects(selector string, c *change) bool {
 	return selector == "" || selector == "on=yes" && c.on
 }
 
-// check holds a mirror against the ledger: its lists are what was there, and it saw
-// every change in its spans, as it was, and nothing else. It counts what it compared.
+// check compares a mirror with the ledger: its lists are states of the ledger, and it saw every change in its
+// spans, correctly, and nothing else. It counts the comparisons.
 func (l *ledger) check(m *mirror) (compared int, err error) {
 	var errs []error
 	for _, s := range m.spans {

@@ -31,8 +31,7 @@ func allow(t *testing.T, s *harness.Server, users ...string) {
 	}
 }
 
-// TestWatchesThatNobodyReads: what waits for them does not grow with what is written, and
-// they do not keep writers waiting.
+// TestWatchesThatNobodyReads: their queues do not grow with the writes, and they do not delay writers.
 func TestWatchesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	const configMaps = "/api/v1/namespaces/default/configmaps"

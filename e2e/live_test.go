@@ -108,7 +108,7 @@ func decodeRaw(t *testing.T, get func(path string) (int, []byte), path string, i
 	}
 }
 
-// serversOwn are what a server makes anew for itself, whatever was imported.
+// serversOwn are objects that a server recreates for itself, whatever was imported.
 func serversOwn(name string) bool {
 	return strings.HasSuffix(name, " default/kubernetes") && strings.Contains(name, "/endpoint") || strings.Contains(name, "/leases kube-system/") || strings.Contains(name, "/events ")
 }

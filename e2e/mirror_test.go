@@ -227,7 +227,7 @@ func (m *mirror) Delete(obj any) error {
 	return m.Store.Delete(obj)
 }
 
-// Replace comes with a whole state. What is not in it may have gone at any version.
+// Replace takes a whole state. Objects that it lacks may have been deleted at any version.
 func (m *mirror) Replace(list []any, rv string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -296,8 +296,8 @@ func (m *mirror) watched(ctx context.Context, wg *sync.WaitGroup, a *mirrorCall,
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			a.ended = time.Now()
-			// A reflector lists anew after a short watch without events. One that goes on
-			// behind a streamed list begins, for it, whenever it has taken the list.
+			// A reflector lists again after a short watch without events. One that continues after a streamed
+			// list begins, as it sees it, whenever it has received the list.
 			if initial != nil || behind == 0 && (streamed || a.ended.Sub(a.begun) < time.Second) {
 				m.reasons++
 			}

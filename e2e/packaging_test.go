@@ -281,7 +281,7 @@ func TestMonitoring(t *testing.T) {
 	for _, text := range [][]byte{rules, board} {
 		for _, name := range metricName.FindAll(text, -1) {
 			base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(string(name), "")
-			// What has not happened yet is not exposed; then the program knows the name.
+			// Future releases are not exposed; then the program knows the name.
 			if !strings.Contains(exposed, "# TYPE "+base+" ") && !bytes.Contains(program, []byte(base)) {
 				t.Errorf("there is no metric %s", name)
 			}
@@ -328,7 +328,7 @@ func startPrometheus(t *testing.T, s *harness.Server) *prometheus {
 	}
 	here := strings.NewReplacer("/etc/prometheus/rowlock/ca.crt", filepath.Join(s.DataDir, "ca.crt"), "/etc/prometheus/rowlock/token", filepath.Join(dir, "token"),
 		"rowlock.example:6443", strings.TrimPrefix(s.URL, "https://")).Replace(string(config))
-	// Who scrapes every second waits for an answer no longer than that.
+	// A client that scrapes every second waits no longer than that for an answer.
 	here = "global:\n  scrape_interval: 5s\n  scrape_timeout: 5s\n  evaluation_interval: 1s\nrule_files: [" + rules + "]\n" + here
 	for name, text := range map[string]string{"token": harness.AdminToken, "prometheus.yaml": here} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -69,7 +69,7 @@ func (p *past) wants(code int, texts []string, args ...string) string {
 	return out
 }
 
-// moment is a time between what was written before and what is written after.
+// moment is a time between earlier and later writes.
 func (p *past) moment() string {
 	time.Sleep(200 * time.Millisecond) // a server may know the database's clock, which is this machine's, by as much
 	at := time.Now().UTC().Format(time.RFC3339Nano)
@@ -185,7 +185,7 @@ func (p *past) restores(then string) {
 	p.k.Want([]string{"quiet"}, "get", "-n", "shop", "secret/pw", "-o", "go-template={{.data.password|base64decode}}")
 }
 
-// denies: who may not read an object may not read its past, by any of the commands.
+// denies: a user without the right to read an object cannot read its past with any of the commands.
 func (p *past) denies() {
 	p.k.Run("create", "-n", "shop", "role", "looker", "--verb=get,list", "--resource=revisions.history.rowlock.dev,configmaps")
 	p.k.Run("create", "-n", "shop", "rolebinding", "looker", "--role=looker", "--user=ann")

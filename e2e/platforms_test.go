@@ -107,8 +107,8 @@ type importer func(path string) (*types.Package, error)
 // Import implements types.Importer.
 func (i importer) Import(path string) (*types.Package, error) { return i(path) }
 
-// TestPlatforms: what is released for other systems has its halves for them. make release
-// compiles it for all six.
+// TestPlatforms: the code for other released systems has its counterparts for them. make release compiles it
+// for all six.
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"windows/amd64", "darwin/arm64"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/postgres/pgtest"
 )
 
-// postgresSettings: what is tested is not whether the disk keeps its word. Processes that
-// are killed lose nothing of what the system has.
+// postgresSettings: these tests do not check whether the disk is reliable. Killed processes lose nothing that
+// the system has.
 var postgresSettings = map[string]string{"fsync": "off", "max_connections": "400"}
 
 // startPostgres starts a server for one test, which may end, limit or read it as it likes.

@@ -62,7 +62,7 @@ func namespaces(t *testing.T, p *protocol, ns string) {
 	}
 }
 
-// namespaceContents: a namespace takes what is in it along, and can be made again.
+// namespaceContents: a namespace is deleted with its content, and can be recreated.
 func namespaceContents(t *testing.T, p *protocol, ns string) {
 	for i := range 10 {
 		p.configMap(t, ns, fmt.Sprintf("c%d", i), nil)
@@ -101,8 +101,7 @@ func namespaceContents(t *testing.T, p *protocol, ns string) {
 	}
 }
 
-// discoveryDocuments: both forms say the same, every group version has resources, and
-// what is preferred is served.
+// discoveryDocuments: both forms agree, every group version has resources, and the preferred one is served.
 func discoveryDocuments(t *testing.T, p *protocol, ns string) {
 	client, err := discovery.NewDiscoveryClientForConfig(restConfig(t, p.s, ""))
 	if err != nil {

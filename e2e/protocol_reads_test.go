@@ -64,8 +64,8 @@ func (p *protocol) templates(t *testing.T, ns string) {
 	wg.Wait()
 }
 
-// chunks: whatever the limit, pages of one version show everything once, in order, and
-// say what remains; changes meanwhile do not show.
+// chunks: whatever the limit, pages of one version show everything once, in order, with the number of
+// remaining objects; concurrent changes do not show.
 func chunks(t *testing.T, p *protocol, ns string) {
 	p.templates(t, ns)
 	for _, limit := range []int64{1, 7, 39, 116, 117, 118} {
@@ -373,7 +373,7 @@ func watchList(t *testing.T, p *protocol, ns string) {
 	}
 }
 
-// tables: of one object, of pages, of kinds without columns, and none of what is no object.
+// tables: of one object, of pages, of kinds without columns, and none of values other than objects.
 func tables(t *testing.T, p *protocol, ns string) {
 	const v1 = "application/json;as=Table;g=meta.k8s.io;v=v1"
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: podTemplate().Spec}

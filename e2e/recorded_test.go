@@ -309,7 +309,7 @@ func (r *replay) run(t *testing.T, srv recorded.Server, sc *recorded.Scenario) {
 	r.take(t, sc, results)
 }
 
-// take counts what has come of a scenario. r.mu is held, or nobody else is there.
+// take counts the result of a scenario. r.mu is held, or not needed yet.
 func (r *replay) take(t *testing.T, sc *recorded.Scenario, results []recorded.Result) {
 	t.Helper()
 	family, _, _ := strings.Cut(sc.Name, "-")

@@ -37,8 +37,8 @@ func pointer(name, policy, ref string) string {
 	return fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":%q},"spec":{"policyName":%q,"validationActions":["Deny"]%s}}`, name, policy, ref)
 }
 
-// TestReferences: who may write policies and bindings, and nothing else, gets to know
-// no Secret by them, whatever form the write has.
+// TestReferences: a user that may write policies and bindings, and nothing else, learns nothing of Secrets
+// through them, whatever form the write has.
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	a := startAuthorization(t)

@@ -241,7 +241,7 @@ func restartServers(c *cluster, long time.Duration) (restarts int) {
 	return restarts
 }
 
-// writeConfigMaps writes until ctx ends, and returns what was acknowledged with a version.
+// writeConfigMaps writes until ctx ends, and returns the acknowledged objects with a version.
 func writeConfigMaps(ctx context.Context, t *testing.T, c *cluster, pace time.Duration, r *rand.Rand) (written []*change) {
 	var clients []corev1client.ConfigMapInterface
 	for i := range c.all {

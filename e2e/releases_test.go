@@ -156,7 +156,7 @@ func readKept(t *testing.T, a *api, release string, first map[string]string) {
 	}
 }
 
-// withoutManagers is an object without the record of who owns its fields, which names all that were ever written.
+// withoutManagers returns an object without its managed fields, which name all fields that were ever written.
 func withoutManagers(t *testing.T, text string) string {
 	t.Helper()
 	var obj map[string]any

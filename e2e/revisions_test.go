@@ -115,7 +115,7 @@ func largeRevisions(t *testing.T, a *api) {
 	}
 	want(t, a, http.StatusConflict, http.MethodPut, configMaps+"/large-19", "application/json", body(last-1))
 	changed := write(http.MethodPut, configMaps+"/large-19", body(last))
-	// What was before is there exactly, and a watch begins exactly behind a revision.
+	// The earlier state is there exactly, and a watch begins exactly after a revision.
 	var then metav1.PartialObjectMetadataList
 	path := fmt.Sprintf("%s?labelSelector=large&resourceVersionMatch=Exact&resourceVersion=%d", configMaps, last-1)
 	if err := json.Unmarshal(want(t, a, http.StatusOK, http.MethodGet, path, "", ""), &then); err != nil || then.ResourceVersion != strconv.FormatInt(last-1, 10) {

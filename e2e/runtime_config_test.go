@@ -104,7 +104,7 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 }
 
-// turnedOff asks for what is not served.
+// turnedOff requests resources that are not served.
 func turnedOff(t *testing.T, s *harness.Server) {
 	const (
 		noPath     = "404 page not found\n"
@@ -139,7 +139,7 @@ func turnedOff(t *testing.T, s *harness.Server) {
 	}
 }
 
-// absent looks for what is off in all that a client can read about the API.
+// absent looks for disabled resources in all documents about the API.
 func absent(t *testing.T, s *harness.Server) {
 	for path, words := range map[string][]string{
 		"/":                        {"/apis/batch", "/apis/autoscaling/v1"},

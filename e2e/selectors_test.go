@@ -19,7 +19,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/leniency"
 )
 
-// longQuery is how many bytes of selectors fit into a request, besides its headers.
+// longQuery is how many bytes of selectors fit into a request, in addition to its headers.
 const longQuery = 1000 << 10
 
 // joined writes terms until no more fit.
@@ -54,9 +54,9 @@ var longSelectors = []struct {
 	{"escaped", "labelSelector=" + url.QueryEscape(joined("n in (", ")", func(i int) string { return fmt.Sprint("v", i) })[:longQuery/4]+")"), 60},
 }
 
-// TestLongSelectors: selectors of thousands of terms and values select what they
-// say. Many at once, and many that stay as watches, cost their sender an answer 429
-// rather than the server its memory, and others are served meanwhile.
+// TestLongSelectors: selectors of thousands of terms and values work. Many concurrent ones, and many that
+// stay as watches, cost their sender an answer 429 rather than the server its memory, and others are served
+// at the same time.
 func TestLongSelectors(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{Args: []string{noRootCA, "--request-timeout=5m"}}) // a busy machine has its time
@@ -129,7 +129,7 @@ func longLists(t *testing.T, s *harness.Server, path string) {
 					late.Add(1)
 				case resp.StatusCode == 429 && resp.Header.Get("Retry-After") != "":
 					refused.Add(1)
-					select { // much sooner than it was told to
+					select { // much earlier than required
 					case <-time.After(250 * time.Millisecond):
 					case <-ctx.Done():
 					}
@@ -212,7 +212,7 @@ func longWatches(t *testing.T, s *harness.Server, path string) {
 	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.Contains(line, `"type":"ADDED"`) {
 		t.Errorf("%.200s %v", line, err)
 	}
-	// What was taken comes back with the end of the watches.
+	// The memory is released at the end of the watches.
 	stop()
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		resp, err := as(t.Context(), s.ClientOf(t, true), s, "greedy", "GET", path+"?"+longSelectors[0].query, "")

@@ -255,7 +255,7 @@ func process(holder string) string {
 	return name
 }
 
-// leads reads who leads in what and has not run out of time.
+// leads reads the present leaders.
 func leads(t *testing.T, url string) map[string]string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

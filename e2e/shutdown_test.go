@@ -19,9 +19,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// TestEndsWithIdleConnections stops a server that many clients keep connections to,
-// used ones, fresh ones and some that never said who they are. None of the clients
-// hangs up by itself.
+// TestEndsWithIdleConnections stops a server with many client connections: used ones, new ones, and some
+// without a handshake. None of the clients disconnects by itself.
 func TestEndsWithIdleConnections(t *testing.T) {
 	t.Parallel()
 	s := harness.StartT(t, harness.Options{})

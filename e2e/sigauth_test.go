@@ -239,8 +239,8 @@ func mountedTokens(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// checkedByOthers: whoever may read the issuer's documents, as all service accounts may,
-// can check a token without asking the server about it.
+// checkedByOthers: a client that may read the issuer's documents, as all service accounts may, can verify a
+// token without asking the server about it.
 func checkedByOthers(t *testing.T, cfg *rest.Config) {
 	ctx, core := t.Context(), corev1client.NewForConfigOrDie(cfg)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"https://kubernetes.default.svc", "oidc-test"}}}

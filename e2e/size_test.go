@@ -96,7 +96,7 @@ var unwanted = map[string]string{
 	"go.etcd.io/etcd/client/v3":          "is another client of etcd than sqlstore/foreign/etcd",
 }
 
-// TestLinkedPackages holds the list of what is linked to those that must stay away.
+// TestLinkedPackages checks that some packages are not linked.
 func TestLinkedPackages(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("go", "list", "-tags=grpcnotrace", "-deps", "./cmd/rowlock")

@@ -201,7 +201,7 @@ func TestConnectsAsLibpqDoes(t *testing.T) {
 				}
 			}
 		}
-		// Half of a new key: what was there before goes on.
+		// Half of a new key: the old one stays in use.
 		nextCert, nextKey := harness.Files(t, later.Client(t, "certified"))
 		file("now.key", string(nextKey[:len(nextKey)/2]))
 		admin(ends)

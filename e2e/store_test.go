@@ -262,7 +262,7 @@ func TestStoreStatus(t *testing.T) {
 	if err != nil || !strings.Contains(out, "by a running server") || !strings.Contains(out, " behind\n") {
 		t.Errorf("the table is %v\n%s", err, out)
 	}
-	// On a terminal, a line counts what is done, and is gone in the end.
+	// On a terminal, a line counts the progress, and is removed at the end.
 	bin, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)

@@ -232,7 +232,7 @@ func TestDatabaseGoesBack(t *testing.T) {
 		want(t, s.a[n%2], 200, http.MethodPatch, configMaps+"/kept"+fmt.Sprint(n), "application/merge-patch+json", `{"data":{"v":"lost"}}`)
 	}
 	want(t, s.a[0], 200, http.MethodDelete, configMaps+"/kept19", "", "")
-	// What is derived from objects.
+	// Derived state.
 	want(t, s.a[0], 201, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "application/json",
 		`{"metadata":{"name":"lost"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","name":"lost","apiGroup":"rbac.authorization.k8s.io"}]}`)
 	want(t, s.a[0], 201, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",

@@ -30,7 +30,7 @@ const patience = 2 * time.Minute
 type arena struct {
 	*harness.Server
 	client  *http.Client // HTTP/2
-	mallory string       // the token of a user who may write in the namespace mallory, and definitions and policies
+	mallory string       // the token of a user with the right to write in the namespace mallory, and definitions and policies
 	nobody  string       // the token of a user without rights
 	mouse   *mouse
 }

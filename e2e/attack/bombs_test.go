@@ -199,7 +199,7 @@ func deepDefinition(t *testing.T) string {
 	return enveloped(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", data)
 }
 
-// explode sends bombs, as a user who may write in a namespace.
+// explode sends bombs, as a user with the right to write in a namespace.
 func (a *arena) explode(t *testing.T, list []bomb) {
 	t.Helper()
 	for path, body := range map[string]string{
@@ -274,7 +274,7 @@ func namesInMetrics(t *testing.T, a *arena) {
 		}
 	}
 	metrics := a.Get(t, "/metrics")
-	if n := strings.Count(metrics, "\n"); n > before+1500 { // histograms of what was not there before
+	if n := strings.Count(metrics, "\n"); n > before+1500 { // histograms that did not exist before
 		t.Errorf("1,800 requests for names that do not exist made %d lines of metrics more", n-before)
 	}
 	for _, invented := range []string{"g77.example", "agent-77", "n77", "VERB70", `"r77"`, `"s77"`} {

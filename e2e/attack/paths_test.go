@@ -29,9 +29,10 @@ func auditArgs(t *testing.T) (args []string, log string) {
 	return []string{"--audit-policy-file", policy, "--audit-log-path", log}, log
 }
 
-// TestPaths: the path that is authorized is the path that is served, however it is spelled. A user who may read one namespace's
-// ConfigMaps, and some paths, sends thousands of spellings of others, over both protocols, without a library that would mend
-// them. TestAccess does the same with spellings that libraries send.
+// TestPaths: the path that is authorized is the path that is served, however it is spelled. A user who may
+// read one namespace's ConfigMaps, and some paths, sends thousands of spellings of others, over both
+// protocols, without a library that would normalize them. TestAccess does the same with spellings that
+// libraries send.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	args, log := auditArgs(t)

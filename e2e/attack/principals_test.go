@@ -147,7 +147,7 @@ func (a *arena) every(t *testing.T, p principal, cells []cell) {
 				may := p.code != http.StatusUnauthorized && a.may(t, p, c)
 				if may {
 					allowed.Add(1)
-					continue // what then becomes of it others test
+					continue // other tests cover the consequences
 				}
 				code, answer := a.send(t, call{method: c.method(), path: c.path(), body: "{}", headers: p.headers})
 				if code != p.code {

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// inside is a server that only this machine reaches, and counts who does.
+// inside is a server that only this machine can reach, and that counts its clients.
 type inside struct {
 	*httptest.Server
 	port string

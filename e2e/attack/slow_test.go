@@ -217,7 +217,7 @@ func unreadLists(t *testing.T, s *arena) {
 			t.Fatal(err)
 		}
 	}
-	// Others are served meanwhile.
+	// Others are served at the same time.
 	s.Get(t, configMaps+"?limit=1")
 	// The deadline, and the time for last words, pass; what buffers hold is less than the list.
 	for end := time.Now().Add(patience); slices.ContainsFunc(conns, func(c *tls.Conn) bool { return isOpen(t, s, c) }); time.Sleep(50 * time.Millisecond) {

@@ -18,8 +18,8 @@ import (
 
 const reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-// TestSmuggling: an ambiguous request, which another parser could read as two or as that of another user, is one request of the
-// user who sent it, or is refused.
+// TestSmuggling: an ambiguous request, which another parser could read as two or as that of another user, is
+// one request of its sender, or is refused.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	a := open(t)

@@ -59,7 +59,7 @@ func (c *contest) settle(t *target) error {
 	if _, err := client.do("POST", "/api/v1/namespaces", "application/json", "", fmt.Appendf(nil, `{"metadata":{"name":%q}}`, c.space)); err != nil {
 		return err
 	}
-	// A lone API server has nobody who makes it; where somebody does, it is there.
+	// A lone API server has nobody that creates it; if somebody does, it exists.
 	_, err := client.do("POST", c.at("serviceaccounts"), "application/json", "", []byte(`{"metadata":{"name":"default"}}`))
 	if answered(err, http.StatusConflict) {
 		err = nil
@@ -70,7 +70,7 @@ func (c *contest) settle(t *target) error {
 	return err
 }
 
-// sweep deletes what was made on the servers of others. Ours is gone as a whole.
+// sweep deletes the objects created on other servers. Our own server is deleted as a whole.
 func (c *contest) sweep() (all error) {
 	for _, t := range c.all[1:] {
 		client := t.client(overHTTP2)
@@ -120,7 +120,7 @@ func (c *contest) run(l load) error {
 	return nil
 }
 
-// measures of a result, and in which group of figures they are told.
+// measures of a result, and their group of figures.
 var measures = []struct {
 	group, name, unit string
 	better            record.Better

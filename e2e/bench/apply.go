@@ -12,8 +12,7 @@ const (
 	applyEach   = 10 // objects that each client applies, one after the other
 )
 
-// measureApply has controllers apply what they own, a little different each time, over what
-// is there.
+// measureApply makes controllers apply their objects, a little different each time.
 func measureApply(e *env) error {
 	for _, kind := range []struct {
 		name, path string

@@ -24,14 +24,14 @@ const (
 
 // paced is what a server that is written to at backupRate takes for it.
 type paced struct {
-	cpu, beside time.Duration // a second: of the server, and of a follower beside it
+	cpu, beside time.Duration // a second: of the server, and of a separate follower
 	p50, p99    time.Duration
 	rate        float64
 	lag         float64 // most seconds that a backup in the server was behind
 }
 
-// measureBackup: what following costs a server that is written to steadily, in it and beside
-// it, how far it is behind, and how long a restore takes.
+// measureBackup: the cost of following a server with steady writes, in the server and in a separate process,
+// its lag, and the duration of a restore.
 func measureBackup(e *env) error {
 	for _, way := range []string{"without a backup", "backup in the server", "backup beside it"} {
 		if !e.only.MatchString(way) {

@@ -103,7 +103,7 @@ func (in *churning) findProcesses() {
 	}
 }
 
-// count compares what was acknowledged with what each watcher saw.
+// count compares the acknowledged writes with those that each watcher saw.
 func (r *churned) count(acks map[uint64]int64, seen churnSeen) {
 	var lags []time.Duration
 	for _, w := range seen.Watchers {

@@ -32,7 +32,7 @@ type churnWatch struct {
 // churnSeen is the events that the watchers saw.
 type churnSeen struct {
 	Watchers [][]arrival // by watcher
-	Ended    int         // watches that the server ended; each was opened anew
+	Ended    int         // watches that the server ended; each was renewed
 }
 
 type arrival struct {
@@ -178,8 +178,8 @@ func (c *churnWatcher) watch() (*http.Response, error) {
 	return c.open(http.MethodGet, c.path+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion="+c.last, "", "", nil)
 }
 
-// follow reads a watch, and opens it anew where it left off when the server ends it; from now on if the server
-// does not know that moment any more.
+// follow reads a watch, and renews it where it ended when the server ends it; from the present on if the
+// server does not have that revision any more.
 func (c *churnWatcher) follow(resp *http.Response) {
 	for {
 		if resp != nil {

@@ -56,7 +56,7 @@ func measureCores(e *env) error {
 	return nil
 }
 
-// requestAlone is the processor time of the server, without a database beside it, for a create.
+// requestAlone is the processor time of the server, without that of a database, for a create.
 func (e *env) requestAlone() (time.Duration, error) {
 	s, stop, err := e.start()
 	if err != nil {

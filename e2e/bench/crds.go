@@ -17,8 +17,8 @@ const (
 	discoveryForm     = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	openAPI2Form      = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	definitionWriters = 8
-	// definitionsRest is how long a server is left alone after definitions were used, before
-	// what they take is weighed: longer than one that is idle keeps what it made of them.
+	// definitionsRest is how long a server rests after definitions were used, before their memory is
+	// measured: longer than an idle server caches them.
 	definitionsRest = 75 * time.Second
 )
 
@@ -31,9 +31,9 @@ type manyKinds struct {
 	empty memory
 }
 
-// measureCRDs: what definitions of real size take, -kinds of them: to install, with discovery
-// asked meanwhile, in memory before and after each is used, and what a change of one costs
-// those who read the OpenAPI documents.
+// measureCRDs: the cost of definitions of real size, -kinds of them: installing them, with discovery requests
+// at the same time, memory before and after each is used, and the cost of a change of one for readers of the
+// OpenAPI documents.
 func measureCRDs(e *env) error {
 	m := &manyKinds{env: e}
 	set := operators.New(e.number)
@@ -72,7 +72,8 @@ func (m *manyKinds) weigh(when string, now memory) {
 	m.kept.Add(record.Of("a definition of many", "resident "+when, "KB", record.Lower, each))
 }
 
-// meanwhile asks 50 times a second over a connection of its own until over is closed. done tells how long answers took.
+// meanwhile sends 50 requests a second over a connection of its own until over is closed. done returns the
+// durations of the answers.
 func (m *manyKinds) meanwhile(over <-chan struct{}, ask func(c *client, i int) error) (done func() (result, error)) {
 	var r result
 	var err error

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dataSync waits until the disk has what was written.
+// dataSync waits until the disk has the written data.
 func dataSync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

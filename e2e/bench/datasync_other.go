@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// dataSync waits until the disk has what was written, and what is known of the file.
+// dataSync waits until the disk has the written data, and the metadata of the file.
 func dataSync(f *os.File) error { return f.Sync() }

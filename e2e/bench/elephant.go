@@ -43,8 +43,8 @@ var mice = []mouse{
 		}},
 }
 
-// measureElephant measures what mice feel while many clients list everything: by
-// themselves, beside them with priority and fairness, and beside them without.
+// measureElephant measures the latencies of small clients while many clients list everything: alone, together
+// with them with priority and fairness, and without.
 func measureElephant(e *env) error {
 	for _, fair := range []bool{true, false} {
 		if !e.only.MatchString(fmt.Sprintf("fairness %t", fair)) {

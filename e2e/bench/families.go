@@ -16,7 +16,7 @@ func descendants(pid int) []int {
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended in the meantime
 		}
 		// "12 (a name) S 1 ...": names may hold anything.
 		before, after, _ := strings.Cut(string(data[:]), " (")

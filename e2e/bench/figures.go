@@ -53,8 +53,8 @@ func (e *env) begin(name string) {
 	e.kept.Where = record.Here()
 }
 
-// withoutSecrets leaves out what -against says behind URLs, passwords of databases, and the
-// folders of files: they say who the user is, and nothing of the run.
+// withoutSecrets removes URLs in -against, passwords of databases, and the folders of files: they identify
+// the user, and not the run.
 func withoutSecrets(args []string) []string {
 	shown := map[string]func(string) string{
 		"against": bareURLs, "store": bareURL, "record": filepath.Base, "seed": filepath.Base, "plots": filepath.Base, "profiles": filepath.Base, "builds": buildNames,
@@ -115,7 +115,7 @@ func bareURL(text string) string {
 	return "(no URL)"
 }
 
-// where adds what is known of the binary and the database at the end of a run only.
+// where adds the facts about the binary and the database that are known only at the end of a run.
 func (e *env) where() error {
 	bin, err := harness.Binary()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureGarbage measures how long the dependents of one owner take to go, for each way of
-// deleting it, and what mice feel meanwhile.
+// measureGarbage measures how long deleting the dependents of one owner takes, for each way of deleting it,
+// and the latencies of small clients at the same time.
 func measureGarbage(e *env) error {
 	for _, how := range []string{"Background", "Foreground", "Orphan"} {
 		if !e.only.MatchString("garbage " + how) {

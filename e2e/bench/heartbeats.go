@@ -25,10 +25,10 @@ func beatLease(node string, i int) []byte {
 		node, node, at.Format("2006-01-02T15:04:05.000000Z"))
 }
 
-// measureHeartbeats renews the leases of 1,000 nodes ten times as often as they do, through servers
-// that keep everything, that delete after seconds, and that pack after seconds: what writers wait, and,
-// where it is packed, whether the packer keeps up, what a revision weighs, and how soon it is read. Servers
-// look once a minute for what is too old, so -seconds has to be some minutes to see them at work.
+// measureHeartbeats renews the leases of 1,000 nodes ten times as often as they do, through servers that keep
+// everything, that delete after seconds, and that pack after seconds: the latency of writers, and, with
+// packing, whether the packer keeps up, the size of a revision, and how fast it is read. Servers look for old
+// history once a minute, so -seconds must be some minutes to observe that.
 func measureHeartbeats(e *env) error {
 	for _, way := range []struct {
 		name string

@@ -1,7 +1,6 @@
-// Command bench starts the real binary and measures what its users feel: how soon
-// it is ready, how much memory it holds, how many requests it answers. Beside the
-// reads it measures a plain Go TLS server that sends the same bytes from memory:
-// the ratio is the distance from the limit.
+// Command bench starts the real binary and measures it as its users see it: how soon it is ready, how much
+// memory it holds, how many requests it answers. Next to the reads it measures a plain Go TLS server that
+// sends the same bytes from memory: the ratio is the distance from the limit.
 //
 //	go run ./e2e/bench [-store URL] [-seconds N] [-pairs N] [-objects N] [-history N] [-kinds N] [-seed FILE] [-run REGEXP] [-only REGEXP] [-http2]
 //	go run ./e2e/bench -scale [-objects N] [-seed FILE] [-number N] [-churn N]
@@ -9,12 +8,12 @@
 //	go run ./e2e/bench -run 'churn|writers' [-store postgres] [-builds NAME=BINARY,...] [-against ...]
 //	go run ./e2e/bench ... [-record FILE] [-plots DIR]; go run ./e2e/bench -plots DIR FILE...
 //
-// "cpu" in its output is the processor time of the server for one request, after the
-// plus sign that of the clients, and then that of a database beside it; "alone" is the rate that these would give if
-// nothing else ran on the machine.
+// "cpu" in its output is the processor time of the server for one request, after the plus sign that of the
+// clients, and then that of a separate database; "alone" is the rate that these would give if nothing else
+// ran on the machine.
 //
-// -store postgres starts a PostgreSQL server for the time of the run, with a new
-// database for each measurement.
+// -store postgres starts a PostgreSQL server for the time of the run, with a new database for each
+// measurement.
 package main
 
 import (
@@ -54,7 +53,7 @@ type env struct {
 	against []*target
 	entries []string // of against, as the flag says them
 	out     *tabwriter.Writer
-	kept    record.Run // what was measured so far
+	kept    record.Run // the measurements so far
 }
 
 func (e *env) report(name, format string, args ...any) {
@@ -95,7 +94,7 @@ var measurements = []measurement{
 	{"import", measureImport},
 }
 
-// settings are the flags that say what is done, beside those of an env.
+// settings are the flags that determine the measurements, apart from those of an env.
 type settings struct {
 	run, only, against    string
 	scale                 bool

@@ -61,7 +61,7 @@ func memoryOfAll(pid int) (sum memory, err error) {
 	for _, p := range descendants(pid) {
 		m, err := memoryOf(p)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended in the meantime
 		}
 		sum.rss, sum.pss, sum.anonymous, sum.file, sum.shared = sum.rss+m.rss, sum.pss+m.pss, sum.anonymous+m.anonymous, sum.file+m.file, sum.shared+m.shared
 	}
@@ -98,7 +98,7 @@ func peak(ctx context.Context, pid int) <-chan float64 {
 	return out
 }
 
-// forgetPeaks has the kernel begin anew to remember the most memory that processes held.
+// forgetPeaks makes the kernel reset the peak memory of processes.
 func forgetPeaks(pids []int) {
 	for _, pid := range pids {
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // of another user: the peak since it started

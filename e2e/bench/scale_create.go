@@ -16,8 +16,8 @@ import (
 
 const (
 	writers       = 32
-	leasesAt      = 100              // renewals a second, beside everything else
-	selectorsAt   = 2                // pages of the label selector a second, beside everything else
+	leasesAt      = 100              // renewals a second, during everything else
+	selectorsAt   = 2                // pages of the label selector a second, during everything else
 	shortRetained = 30 * time.Second // so that compaction has something to do
 )
 
@@ -137,7 +137,7 @@ func (s *scaled) createAmong(k *creator, name string, perSecond, goal float64) e
 	return nil
 }
 
-// mixture is what was measured of creates and of what went on beside them.
+// mixture holds the measurements of creates and of the load during them.
 type mixture struct {
 	creates result
 	beside  [4]result

@@ -34,8 +34,8 @@ const (
 	informerTriesAgain = 100 * time.Millisecond
 )
 
-// scaleInformers restarts the server while informers wait for it, and measures until all of
-// them have listed and watch again, and what the server holds meanwhile.
+// scaleInformers restarts the server while informers wait for it, and measures the time until all of them
+// have listed and watch again, and the memory of the server during that.
 func scaleInformers(s *scaled) error {
 	if err := s.start(s.ctx); err != nil {
 		return err

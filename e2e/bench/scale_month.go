@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// A month is simulated by its writes, not by its days: each Pod is written -churn times on
-// average, at the highest rate, and what is superseded is kept for monthRetained.
+// A month is simulated by its writes, not by its days: each Pod is written -churn times on average, at the
+// highest rate, and superseded versions are kept for monthRetained.
 const (
 	monthRetained = 10 * time.Second
 	monthPatience = 30 * time.Minute
@@ -40,7 +40,7 @@ func scaleMonth(s *scaled) error {
 	s.figure(record.Of("a month", fmt.Sprintf("writes, %.3g of each Pod", s.churn), "1/s", record.Higher, float64(writes)/took.Seconds()))
 	s.figure(record.Of("a month", "compaction is behind at their end", "s", record.Lower, max(0, behind-monthRetained.Seconds())))
 	s.figure(record.Of("a month", "files by live data at their end", "times", record.Lower, float64(at.size)/float64(at.live)))
-	// The server renews leases of its own: what was superseded later than the month may be there.
+	// The server renews leases of its own: versions that were superseded after the month may exist.
 	for late := until(monthPatience); behind > time.Since(began).Seconds(); time.Sleep(time.Second) {
 		if late() {
 			return fmt.Errorf("rows that were superseded %.0f s ago are left after %v", behind, monthPatience)

@@ -114,8 +114,8 @@ func (s *scaled) timed(c *client, path string) ([2]float64, error) {
 	return [2]float64{first, millis(time.Since(began))}, err
 }
 
-// firstBytes asks ten times a second, and measures until the first byte of the body is
-// there, or the whole of it. What is left of an answer is not read.
+// firstBytes sends ten requests a second, and measures the time until the first byte of the body, or the
+// whole of it, has arrived. It does not read the rest of an answer.
 func (s *scaled) firstBytes(clients []*client, path string, whole bool) (result, error) {
 	var mu sync.Mutex
 	var all []time.Duration

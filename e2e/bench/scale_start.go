@@ -48,7 +48,7 @@ func scaleStart(s *scaled) error {
 	return nil
 }
 
-// startWatched starts the server, and fails where health said what was not so.
+// startWatched starts the server, and fails if a health check was wrong.
 func (s *scaled) startWatched() (float64, error) {
 	port, err := harness.FreePort()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/bench/record"
 )
 
-// scaleWhole measures one list of all Pods as a stream: how long it takes, and how much the
-// server holds on top meanwhile and afterwards.
+// scaleWhole measures one list of all Pods as a stream: its duration, and the additional memory of the server
+// during and after it.
 func scaleWhole(s *scaled) error {
 	for _, way := range []struct {
 		name, accept string

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/e2e/harness"
 )
 
-// measureStop: how long a server that has nothing to do takes to end when it is told to,
-// with watchers that do not hang up by themselves, and without.
+// measureStop: how long an idle server takes to end after a signal, with watchers that do not disconnect, and
+// without.
 func measureStop(e *env) error {
 	const times = 7
 	for _, way := range []struct {

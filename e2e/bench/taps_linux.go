@@ -173,7 +173,7 @@ func (t *taps) read(n int) (out []time.Duration, err error) {
 	defer runtime.UnlockOSThread()
 	buf := make([]byte, 64<<10)
 	events := make([]unix.EpollEvent, 64)
-	// Whoever waits for each delivery makes the server pay for a wake-up each time.
+	// A reader that waits for each delivery makes the server pay for a wake-up each time.
 	nap := unix.NsecToTimespec(int64(200 * time.Microsecond))
 	for len(out) < n {
 		k, err := unix.EpollWait(t.poll, events, 10_000)
@@ -195,7 +195,7 @@ func (t *taps) read(n int) (out []time.Duration, err error) {
 	return out, nil
 }
 
-// take reads what has come by a connection.
+// take reads the received data of a connection.
 func (t *tap) take(out []time.Duration, buf []byte) ([]time.Duration, error) {
 	for t.socket.calls = 0; ; {
 		k := copy(buf, t.rest)
@@ -230,7 +230,7 @@ func (later) Temporary() bool { return true }
 type socket struct {
 	fd     int
 	polled bool
-	calls  int // reads since the poll told of something
+	calls  int // reads since the last poll
 }
 
 func (s *socket) Read(b []byte) (int, error) {

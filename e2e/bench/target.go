@@ -19,10 +19,10 @@ type target struct {
 	name   string
 	url    string
 	tls    *tls.Config
-	token  string          // "": the certificate in tls says who asks
+	token  string          // "": the certificate in tls is the credential
 	pids   []int           // whose processor time is counted; none: that of server, if there is one
 	server *harness.Server // nil: somebody else has started it
-	behind []int           // the processes that started its database, whose time is told by itself
+	behind []int           // the processes of its database, whose time is reported separately
 }
 
 // own is a server that the bench has started.
@@ -126,8 +126,8 @@ func resultOf(all []time.Duration, took time.Duration) result {
 // errTooSoon: a measurement ended before there was anything to tell.
 var errTooSoon = errors.New("nothing was answered in the time of the measurement; raise -seconds")
 
-// steady calls fn at a steady rate from all clients together until over says so. A call's
-// latency counts from when it was due: who waits for a slow one makes the next ones late.
+// steady calls fn at a steady rate from all clients together until over returns true. A call's latency counts
+// from when it was due: a client that waits for a slow one makes the next ones late.
 func steady(clients []*client, perSecond float64, over func() bool, fn func(c *client, worker, i int) error) (result, error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

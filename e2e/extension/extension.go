@@ -115,7 +115,7 @@ type object = map[string]any
 func answer(w http.ResponseWriter, code int, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // who asked may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
 func refuse(w http.ResponseWriter, code int, reason, message string) {
@@ -173,7 +173,7 @@ func serveVersion(w http.ResponseWriter, group, version string) {
 	answer(w, http.StatusOK, object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group + "/" + version, "resources": resources})
 }
 
-// serveRoot is aggregated discovery, for those who ask for it by the right name.
+// serveRoot is aggregated discovery, for clients that request it by the right name.
 func serveRoot(w http.ResponseWriter, r *http.Request) {
 	accept := r.Header.Get("Accept")
 	if !strings.HasPrefix(r.TLS.ServerName, "modern") || !strings.Contains(accept, "as=APIGroupDiscoveryList") {

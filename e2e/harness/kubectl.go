@@ -49,8 +49,8 @@ func KubectlBinary() (string, error) {
 	return kubectl.path, kubectl.err
 }
 
-// kubectlModule is the folder of the module that builds kubectl. The compiler knows no
-// folders of what was built with -trimpath, so that the go command is asked.
+// kubectlModule is the folder of the module that builds kubectl. Binaries built with -trimpath contain no
+// folders, so the go command is called.
 func kubectlModule() (string, error) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/rowlock/rowlock/e2e/harness").Output()
 	if err != nil {

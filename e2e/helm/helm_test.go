@@ -135,8 +135,8 @@ func start(t *testing.T, release string) *bed {
 	return b
 }
 
-// chartFiles are what the chart has besides the files of `helm create`: a definition with an object of it, a
-// hook, and templates that ask the server.
+// chartFiles are the files of the chart in addition to those of `helm create`: a definition with an object of
+// it, a hook, and templates that query the server.
 var chartFiles = map[string]string{
 	"crds/greetings.yaml": `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -55,8 +55,8 @@ type bed struct {
 	process  *exec.Cmd
 }
 
-// TestMetricsServer: what metrics-server measures is had through rowlock, by those who may
-// have it, and its death harms nothing else.
+// TestMetricsServer: users with the right get metrics-server's measurements through rowlock, and its failure
+// harms nothing else.
 func TestMetricsServer(t *testing.T) {
 	b := start(t)
 	b.Run("wait", "apiservice/v1beta1.metrics.k8s.io", "--for=condition=Available", "--timeout", patience.String())
@@ -218,7 +218,7 @@ func (b *bed) discovery(t *testing.T) {
 	b.Want([]string{"NodeMetrics", "usage"}, "explain", "nodes", "--api-version=metrics.k8s.io/v1beta1")
 }
 
-// rights: the roles decide, and those who only see pods see no figures of nodes.
+// rights: roles decide, and users that may only read pods get no figures of nodes.
 func (b *bed) rights(t *testing.T) {
 	const path = "/apis/metrics.k8s.io/v1beta1/nodes"
 	out, err := b.Try("", "get", "--raw", path, "--as=jane")

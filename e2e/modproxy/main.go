@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// harmless begin the lines of go.mod that may replace a module: rowlock's own binary becomes smaller by
-// them, and those who require this module get the ones that are replaced (docs/design/size.md).
+// harmless are prefixes of lines of go.mod that may replace a module: they make rowlock's own binary smaller,
+// and modules that require this one use the replaced modules (docs/design/size.md).
 var harmless = strings.NewReplacer("\nreplace github.com/json-iterator/go =>", "\n")
 
 // publish writes what a module proxy has of a version.

@@ -96,7 +96,7 @@ func (k *kind) path(version string) string {
 	return "/apis/" + k.group + "/" + version + "/" + k.plural
 }
 
-// world is a server, and what was fetched for it.
+// world is a server, and the downloads for it.
 type world struct {
 	*testing.T
 	server  *harness.Server

@@ -70,7 +70,7 @@ func (a *auditing) compare(ctx context.Context, index int, step *Step, got *answ
 	return diff
 }
 
-// normalEvent replaces the parts of an event that differ from run to run, besides those of bodies.
+// normalEvent replaces the parts of an event that differ from run to run, in addition to those of bodies.
 func normalEvent(event any) any {
 	e, _ := event.(map[string]any)
 	for key, normal := range map[string]any{

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Releases holds the answers of stock servers of later releases to the scenarios of a folder, where they differ
+// Releases holds the answers of stock servers of later releases to the scenarios of a folder, if they differ
 // from the answers that the scenarios want.
 type Releases struct {
 	families []string // of the scenarios that were replayed on those servers

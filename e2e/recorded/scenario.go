@@ -197,8 +197,8 @@ func (s *Scenario) Alone() bool {
 	return false
 }
 
-// Flags returns the flags of the recorded server besides the usual ones: its release, the
-// flags in Needs, and those after "Server flags:" in About.
+// Flags returns the flags of the recorded server in addition to the usual ones: its release, the flags in
+// Needs, and those after "Server flags:" in About.
 func (s *Scenario) Flags() []string {
 	flags := slices.Clone(s.Needs)
 	if s.Release != "" {

@@ -67,7 +67,7 @@ func (w *watcher) end() (megabytes, seconds float64) {
 	return w.most, seconds
 }
 
-// look adds up what is of a process alone, and its part of what it shares.
+// look adds up the private memory of a process, and its part of shared memory.
 func (w *watcher) look() {
 	now := 0.0
 	processes, _ := filepath.Glob("/proc/[0-9]*")

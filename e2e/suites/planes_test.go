@@ -89,7 +89,7 @@ func freePort() (int, error) {
 }
 
 func (p *plane) start(assets string) (err error) {
-	for range 5 { // another process may take a port meanwhile
+	for range 5 { // another process may take a port in the meantime
 		if err = p.tryStart(assets); err == nil {
 			return nil
 		}

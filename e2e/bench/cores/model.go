@@ -1,10 +1,9 @@
-// Package cores tells how many writes a server would take with more processors than there are here.
+// Package cores estimates how many writes a server would take with more processors than this machine has.
 //
-// It plays clients that write again as soon as they are answered through a line of three stations, with
-// the times that each was measured to take: the request, on any processor that is free; the commit,
-// one group at a time, part of it on a processor and part of it in the disk; and the feed with the
-// cache, one group at a time. It promises nothing about what was not measured: that memory and its
-// collector, or the network, hold out.
+// It simulates clients that write again as soon as they are answered, through three stations with their
+// measured times: the request, on any idle processor; the commit, one group at a time, partly on a processor
+// and partly on the disk; and the feed with the cache, one group at a time. It does not model unmeasured
+// limits: memory and its collector, or the network.
 package cores
 
 import (
@@ -15,7 +14,7 @@ import (
 // Group is what the commit of so many writes takes, one after another.
 type Group struct {
 	Rows      int
-	Processor time.Duration // that nobody else can use meanwhile, of the server and of the database
+	Processor time.Duration // exclusive processor time, of the server and of the database
 	Disk      time.Duration // that is waited for without a processor
 }
 

@@ -1,9 +1,8 @@
-// Package million makes a large cluster out of a number: namespaces, nodes with their
-// leases, ReplicaSets and Pods of about 4 KB, as a backup that `rowlock store restore` takes.
+// Package million makes a large cluster of a given size: namespaces, nodes with their leases, ReplicaSets and
+// Pods of about 4 KB, as a backup for `rowlock store restore`.
 //
-// It promises that the same Shape gives the same bytes, on every machine; that what it makes
-// is as a real server stores it, so that nothing is written anew or collected when it is
-// loaded; and that no object depends on another one that is not there.
+// The same Shape gives the same bytes on every machine; objects are as a real server stores them, so that
+// none is rewritten or garbage-collected when it is loaded; and no object depends on a missing one.
 package million
 
 import (

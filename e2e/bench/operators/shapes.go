@@ -1,9 +1,9 @@
 package operators
 
-// shapes are what fields may be, by name, in the order in which fields are written: "field:type",
-// with "!" for one that is required and "=value" for a default. A type is a shape, "[]" a list of
-// one, with "@key" where items are told apart by a field, "{}" a map to one, or one of the words
-// of scalars. A word without a colon stands for all fields of the shape of that name.
+// shapes are the types of fields, by name, in the order of the fields: "field:type", with "!" for a required
+// one and "=value" for a default. A type is a shape, "[]" a list of one, with "@key" for a merge key of
+// items, "{}" a map to one, or a scalar type. A word without a colon includes all fields of the shape of that
+// name.
 var shapes = map[string]string{
 	// What many operators have in common.
 	"reference":      "name:name! kind:string group:string namespace:name",

@@ -24,8 +24,8 @@ type writer struct {
 // maxDepth is where trees end that could go on: a field there holds whatever it is given.
 const maxDepth = 12
 
-// leftOut are how many of 100 fields of a spec the kinds of a family leave out, and what an older
-// version leaves out besides: beside a large kind, operators have some that are small.
+// leftOut are how many of 100 fields of a spec the kinds of a family omit, and how many more an older version
+// omits: operators have small kinds as well as large ones.
 var leftOut = []int{10, 60, 80, 90}
 
 const leftOutByAge = 5
@@ -193,7 +193,7 @@ func withKey(required any, key string) []string {
 	return append(list, key)
 }
 
-// words are what descriptions are made of.
+// words are the words of descriptions.
 var words = strings.Fields(`the a of this which field object controller value when set that is used for to be if not name cluster and or must may one all
 are resource default only operator will by with pods namespace list each has have been request response version given empty reference describes how long
 before after new state certificate backup route match selector labels container volume storage key secret policy interval seconds number maximum minimum

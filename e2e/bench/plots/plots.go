@@ -38,7 +38,7 @@ func Draw(dir string, runs []*record.Run) ([]string, error) {
 type chart struct {
 	group   string
 	caption []string // one line for each machine and version
-	series  []string // who the bars are of; one color each
+	series  []string // the subjects of the bars; one color each
 	rows    []row
 }
 
@@ -86,7 +86,7 @@ func find(all *[]*chart, is func(*chart) bool, make func() *chart) *chart {
 	return (*all)[len(*all)-1]
 }
 
-// captionOf says what was measured on what.
+// captionOf names the measurement and the machine.
 func captionOf(runs []*record.Run) []string {
 	var parts []string
 	for _, r := range runs {

@@ -22,8 +22,7 @@ const (
 	captionLine = 15
 )
 
-// style has colors for light and for dark pages. The colors of bars are told apart by those
-// who see no red or no green, too.
+// style has colors for light and for dark pages. Color-blind readers can distinguish the colors of bars, too.
 const style = `<style>
 text{font:13px system-ui,sans-serif;fill:#1f2328}
 .title{font-size:16px;font-weight:600}.dim{fill:#59636e;font-size:11px}

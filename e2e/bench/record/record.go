@@ -1,8 +1,7 @@
-// Package record keeps what a run of e2e/bench measured, and on what, as JSON that later
-// runs and plots can be held beside.
+// Package record stores the measurements of a run of e2e/bench, and its environment, as JSON for comparison
+// with later runs and for plots.
 //
-// It promises that a figure is never without its unit and its spread, and a run never
-// without the machine and the versions that it is of.
+// A figure always has its unit and its spread, and a run its machine and its versions.
 package record
 
 import (
@@ -21,7 +20,7 @@ const format = 1
 // ErrFormat: a file is no record, or one of a later version.
 var ErrFormat = errors.New("not a record of a run that this version knows")
 
-// Run is what was measured in one run.
+// Run holds the measurements of one run.
 type Run struct {
 	Format  int       `json:"format"`
 	Name    string    `json:"name"` // what plots call it
@@ -47,7 +46,7 @@ type Figure struct {
 	Server string    `json:"server,omitempty"` // which of several servers it is of
 	Unit   string    `json:"unit"`             // "ms", "MB", "1/s", "times", ""
 	Better Better    `json:"better,omitempty"`
-	Goal   float64   `json:"goal,omitempty"` // what is promised; 0: nothing is
+	Goal   float64   `json:"goal,omitempty"` // the promised value; 0: none
 	Median float64   `json:"median"`
 	Min    float64   `json:"min"`
 	Max    float64   `json:"max"`
@@ -100,7 +99,7 @@ func Number(v float64) string {
 // Add adds a figure.
 func (r *Run) Add(f Figure) { r.Figures = append(r.Figures, f) }
 
-// Write writes the record to a file, in place of what is there.
+// Write writes the record to a file, and replaces an existing one.
 func (r *Run) Write(path string) error {
 	r.Format = format
 	text, err := json.MarshalIndent(r, "", "  ")

@@ -13,7 +13,7 @@ import (
 type Where struct {
 	Version  string `json:"version"` // of the binary that was measured, as it says itself
 	Commit   string `json:"commit"`
-	Dirty    bool   `json:"dirty,omitempty"` // the tree had changes beside the commit
+	Dirty    bool   `json:"dirty,omitempty"` // the tree had uncommitted changes
 	Go       string `json:"go"`
 	CPU      string `json:"cpu"`
 	Cores    int    `json:"cores"`
