@@ -116,7 +116,9 @@ func (h *Handler) decode(c *Call, from codecs.Codec, body []byte, gvk schema.Gro
 	}
 	_, problems, err := codecs.ReadBody(from, body, want, obj, s)
 	if err == nil || s != codecs.Strict {
-		h.warn(c, problems)
+		for _, text := range codecs.Warnings(problems) {
+			c.Scope.Warn(text)
+		}
 	}
 	if err != nil {
 		return err
@@ -146,16 +148,6 @@ func recorded(c *Call, gvk schema.GroupVersionKind, obj runtime.Object) runtime.
 	}
 	full.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	return full
-}
-
-// warn turns problems of decoding into Warning headers.
-func (h *Handler) warn(c *Call, problems []string) {
-	if len(problems) == 0 {
-		return
-	}
-	for _, w := range codecs.Warnings(problems) {
-		c.Scope.Warn(w)
-	}
 }
 
 // Send answers with an object that is not stored.

@@ -51,23 +51,15 @@ func (c *Call) Write(options runtime.Object, manager string, dryRun []string) *w
 	return &writes.Request{
 		Resource: c.Resource, Sub: c.Sub, Namespace: c.Info.Namespace, Name: c.Info.Name,
 		Verb: c.Info.Verb, Path: c.Info.Path, User: c.User, Permit: c.Permit(),
-		Manager: managerOf(c, manager), Options: options, DryRun: len(dryRun) > 0,
+		Manager: c.Manager(manager), Options: options, DryRun: len(dryRun) > 0,
 		Warn: c.Scope.Warn, Annotate: c.Scope.Annotate,
 		Recorded: c.Scope.Audit != nil && c.Scope.Audit.WantsRequest(),
 	}
 }
 
-// Manager is the field manager of a request; parameter is its fieldManager, which may be empty.
-func (c *Call) Manager(parameter string) string { return managerOf(c, parameter) }
-
 // MatchNamespace checks that an object of the request is in the namespace of the path, and sets its namespace.
 func (c *Call) MatchNamespace(obj metav1.Object) error {
 	return writes.MatchNamespace(c.Write(nil, "", nil), obj)
-}
-
-// deleting is the write of a delete.
-func (c *Call) deleting(options *metav1.DeleteOptions) *writes.Request {
-	return c.Write(options, "", options.DryRun)
 }
 
 // On is the write of another object for the same request, such as the budget of an eviction, by a field manager of the server.
@@ -135,7 +127,7 @@ func (h *Handler) hold(c *Call, weight int64) error {
 	}
 	c.Done() // a call that waits for room while it holds some could deadlock with another that does so
 	c.held = 0
-	place, err := h.Gate.Enter(c.R.Context(), principal(c), weight)
+	place, err := h.Gate.Enter(c.R.Context(), c.Request.User(), weight)
 	if err == nil {
 		c.held, c.Release = weight, place.Leave
 	}
@@ -144,11 +136,3 @@ func (h *Handler) hold(c *Call, weight int64) error {
 
 // holdLive is hold for an object of so many bytes that is decoded. One that is not large needs no room.
 func (h *Handler) holdLive(c *Call, size int) error { return h.hold(c, budget.Decoded(size)) }
-
-// principal is the user whose turn at the gate a call takes.
-func principal(c *Call) string {
-	if c.User == nil {
-		return ""
-	}
-	return c.User.Name
-}

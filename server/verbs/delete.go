@@ -28,7 +28,7 @@ func (h *Handler) delete(c *Call) error {
 	if err != nil {
 		return err
 	}
-	req := c.deleting(options)
+	req := c.Write(options, "", options.DryRun)
 	unread, err := h.mayDeleteUnread(c, req, options)
 	if err != nil {
 		return err

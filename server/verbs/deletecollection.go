@@ -26,7 +26,7 @@ func (h *Handler) deleteCollection(c *Call) error {
 	if err := noUnreadCollections(c, options); err != nil {
 		return err
 	}
-	req := c.deleting(options)
+	req := c.Write(options, "", options.DryRun)
 	writes.WarnOrphans(req, options)
 	if o.Limit == 0 {
 		o.Limit = wholeCollection

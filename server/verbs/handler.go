@@ -122,7 +122,7 @@ func (h *Handler) perform(c *Call, verb string) error {
 
 func (h *Handler) dispatch(c *Call, verb string) error {
 	if verb == "create" || verb == "update" || verb == "patch" {
-		if err := c.Resource.Ready(c.R.Context(), principal(c)); err != nil {
+		if err := c.Resource.Ready(c.R.Context(), c.Request.User()); err != nil {
 			return err
 		}
 	}

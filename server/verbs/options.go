@@ -79,8 +79,8 @@ func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-// managerOf names the field manager of a write: the parameter, or the first part of the user agent.
-func managerOf(c *Call, parameter string) string {
+// Manager is the field manager of a request: its parameter fieldManager, or the first part of the user agent.
+func (c *Call) Manager(parameter string) string {
 	if parameter != "" {
 		return parameter
 	}

@@ -105,9 +105,6 @@ func (w *Writer) merge(req *Request, a *Applied, old kinds.Object) (kinds.Object
 
 // warn sends problems of decoding to the client as warnings.
 func warn(req *Request, problems []string) {
-	if len(problems) == 0 {
-		return
-	}
 	for _, text := range codecs.Warnings(problems) {
 		req.Warn(text)
 	}
