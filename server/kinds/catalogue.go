@@ -9,13 +9,12 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Catalogue finds resources. Look-ups are lock-free; Set swaps the whole table,
-// as custom resources come and go.
+// Catalogue finds resources. Look-ups are lock-free; Set swaps the whole table when custom resources are
+// added or removed.
 //
-// It promises: a custom resource never stands in for a built-in one. What would be
-// stored where objects of a built-in resource are, or taken for one, is left out: who
-// may write custom objects would write roles past all that is asked about them. In a version
-// that has built-in resources which are served, custom ones are off, as on a stock server.
+// A custom resource never replaces a built-in one. One whose objects would be stored in the place of built-in
+// objects, or be taken for them, is left out: otherwise users that may write custom objects could write roles
+// without the checks. In a version with served built-in resources, custom ones are off, as on a stock server.
 type Catalogue struct {
 	release release.Version
 	mu      sync.Mutex
@@ -26,7 +25,7 @@ type table struct {
 	generation uint64
 
 	known    []*Resource // in discovery order
-	all      []*Resource // those of them that are served
+	all      []*Resource // the served ones
 	byGVR    map[schema.GroupVersionResource]*Resource
 	byGVK    map[schema.GroupVersionKind]*Resource
 	versions map[string][]string // group -> versions, preferred first
@@ -68,7 +67,7 @@ func (c *Catalogue) Set(resources []*Resource) {
 	}
 	seen, taken := make(map[schema.GroupVersion]bool), make(map[schema.GroupVersion]bool) // taken: by built-in resources
 	for _, r := range resources {
-		if r.Reserved { // they stand last, and are not to be overtaken
+		if r.Reserved { // they are last, and no other resource comes after them
 			taken[r.GVR().GroupVersion()], t.own[r.GroupResource()] = !r.Off, true
 		}
 	}
@@ -123,7 +122,7 @@ func (t *table) shadowed(r *Resource) bool {
 	return home != nil && !home.defined()
 }
 
-// Release is the release that the built-in resources are those of; of no catalogue, the default one.
+// Release is the release of the built-in resources; of a nil catalogue, the default one.
 func (c *Catalogue) Release() release.Version {
 	if c == nil {
 		return release.Default
@@ -131,7 +130,7 @@ func (c *Catalogue) Release() release.Version {
 	return c.release
 }
 
-// Own says that a resource is built in, in whatever version, served or not.
+// Own reports whether a resource is built in, in any version, served or not.
 func (c *Catalogue) Own(group, plural string) bool {
 	return c.table.Load().own[schema.GroupResource{Group: group, Resource: plural}]
 }
@@ -163,8 +162,7 @@ func (c *Catalogue) Versions(group string) []string { return c.table.Load().vers
 // BuiltIn says that a group has built-in resources that are served.
 func (c *Catalogue) BuiltIn(group string) bool { return c.table.Load().builtin[group] }
 
-// Snapshot is All with a number that rises whenever the catalogue changes, for
-// those who keep something computed from it.
+// Snapshot is All with a number that rises whenever the catalogue changes, for derived values.
 func (c *Catalogue) Snapshot() (resources []*Resource, generation uint64) {
 	t := c.table.Load()
 	return t.all, t.generation

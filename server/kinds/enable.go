@@ -55,12 +55,12 @@ func ParseRuntimeConfig(pairs []string) map[string]string {
 	return config
 }
 
-// Enable turns resources on and off (Resource.Off) before they come into a
-// Catalogue. Keys of config are "group/version", "group/version/resource" and those
-// for all versions of a stage: "api/all", "api/ga", "api/beta", "api/alpha". The more
-// exact a key, the more it counts. An empty value is "true". fair says that requests are
-// classified by what flow control says, which must then be served; gate, which feature gates
-// are on. The errors are those of a stock server of the release. Remarks name what was turned on in vain.
+// Enable turns resources on and off (Resource.Off) before they are added to a Catalogue. Keys of config are
+// "group/version", "group/version/resource" and those for all versions of a stage: "api/all", "api/ga",
+// "api/beta", "api/alpha". More specific keys take precedence. An empty value is "true". fair says that
+// requests are classified by flow control, which must then be served; gate reports which feature gates are
+// on. The errors are those of a stock server of the release. Remarks name resources that were turned on
+// without effect.
 func Enable(v release.Version, resources []*Resource, config map[string]string, fair bool, gate func(string) bool) (remarks []string, err error) {
 	known := knownVersions(v, resources)
 	if err := checkKeys(config, known, fair); err != nil {

@@ -10,7 +10,7 @@ import (
 // gates are functions of it: a server's gates are settled before it has any kinds.
 type Feature func(gate string) bool
 
-// Has reports whether the release that the gates are those of has a change.
+// Has reports whether the release of the gates has a change.
 func (f Feature) Has(c release.Change) bool { return f(changeName(c)) }
 
 // In adds the changes of a release to its gates, for Has.

@@ -23,20 +23,18 @@ import (
 // Schema lets objects in and out of the store. Built-in kinds need none: they keep
 // AsStored.
 type Schema interface {
-	// Coerce drops what the version does not know from an object that a client sent,
-	// and returns the paths of it. Errors tell of metadata that is none.
+	// Coerce drops the fields of a client's object that the version does not have, and returns their paths.
+	// Errors concern invalid metadata.
 	Coerce(obj Object) (unknown []string, err error)
-	// CoerceMerged is Coerce for what an apply resulted in, whose nulls are left to
-	// validation.
+	// CoerceMerged is Coerce for the result of an apply, whose nulls validation checks.
 	CoerceMerged(obj Object) error
-	// Clean says that what was stored at a revision is, byte by byte, an object of this
-	// version.
+	// Clean reports whether bytes stored at a revision are, unchanged, an object of this version.
 	Clean(revision int64) bool
-	// FromStore makes objects of this version of stored ones, of whatever version, which
-	// it may change. ToStore makes the stored form, of another object if it converts.
+	// FromStore converts stored objects, of any version, to this version; it may change them. ToStore makes
+	// the stored form, of another object if it converts.
 	FromStore(ctx context.Context, objs ...Object) ([]Object, error)
 	ToStore(ctx context.Context, obj Object) (Object, error)
-	// Ready waits until what a write of a user needs of the schema is at hand.
+	// Ready waits until the parts of the schema that a user's write needs are available.
 	Ready(ctx context.Context, user string) error
 	// CallsWebhook says that a webhook converts objects, which takes time and may change labels.
 	CallsWebhook() bool
@@ -74,7 +72,7 @@ func (r *Resource) schema() Schema {
 	return r.Schema
 }
 
-// Ready waits until what a write needs of the schema is at hand; see Schema.
+// Ready waits until the parts of the schema that a write needs are available; see Schema.
 func (r *Resource) Ready(ctx context.Context, user string) error {
 	if r.Schema == nil {
 		return nil
@@ -82,16 +80,14 @@ func (r *Resource) Ready(ctx context.Context, user string) error {
 	return r.Schema.Ready(ctx, user)
 }
 
-// Coerce drops what the version does not know from an object that a client sent; see
-// Schema.
+// Coerce drops the fields of a client's object that the version does not have; see Schema.
 func (r *Resource) Coerce(obj Object) (unknown []string, err error) { return r.schema().Coerce(obj) }
 
-// CoerceMerged is Coerce for what an apply resulted in; see Schema.
+// CoerceMerged is Coerce for the result of an apply; see Schema.
 func (r *Resource) CoerceMerged(obj Object) error { return r.schema().CoerceMerged(obj) }
 
-// Clean says that bytes stored at a revision are an object of this version as they
-// are. older says that they may have been written before that revision, as those of the
-// last state of a deleted object.
+// Clean reports whether bytes stored at a revision are, unchanged, an object of this version. older says that
+// they may have been written before that revision, as the last state of a deleted object.
 func (r *Resource) Clean(revision int64, older bool) bool {
 	if r.custom() {
 		return !older && r.schema().Clean(revision)
@@ -112,17 +108,16 @@ func (r *Resource) Load(ctx context.Context, objs ...Object) ([]Object, error) {
 	return r.schema().FromStore(ctx, objs...)
 }
 
-// AsStored takes from a working form what would be lost if it were stored. Answers to dry
-// runs are without it too.
+// AsStored removes fields from a working form that would be lost if it were stored. Answers to dry runs lack
+// them too.
 func (r *Resource) AsStored(obj Object) {
 	if !r.Storage.KeepEmpty {
 		DropEmpty(obj)
 	}
 }
 
-// Save makes the stored form of a working one, which it may change where it does not
-// return another. What only the store knows of an object, its resourceVersion, is for
-// the caller to take away first.
+// Save makes the stored form of a working one, which it may change unless it returns another. The caller
+// first removes the resourceVersion, which is not stored.
 func (r *Resource) Save(ctx context.Context, obj Object) (Object, error) {
 	r.AsStored(obj)
 	if r.custom() {
@@ -148,7 +143,7 @@ func (r *Resource) ToWorking(obj Object) (Object, error) {
 	return out, nil
 }
 
-// SetDefaults fills in what a working form that a client sent leaves out.
+// SetDefaults sets the defaults of a working form that a client sent.
 func (r *Resource) SetDefaults(obj Object) {
 	fill := r.Storage.Default
 	if r.Default != nil {
@@ -209,8 +204,8 @@ func (r *Resource) GoType() reflect.Type {
 	return reflect.TypeOf(r.New()).Elem()
 }
 
-// Blank is an object of the served version that nobody filled in, with the annotations
-// if they are not nil; bookmarks of a watch are such.
+// Blank is an empty object of the served version, with the annotations if they are not nil; bookmarks of a
+// watch have one.
 func (r *Resource) Blank(annotations map[string]string) runtime.Object {
 	if r.custom() {
 		metadata := map[string]any{}
@@ -232,8 +227,7 @@ func (r *Resource) Blank(annotations map[string]string) runtime.Object {
 	return obj
 }
 
-// ErrorKind is the kind that a refusal says an object is of: for a custom one what it
-// says itself, which may be the mistake.
+// ErrorKind is the kind of an object in errors: for a custom one the kind that it states, which may be wrong.
 func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
 	if said := obj.GetObjectKind().GroupVersionKind().GroupKind(); r.custom() && said.Kind != "" {
 		return said
@@ -241,8 +235,8 @@ func (r *Resource) ErrorKind(obj Object) schema.GroupKind {
 	return r.Storage.GVK.GroupKind()
 }
 
-// Convert makes an object of resource to out of one of resource from, where both are one
-// storage. The argument may be changed. What the version does not know is kept.
+// Convert converts an object of resource from to resource to, where both have one storage. The argument may
+// be changed. It keeps fields that the version does not have.
 func Convert(obj Object, from, to *Resource) (Object, error) {
 	var err error
 	if from.ToStorage != nil {

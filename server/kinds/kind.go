@@ -19,8 +19,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Object is what every stored kind is: a typed object of k8s.io/api or an
-// *unstructured.Unstructured.
+// Object is any stored object: a typed one of k8s.io/api or an *unstructured.Unstructured.
 type Object interface {
 	runtime.Object
 	metav1.Object
@@ -40,8 +39,8 @@ type Resource struct {
 	Namespaced bool
 	Release    release.Version // whose answers are given
 	Verbs      []string        // in the order in which discovery names them
-	// OfOne says that a list is of one object's, which a selector names. Discovery does not name the
-	// verb: a client that lists whatever can be listed sends no selector.
+	// OfOne marks a list of one object's parts, which requires a selector. Discovery omits the verb: a client
+	// that lists everything sends no selector.
 	OfOne bool
 
 	New     func() Object         // nil for virtual resources whose body is not an Object
@@ -55,27 +54,27 @@ type Resource struct {
 	ToStorage   func(Object) (Object, error)
 	FromStorage func(Object) (Object, error)
 
-	// Default fills in what this version has defaults for, in an object of the stored version. Nil where the
-	// defaults are those of Storage.
+	// Default sets this version's own defaults, in an object of the stored version. Nil if the defaults are
+	// those of Storage.
 	Default func(Object)
 
-	// FieldLabels are this version's field selector labels, and what Storage.Fields
-	// calls them. Nil where they are the same.
+	// FieldLabels are this version's field selector labels, and their names in Storage.Fields. Nil if they
+	// are the same.
 	FieldLabels map[string]string
-	// FieldRefusal is the format of the error for a label that is none of them,
-	// where this version has words of its own for it; %q is the label.
+	// FieldRefusal is the format of the error for an unknown label, if this version has a text of its own for
+	// it; %q is the label.
 	FieldRefusal string
 
 	Subresources []Subresource
 	Columns      Columns
-	// Zero adds the values that an empty object of this version shows, where that is
-	// more than its Go type says: numbers of the stored form that are optional here.
+	// Zero adds the values that an empty object of this version has in addition to those of its Go type:
+	// numbers of the stored form that are optional here.
 	Zero func(Object)
 
 	Deprecation *Deprecation // nil: the version is not deprecated
 
-	// Schema defines what a version of a custom resource does with its objects on their way
-	// from clients and from the store. Nil for built-in kinds, which have a Go type.
+	// Schema processes the objects of a version of a custom resource on their way from clients and from the
+	// store. Nil for built-in kinds, which have a Go type.
 	Schema Schema
 	// Ending says that the definition of a custom resource is being deleted: nothing new
 	// is made any more.
@@ -84,8 +83,8 @@ type Resource struct {
 	// No definition can take its place or join its version, and its group comes last.
 	Reserved bool
 
-	// Gate is the feature gate without which clients do not see the resource, whatever
-	// --runtime-config says; "" for most.
+	// Gate is the feature gate without which clients do not see the resource, whatever --runtime-config says;
+	// "" for most.
 	Gate string
 	// Off says that clients do not see the resource. Its objects stay, and the server
 	// itself reads and writes them.
@@ -96,20 +95,17 @@ type Resource struct {
 type Storage struct {
 	Key string // the resource column of the table: "pods", "deployments.apps"
 	GVK schema.GroupVersionKind
-	// HashedVersion is the version that discovery's storage hash stands for, where it
-	// is not that of GVK.
+	// HashedVersion is the version of discovery's storage hash, if it is not that of GVK.
 	HashedVersion string
-	Fields        []SelectableField // besides metadata.name and metadata.namespace
+	Fields        []SelectableField // in addition to metadata.name and metadata.namespace
 	Indexed       []string          // labels of Fields that the cache indexes, "spec.nodeName"
 	TTL           func(Object) time.Duration
-	// FieldAnnotation is an annotation that stands for a field in a stock server's memory: what
-	// shows no more than metadata leaves it out. "" for most.
+	// FieldAnnotation is an annotation that represents a field in a stock server's memory: metadata-only
+	// answers omit it. "" for most.
 	FieldAnnotation string
-	// New makes an empty object of the stored version; nil where that is what each
-	// Resource makes.
+	// New makes an empty object of the stored version; nil if that is the same as the New of each Resource.
 	New func() Object
-	// Registry is what a stock server's messages call the collection, where it is not
-	// its plural name.
+	// Registry is the name of the collection in a stock server's messages, if it is not its plural name.
 	Registry string
 	// Laborious is the number of bytes from which a body takes so much work to check that requests with such
 	// take turns, however little it weighs; 0: none is.
@@ -175,33 +171,32 @@ type Strategy struct {
 	// TerminateRecordsPropagation says that the mark also records the requested propagation
 	// policy, as finalizers.
 	TerminateRecordsPropagation bool
-	// Held says that something besides its finalizers keeps a terminating object: only
-	// when that ends it goes. Nil: it goes when it has no finalizers and no grace period
-	// is left.
+	// Held reports whether something other than its finalizers keeps a terminating object, which is deleted
+	// only after that. Nil: it is deleted when it has no finalizers and no grace period is left.
 	Held func(obj Object) bool
 
-	// DeleteAlso is the key of a storage whose object of the same namespace and
-	// name goes with this one ("endpoints", for services); absent is fine.
+	// DeleteAlso is the key of a storage whose object of the same namespace and name is deleted with this one
+	// ("endpoints", for services); it may be absent.
 	DeleteAlso string
 
-	// Undeletable says why the object of a name can never be deleted by that name,
-	// "" for one that can. Nil for most kinds.
+	// Undeletable returns why the object of a name can never be deleted, "" for one that can. Nil for most
+	// kinds.
 	Undeletable func(name string) string
 
-	// Rights are what the user of an update needs besides the right to the verb: verb is that of the request,
-	// and node the one that the token of a service account is bound to, "" for none. Nil for most kinds.
+	// Rights are the rights that the user of an update needs in addition to the verb: verb is that of the
+	// request, and node the one to which the token of a service account is bound, "" for none. Nil for most
+	// kinds.
 	Rights func(obj, old Object, verb, node string) []Right
 
-	// Status is how the status is written where a subresource does that; nil where none does. Typed
-	// derives it from what the kind says.
+	// Status is the strategy of a status subresource; nil if there is none. Typed derives it from the kind.
 	Status *Strategy
 
 	// ResetFields are the field paths ("status") that a write through this
 	// endpoint cannot own.
 	ResetFields []string
 
-	// Allocate reserves what must be unique in the cluster (service addresses,
-	// node ports). Nil for most kinds.
+	// Allocate reserves values that must be unique in the cluster (service addresses, node ports). Nil for
+	// most kinds.
 	Allocate Allocator
 	// ClaimsIn is the key of a storage whose objects are claims too ("ipaddresses" of
 	// services), which Allocate takes and gives back as the pool of that name; "" for none.
@@ -212,7 +207,7 @@ type Strategy struct {
 type Right struct {
 	Field       *field.Path
 	Detail      func(user string) string // of the error where the user has not the right
-	Brief       bool                     // the error does not say what the authorizer answered
+	Brief       bool                     // the error does not contain the authorizer's answer
 	Last        bool                     // it is asked for only where nothing else is wrong
 	Verbs       []string                 // one of them is enough
 	Resource    string                   // of the group, in all versions; "" for that of the change
@@ -223,18 +218,16 @@ type Right struct {
 
 // Allocator makes the extra writes that commit together with an object.
 type Allocator interface {
-	// Plan fills what obj asks to have allocated (old is nil for create, obj for
-	// delete) and names the claims to take and to give back. Writes call it
-	// after mutating admission and before PrepareForCreate or PrepareForUpdate; its
-	// errors are API statuses. A claim that is taken meanwhile makes the write call
-	// Plan again, with an object as it was before the first call. With dryRun the
-	// claims are named all the same, and dropped.
+	// Plan sets the allocations that obj requests (old is nil for create, obj for delete) and returns the
+	// claims to take and to release. Writes call it after mutating admission and before PrepareForCreate or
+	// PrepareForUpdate; its errors are API statuses. If a claim is taken by another write, the write calls
+	// Plan again, with an object as it was before the first call. With dryRun the claims are returned as
+	// well, and dropped.
 	Plan(ctx context.Context, obj, old Object, claims Claims, dryRun bool) (take, release []Claim, err error)
 }
 
-// Claim is one unique thing: Pool "serviceips", Name "10.96.0.10". Claims are
-// rows of the store next to the objects, invisible to the API, but for those of the storage
-// that Strategy.ClaimsIn names.
+// Claim is one unique value: Pool "serviceips", Name "10.96.0.10". Claims are rows of the store next to the
+// objects, invisible to the API, except for those of the storage that Strategy.ClaimsIn names.
 type Claim struct {
 	Pool, Name string
 	Owner      string // "namespace/name" of the object
@@ -263,9 +256,8 @@ type Subresource struct {
 	Kind    string // "Deployment" for status, "Scale", "Eviction"
 	Verbs   []string
 
-	// Update makes the subresource write the parent (status,
-	// ephemeralcontainers, resize, approval, finalize). Its PrepareForUpdate copies from old what
-	// the endpoint may not change.
+	// Update makes the subresource write the parent (status, ephemeralcontainers, resize, approval,
+	// finalize). Its PrepareForUpdate copies the fields that the endpoint may not change from old.
 	Update *Strategy
 	// NoTable says that the parent is not answered as a Table here.
 	NoTable bool
@@ -282,8 +274,7 @@ type ScaleMapping struct {
 	Replicas    func(Object) (spec, status int32)
 	SetReplicas func(Object, int32)
 	Selector    func(Object) string
-	// AnyNumber says that the kind's own rules say what number is allowed; otherwise it
-	// must not be negative.
+	// AnyNumber leaves the check of the number to the kind's own rules; otherwise it must not be negative.
 	AnyNumber    bool
 	ReplicasPath []string // "spec", "replicas": for field ownership
 }
@@ -291,9 +282,8 @@ type ScaleMapping struct {
 // Columns describe the Table form.
 type Columns struct {
 	Definitions []metav1.TableColumnDefinition
-	// Cells returns one value a column, for an object in the stored version. now
-	// resolves ages; a zero now leaves marks in their place (columns.Since), for
-	// cells that are kept.
+	// Cells returns one value a column, for an object in the stored version. now resolves ages; a zero now
+	// leaves marks in their place (columns.Since), for cached cells.
 	Cells func(obj Object, now time.Time) []any
 	// Conditions returns those of the row ("Completed"); nil for most kinds.
 	Conditions func(obj Object) []metav1.TableRowCondition

@@ -20,7 +20,7 @@ import (
 // once itself and lets each kind look again, and clients are shown every finding of
 // either.
 type MetaRules struct {
-	Updates      int  // how often the rules for updates check what changed
+	Updates      int  // how often the rules for updates check changes
 	Wholes       int  // how often the rules for updates check everything
 	AnyFinalizer bool // finalizers need no qualified name
 	LongName     bool // the name is a subdomain, and the generateName that it may come from is not checked
@@ -28,7 +28,7 @@ type MetaRules struct {
 	Own          bool // a new object's metadata is checked by the rules of its kind alone
 }
 
-// Sets of rules that more than one kind has. UsualMeta is that of kinds that name none.
+// Sets of rules of more than one kind. UsualMeta is that of kinds that name none.
 var (
 	UsualMeta = MetaRules{Updates: 1}
 	WholeMeta = MetaRules{Updates: 1, Wholes: 1}
@@ -74,13 +74,13 @@ func (r *Resource) ValidateNewMeta(sub *Subresource, obj Object) field.ErrorList
 // LooksLate reports whether the metadata of a new object is looked at after everything else.
 func (r *Resource) LooksLate(sub *Subresource) bool { return r.metaRules(sub).Late }
 
-// MetaFaults are what the rules of a kind find in the metadata of an object in a namespace, where a kind
-// looks at it itself.
+// MetaFaults are the errors of a kind's metadata rules for an object in a namespace, for kinds that check it
+// themselves.
 func MetaFaults(obj metav1.Object, name genericvalidation.ValidateNameFunc) field.ErrorList {
 	return append(genericvalidation.ValidateObjectMetaAccessor(obj, true, name, metadataPath), finalizerNames(obj)...)
 }
 
-// MetaUpdateFaults are what the rules of a kind find in the metadata of an update, likewise.
+// MetaUpdateFaults are the same for an update.
 func MetaUpdateFaults(obj, old metav1.Object) field.ErrorList {
 	return append(genericvalidation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath), finalizerNames(obj)...)
 }
@@ -104,7 +104,7 @@ func (r *Resource) ValidateMeta(sub *Subresource, obj, old Object) field.ErrorLi
 	return errs
 }
 
-// wholeFaults are the faults in the metadata of an object, without those of finalizers.
+// wholeFaults are the errors of an object's metadata, without those of finalizers.
 func (r *Resource) wholeFaults(rules MetaRules, obj Object) field.ErrorList {
 	if !rules.LongName {
 		return genericvalidation.ValidateObjectMetaAccessor(obj, r.Namespaced, r.nameRule(), metadataPath)

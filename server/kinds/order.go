@@ -63,7 +63,7 @@ type placed struct {
 	group, version int
 }
 
-// rankedBy numbers keys in the order of their values, those of the same value alike.
+// rankedBy numbers keys in the order of their values, with equal numbers for equal values.
 func rankedBy(values map[string]string) map[string]int {
 	order := slices.SortedFunc(maps.Keys(values), func(a, b string) int { return strings.Compare(values[a], values[b]) })
 	ranks := make(map[string]int, len(order))
@@ -77,8 +77,8 @@ func rankedBy(values map[string]string) map[string]int {
 	return ranks
 }
 
-// VersionRanks numbers versions from the least to the most stable, alike where they are equally so: to read
-// a name takes a regular expression, so it is for who compares the same few again and again.
+// VersionRanks numbers versions from the least to the most stable, with equal numbers for equally stable
+// ones: parsing a name takes a regular expression, so it is for callers that compare the same few repeatedly.
 func VersionRanks(names []string) map[string]int {
 	order := slices.Clone(names)
 	slices.SortFunc(order, version.CompareKubeAwareVersionStrings)

@@ -15,7 +15,8 @@ func WithRequested(ctx context.Context, r *Resource) context.Context {
 	return &requested{ctx, r, budget.NewSteps("the write")}
 }
 
-// requested is the context of a request for a resource. Each write has one, so it is one piece of memory with what it knows.
+// requested is the context of a request for a resource. Each write has one, so it is one allocation with its
+// contents.
 type requested struct {
 	context.Context
 	resource *Resource
@@ -30,8 +31,8 @@ func (r *requested) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// Steps are what a write has for its defaults, its rules and its admission plugins together; nil,
-// which has no end, where there is no write.
+// Steps are the budget of a write for its defaults, its rules and its admission plugins together; nil, which
+// is unlimited, outside of a write.
 func Steps(ctx context.Context) *budget.Steps {
 	if r, ok := ctx.Value(requestedAs{}).(*requested); ok {
 		return &r.steps

@@ -10,10 +10,9 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// retired are kinds in versions that release 1.32 can still read, but never serves; the table of
-// releases says which are served no more, or not even read, by newer ones. A body
-// of such a version is distinguished from one of a version that nobody knows. Versions that are
-// served when they are asked for stand in the table of resources.
+// retired are versions of kinds that release 1.32 can still read, but never serves; the table of releases has
+// those that newer releases no longer serve, or cannot even read. A body of such a version is distinguished
+// from one of an unknown version. Versions that are served on request are in the table of resources.
 var retired = map[string][]string{
 	"admissionregistration.k8s.io/v1alpha1": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	"admissionregistration.k8s.io/v1beta1":  {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"},

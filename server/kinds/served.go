@@ -2,9 +2,8 @@ package kinds
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// What the API offers of a kind. A stock server answers some questions about built-in
-// kinds and about custom ones differently, and clients see it; each difference has a
-// method here that says what it is about.
+// The API's treatment of a kind. A stock server treats built-in kinds and custom ones differently in some
+// respects that clients see; each difference has a method here.
 
 // custom says that the resource is served from a schema at run time.
 func (r *Resource) custom() bool { return r.Schema != nil }
@@ -23,8 +22,8 @@ func (r *Resource) Protobuf(sub *Subresource) bool { return !r.custom() || !whol
 // StrategicMerge reports whether strategic merge patches are served.
 func (r *Resource) StrategicMerge() bool { return !r.custom() }
 
-// NegotiatesFirst says that media types nobody offers are refused before anything else
-// is looked at, and with words of their own.
+// NegotiatesFirst reports whether unsupported media types are refused before anything else is checked, with
+// an error of their own.
 func (r *Resource) NegotiatesFirst() bool { return !r.custom() }
 
 // AnyBody says that a body of any kind is read, for validation to refuse it.
@@ -34,21 +33,19 @@ func (r *Resource) AnyBody() bool { return r.custom() }
 // name, and each item of a list whole, with its kind and apiVersion.
 func (r *Resource) AsMaps() bool { return r.custom() }
 
-// FixedRoutes says that each path and method of the resource is a route of its own, so
-// that what has none is not found or not allowed. Otherwise one handler answers for all
-// paths below the group, says which of its resources or subresources it misses, and
-// takes HEAD for GET.
+// FixedRoutes reports whether each path and method of the resource is a route of its own, so that others are
+// not found or not allowed. Otherwise one handler answers for all paths below the group, names the missing
+// resource or subresource, and treats HEAD as GET.
 func (r *Resource) FixedRoutes() bool { return !r.custom() }
 
-// NamesVersions says that discovery shows clients the versions of subresources' kinds even where
-// they are those of the resource.
+// NamesVersions reports whether discovery names the versions of subresources' kinds even if they are those of
+// the resource.
 func (r *Resource) NamesVersions() bool { return r.custom() }
 
 // OwnNamespace says that each object is a namespace, and in itself.
 func (r *Resource) OwnNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
 
-// NamespaceOf is the namespace that admission gets for an object, given that of
-// the request and the object's name.
+// NamespaceOf is the namespace of an object for admission, given that of the request and the object's name.
 func (r *Resource) NamespaceOf(namespace, name string) string {
 	switch {
 	case r.Namespaced:
@@ -63,8 +60,7 @@ func (r *Resource) NamespaceOf(namespace, name string) string {
 // version decided to have none.
 func (r *Resource) OwnLabels() bool { return r.FieldLabels != nil || len(r.Storage.Fields) > 0 }
 
-// StoredLabel is what Storage.Fields calls a field selector label of this version, or
-// "".
+// StoredLabel is the name of a field selector label of this version in Storage.Fields, or "".
 func (r *Resource) StoredLabel(label string) string {
 	if r.FieldLabels == nil {
 		return label

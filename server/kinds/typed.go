@@ -11,22 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Typed is a Strategy for a Go type: its functions get objects of
-// type T, and fields declare what most kinds have in common. Strategy
-// makes the untyped form. Nil functions do nothing; the fields that Strategy has too
+// Typed is a Strategy for a Go type: its functions get objects of type T, and fields declare the common parts
+// of most kinds. Strategy makes the untyped form. Nil functions do nothing; the fields that Strategy has too
 // mean the same there.
 type Typed[T Object] struct {
 	ValidateName func(name string, prefix bool) []string
 	NameIsBase   bool
 	Meta         *MetaRules
 
-	// Status is how the status is written, for kinds where a subresource does that. Then writes of the
-	// object keep the status and writes of the status keep the spec, and neither owns what it keeps.
+	// Status is the strategy of a status subresource. With it, writes of the object keep the status and
+	// writes of the status keep the spec, and neither owns the kept part.
 	Status *Status[T]
 
 	Default func(T)
-	// Keep copies from old what else clients may not change. For a new object old is an empty one, so
-	// that what may not be changed may not be set either.
+	// Keep copies the other fields that clients may not change from old. For a new object old is an empty
+	// one, so that these fields may not be set either.
 	Keep func(obj, old T)
 	// PrepareForCreate and PrepareForUpdate do the rest of the changes
 	// before validation. They come after Keep.
@@ -74,12 +73,12 @@ type Status[T Object] struct {
 	Meta *MetaRules
 	// KeepsMetadata says that writes of the status leave the metadata as it is.
 	KeepsMetadata bool
-	// Prepare does the rest of the changes before validation; the spec is that of old.
+	// Prepare makes further changes before validation; the spec is that of old.
 	Prepare      func(obj, old T)
 	Validate     func(obj, old T) field.ErrorList
 	Canonicalize func(T)
 	Warnings     func(obj, old T) []string
-	ResetFields  []string // besides the spec
+	ResetFields  []string // in addition to the spec
 	Rights       func(obj, old T, verb, node string) []Right
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// metaRules are those of all kinds of the group: an update is checked as a new object.
+// metaRules are the metadata rules of all kinds of the group: an update is checked as a new object.
 var metaRules = kinds.MetaRules{Wholes: 1, AnyFinalizer: true}
 
 // ValidatingAdmissionPolicyBinding is how ValidatingAdmissionPolicyBindings are written.
@@ -64,7 +64,7 @@ func validateBinding(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) field.
 	return append(errs, validateActions(s.ValidationActions, p.Child("validationActions"))...)
 }
 
-// validateBound checks what all bindings say.
+// validateBound checks the common fields of all bindings.
 func validateBound(policy string, ref *admissionv1.ParamRef, m *admissionv1.MatchResources, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if policy == "" {

@@ -112,7 +112,7 @@ func newMutating(of release.Version, obj, old *admissionv1.MutatingAdmissionPoli
 	return v
 }
 
-// offer is what its expressions may use.
+// offer lists the variables of its expressions.
 func (v *mutating) offer() expr.Offer {
 	return expr.Offer{Params: v.spec.ParamKind != nil, Authorizer: true}
 }
@@ -197,8 +197,8 @@ func (v *mutating) mutation(m *admissionv1.Mutation, p *field.Path) field.ErrorL
 	return errs
 }
 
-// expression checks what makes a change. It is compiled, and shown, without the white space
-// around it.
+// expression checks the expression of a mutation. It is compiled, and shown, without the white space around
+// it.
 func (v *mutating) expression(text string, gives []*cel.Type, p *field.Path) field.ErrorList {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" {

@@ -114,7 +114,7 @@ func newPolicy(of release.Version, obj, old *admissionv1.ValidatingAdmissionPoli
 	return v
 }
 
-// offer is what its expressions may use.
+// offer lists the variables of its expressions.
 func (v *policy) offer() expr.Offer {
 	return expr.Offer{Params: v.Spec.ParamKind != nil, Authorizer: true}
 }
@@ -151,8 +151,7 @@ func validateFailurePolicy(f *admissionv1.FailurePolicyType, p *field.Path) fiel
 	return rules.OneOf(*f, p, admissionv1.Fail, admissionv1.Ignore)
 }
 
-// validateConstraints checks what a policy says of the writes that it is about, which it
-// has to say.
+// validateConstraints checks the match constraints of a policy, which are required.
 func validateConstraints(m *admissionv1.MatchResources, p *field.Path) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(p, "")}
@@ -198,8 +197,7 @@ var (
 	}
 )
 
-// validateVariables checks the variables of a policy, and declares them one after the other
-// for what comes behind them.
+// validateVariables checks the variables of a policy, and declares each for the expressions after it.
 func validateVariables(list []admissionv1.Variable, compiler *expr.Compiler, source func(text string) expr.Source, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, x := range list {

@@ -23,7 +23,7 @@ import (
 
 const defaultTimeout = int32(10) // seconds
 
-// hook is what validating and mutating webhooks have in common.
+// hook is the common part of validating and mutating webhooks.
 type hook struct {
 	name       string
 	client     *admissionv1.WebhookClientConfig

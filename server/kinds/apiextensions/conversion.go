@@ -79,8 +79,8 @@ func validateWebhookURL(text string, p *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// validateWebhookService checks a reference to a Service. A stock server mixes up the
-// two parts of its name, so that the one is told missing where the other is.
+// validateWebhookService checks a reference to a Service. A stock server swaps the two parts of its name in
+// errors.
 func validateWebhookService(s *apiext.ServiceReference, p *field.Path) (errs field.ErrorList) {
 	errs = rules.RequiredIf(errs, s.Namespace == "", p.Child("name"), "service name is required")
 	errs = rules.RequiredIf(errs, s.Name == "", p.Child("namespace"), "service namespace is required")

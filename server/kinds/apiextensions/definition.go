@@ -1,10 +1,9 @@
-// Package apiextensions holds the strategy of CustomResourceDefinitions: their defaults, their
-// validation, and which fields may change.
+// Package apiextensions holds the strategy of CustomResourceDefinitions: their defaults, their validation,
+// and which fields may change.
 //
-// It promises: the server can serve every definition that passes, package structural included; errors have
-// the paths and texts of release 1.32; an update may keep what the old definition had before a rule
-// existed. Validation estimates the cost of rules before they ever run, and compiling them ends with
-// the request.
+// The server, package structural included, can serve every valid definition; errors have the paths and texts
+// of release 1.32; an update may keep parts of the old definition that violate later rules. Validation
+// estimates the cost of rules before they ever run, and compiling them ends with the request.
 package apiextensions
 
 import (
@@ -37,7 +36,7 @@ func CustomResourceDefinition(of release.Version) kinds.Strategy {
 	return typed.Strategy()
 }
 
-// typed is what all releases have in common.
+// typed is the common part of all releases.
 var typed = kinds.Typed[*apiextensionsv1.CustomResourceDefinition]{
 	ValidateName: apivalidation.NameIsDNSSubdomain,
 	Meta:         &kinds.MetaRules{Updates: 1, AnyFinalizer: true, Own: true},

@@ -38,8 +38,8 @@ func validateColumn(c *apiext.CustomResourceColumnDefinition, p *field.Path) (er
 	return append(errs, validatePath(c.JSONPath, p.Child("JSONPath"), "")...)
 }
 
-// validatePath checks a simple JSONPath that must be there, and begin as one of those
-// that within lists, where it says where that is.
+// validatePath checks a required simple JSONPath, which must begin with one of the prefixes in within, if
+// there are any.
 func validatePath(path string, p *field.Path, where string, within ...string) field.ErrorList {
 	begins := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	switch {
@@ -65,8 +65,8 @@ func validateSubresources(s *apiext.CustomResourceSubresources, p *field.Path) f
 	return errs
 }
 
-// validateSelectable checks the fields by which clients may select, against the schema
-// that stands in the same place. many says that they may be more than are usually allowed.
+// validateSelectable checks the selectable fields against the schema in the same place. many allows more than
+// the usual number.
 func (c common) validateSelectable(many bool, p *field.Path) (errs field.ErrorList) {
 	if len(c.selectable) == 0 {
 		return nil

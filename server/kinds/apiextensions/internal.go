@@ -9,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A stock server checks definitions in a form of its own, in which what all versions
-// have in common stands once, above them. Messages name paths and print values of
-// that form ("spec.validation.openAPIV3Schema"), and clients read them.
+// A stock server checks definitions in an internal form, in which the common parts of all versions appear
+// once, at the top. Messages contain paths and values of that form ("spec.validation.openAPIV3Schema"), and
+// clients read them.
 
 // inward gives a definition that form. They share memory, which no check changes.
 func inward(d *apiextensionsv1.CustomResourceDefinition) (*apiext.CustomResourceDefinition, error) {
@@ -81,8 +81,8 @@ func eachNode(s *apiext.JSONSchemaProps, yield func(*apiext.JSONSchemaProps) boo
 	return true
 }
 
-// eachNamed is eachNode for schemas that have names. All of them are shown in one place: a schema
-// is large, and a copy of each was most of what such a walk cost.
+// eachNamed is eachNode for schemas that have names. All of them are shown in one place: a schema is large,
+// and copying each was most of the cost of such a walk.
 func eachNamed(m map[string]apiext.JSONSchemaProps, yield func(*apiext.JSONSchemaProps) bool) bool {
 	var n apiext.JSONSchemaProps
 	for _, n = range m {

@@ -17,7 +17,7 @@ func hasOddType(s *apiext.JSONSchemaProps) bool {
 	return s.Type != "" && !slices.Contains(openAPITypes, s.Type)
 }
 
-// hasExtensions reports whether a schema says what only structural ones can.
+// hasExtensions reports whether a schema has keywords that only structural schemas can have.
 func hasExtensions(s *apiext.JSONSchemaProps) bool {
 	return s.XEmbeddedResource || s.XPreserveUnknownFields != nil || s.XIntOrString || len(s.XListMapKeys) > 0 || s.XListType != nil || len(s.XValidations) > 0
 }
@@ -25,11 +25,11 @@ func hasExtensions(s *apiext.JSONSchemaProps) bool {
 // walk goes through a schema. Mistakes of rules are kept apart, for they come last.
 type walk struct {
 	t             tolerance
-	unpriced      bool // single rules may cost what they like
+	unpriced      bool // the cost of single rules is not limited
 	only          bool // only the paths to rules are checked
 	schema, rules field.ErrorList
 	cost          totalCost
-	typing        int // what making the types of rules took so far
+	typing        int // cost of making the types of rules so far
 	weights       weights
 }
 
@@ -102,13 +102,13 @@ func (w *walk) node(ctx context.Context, s *apiext.JSONSchemaProps, at place) {
 		w.schema = append(w.schema, validateKeyed(s, p)...)
 	}
 	w.schema = append(w.schema, validateRuleTexts(s, p.Child("x-kubernetes-validations"))...)
-	// What is wrong with the schema here or below would make compilers say strange things.
+	// Faults of the schema here or below would cause confusing compile errors.
 	if len(w.schema) == before && at.rules != nil && len(s.XValidations) > 0 {
 		w.compile(ctx, s, at)
 	}
 }
 
-// keywords refuses what OpenAPI has and structural schemas have not.
+// keywords refuses keywords of OpenAPI that structural schemas do not have.
 func (w *walk) keywords(s *apiext.JSONSchemaProps, at place) {
 	p := at.path
 	if !w.t.oddTypes && hasOddType(s) {

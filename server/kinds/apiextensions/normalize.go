@@ -7,10 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// normalize turns a definition into what is left of it after it has been through the form of
-// checks and back: nulls go, numbers are written plainly, an empty webhook is none. Schemas are
-// nearly all of a definition, and nothing in them changes but the values that they hold: so only
-// the rest of the definition makes the round trip.
+// normalize applies the effects of the round trip through the internal form to a definition: it drops nulls,
+// writes numbers plainly, and removes an empty webhook. Schemas are nearly all of a definition, and only
+// their JSON values change: so only the rest of the definition makes the round trip.
 func normalize(d *apiextensionsv1.CustomResourceDefinition) {
 	for i := range d.Spec.Versions {
 		if v := &d.Spec.Versions[i]; v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
@@ -69,8 +68,8 @@ func plain(raw []byte) bool {
 	})
 }
 
-// rewriteValues writes the JSON values in a schema anew, and takes out those that say nothing.
-// changed says that the schema itself was changed, and not what it points to.
+// rewriteValues encodes the JSON values in a schema again, and removes empty ones. changed says that the
+// schema itself was changed, and not only a value to which it points.
 func rewriteValues(s *apiextensionsv1.JSONSchemaProps) (changed bool, err error) {
 	for _, v := range [...]**apiextensionsv1.JSON{&s.Default, &s.Example} {
 		if *v == nil {

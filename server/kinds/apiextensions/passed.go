@@ -10,13 +10,13 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// Checking a schema is most of what a definition costs, and many definitions have one that was
-// checked before: operators repeat them from version to version, and are installed and updated
-// again and again. So it is remembered by its text that a schema passed, with nothing tolerated
-// in it. What passed so is right for every definition, for tolerance only ever lets more pass.
+// Checking a schema is most of the cost of a definition, and many definitions have one that was checked
+// before: operators repeat them from version to version, and are installed and updated repeatedly. So the
+// texts of schemas that passed without any tolerance are remembered. Such a schema is valid in every
+// definition, because tolerance only allows more.
 
-// passesKept bounds how many schemas that passed are remembered: those of the last so many, and
-// at most as many before them. They take 40 bytes each.
+// passesKept bounds the remembered schemas: the last ones, and at most as many before them. They take 40
+// bytes each.
 const passesKept = 4096
 
 // pass is a schema that passed, where the status has an endpoint of its own or where not.
@@ -65,8 +65,8 @@ func (p *passes) put(one pass) {
 // schemaTexts are digests of the texts of schemas.
 type schemaTexts map[*apiext.CustomResourceValidation][sha256.Size]byte
 
-// textsOf finds the texts of the schemas of in, which d was brought into. One that all versions
-// have stands above them there. One that its text does not tell apart from others has none.
+// textsOf finds the texts of the schemas of in, the internal form of d, where a common schema of all versions
+// is at the top. A schema that its text does not identify has none.
 func textsOf(d *apiextensionsv1.CustomResourceDefinition, in *apiext.CustomResourceDefinition) schemaTexts {
 	all := schemaTexts{}
 	var text []byte

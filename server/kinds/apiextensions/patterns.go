@@ -9,10 +9,10 @@ import (
 	"github.com/rowlock/rowlock/authx/meter"
 )
 
-// A pattern of a few bytes becomes a program of thousands of steps ("a{1000}"), which is
-// compiled more than once and kept as long as the definition is served. So what all
-// patterns of a definition become has a limit, far above that of any in use: those that
-// hold a name to its 63 characters become some 150 steps each.
+// A pattern of a few bytes becomes a program of thousands of steps ("a{1000}"), which is compiled more than
+// once and kept as long as the definition is served. So the total size of all compiled patterns of a
+// definition has a limit, far above that of any in use: a pattern that limits a name to 63 characters becomes
+// some 150 steps.
 
 // maxSteps bounds the programs of all patterns of a definition; a step takes 40 bytes.
 const maxSteps = 500_000

@@ -13,10 +13,10 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// Nearly all parts of nearly all schemas are plain: they say nothing that any check of structure
-// could find fault with, wherever they stand. That is seen in one walk that makes nothing. What is
-// left of a plain schema are its defaults and its rules, and of these alone trees and types are made.
-// Whatever is not certain is left to the checks themselves, which also know the words.
+// Nearly all parts of nearly all schemas are plain: they cannot violate any structural rule, wherever they
+// are. One walk that allocates nothing detects that. Only the defaults and the rules of a plain schema
+// remain, and trees and types are made of these alone. The checks themselves, which also make the error
+// texts, handle everything uncertain.
 
 // plainParts are the parts of a plain schema that still need checks.
 type plainParts struct {
@@ -36,7 +36,7 @@ type plainWalk struct {
 	room     apiext.JSONSchemaProps // for a look at one
 }
 
-// plainOf gives the parts of a plain schema, nil for one that may be another.
+// plainOf returns the parts of a plain schema, nil for one that may not be plain.
 func plainOf(s *apiext.JSONSchemaProps) *plainParts {
 	w := &plainWalk{patterns: map[string]bool{}}
 	parts, ok := w.root(s)
@@ -131,8 +131,8 @@ func (p *plainParts) rules() *ruledParts {
 	return p.ruled
 }
 
-// withDefaults is a schema with those of its parts that have defaults, or all of one that has a default
-// itself; nil where there is none.
+// withDefaults is a schema with only its parts that have defaults, or all of one that has a default itself;
+// nil if there is none.
 func withDefaults(s *apiext.JSONSchemaProps, properties map[string]apiext.JSONSchemaProps, items *apiext.JSONSchemaProps) *apiext.JSONSchemaProps {
 	if s.Default == nil && properties == nil && items == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// What rules may cost, as estimated before they ever ran, in units of package cel.
+// Limits of the estimated cost of rules, in units of package cel.
 const (
 	maxRuleCost  = 10_000_000
 	maxTotalCost = 100_000_000
@@ -49,7 +49,7 @@ func hasBreak(s string) bool { return strings.ContainsAny(s, "\r\n") }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// validateRuleTexts checks what can be said of rules without compiling them.
+// validateRuleTexts checks rules without compiling them.
 func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.ErrorList) {
 	var tree *structuralschema.Structural
 	for i := range s.XValidations {
@@ -86,7 +86,7 @@ func validateRuleTexts(s *apiext.JSONSchemaProps, p *field.Path) (errs field.Err
 	return errs
 }
 
-// compile compiles the rules of a schema, and adds up what they may cost.
+// compile compiles the rules of a schema, and adds up their costs.
 func (w *walk) compile(ctx context.Context, s *apiext.JSONSchemaProps, at place) {
 	p := at.path.Child("x-kubernetes-validations")
 	types, err := at.rules.types()
@@ -191,7 +191,7 @@ func tooCostly(what string, cost, limit uint64) string {
 	return what + " exceeds budget by factor of " + factor + " (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
 }
 
-// totalCost is what all rules of a schema may cost together, with those that matter.
+// totalCost is the cost of all rules of a schema together, with the most expensive ones.
 type totalCost struct {
 	sum   uint64
 	worst []ruleCost // the four most expensive, which are at least a hundredth of the limit

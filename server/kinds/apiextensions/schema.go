@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// validateSchema checks the schema of a version, or the one that all versions share, unless it
-// is known to pass.
+// validateSchema checks the schema of a version, or the common one of all versions, unless it is known to be
+// valid.
 func validateSchema(ctx context.Context, v *apiext.CustomResourceValidation, status bool, t tolerance, version string, p *field.Path) field.ErrorList {
 	text, known := t.texts[v]
 	if known && passed.has(pass{text, status}) {
@@ -67,8 +67,8 @@ func (w *walk) whole(ctx context.Context, s *apiext.JSONSchemaProps, at *field.P
 	return append(errs, w.cost.validate(at)...)
 }
 
-// validateStructure checks that a schema is structural and that its defaults hold;
-// unreadable says why it cannot even be read as one that is.
+// validateStructure checks that a schema is structural and that its defaults are valid; unreadable says why
+// it cannot be parsed as one.
 func validateStructure(ctx context.Context, s *apiext.JSONSchemaProps, t tolerance, p *field.Path) (wrong, unreadable field.ErrorList) {
 	tree, err := structuralschema.NewStructural(s)
 	if err != nil {
@@ -84,8 +84,8 @@ func validateStructure(ctx context.Context, s *apiext.JSONSchemaProps, t toleran
 	return wrong, nil
 }
 
-// atRoot are what the root of a schema may say where the status has an endpoint of its
-// own, which checks it against the schema of the status alone.
+// atRoot are the keywords that the root of a schema may have with a status subresource, which is checked
+// against the schema of the status only.
 var atRoot = []string{
 	"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern",
 	"MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",

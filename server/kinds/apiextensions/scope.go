@@ -11,8 +11,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// scope is what rules of a schema see: its type, and how often a value of it can occur
-// in an object. A nil scope has nil parts.
+// scope is the context of a schema's rules: the type, and the maximum number of its values in an object. A
+// nil scope has nil parts.
 type scope struct {
 	parent *scope
 	schema *apiext.JSONSchemaProps // nil where there is none to check
@@ -83,7 +83,7 @@ func (c *scope) items(s *apiext.JSONSchemaProps) *scope {
 	})
 }
 
-// types makes the type of a schema that has rules, or of what they see.
+// types makes the type of a schema that has rules, or of values that they read.
 func (c *scope) types() (*celTypes, error) {
 	if c.made != nil {
 		return c.made, nil

@@ -2,8 +2,8 @@ package apiextensions
 
 import "github.com/rowlock/rowlock/codecs/json/scan"
 
-// CutSchemas is the text of a stored definition with an empty object for the schema of each version. It
-// shows what it leaves out, unless each is nil.
+// CutSchemas returns the text of a stored definition with an empty object for the schema of each version. It
+// passes the removed texts to show, unless it is nil.
 func CutSchemas(text []byte, each func(v *Stored)) []byte {
 	small, last := make([]byte, 0, 4096), 0
 	EachVersion(text, func(v *Stored) {

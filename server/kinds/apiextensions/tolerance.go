@@ -15,8 +15,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// tolerance is what a definition may have because it had it before, although a new
-// one may not. The zero value tolerates nothing.
+// tolerance lists the violations that a definition may keep because it had them before. The zero value
+// tolerates nothing.
 type tolerance struct {
 	noSchema         bool // versions without one
 	looseSchema      bool // that are not structural, where unknown fields are kept
@@ -24,7 +24,7 @@ type tolerance struct {
 	unprunedDefaults bool // with fields that the schema does not know
 	looseSets        bool // whose items can be merged
 	looseKeys        bool // of lists, that may be null or absent
-	oddReviews       bool // conversion reviews that nobody can write
+	oddReviews       bool // conversion reviews in unknown versions
 	badBundle        bool // CA certificates that are none
 
 	rules, messages sets.Set[string] // expressions that were there
@@ -101,8 +101,8 @@ func tooManySelectable(d, old *apiext.CustomResourceDefinition) sets.Set[string]
 	return same
 }
 
-// RuleEnv makes a tolerance a cel.EnvLoader: expressions that were there before may use
-// what only later releases let new ones use.
+// RuleEnv makes a tolerance a cel.EnvLoader: existing expressions may use features that only later releases
+// allow in new ones.
 func (t tolerance) RuleEnv(set *environment.EnvSet, expression string) *celgo.Env {
 	return environmentOf(set, t.rules.Has(expression))
 }

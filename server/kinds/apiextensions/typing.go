@@ -10,14 +10,13 @@ import (
 	"github.com/rowlock/rowlock/server/expr"
 )
 
-// The library makes the types of everything below a schema for each schema that has rules,
-// four times over, and names them by their paths: with a rule at each of a thousand levels,
-// that grows with the third power of the definition. So it is added up before, and has a
-// limit far above what definitions in use need: one of 10,000 fields with rules at each of
-// its twenty levels takes a third.
+// The library makes the types of everything below a schema for each schema that has rules, four times, and
+// names them by their paths: with a rule at each of a thousand levels, that grows with the third power of the
+// definition. So the cost is added up before, and has a limit far above the needs of definitions in use: one
+// of 10,000 fields with rules at each of its twenty levels takes a third.
 
-// maxTyping bounds what the types of all rules of a version are made of: fields, objects,
-// four each, and sixteen bytes of their names.
+// maxTyping bounds the size of the types of all rules of a version: fields count one, objects four, and
+// sixteen bytes of their names one.
 const maxTyping = 600_000
 
 const tooMuchTyping = "there are too many rules above too large a part of the schema: the types that they are compiled against would be too many"
@@ -27,7 +26,7 @@ type weight struct{ fields, objects, names int }
 
 func (w weight) sum() int { return 1 + w.fields + 4*w.objects + w.names/16 }
 
-// weights are those of the types of a schema, each of which is a part of another.
+// weights are the sizes of the types of a schema, each of which is a part of another.
 type weights map[*apiservercel.DeclType]weight
 
 // of weighs a type once.

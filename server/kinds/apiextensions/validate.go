@@ -48,7 +48,7 @@ func validateDefinitionUpdate(ctx context.Context, of release.Version, d, old *a
 
 // validateDefinitionStatus checks a status that is written.
 func validateDefinitionStatus(d *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	// The spec is that of the definition as it is stored, and was checked with it.
+	// The spec is that of the stored definition, and was checked with it.
 	accepted := apiext.CustomResourceDefinitionNames{}
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDefinitionNames(&d.Status.AcceptedNames, &accepted, nil); err != nil {
 		return broken(err)
@@ -83,8 +83,7 @@ func validateWhole(ctx context.Context, d, old *apiext.CustomResourceDefinition,
 	return errs
 }
 
-// validateUnchanged holds what names stored objects, and, once they can exist, what
-// they are.
+// validateUnchanged keeps the names of stored objects and, once such objects can exist, their scope and kind.
 func validateUnchanged(d, old *apiext.CustomResourceDefinition, p *field.Path) (errs field.ErrorList) {
 	names := p.Child("names")
 	if apiext.IsCRDConditionTrue(old, apiext.Established) {
@@ -120,8 +119,7 @@ func validateStoredVersions(d *apiext.CustomResourceDefinition, p *field.Path) (
 	return errs
 }
 
-// validateApproval asks for a word of those who own the groups of the project, unless
-// the definition says of it what it said before.
+// validateApproval requires the approval of the owners of the project's groups, unless it has not changed.
 func validateApproval(d, old *apiext.CustomResourceDefinition) field.ErrorList {
 	if !apihelpers.IsProtectedCommunityGroup(d.Spec.Group) {
 		return nil

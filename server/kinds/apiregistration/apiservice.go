@@ -82,7 +82,7 @@ var APIServiceColumns = repeated(columns.Of(
 	columns.Age(),
 ))
 
-// repeated columns are what watchers of the aggregator's own kind get.
+// repeated columns are for watchers of the aggregator's own kind.
 func repeated(c kinds.Columns) kinds.Columns {
 	c.Repeated = true
 	return c

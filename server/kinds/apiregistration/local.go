@@ -13,7 +13,7 @@ const AutoManaged = "kube-aggregator.kubernetes.io/automanaged"
 // OnStart is the value of AutoManaged where the server only writes at its start.
 const OnStart = "onstart"
 
-// Always is the value of AutoManaged where the server keeps what it wrote in step.
+// Always is the value of AutoManaged if the server keeps the object up to date.
 const Always = "true"
 
 type priority struct{ group, version int32 }
@@ -60,8 +60,7 @@ var priorities = map[schema.GroupVersion]priority{
 	{Group: "storagemigration.k8s.io", Version: "v1beta1"}:       {15800, 9},
 }
 
-// Local is the APIService of a built-in group version, or nil for one that has
-// none.
+// Local is the APIService of a built-in group version, or nil if it has none.
 func Local(gv schema.GroupVersion) *apiregistrationv1.APIService {
 	p, ok := priorities[gv]
 	if !ok {

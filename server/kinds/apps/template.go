@@ -37,7 +37,7 @@ type workload[T interface {
 	validateUpdate func(obj, old T, o podspec.Options) field.ErrorList
 
 	warnings func(obj T, ofTemplate []string) []string // of a new object; nil: those of the template
-	always   bool                                      // warnings are those of updates, too
+	always   bool                                      // warnings of updates, too
 	changed  func(obj, old T) bool                     // whether an update has changed the template; nil: whether it has changed the generation
 }
 
@@ -99,9 +99,8 @@ func (w workload[T]) warn(pods podspec.Rules, obj, old T) []string {
 	return out
 }
 
-// validateSelector checks the selector of a workload that must have one which
-// selects something. noun ends the message about an empty one, invalid is the
-// message about one that cannot be used. The result is nil where it cannot.
+// validateSelector checks the selector of a workload, which must select something. noun ends the message
+// about an empty one, invalid is the message about an invalid one. The result is nil if it is invalid.
 func validateSelector(s *metav1.LabelSelector, noun, invalid string) (labels.Selector, field.ErrorList) {
 	path := specPath.Child("selector")
 	var errs field.ErrorList

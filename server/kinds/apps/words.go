@@ -2,15 +2,15 @@ package apps
 
 import "strings"
 
-// A stock server shows columns with the words of the version in which a kind was first shown so. Types of these
-// are not linked for that: their words are those of apps/v1, but for what these functions change
-// (TestFirstWords compares with the types).
+// A stock server describes columns with the texts of the version in which a kind was first served. The types
+// of those versions are not linked for that: their texts are those of apps/v1 with the changes of these
+// functions (TestFirstWords compares them with the types).
 
 // demand is the sentence about selectors that apps/v1 has and the first versions do not.
 const demand = "It must match the pod template's labels."
 
-// firstSelector makes the words of a selector: instead stands where the demand does, which goes, and before where
-// labels are first spoken of.
+// firstSelector makes the text of a selector: instead replaces the requirement, and before is inserted where
+// labels are first mentioned.
 func firstSelector(text, instead, before string) string {
 	text = strings.Replace(strings.TrimSuffix(text, " "+demand), demand+" ", instead, 1)
 	if before != "" {

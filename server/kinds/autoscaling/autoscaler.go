@@ -173,8 +173,8 @@ func target(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 	}
 }
 
-// unknown stands for what no status tells. Where a status is there without the
-// quantity that is asked for, the missing quantity prints itself as "<nil>".
+// unknown replaces values that no status contains. If a status lacks the quantity, the missing quantity
+// prints itself as "<nil>".
 const unknown = "<unknown>"
 
 // valueOf shows a metric that is measured as a whole or per pod.
@@ -210,7 +210,7 @@ func resourceOf(name corev1.ResourceName, t *autoscalingv2.MetricTarget, now *au
 	return fmt.Sprintf("%s: %s/%s", name, current, wanted)
 }
 
-// DefaultV1 fills in what v1 has defaults for. The behavior, which it shows in an annotation, is checked as it is.
+// DefaultV1 sets the defaults of v1. The behavior, which it keeps in an annotation, is checked as it is.
 func DefaultV1(obj kinds.Object) { defaultMetrics(obj.(*autoscalingv2.HorizontalPodAutoscaler)) }
 
 func defaultAutoscaler(obj *autoscalingv2.HorizontalPodAutoscaler) {
@@ -219,8 +219,8 @@ func defaultAutoscaler(obj *autoscalingv2.HorizontalPodAutoscaler) {
 }
 
 func defaultMetrics(obj *autoscalingv2.HorizontalPodAutoscaler) {
-	// What v1 says in annotations has fields in the stored version: there they mean
-	// nothing, whatever they hold.
+	// The annotations of v1 are fields in the stored version: there they have no meaning, whatever their
+	// values.
 	if a := obj.GetAnnotations(); carriesOurs(a) {
 		obj.SetAnnotations(withoutOurs(a))
 	}

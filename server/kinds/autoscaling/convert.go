@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Annotations in which v1 shows what it has no fields for.
+// Annotations in which v1 has values without a field.
 const (
 	metricsAnnotation    = "autoscaling.alpha.kubernetes.io/metrics"
 	statusesAnnotation   = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -22,8 +22,8 @@ const (
 	behaviorAnnotation   = "autoscaling.alpha.kubernetes.io/behavior"
 )
 
-// behavior, scalingRules and scalingPolicy are the form of the annotation, whose
-// keys are Go names; tolerantBehavior and tolerantRules are that of releases after 1.32.
+// behavior, scalingRules and scalingPolicy are the form of the annotation, whose keys are Go names;
+// tolerantBehavior and tolerantRules are that of releases after 1.32.
 type (
 	behavior struct {
 		ScaleUp   *scalingRules

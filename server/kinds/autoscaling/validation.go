@@ -26,8 +26,8 @@ const (
 type scalerRules struct {
 	now   bool  // those after 1.32
 	least int32 // the least number of replicas
-	// anyScaled and anyObject say that versions of APIs are not checked: of scale targets, and of
-	// what metrics describe.
+	// anyScaled and anyObject skip the check of API versions: of scale targets, and of objects that metrics
+	// describe.
 	anyScaled, anyObject bool
 }
 

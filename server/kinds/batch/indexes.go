@@ -55,7 +55,7 @@ func countIndexes(text string, completions int32) (int32, error) {
 	return total, nil
 }
 
-// intervals reads what can be read of a list; faults are reported elsewhere.
+// intervals parses the valid parts of a list; faults are reported elsewhere.
 func intervals(text string, completions int32) []interval {
 	if text == "" {
 		return nil

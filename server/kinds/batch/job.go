@@ -49,7 +49,7 @@ func Job(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// JobFields are what Jobs can be selected by.
+// JobFields are the selectable fields of Jobs.
 var JobFields = []kinds.SelectableField{{Label: "status.successful", Path: []string{"status", "succeeded"}, Default: "0"}}
 
 // JobColumns is their Table form.

@@ -77,7 +77,7 @@ type options struct {
 	template      podspec.Options
 	keepSelector  bool // the old selector has values that are not valid
 	movable       bool // suspended and never started: where pods run may change
-	resizable     bool // suspended without pods: what containers need may change
+	resizable     bool // suspended without pods: resources of containers may change
 	plainLabelsOK bool // the old template lacks the prefixed labels
 }
 

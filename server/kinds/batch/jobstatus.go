@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// statusChange is a Job before and after a write of its status. Rules hold for
-// what a write changes, so that an old fault does not block another repair.
+// statusChange is a Job before and after a write of its status. Rules apply to the changes of a write, so
+// that an old fault does not block another repair.
 type statusChange struct {
 	job, old *batchv1.Job
 	path     *field.Path
@@ -38,7 +38,7 @@ func (c *statusChange) invalid(name string, v any, message string) {
 	c.errs = append(c.errs, field.Invalid(c.path.Child(name), v, message))
 }
 
-// text is what a release says.
+// text is the error text of a release.
 func (c *statusChange) text(in132, after string) string {
 	if c.now {
 		return after
@@ -145,7 +145,7 @@ func (c *statusChange) outcome() {
 	}
 }
 
-// finished checks what must hold once a Job is over.
+// finished checks the conditions of a finished Job.
 func (c *statusChange) finished() {
 	if !c.isFinished() {
 		return

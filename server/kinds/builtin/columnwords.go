@@ -12,7 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/release/words"
 )
 
-// reworded are the columns whose words, which are those of a field, are not the same in all releases.
+// reworded are the columns whose descriptions, which are those of a field, differ between releases.
 var reworded = []struct {
 	group, version, plural, column string
 	name, field                    string
@@ -33,8 +33,8 @@ var reworded = []struct {
 	{"internal.apiserver.k8s.io", "v1alpha1", "storageversions", "StorageVersions", "k8s.io/api/apiserverinternal/v1alpha1.StorageVersionStatus", "storageVersions"},
 }
 
-// columnWords are the words of those columns in a release, in their order; "" for those of the newest one. All
-// servers of a process share them.
+// columnWords are the descriptions of those columns in a release, in order; "" for those of the newest one.
+// All servers of a process share them.
 var columnWords sync.Map // release.Version -> []string
 
 func wordsOf(v release.Version) []string {
@@ -60,7 +60,7 @@ func reword(r *kinds.Resource) {
 			continue
 		}
 		text := wordsOf(r.Release.Binary())[i]
-		if r.Plural == "networkpolicies" && text != "" { // those of the version in which it was first shown
+		if r.Plural == "networkpolicies" && text != "" { // those of the version in which it was first served
 			text = networking.FirstWords(text)
 		}
 		at := slices.IndexFunc(r.Columns.Definitions, func(d metav1.TableColumnDefinition) bool { return d.Name == c.column })

@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Config is what of the built-in resources an operator can set. Its zero value
-// is the default.
+// Config are the operator's settings of built-in resources. Its zero value is the default.
 type Config struct {
 	// ServiceCIDRs are the networks of service addresses, one a family, the default
 	// family first; none is 10.96.0.0/16.
@@ -22,7 +21,7 @@ type Config struct {
 	FirstNodePort, LastNodePort int32
 	// EventTTL is how long events are kept; zero is an hour.
 	EventTTL time.Duration
-	// Release is the release that the resources are those of.
+	// Release is the release of the resources.
 	Release release.Version
 	// MinCompatibility is the oldest release that other servers of the cluster may have: the storage hashes of
 	// discovery are of versions that it can read. The zero value is the oldest release of all.

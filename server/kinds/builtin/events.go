@@ -12,8 +12,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/events"
 )
 
-// eventStorage is shared by the events of core/v1, which is the stored form, and
-// those of events.k8s.io/v1.
+// eventStorage is shared by the events of core/v1, which is the stored form, and those of events.k8s.io/v1.
 func (c Config) eventStorage() *kinds.Storage {
 	ttl := c.EventTTL
 	ttl = cmp.Or(ttl, time.Hour)

@@ -35,7 +35,7 @@ func (c Config) networkingV1() []*kinds.Resource {
 	)
 }
 
-// networkingV1beta1 is what v1 has from 1.33 on, and is stored.
+// networkingV1beta1 has the kinds that v1 has from 1.33 on, and is the stored version.
 func (c Config) networkingV1beta1() []*kinds.Resource {
 	return rows("networking.k8s.io", "v1beta1",
 		&kinds.Resource{

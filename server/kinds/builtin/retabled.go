@@ -32,8 +32,8 @@ var retabled = map[schema.GroupResource]kinds.Columns{
 	{Group: "storagemigration.k8s.io", Resource: "storageversionmigrations"}: storagemigration.MigrationColumnsSince133,
 }
 
-// redescribed are the words of columns that release.Tables133 takes from the served version of a kind; before, they
-// were those of a version that is served no more.
+// redescribed are the descriptions of columns that release.Tables133 takes from the served version of a kind;
+// earlier releases have those of a version that is no longer served.
 var redescribed = map[schema.GroupResource]map[string]string{
 	{Group: "apps", Resource: "controllerrevisions"}: {"Revision": appsv1.ControllerRevision{}.SwaggerDoc()["revision"]},
 	{Group: "apps", Resource: "daemonsets"}: {

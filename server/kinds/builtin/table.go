@@ -37,7 +37,8 @@ func (c Config) Resources() []*kinds.Resource {
 	})
 }
 
-// storedBetas are versions in which a server of the newest release stores kinds, whatever others there are.
+// storedBetas are versions in which a server of the newest release stores kinds, whatever other versions they
+// have.
 var storedBetas = map[string]string{
 	"leasecandidates.coordination.k8s.io":                          "v1beta1",
 	"clustertrustbundles.certificates.k8s.io":                      "v1beta1",
@@ -100,9 +101,8 @@ func createOnly() []string { return []string{"create"} }
 func partVerbs() []string  { return []string{"get", "patch", "update"} }
 func proxyVerbs() []string { return []string{"create", "delete", "get", "patch", "update"} }
 
-// rows fills in what follows from the group, the kind and the plural name: the
-// singular name, the list kind, the verbs, and where the objects are stored. Versions that
-// are not of general availability are off.
+// rows derives fields from the group, the kind and the plural name: the singular name, the list kind, the
+// verbs, and the storage. Versions other than generally available ones are off.
 func rows(group, version string, resources ...*kinds.Resource) []*kinds.Resource {
 	for _, r := range resources {
 		r.Group, r.Version = group, version
@@ -161,7 +161,7 @@ func part(name, kind string, s kinds.Strategy) kinds.Subresource {
 	return kinds.Subresource{Name: name, Kind: kind, Verbs: partVerbs(), Update: &s}
 }
 
-// status is the subresource that writes the status, by the strategy that the parent has for it.
+// status is the subresource that writes the status, by the parent's strategy for it.
 func status() kinds.Subresource { return kinds.Subresource{Name: "status", Verbs: partVerbs()} }
 
 // noTable is a subresource that is not answered as a Table.

@@ -36,7 +36,7 @@ var ClusterTrustBundle = kinds.Typed[*certificatesv1beta1.ClusterTrustBundle]{
 	},
 }.Strategy()
 
-// ClusterTrustBundleFields are what they can be selected by.
+// ClusterTrustBundleFields are their selectable fields.
 var ClusterTrustBundleFields = []kinds.SelectableField{{Label: "spec.signerName", Path: []string{"spec", "signerName"}}}
 
 // ClusterTrustBundleColumns is their Table form.

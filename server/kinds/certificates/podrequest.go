@@ -57,7 +57,8 @@ var PodCertificateRequest = kinds.Typed[*certificatesv1beta1.PodCertificateReque
 	},
 }.Strategy()
 
-// signingRight is what a change of the status needs: to sign for the signer, or for all signers of its domain.
+// signingRight is the right that a change of the status needs: to sign for the signer, or for all signers of
+// its domain.
 func signingRight(r, old *certificatesv1beta1.PodCertificateRequest, _, _ string) []kinds.Right {
 	if rules.Same(r.Status, old.Status) {
 		return nil
@@ -72,7 +73,7 @@ func signingRight(r, old *certificatesv1beta1.PodCertificateRequest, _, _ string
 	}}
 }
 
-// PodCertificateRequestFields are what they can be selected by.
+// PodCertificateRequestFields are their selectable fields.
 var PodCertificateRequestFields = []kinds.SelectableField{
 	{Label: "spec.signerName", Path: []string{"spec", "signerName"}},
 	{Label: "spec.podName", Path: []string{"spec", "podName"}},
@@ -258,7 +259,7 @@ func validatePodRequestStatus(r, old *certificatesv1beta1.PodCertificateRequest)
 	return same(old.Status, `status is immutable unless transitioning to "Issued", "Denied", or "Failed"`)
 }
 
-// validateChain checks what a signer issued: certificates, of which the first is for the key of the request.
+// validateChain checks an issued chain: certificates, of which the first is for the key of the request.
 func validateChain(r, old *certificatesv1beta1.PodCertificateRequest) field.ErrorList {
 	chain, p := r.Status.CertificateChain, podStatusPath.Child("certificateChain")
 	bad := func(detail string) field.ErrorList { return field.ErrorList{field.Invalid(p, chain, detail)} }

@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// CertificateSigningRequest is how CertificateSigningRequests are written. What
-// is asked for never changes; only metadata does.
+// CertificateSigningRequest is the strategy of CertificateSigningRequests. The request never changes; only
+// metadata does.
 func CertificateSigningRequest(on kinds.Feature) kinds.Strategy {
 	r := requestRules{now: on.Has(release.KindRules133)}
 	return kinds.Typed[*certificatesv1.CertificateSigningRequest]{
@@ -64,7 +64,7 @@ func CertificateSigningRequestApproval(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// CertificateSigningRequestFields are what they can be selected by.
+// CertificateSigningRequestFields are their selectable fields.
 var CertificateSigningRequestFields = []kinds.SelectableField{{Label: "spec.signerName", Path: []string{"spec", "signerName"}}}
 
 // CertificateSigningRequestColumns is their Table form.
@@ -109,7 +109,7 @@ func state(r *certificatesv1.CertificateSigningRequest) string {
 	return strings.Join(out, ",")
 }
 
-// prepareRequest records the requesting user; what the client sent for these fields is dropped.
+// prepareRequest records the requesting user; it drops these fields of the client.
 func prepareRequest(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
 	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = "", "", nil, nil
 	if user := request.From(ctx).User; user != nil {

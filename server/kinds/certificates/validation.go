@@ -30,7 +30,7 @@ var usages = []certificatesv1.KeyUsage{
 	certificatesv1.UsageSMIME, certificatesv1.UsageServerAuth, certificatesv1.UsageSigning, certificatesv1.UsageTimestamping,
 }
 
-// permission is what an endpoint may change.
+// permission lists the parts that an endpoint may change.
 type permission int
 
 const (
@@ -197,7 +197,7 @@ func (q requestRules) validateConditions(list []certificatesv1.CertificateSignin
 	return errs
 }
 
-// statesOf lists what a condition can be; decisions can only be true.
+// statesOf lists the statuses of a condition; decisions can only be true.
 func statesOf(t certificatesv1.RequestConditionType) []corev1.ConditionStatus {
 	switch t {
 	case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:

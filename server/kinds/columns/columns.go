@@ -54,7 +54,7 @@ func Flag(name, description string) Column {
 	return Column{Name: name, Type: "boolean", Description: description}
 }
 
-// Wide makes a column one that only wide output shows.
+// Wide makes a column visible only in wide output.
 func Wide(c Column) Column {
 	c.Priority = 1
 	return c

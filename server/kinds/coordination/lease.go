@@ -62,8 +62,8 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	return rules.ForbiddenIf(errs, rules.Value(s.Strategy) == "" && rules.Value(s.PreferredHolder) != "", p.Child("preferredHolder"), "may only be specified if `strategy` is defined")
 }
 
-// validateStrategy allows the strategy that the server knows, and names with a domain for
-// those of others. The path is that of a stock server.
+// validateStrategy allows the known strategy, and names with a domain for others. The path is that of a stock
+// server.
 func validateStrategy(s coordinationv1.CoordinatedLeaseStrategy, p *field.Path) field.ErrorList {
 	p = p.Child("strategy")
 	if strings.Contains(string(s), "/") {

@@ -33,7 +33,7 @@ var Event = kinds.Typed[*corev1.Event]{
 	ForbidFinalizeOrphans: true,
 }.Strategy()
 
-// EventFields are what Events are selected by.
+// EventFields are the selectable fields of Events.
 var EventFields = []kinds.SelectableField{
 	{Label: "involvedObject.kind", Path: []string{"involvedObject", "kind"}},
 	{Label: "involvedObject.namespace", Path: []string{"involvedObject", "namespace"}},

@@ -8,16 +8,14 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// DefaultInlineVolume fills in the defaults of the spec of a volume where it
-// is part of another object: those of its source.
+// DefaultInlineVolume sets the defaults of the spec of a volume inside another object: those of its source.
 func DefaultInlineVolume(s *corev1.PersistentVolumeSpec) {
 	podspec.DefaultResources(s.Capacity)
 	podspec.DefaultPersistentVolumeSource(&s.PersistentVolumeSource)
 }
 
-// ValidateInlineVolume checks the spec of a volume that no PersistentVolume has, but
-// another object, at p: it says what to attach, and nothing of who may have it.
-// now are the rules of releases after 1.32.
+// ValidateInlineVolume checks, at p, the spec of a volume inside another object than a PersistentVolume: it
+// names the volume to attach, without access rules. now are the rules of releases after 1.32.
 func ValidateInlineVolume(s *corev1.PersistentVolumeSpec, p *field.Path, now bool) field.ErrorList {
 	const inline = "in the context of inline volumes"
 	var errs field.ErrorList

@@ -50,7 +50,7 @@ func defaultLimitRange(l *corev1.LimitRange) {
 	}
 }
 
-// defaultLimit derives what containers get by default from what they may have.
+// defaultLimit derives the defaults of containers from their limits.
 func defaultLimit(l *corev1.LimitRangeItem) {
 	podspec.DefaultResources(l.Max, l.Min, l.Default, l.DefaultRequest, l.MaxLimitRequestRatio)
 	if l.Type != corev1.LimitTypeContainer {
@@ -182,8 +182,8 @@ func validateBounds(l *corev1.LimitRangeItem, name corev1.ResourceName, path *fi
 	return errs
 }
 
-// validateRatio checks a ratio of limit to request against what minimum and
-// maximum leave possible. Thousandths count where the numbers are small enough.
+// validateRatio checks a ratio of limit to request against the range that minimum and maximum allow.
+// Thousandths count if the numbers are small enough.
 func validateRatio(ratio, least, most bound, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ratio.set && ratio.amount.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 )
 
-// Namespace is how Namespaces are written. One is kept while its spec.finalizers
-// name somebody who has to empty it.
+// Namespace is the strategy of Namespaces. One is kept while its spec.finalizers name a component that must
+// empty it.
 var Namespace = kinds.Typed[*corev1.Namespace]{
 	ValidateName:                apivalidation.ValidateNamespaceName,
 	Meta:                        &kinds.WholeMeta,
@@ -40,7 +40,7 @@ var NamespaceFinalize = kinds.Typed[*corev1.Namespace]{
 	ResetFields:         []string{"status"},
 }.Strategy()
 
-// NamespaceFields are what Namespaces are selected by.
+// NamespaceFields are the selectable fields of Namespaces.
 var NamespaceFields = []kinds.SelectableField{{Label: "status.phase", Path: []string{"status", "phase"}}}
 
 // NamespaceColumns is their Table form.

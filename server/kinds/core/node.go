@@ -64,7 +64,7 @@ func (r nodeRules) warnings(obj, _ *corev1.Node) []string {
 	return warnings
 }
 
-// NodeFields are what Nodes are selected by.
+// NodeFields are the selectable fields of Nodes.
 var NodeFields = []kinds.SelectableField{
 	{Label: "spec.unschedulable", Path: []string{"spec", "unschedulable"}, Default: "false"},
 }
@@ -147,8 +147,8 @@ func nodeAddress(n *corev1.Node, t corev1.NodeAddressType) string {
 	return ""
 }
 
-// defaultNode keeps podCIDR the first of podCIDRs, and what can be allocated what
-// there is, unless the client sets them.
+// defaultNode makes podCIDR the first of podCIDRs, and the allocatable resources equal to the capacity,
+// unless the client sets them.
 func defaultNode(n *corev1.Node) {
 	if first := n.Spec.PodCIDR; first != "" && (len(n.Spec.PodCIDRs) == 0 || n.Spec.PodCIDRs[0] != first) {
 		n.Spec.PodCIDRs = []string{first} // older clients know no other field
@@ -255,7 +255,7 @@ func (r nodeRules) validatePodCIDRs(n *corev1.Node) field.ErrorList {
 	return errs
 }
 
-// validateNodeUpdate checks what may change: addresses and identity are set once.
+// validateNodeUpdate checks the changes: addresses and identity are set once.
 func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	errs := validateNodeAnnotations(n.Annotations, metaPath.Child("annotations"))
 	errs = append(errs, validateNodeResources(n)...)
@@ -302,7 +302,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Annotations that hold what became fields.
+// Annotations that have become fields.
 const (
 	taintsAnnotation    = "scheduler.alpha.kubernetes.io/taints"
 	avoidPodsAnnotation = "scheduler.alpha.kubernetes.io/preferAvoidPods"

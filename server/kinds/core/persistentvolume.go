@@ -256,7 +256,7 @@ func (r volumeRules) validateVolumeUpdate(v, old *corev1.PersistentVolume) field
 	return append(errs, attributesUpdate(v.Spec.VolumeAttributesClassName, old.Spec.VolumeAttributesClassName, r.attributes)...)
 }
 
-// difference shows what changed in a structure, for people to read. now is the form of releases after 1.32.
+// difference shows the changes of a structure, for people. now is the form of releases after 1.32.
 func difference(old, value any, now bool) string {
 	if now {
 		return rules.DifferenceSince133(old, value)

@@ -167,8 +167,8 @@ func (r claimRules) validateClaim(c, old *corev1.PersistentVolumeClaim) field.Er
 	return podspec.ValidateClaimSpec(&c.Spec, specPath, o)
 }
 
-// validateClaimUpdate checks everything, twice in release 1.32, as clients see it, and what may
-// change: the name of the volume once, the size while bound.
+// validateClaimUpdate checks everything, twice in release 1.32, as clients see it, and the changes: the name
+// of the volume may be set once, the size while bound.
 func (r claimRules) validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := r.validateClaim(c, old)
 	if !r.now {
@@ -226,9 +226,8 @@ func attributesUpdate(class, was *string, served bool) field.ErrorList {
 	return nil
 }
 
-// adoptClass lets a claim get its storage class where it had none, or move it from
-// the annotation that held it once. now and before are changed so that they do not
-// differ by what is allowed.
+// adoptClass lets a claim get its storage class if it had none, or move it from the former annotation. It
+// changes now and before so that permitted changes do not count as differences.
 func adoptClass(now, before *corev1.PersistentVolumeClaim) field.ErrorList {
 	const annotation = corev1.BetaStorageClassAnnotation
 	was, had := before.Annotations[annotation]

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// podComputeResources are the resources that quotas of pods alone can count, besides pods.
+// podComputeResources are the resources that only quotas of pods can count, in addition to pods.
 var podComputeResources = []corev1.ResourceName{
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory,
 	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory,

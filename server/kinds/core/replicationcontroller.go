@@ -58,7 +58,7 @@ var ReplicationControllerScale = kinds.TypedScale[*corev1.ReplicationController]
 	Selector: func(r *corev1.ReplicationController) string { return labels.Set(r.Spec.Selector).String() },
 }.Mapping()
 
-// ReplicationControllerFields are what they are selected by.
+// ReplicationControllerFields are their selectable fields.
 var ReplicationControllerFields = []kinds.SelectableField{
 	{Label: "status.replicas", Path: []string{"status", "replicas"}, Default: "0"},
 }

@@ -127,7 +127,7 @@ func (q quotaScopes) validateSpec(s *corev1.ResourceQuotaSpec) field.ErrorList {
 	return errs
 }
 
-// quotaScopes are the scopes that exist, each with what can be counted in it.
+// quotaScopes are the existing scopes, each with the resources that it can count.
 type quotaScopes map[corev1.ResourceQuotaScope][]corev1.ResourceName
 
 func scopesFor(now bool) quotaScopes {

@@ -27,7 +27,7 @@ var Secret = kinds.Typed[*corev1.Secret]{
 	UnconditionalUpdate: true,
 }.Strategy()
 
-// SecretFields are what Secrets are selected by.
+// SecretFields are the selectable fields of Secrets.
 var SecretFields = []kinds.SelectableField{{Label: "type", Path: []string{"type"}}}
 
 // SecretColumns is their Table form.

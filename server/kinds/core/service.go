@@ -48,7 +48,7 @@ func Service(a *ServiceAllocator, on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// ServiceFields are what Services are selected by.
+// ServiceFields are the selectable fields of Services.
 var ServiceFields = []kinds.SelectableField{
 	{Label: "spec.clusterIP", Path: []string{"spec", "clusterIP"}},
 	{Label: "spec.type", Path: []string{"spec", "type"}},
@@ -92,7 +92,7 @@ func externalAddress(s *corev1.Service) string {
 	return "<unknown>"
 }
 
-// ingressAddresses lists what a load balancer listens on, sorted, each once.
+// ingressAddresses lists the addresses of a load balancer, sorted, each once.
 func ingressAddresses(s *corev1.Service) []string {
 	var list []string
 	for _, in := range s.Status.LoadBalancer.Ingress {
@@ -162,7 +162,7 @@ func defaultAffinity(spec *corev1.ServiceSpec) {
 	}
 }
 
-// What follows from the type of a service.
+// Consequences of the type of a service.
 
 func isHeadless(s *corev1.Service) bool {
 	return len(s.Spec.ClusterIPs) == 1 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone

@@ -21,7 +21,7 @@ var ServiceAccount = kinds.Typed[*corev1.ServiceAccount]{
 	ReturnDeletedObject: true,
 }.Strategy()
 
-// onlySecretNames keeps of references to secrets what they are read for.
+// onlySecretNames keeps only the names of references to secrets.
 func onlySecretNames(s *corev1.ServiceAccount) {
 	for i := range s.Secrets {
 		s.Secrets[i] = corev1.ObjectReference{Name: s.Secrets[i].Name}
@@ -31,7 +31,7 @@ func onlySecretNames(s *corev1.ServiceAccount) {
 // enforceMountable restricts pods of an account to the secrets that it lists.
 const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 
-// serviceAccountWarnings warns of what had better not be set any more.
+// serviceAccountWarnings warns of deprecated fields.
 func serviceAccountWarnings(a, old *corev1.ServiceAccount) []string {
 	if _, set := a.Annotations[enforceMountable]; !set {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/status"
 )
 
-// The pools of what services claim.
+// The pools of services' claims.
 const (
 	addressPool = "serviceips"
 	portPool    = "serviceports"
@@ -93,11 +93,11 @@ func (a *ServiceAllocator) Plan(_ context.Context, obj, old kinds.Object, claims
 	return p.take, p.release, err
 }
 
-// allocation is what one write of a service takes and gives back.
+// allocation lists the claims that one write of a service takes and releases.
 type allocation struct {
 	a             *ServiceAllocator
 	claims        kinds.Claims
-	dry           bool // a dry run, which like that of a stock server finds no fault with an address that is taken, nor with a port out of range
+	dry           bool // a dry run, which like that of a stock server detects neither taken addresses nor ports out of range
 	owner         string
 	taken         map[kinds.Claim]bool // by this write, without owner
 	take, release []kinds.Claim
@@ -118,9 +118,8 @@ func (p *allocation) giveBack(pool, name string) {
 	p.release = append(p.release, kinds.Claim{Pool: pool, Name: name, Owner: p.owner})
 }
 
-// pick tries the numbers below size until one can be taken: the upper part first, so that
-// those who pick their own find the lower part free. It starts at random, so that writes
-// at the same time seldom want the same.
+// pick tries the numbers below size until one can be taken: the upper part first, which leaves the lower part
+// for clients that choose their own. It starts at random, so that concurrent writes seldom pick the same.
 func pick(size, lower int, take func(int) bool) (int, bool) {
 	for _, part := range [][2]int{{lower, size}, {0, min(lower, size)}} {
 		n := part[1] - part[0]

@@ -59,7 +59,7 @@ func validateAddresses(s *corev1.Service, a rules.Addresses) field.ErrorList {
 	errs = append(errs, malformed...)
 	errs = rules.InvalidIf(errs, len(spec.ClusterIPs) > 2, addressesPath, spec.ClusterIPs, "may only hold up to 2 values")
 	if len(malformed) > 0 {
-		return errs // what follows would only add confusion
+		return errs // further errors would only confuse
 	}
 	return append(errs, validateAddressFamilies(s)...)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// settleFamilies fills in families and policy from the client's request and
-// what the cluster has, or refuses what it does not have. old is nil on create.
+// settleFamilies sets families and policy from the client's request and the cluster's families, or refuses
+// families that the cluster lacks. old is nil on create.
 func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 	if !needsAddress(s) || keepsPreference(s, old) {
 		return nil
@@ -42,7 +42,7 @@ func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 	}
 	single := *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack
 	if selectorless {
-		// Whoever writes the endpoints decides; the cluster need not have both families.
+		// The author of the endpoints decides; the cluster need not have both families.
 		a.fillFamilies(spec, !single)
 		return nil
 	}
@@ -53,8 +53,8 @@ func (a *ServiceAllocator) settleFamilies(s, old *corev1.Service) error {
 	return nil
 }
 
-// keepsPreference reports whether an update leaves a service alone that takes what
-// families there are: it does not follow a cluster that gets or loses one.
+// keepsPreference reports whether an update leaves a service that prefers dual stack as it is: it does not
+// follow a cluster that gains or loses a family.
 func keepsPreference(s, old *corev1.Service) bool {
 	prefers := func(s *corev1.Service) bool {
 		return valueOr(s.Spec.IPFamilyPolicy, corev1.IPFamilyPolicyPreferDualStack) == corev1.IPFamilyPolicyPreferDualStack
@@ -180,7 +180,7 @@ func (p *allocation) addressesFrom(s *corev1.Service, first int) error {
 	return nil
 }
 
-// changeAddresses takes and gives back what an update of a service calls for.
+// changeAddresses takes and releases addresses and ports for an update of a service.
 func (p *allocation) changeAddresses(s, old *corev1.Service) error {
 	if keepsPreference(s, old) {
 		return nil

@@ -19,10 +19,10 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// With the gate MultiCIDRServiceAllocator the networks of service addresses are those that
-// ServiceCIDRs name, and each address is an IPAddress, which comes and goes in the very
-// commit of its Service. The rows that hold addresses without the gate are kept with it:
-// whoever turns the gate off again finds every address taken that is.
+// With the gate MultiCIDRServiceAllocator the networks of service addresses are those of ServiceCIDRs, and
+// each address is an IPAddress, which is created and deleted in the commit of its Service. The rows that hold
+// addresses without the gate are kept as well: if the gate is turned off again, every used address is still
+// taken.
 
 // IPAddressStorage and ServiceCIDRStorage are where these objects are stored.
 const (
@@ -68,8 +68,8 @@ func NetworksVersion(v release.Version) string {
 	return networkingv1.GroupName + "/v1beta1"
 }
 
-// newServiceAddress is that of a Service that is being written, with the metadata that a
-// write through the API by its manager would give it.
+// newServiceAddress is the IPAddress of a Service that is being written, with the metadata that a write
+// through the API by its manager would give it.
 func newServiceAddress(addr netip.Addr, owner string, v release.Version) *networkingv1.IPAddress {
 	namespace, name, _ := strings.Cut(owner, "/")
 	a := ServiceAddress(addr, namespace, name)
@@ -103,7 +103,7 @@ type serviceRange struct {
 func (r *ranges) of(f corev1.IPFamily, claims kinds.Claims, own map[corev1.IPFamily]network) []network {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// The number is read before the objects are, so that it is never that of a later state.
+	// The number is read before the objects, so that it is never that of a later state.
 	if changed := claims.Changed(ServiceCIDRStorage); r.families == nil || changed != r.changed {
 		r.read(claims, own)
 		r.changed = changed
@@ -145,8 +145,7 @@ func (r *ranges) read(claims kinds.Claims, own map[corev1.IPFamily]network) {
 	}
 }
 
-// readRange reads a ServiceCIDR. One that nobody says anything about is ready: there need
-// not be a controller.
+// readRange reads a ServiceCIDR. One without conditions is ready: there need not be a controller.
 func readRange(revision int64, encoded []byte) serviceRange {
 	r := serviceRange{revision: revision}
 	var c networkingv1.ServiceCIDR
@@ -188,7 +187,7 @@ func (p *allocation) rangeAddress(f corev1.IPFamily, ip string) (string, error) 
 	return ip, p.hold(addr)
 }
 
-// anyOf takes any address of networks, those of the first that has one.
+// anyOf takes any address of networks, from the first that has one.
 func (p *allocation) anyOf(networks []network) (string, error) {
 	for _, n := range networks {
 		if i, err := p.anyIn(n, func(i int) bool { return p.hold(n.at(i)) == nil }); err == nil {

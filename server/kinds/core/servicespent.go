@@ -8,10 +8,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// spent remembers networks in which nothing was left, and with the zero prefix the ports. To
-// find that out took a look at each address of a network, which is not repeated until one was
-// given back. So a look costs a step for each address that is taken, and one in vain is paid
-// for by who gave something back.
+// spent remembers exhausted networks, and with the zero prefix the ports. To detect that takes a look at each
+// address of a network, which is not repeated until one is released. So a search costs a step for each
+// address that is taken, and a failed one is caused by the release.
 type spent struct {
 	mu sync.Mutex
 	at map[netip.Prefix]removed

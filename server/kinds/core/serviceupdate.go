@@ -9,9 +9,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// prepareServiceUpdate keeps the status, and drops what a service does not need
-// any more because its type changed, where the client left it as it was. What a
-// client changed stays, to be refused.
+// prepareServiceUpdate keeps the status, and drops fields that a service no longer needs because its type
+// changed, if the client left them unchanged. Fields that the client changed stay, to be refused.
 func prepareServiceUpdate(s, old *corev1.Service) {
 	spec, was := &s.Spec, &old.Spec
 	if needsAddress(old) && !needsAddress(s) {
@@ -77,8 +76,8 @@ func nodePorts(s *corev1.Service) []int32 {
 	return ports
 }
 
-// keepAllocated gives a service what was allocated for it, where the client did
-// not say: sending a manifest again must not move anything.
+// keepAllocated keeps a service's allocations that the client does not set: sending a manifest again must not
+// change them.
 func keepAllocated(s, old *corev1.Service) {
 	if needsAddress(old) && needsAddress(s) {
 		s.Spec.ClusterIP = cmp.Or(s.Spec.ClusterIP, old.Spec.ClusterIP)

@@ -86,7 +86,7 @@ func validateTopologyMode(s *corev1.Service) field.ErrorList {
 	return field.ErrorList{field.Invalid(metaPath.Child("annotations").Key(corev1.AnnotationTopologyMode), mode, message)}
 }
 
-// validateServiceType checks what a type demands and rules out.
+// validateServiceType checks the requirements of a type.
 func (r serviceRules) validateType(s *corev1.Service) field.ErrorList {
 	spec := &s.Spec
 	errs := rules.RequiredIf(nil, len(spec.Ports) == 0 && !isHeadless(s) && spec.Type != corev1.ServiceTypeExternalName, specPath.Child("ports"), "")
@@ -212,8 +212,7 @@ func affinityTime(seconds int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateSourceRanges checks who may use a load balancer: the field, or without
-// it the annotation that came before.
+// validateSourceRanges checks the clients of a load balancer: the field, or without it the former annotation.
 func (r serviceRules) validateSourceRanges(s, old *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	if ranges := s.Spec.LoadBalancerSourceRanges; len(ranges) > 0 {

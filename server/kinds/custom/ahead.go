@@ -27,7 +27,8 @@ const (
 	quiet     = time.Second
 )
 
-// compiling is what Run does for requests. Kept.mu guards what has no lock of its own.
+// compiling is the compilation that Run does for requests. Kept.mu guards the fields without a lock of their
+// own.
 type compiling struct {
 	on      bool                         // Run is running
 	queue   fair.Queue[string, *Version] // by user: each user that requests a version has it in the queue
@@ -55,7 +56,7 @@ func (k *Kept) open() {
 	k.on = true
 }
 
-// close ends the waiting: each request compiles what it needs by itself.
+// close ends the waiting: each request compiles its schemas itself.
 func (k *Kept) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,8 +70,8 @@ func (k *Kept) close() {
 	k.queue = fair.Queue[string, *Version]{}
 }
 
-// ask has a version compiled, once for all requests that ask meanwhile. The channel that it returns is closed afterwards;
-// nil: Run is not running. The error is fair.ErrFull.
+// ask requests the compilation of a version, once for all concurrent requests. The returned channel is closed
+// after it; nil: Run is not running. The error is fair.ErrFull.
 func (k *Kept) ask(v *Version, user string) (<-chan struct{}, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -193,9 +194,10 @@ func (v *Version) compileWhole() {
 	m.whole.Store(true)
 }
 
-// Ready implements kinds.Schema. It waits until what a write needs of the schema is compiled, which is done once for
-// all requests that wait, in the turn of the first of their users, and goes on when they end. Shortly before the deadline of the
-// request, and where too many schemas wait, the error is a 429 that has the client try again.
+// Ready implements kinds.Schema. It waits until the parts of the schema that a write needs are compiled,
+// which is done once for all waiting requests, in the turn of the first of their users, and continues when
+// they end. Shortly before the deadline of the request, and if too many schemas wait, the error is a 429
+// after which the client retries.
 func (v *Version) Ready(ctx context.Context, user string) error {
 	if m := v.made.Load(); v.kept == nil || m != nil && m.whole.Load() {
 		return nil

@@ -1,9 +1,8 @@
-// Package custom makes resources from CustomResourceDefinitions: one for each version,
-// with names, strategies, subresources, columns and selectable fields as the
-// definition declares them.
+// Package custom makes resources from CustomResourceDefinitions: one for each version, with names,
+// strategies, subresources, columns and selectable fields as the definition declares them.
 //
-// It promises: a resource never changes; the resource of a version that is not served is
-// off; only the schema decides what objects look like.
+// A resource never changes; the resource of a version that is not served is off; only the schema determines
+// the form of objects.
 package custom
 
 import (
@@ -22,8 +21,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// Converter makes objects of another version of one definition. Objects may be
-// changed; those that come back stand in the order of those that came.
+// Converter converts objects to another version of one definition. It may change them; the result has the
+// order of the input.
 type Converter interface {
 	Convert(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error)
 }
@@ -65,15 +64,15 @@ type Source struct {
 	Read func(version string) (v *apiextensionsv1.CustomResourceDefinitionVersion, size int, err error)
 	// Text gives the schema of a version as it is written, or nil. A nil func gives none.
 	Text func(version string) []byte
-	// Digests are those of the texts of the schemas, by the names of versions.
+	// Digests are those of the texts of the schemas, by version.
 	Digests map[string]Digest
 	Release release.Version // whose answers the resources give
 	Kept    *Kept           // bounds the compiled schemas in memory; nil: no bound
 }
 
-// New makes a definition whose schemas are read at once. What was stored after the revision
-// since is taken to be as the stored version's schema says now. A nil converter changes nothing
-// but the version that an object says it is of. The resources are those of a release. crd must not change any more.
+// New makes a definition whose schemas are parsed at once. Objects stored after the revision since conform to
+// the present schema of the stored version. A nil converter changes only the version in the objects. The
+// resources are those of a release. crd must not change any more.
 func New(crd *apiextensionsv1.CustomResourceDefinition, since int64, converter Converter, of release.Version) (*Definition, error) {
 	versions := map[string]*apiextensionsv1.CustomResourceDefinitionVersion{}
 	for i := range crd.Spec.Versions {

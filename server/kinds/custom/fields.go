@@ -10,8 +10,7 @@ import (
 // labelOf is the field selector label of a path such as ".spec.color".
 func labelOf(path string) string { return strings.TrimPrefix(path, ".") }
 
-// fields are the selectable fields of all versions: memory knows them by what is
-// stored.
+// fields are the selectable fields of all versions: the cache has their values in the stored version.
 func (d *Definition) fields() []kinds.SelectableField {
 	var out []kinds.SelectableField
 	seen := rules.Seen[string]{}

@@ -14,18 +14,16 @@ import (
 )
 
 const (
-	// keptText bounds the schemas that are kept compiled at a time, in bytes of their text, where
-	// rules count for more; a compiled one takes some thirty times as much. The one that was used
-	// last is kept always.
+	// keptText bounds the schemas that are kept compiled at a time, in bytes of their text, where rules count
+	// for more; a compiled one takes some thirty times as much. The most recently used one is always kept.
 	keptText = 8 << 20
 	// keptFor is how long an unused compiled schema stays in memory.
 	keptFor = 45 * time.Second
 )
 
-// Kept are the versions whose schemas are compiled: what their objects are held against, how
-// they merge, and their rules. A schema is compiled when it is first used, and dropped when it
-// was not used for a while, or when others need its place; whoever uses it meanwhile keeps it to
-// the end. A Kept may be shared by goroutines.
+// Kept are the versions whose schemas are compiled: their validators, merge types, and rules. A schema is
+// compiled when it is first used, and dropped when it was not used for a while, or when others need its
+// place; users in progress keep it to their end. A Kept may be shared by goroutines.
 type Kept struct {
 	limit int // of bytes of text
 	idle  time.Duration
@@ -39,7 +37,7 @@ type Kept struct {
 	compiling
 }
 
-// NewKept makes one that keeps nothing yet. Run looks after it.
+// NewKept makes an empty one. Run maintains it.
 func NewKept() *Kept {
 	return &Kept{limit: keptText, idle: keptFor, now: time.Now, begun: make(chan struct{}, 1), all: map[*Version]int{}, compiling: newCompiling()}
 }
@@ -109,14 +107,14 @@ func (k *Kept) add(v *Version, size int) {
 	}
 }
 
-// drop forgets what was compiled of a version. The caller holds mu.
+// drop drops the compiled schema of a version. The caller holds mu.
 func (k *Kept) drop(v *Version) {
 	k.bytes -= k.all[v]
 	delete(k.all, v)
 	v.made.Store(nil)
 }
 
-// made is what was compiled of a version.
+// made is the compiled schema of a version.
 type made struct {
 	schema  *structural.Schema
 	merging func() (managedfields.TypeConverter, error) // made once
@@ -170,14 +168,13 @@ func (v *Version) compile() *made {
 	return m
 }
 
-// Schema is what objects of the version are held against. One that cannot be read refuses
-// them all.
+// Schema validates objects of the version. One that cannot be parsed refuses them all.
 func (v *Version) Schema() *structural.Schema { return v.use().schema }
 
-// Merging gives what merges objects of the version.
+// Merging gives the merge types of the version.
 func (v *Version) Merging() (managedfields.TypeConverter, error) { return v.use().merging() }
 
-// OpenAPI describes objects of the version, as JSON. Nothing of what it makes is kept.
+// OpenAPI describes objects of the version, as JSON. It caches nothing.
 func (v *Version) OpenAPI() ([]byte, error) {
 	text, _, err := v.read()
 	if err != nil {
@@ -186,7 +183,7 @@ func (v *Version) OpenAPI() ([]byte, error) {
 	return structural.OpenAPI(text, v.of.spec.PreserveUnknownFields, v.of.release)
 }
 
-// Text is the version's schema as it is written; nil where that is not what holds, or not known.
+// Text is the version's schema as it is written; nil if that does not apply, or is unknown.
 func (v *Version) Text() []byte {
 	if v.text == nil || v.of.spec.PreserveUnknownFields {
 		return nil
@@ -197,6 +194,5 @@ func (v *Version) Text() []byte {
 // Digest identifies the texts of schemas.
 type Digest = [32]byte
 
-// Digest tells what the version's objects may be like from what those of others may: it
-// follows from the text of the schema.
+// Digest identifies the schema of the version's objects, by its text.
 func (v *Version) Digest() string { return hex.EncodeToString(v.digest[:]) }

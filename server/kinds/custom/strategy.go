@@ -23,8 +23,8 @@ func (v *Version) hasStatus() bool {
 	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
 }
 
-// metaRules are those of all custom resources: finalizers are advised about, not
-// refused. Their own rules check the rest, in the order of a stock server.
+// metaRules are those of all custom resources: finalizers are advised about, not refused. Their own rules
+// check the rest, in the order of a stock server.
 var metaRules = kinds.MetaRules{AnyFinalizer: true, Own: true}
 
 var metadataPath = field.NewPath("metadata")
@@ -34,8 +34,7 @@ func (v *Version) strategy() kinds.Strategy {
 	s := kinds.Strategy{
 		Meta:    &metaRules,
 		Default: func(obj kinds.Object) { v.Schema().Default(tree(obj)) },
-		// A status that was dropped may have a default, as anybody who reads what is
-		// stored would find.
+		// A dropped status may have a default, which every reader of the stored object would see.
 		Complete: func(obj kinds.Object) { v.Schema().Default(tree(obj)) },
 		PrepareForCreate: func(_ context.Context, obj kinds.Object) {
 			if v.hasStatus() {
@@ -100,7 +99,7 @@ func (v *Version) statusStrategy() *kinds.Strategy {
 	}
 }
 
-// keep makes a member of obj what it is in old.
+// keep sets a member of obj to that of old.
 func keep(obj, old map[string]any, key string) {
 	if value, ok := old[key]; ok {
 		obj[key] = runtime.DeepCopyJSONValue(value)
@@ -129,7 +128,7 @@ func countGeneration(obj, old kinds.Object) {
 	}
 }
 
-// validateType checks what an object says it is: bodies of any kind come this far.
+// validateType checks the kind of an object, because bodies of any kind get here.
 func (v *Version) validateType(obj kinds.Object) (errs field.ErrorList) {
 	u := obj.(*unstructured.Unstructured)
 	if kind := u.GetKind(); kind != v.gvk.Kind {

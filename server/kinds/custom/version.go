@@ -19,13 +19,12 @@ type Version struct {
 	of    *Definition
 	spec  *apiextensionsv1.CustomResourceDefinitionVersion
 	gvk   schema.GroupVersionKind
-	since int64 // what was stored later is clean
+	since int64 // objects stored later are clean
 
 	compiled
 }
 
-// tree is the content of an object. Whatever is in the store of a custom resource is
-// unstructured.
+// tree is the content of an object. All objects in the storage of a custom resource are unstructured.
 func tree(obj kinds.Object) map[string]any { return obj.(*unstructured.Unstructured).Object }
 
 // Coerce implements kinds.Schema. A body may be of another version, with a schema of its own
@@ -47,8 +46,7 @@ func (v *Version) Coerce(obj kinds.Object) (unknown []string, err error) {
 	return unknown, err
 }
 
-// dropAll leaves in an object only what each has whatever its version, and returns the
-// names of the rest.
+// dropAll leaves only the fields that every version has in an object, and returns the names of the others.
 func dropAll(obj map[string]any) (dropped []string) {
 	for _, name := range slices.Sorted(maps.Keys(obj)) {
 		switch name {
@@ -70,9 +68,8 @@ func (v *Version) Clean(revision int64) bool { return revision > v.since }
 // CallsWebhook implements kinds.Schema.
 func (v *Version) CallsWebhook() bool { return v.of.converter != nil }
 
-// FromStore implements kinds.Schema. An object is first what its own version makes of
-// it, then converted, then what this version makes of that; only the former fills in
-// defaults.
+// FromStore implements kinds.Schema. The schema of an object's own version is applied first, then it is
+// converted, then this version's schema is applied; only the former sets defaults.
 func (v *Version) FromStore(ctx context.Context, objs ...kinds.Object) ([]kinds.Object, error) {
 	for _, obj := range objs {
 		own := v.of.versions[obj.(*unstructured.Unstructured).GroupVersionKind().Version]
@@ -99,7 +96,7 @@ func (v *Version) ToStore(ctx context.Context, obj kinds.Object) (kinds.Object, 
 	return out[0], to.fit(out[0])
 }
 
-// fit makes an object what it would be, had it been read from the store.
+// fit applies the effects of reading an object from the store.
 func (v *Version) fit(obj kinds.Object) error {
 	if err := v.Schema().CoerceStored(tree(obj)); err != nil {
 		return err
@@ -108,7 +105,7 @@ func (v *Version) fit(obj kinds.Object) error {
 	return nil
 }
 
-// from converts objects that were stored, and drops what the version does not know.
+// from converts stored objects, and drops fields that the version does not have.
 func (v *Version) from(ctx context.Context, objs []kinds.Object) ([]kinds.Object, error) {
 	other := make([]bool, len(objs))
 	for i, obj := range objs {

@@ -32,8 +32,8 @@ type Webhook struct {
 	Post func(ctx context.Context, body []byte) ([]byte, error)
 }
 
-// Convert implements Converter. Errors are in the words of a stock server, and never
-// those of the webhook itself: what it answers is no answer to the client.
+// Convert implements Converter. Errors have the texts of a stock server, and never those of the webhook
+// itself: clients do not see its answer.
 func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	from := objs[0].GroupVersionKind()
 	review, err := w.review(to, objs)
@@ -81,7 +81,7 @@ func (w *Webhook) Convert(ctx context.Context, to schema.GroupVersion, objs []*u
 	return out, nil
 }
 
-// review is what the webhook is asked, in the first version of its list that there is.
+// review is the request to the webhook, in the first supported version of its list.
 func (w *Webhook) review(to schema.GroupVersion, objs []*unstructured.Unstructured) (*apiextensionsv1.ConversionReview, error) {
 	for _, version := range w.Versions {
 		if version != "v1" && version != "v1beta1" {
@@ -104,8 +104,7 @@ func (w *Webhook) review(to schema.GroupVersion, objs []*unstructured.Unstructur
 	return nil, errors.New("no supported conversion review versions")
 }
 
-// converted finds the objects in an answer. What the older version of the review says
-// of itself was never looked at.
+// converted finds the objects in an answer. The kind in the older version of the review was never checked.
 func converted(asked *apiextensionsv1.ConversionReview, answer []byte) ([]runtime.RawExtension, error) {
 	got := &apiextensionsv1.ConversionReview{}
 	if err := utiljson.Unmarshal(answer, got); err != nil {
@@ -132,8 +131,8 @@ type metadataError struct{ error }
 
 func (e *metadataError) Unwrap() error { return e.error }
 
-// accept reads a converted object, which may differ from what it was in everything but
-// what it is: of its metadata only labels and annotations are taken.
+// accept takes a converted object, which may differ in everything but its identity: of its metadata only
+// labels and annotations are taken.
 func accept(was *unstructured.Unstructured, data []byte, to schema.GroupVersion) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(data); err != nil {
@@ -189,7 +188,7 @@ func restore(was, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// replaceTexts makes a map of texts in metadata what a webhook made of it.
+// replaceTexts replaces a map of texts in metadata by that of a webhook.
 func replaceTexts(kept, now map[string]any, name string, validate func(map[string]string) field.ErrorList) error {
 	given := now[name]
 	if given == nil {

@@ -136,7 +136,7 @@ func prepareUpdate(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
-// dropTopology removes what only older versions could set.
+// dropTopology removes fields that only older versions could set.
 func dropTopology(s *discoveryv1.EndpointSlice) {
 	for i := range s.Endpoints {
 		s.Endpoints[i].DeprecatedTopology = nil
@@ -167,7 +167,7 @@ func (r sliceRules) dropNodes(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
-// addressWarnings are those about addresses, besides those that the controllers write.
+// addressWarnings are warnings about addresses, apart from those that the controllers write.
 func addressWarnings(s *discoveryv1.EndpointSlice) []string {
 	switch s.Labels[discoveryv1.LabelManagedBy] {
 	case "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io":

@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// FieldLabels are the labels by which events of events.k8s.io/v1 are selected,
-// and what the stored form calls them.
+// FieldLabels are the selectable fields of events of events.k8s.io/v1, and their names in the stored form.
 var FieldLabels = map[string]string{
 	"regarding.kind":            "involvedObject.kind",
 	"regarding.namespace":       "involvedObject.namespace",

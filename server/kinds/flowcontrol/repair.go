@@ -14,8 +14,7 @@ import (
 // Fixed is an object that the server puts back when it is gone or changed.
 type Fixed[T any] struct {
 	Object T
-	// Mandatory: nobody may have it otherwise. Else it is left alone whose annotation says
-	// so.
+	// Mandatory objects cannot be changed. Others are left alone if their annotation says so.
 	Mandatory bool
 }
 
@@ -39,8 +38,8 @@ func fixed[T any](mandatory, suggested []T) (list []Fixed[T]) {
 	return list
 }
 
-// RepairLevel makes of a level what it is to be by f, and reports whether that is a change.
-// The exempt level may have shares as its cluster wants.
+// RepairLevel sets a level to its spec in f, and reports whether that is a change. The exempt level may have
+// the shares that its cluster wants.
 func RepairLevel(l *flowcontrolv1.PriorityLevelConfiguration, f Fixed[*flowcontrolv1.PriorityLevelConfiguration]) bool {
 	want := f.Object.Spec.DeepCopy()
 	if f.Mandatory && want.Exempt != nil && l.Spec.Exempt != nil {
@@ -49,8 +48,7 @@ func RepairLevel(l *flowcontrolv1.PriorityLevelConfiguration, f Fixed[*flowcontr
 	return repair(&l.ObjectMeta, &l.Spec, want, f.Mandatory)
 }
 
-// RepairSchema makes of a flow schema what it is to be by f, and reports whether that is a
-// change.
+// RepairSchema sets a flow schema to its spec in f, and reports whether that is a change.
 func RepairSchema(s *flowcontrolv1.FlowSchema, f Fixed[*flowcontrolv1.FlowSchema]) bool {
 	return repair(&s.ObjectMeta, &s.Spec, f.Object.Spec.DeepCopy(), f.Mandatory)
 }

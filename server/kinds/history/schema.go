@@ -68,7 +68,7 @@ func reference() tree {
 	})
 }
 
-// kind is an object with what every kind has.
+// kind is an object with the fields of every kind.
 func kind(description string, fields tree) tree {
 	meta := metav1.TypeMeta{}.SwaggerDoc()
 	fields["apiVersion"], fields["kind"] = text(meta["apiVersion"]), text(meta["kind"])

@@ -106,7 +106,7 @@ func hosts(list []networkingv1.IngressRule) string {
 	}
 }
 
-// leniency keeps old Ingresses writable that break rules made after them, and says what a release allows.
+// leniency keeps old Ingresses writable that violate later rules, and holds the rules of a release.
 type leniency struct {
 	now          bool // the rules after release 1.32
 	strict       bool // addresses have one form

@@ -60,8 +60,8 @@ func NetworkPolicy(on kinds.Feature) kinds.Strategy {
 	}.Strategy()
 }
 
-// firstWords makes the words of extensions/v1beta1, which a stock server shows, of those of networking/v1
-// (TestFirstWords compares).
+// firstWords makes the descriptions of extensions/v1beta1, which a stock server shows, from those of
+// networking/v1 (TestFirstWords compares them).
 var firstWords = strings.NewReplacer("podSelector selects", "Selects", ". The array", ".  The array", ". In this case", ".  In this case")
 
 // FirstWords does so.

@@ -33,7 +33,7 @@ func (r podRules) claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList 
 	return errs
 }
 
-// containerStatuses checks what node agents report about containers beyond their state.
+// containerStatuses checks the reports of kubelets about containers apart from their state.
 func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	ephemeral := make([]corev1.Container, len(pod.Spec.EphemeralContainers))
 	for i := range ephemeral {
@@ -71,7 +71,7 @@ func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorL
 	return errs
 }
 
-// containerUser checks as whom a container runs. The path is that of a stock server.
+// containerUser checks the user of a container. The path is that of a stock server.
 func containerUser(u *corev1.ContainerUser, windows bool, p *field.Path) field.ErrorList {
 	switch {
 	case u == nil || u.Linux == nil:
@@ -115,7 +115,7 @@ func resourceHealth(s *corev1.ContainerStatus, asked *requirements, p *field.Pat
 	return errs
 }
 
-// requirements are what containers ask for, by their names.
+// requirements are the resources of containers, by name.
 type requirements struct {
 	containers []corev1.Container
 	named      map[string][]requirement // made when it is needed

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// setDefaults fills in a pod. Rules that templates do not have come first: they
-// look at what the client said.
+// setDefaults sets the defaults of a pod. Defaults that templates do not have come first: they depend on the
+// client's values.
 func (r podRules) setDefaults(pod *corev1.Pod) {
 	podspec.DropLegacyAnnotations(pod.Annotations)
 	s := &pod.Spec

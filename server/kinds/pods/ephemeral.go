@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not
-// even who owns them, which a stock server of release 1.32 does not record here.
+// prepareEphemeral takes the ephemeral containers of the new pod and nothing else: not even their owners,
+// which a stock server of release 1.32 does not record here.
 func (r podRules) prepareEphemeral(pod, was *corev1.Pod) {
 	added := pod.Spec.EphemeralContainers
 	pod.Spec, pod.Status = was.Spec, was.Status

@@ -111,12 +111,12 @@ func (r podRules) strategy() kinds.Typed[*corev1.Pod] {
 	}
 }
 
-// partStrategy is that of a subresource that writes a part of a pod that is there.
+// partStrategy is that of a subresource that writes a part of an existing pod.
 func (r podRules) partStrategy(prepare func(pod, was *corev1.Pod), validate func(pod, was *corev1.Pod) field.ErrorList, resetFields []string) *kinds.Strategy {
 	t := r.strategy()
 	t.Status, t.PrepareForCreateIn, t.Validate, t.Warnings = nil, nil, nil, nil
 	t.PrepareForUpdate, t.ValidateUpdate = prepare, validate
-	if !r.since133 { // where a client owns what it sends, whether it is taken or not
+	if !r.since133 { // the fields that a client owns if it sends them, whether they are taken or not
 		t.ResetFields = resetFields
 	}
 	s := t.Strategy()

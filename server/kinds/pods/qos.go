@@ -7,10 +7,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/podspec"
 )
 
-// QOS is the quality of service a pod gets: Guaranteed if every container has
-// equal requests and limits of CPU and memory, BestEffort if none has any. What the pod
-// asks for as a whole counts instead where whole is true. A class that the status names
-// already stays.
+// QOS is the quality of service of a pod: Guaranteed if every container has equal requests and limits of CPU
+// and memory, BestEffort if none has any. With whole, the resources of the pod as a whole count instead. A
+// class in the status stays.
 func QOS(pod *corev1.Pod, whole bool) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass

@@ -116,8 +116,8 @@ func sizedAsWhole(pod *corev1.Pod) bool {
 	return r != nil && len(r.Requests)+len(r.Limits) > 0
 }
 
-// canResize reports whether the agent of a pod's node tells what its containers have, which
-// those that can resize do.
+// canResize reports whether the kubelet of a pod's node reports the resources of its containers, as kubelets
+// that can resize do.
 func canResize(pod *corev1.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {
 		if c := &pod.Status.ContainerStatuses[i]; c.State.Running != nil {
@@ -127,9 +127,9 @@ func canResize(pod *corev1.Pod) bool {
 	return true
 }
 
-// keepSize gives containers back what may change: CPU, memory, and how they are resized. As in a stock
-// server of this release, lists that there were none of may begin with anything, and the claims of
-// containers count as changed.
+// keepSize restores the parts of containers that may change: CPU, memory, and the resize policy. As in a
+// stock server of this release, missing lists may become empty or not, and claims of containers count as
+// changed.
 func keepSize(list, old []corev1.Container) {
 	for i := range list {
 		list[i].ResizePolicy, list[i].Resources.Claims = old[i].ResizePolicy, nil

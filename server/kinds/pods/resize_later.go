@@ -10,9 +10,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// prepareLaterResize is prepareResize of releases after 1.32: it takes the resources of containers, init containers
-// among them, and those of the pod as a whole where the gate is on. What adds, removes or reorders containers stays,
-// for validation to refuse.
+// prepareLaterResize is prepareResize of releases after 1.32: it takes the resources of containers, including
+// init containers, and those of the pod as a whole if the gate is on. Added, removed and reordered containers
+// stay, for validation to refuse.
 func (r podRules) prepareLaterResize(pod, was *corev1.Pod) {
 	if len(pod.Spec.Containers) == len(was.Spec.Containers) && len(pod.Spec.InitContainers) == len(was.Spec.InitContainers) {
 		sent := pod.Spec
@@ -103,7 +103,8 @@ func removedResources(to, from *corev1.Container, p *field.Path) field.ErrorList
 	return rules.ForbiddenIf(errs, lacks(to.Resources.Limits, from.Resources.Limits), p.Child("resources").Child("limits"), "resource limits cannot be removed")
 }
 
-// initResizes checks what changes of an init container, and takes back what may in c. p is the path of the spec.
+// initResizes checks the changes of an init container, and reverts the permitted ones in c. p is the path of
+// the spec.
 func (r podRules) initResizes(c, old *corev1.Container, i int, p *field.Path) field.ErrorList {
 	sidecar, changed := podspec.Restartable(c), !equality.Semantic.DeepEqual(c, old)
 	if !sidecar && !r.initResize {
@@ -121,7 +122,8 @@ func (r podRules) initResizes(c, old *corev1.Container, i int, p *field.Path) fi
 	return errs
 }
 
-// wholeResize checks what changes of the resources of the pod as a whole, and takes back what may in rest.
+// wholeResize checks the changes of the resources of the pod as a whole, and reverts the permitted ones in
+// rest.
 func wholeResize(to, from *corev1.ResourceRequirements, rest *corev1.PodSpec, p *field.Path) field.ErrorList {
 	if from != nil && to == nil {
 		return field.ErrorList{field.Forbidden(p.Child("resources"), "pod-level resources cannot be removed")}
@@ -141,7 +143,8 @@ func wholeResize(to, from *corev1.ResourceRequirements, rest *corev1.PodSpec, p 
 	return rules.ForbiddenIf(errs, !equality.Semantic.DeepEqual(rest.Resources, from), p, "only cpu and memory resources are mutable at pod-level")
 }
 
-// keepComputeOf gives a container back what may change: CPU and memory. As in a stock server, claims count as changed.
+// keepComputeOf restores the parts of a container that may change: CPU and memory. As in a stock server,
+// claims count as changed.
 func keepComputeOf(c, old *corev1.Container) {
 	c.Resources.Claims = nil
 	keepCompute(&c.Resources.Limits, old.Resources.Limits)

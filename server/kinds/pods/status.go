@@ -14,9 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// prepareStatus takes the status, labels and annotations of the new pod. Owners
-// stay: node agents of old wrote them wrongly. What node agents say of features whose gates
-// are off stays too in release 1.32, as it does in a stock server.
+// prepareStatus takes the status, labels and annotations of the new pod. Owners stay, because old kubelets
+// wrote them wrongly. In release 1.32, fields of features whose gates are off stay too, as in a stock server.
 func (r podRules) prepareStatus(pod, was *corev1.Pod) {
 	pod.DeletionTimestamp = was.DeletionTimestamp
 	pod.OwnerReferences = was.OwnerReferences
@@ -53,8 +52,8 @@ func (r podRules) validateStatus(pod, was *corev1.Pod) field.ErrorList {
 	return append(errs, r.containerStatuses(pod, p)...)
 }
 
-// conditionTypes checks the names of conditions that others than the platform
-// set. The path is that of a stock server.
+// conditionTypes checks the names of conditions other than the platform's. The path is that of a stock
+// server.
 func (r podRules) conditionTypes(list []corev1.PodCondition) field.ErrorList {
 	var errs field.ErrorList
 	p := field.NewPath("metadata").Child("conditions")
@@ -196,7 +195,7 @@ func hostIPs(s *corev1.PodStatus) []string {
 	return ips
 }
 
-// families allows one address of each family. list is what the error shows.
+// families allows one address of each family. list is the value in the error.
 func families(ips []string, list any, p *field.Path) field.ErrorList {
 	v4, v6 := 0, 0
 	for i, ip := range ips {

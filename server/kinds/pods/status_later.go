@@ -162,7 +162,8 @@ func (r podRules) ruledChanges(list, old []corev1.ContainerStatus, containers []
 	return errs
 }
 
-// restarts reports whether a container that ended starts again: as its rules say, or else its own policy, or else that of the pod.
+// restarts reports whether an ended container restarts: by its rules, or else its own policy, or else that of
+// the pod.
 func (r podRules) restarts(c *corev1.Container, pod corev1.RestartPolicy, exitCode int32) bool {
 	if c.RestartPolicy == nil {
 		return starts(string(pod), exitCode)

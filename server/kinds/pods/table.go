@@ -117,7 +117,7 @@ func anyTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	})
 }
 
-// summary is what the statuses of all containers come to.
+// summary summarizes the statuses of all containers.
 type summary struct {
 	ready, total int
 	reason       string
@@ -160,8 +160,7 @@ func (s summary) of(pod *corev1.Pod) summary {
 			s.total++
 		}
 	}
-	// While the pod initializes, restarts are those of its init containers; later
-	// only sidecars count.
+	// While the pod initializes, restarts are those of its init containers; later only sidecars count.
 	var beside summary
 	if initializing := s.initContainers(pod, &beside); !initializing || conditionTrue(pod, corev1.PodInitialized) {
 		s.restarts, s.lastRestart = beside.restarts, beside.lastRestart

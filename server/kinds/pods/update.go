@@ -18,8 +18,8 @@ func (r podRules) prepareForUpdate(pod, was *corev1.Pod) {
 	r.spec.DropDisabled(&pod.Spec, &was.Spec)
 }
 
-// validateUpdate allows what a running pod can follow: other images, a nearer
-// deadline, more tolerations, fewer scheduling gates.
+// validateUpdate allows the changes that a running pod can follow: other images, an earlier deadline, more
+// tolerations, fewer scheduling gates.
 func (r podRules) validateUpdate(pod, was *corev1.Pod) field.ErrorList {
 	o := r.spec.PodOptions(pod, was)
 	errs := podspec.ValidatePod(pod, o)
@@ -152,7 +152,7 @@ const updatableFields = "pod updates may not change fields other than `spec.cont
 	"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations)," +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// restUpdate holds everything else to what it was.
+// restUpdate refuses all other changes.
 func restUpdate(s, old *corev1.PodSpec, p *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(s, old) {
 		return nil
@@ -179,8 +179,8 @@ func restUpdate(s, old *corev1.PodSpec, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// gatedUpdate lets a pod that no scheduler looks at yet be narrowed to fewer
-// nodes. What it allows, it takes back in rest.
+// gatedUpdate lets a pod with scheduling gates be restricted to fewer nodes. It reverts the permitted changes
+// in rest.
 func gatedUpdate(rest, old *corev1.PodSpec, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for k, v := range old.NodeSelector {
@@ -237,8 +237,8 @@ func affinityUpdate(is, was *corev1.NodeAffinity, p *field.Path) field.ErrorList
 	return errs
 }
 
-// onlyAdded reports whether a term requires what it did, and maybe more. A term
-// that was empty matched nothing and must stay so.
+// onlyAdded reports whether a term has all its former requirements, and maybe more. An empty term matched
+// nothing and must stay empty.
 func onlyAdded(is, was *corev1.NodeSelectorTerm) bool {
 	if len(was.MatchExpressions) == 0 && len(was.MatchFields) == 0 && len(is.MatchExpressions)+len(is.MatchFields) > 0 {
 		return false

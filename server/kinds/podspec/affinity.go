@@ -53,8 +53,8 @@ func (c *checker) nodeSelector(s *corev1.NodeSelector, p *field.Path) {
 	}
 }
 
-// ValidateNodeSelector checks a choice of nodes, wherever one is but in pods and volumes,
-// where values may be what no label has.
+// ValidateNodeSelector checks a node selector outside of pods and volumes, where values may be invalid as
+// labels.
 func ValidateNodeSelector(s *corev1.NodeSelector, p *field.Path) field.ErrorList {
 	c := checker{labelValues: true}
 	c.nodeSelector(s, p)

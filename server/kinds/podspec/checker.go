@@ -9,7 +9,7 @@ import (
 // checker collects the faults of a spec. Paths are built only where
 // something is wrong, or where a subtree has to know its place.
 type checker struct {
-	ofPod bool // resources that are checked now are those of a pod as a whole
+	ofPod bool // the resources in question are those of a pod as a whole
 	// labelValues says that choices of nodes have values that labels can have.
 	labelValues bool
 	o           Options

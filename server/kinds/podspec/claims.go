@@ -106,7 +106,7 @@ func (c *checker) dataSource(group *string, kind, name string, p *field.Path, o 
 	}
 }
 
-// ephemeralVolume checks a volume that a claim is made for. p is that of the volume.
+// ephemeralVolume checks a volume for which a claim is created. p is that of the volume.
 func (c *checker) ephemeralVolume(v *corev1.Volume, p *field.Path) {
 	t, at := v.Ephemeral.VolumeClaimTemplate, p.Child("ephemeral").Child("volumeClaimTemplate")
 	if t == nil {
@@ -154,8 +154,7 @@ type claimNames struct {
 
 func (n *claimNames) has(name string) bool { return n != nil && n.set.has(name) }
 
-// detail says what a name must be. All errors of a pod share the text, which is as long as the
-// list.
+// detail describes a valid name. All errors of a pod share the text, which is as long as the list.
 func (n *claimNames) detail() string {
 	const one = "must be one of the names in pod.spec.resourceClaims"
 	if n == nil || len(n.names) == 0 {

@@ -16,7 +16,7 @@ var (
 	resizeRestarting = []corev1.ResourceResizeRestartPolicy{corev1.NotRequired, corev1.RestartContainer}
 )
 
-// podScope is what containers need to know of their pod.
+// podScope is the part of a pod that containers depend on.
 type podScope struct {
 	spec        *corev1.PodSpec
 	volumes     volumeSet
@@ -128,8 +128,8 @@ func (c *checker) ephemeralContainers(s *podScope, p *field.Path) {
 	}
 }
 
-// ephemeralFields refuses what makes a container part of a pod's service: an
-// ephemeral one is for looking around.
+// ephemeralFields refuses fields that make a container part of a pod's service: ephemeral containers are for
+// debugging.
 func (c *checker) ephemeralFields(ctr *corev1.Container, p *field.Path) {
 	const detail = "cannot be set for an Ephemeral Container"
 	for _, f := range [...]struct {
@@ -158,7 +158,7 @@ func (c *checker) ephemeralFields(ctr *corev1.Container, p *field.Path) {
 	}
 }
 
-// container checks what all containers have in common.
+// container checks the common fields of all containers.
 func (c *checker) container(ctr *corev1.Container, s *podScope, p *field.Path) {
 	if ctr.Name == "" {
 		c.required(p.Child("name"), "")

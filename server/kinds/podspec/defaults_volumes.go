@@ -20,7 +20,7 @@ func defaultVolume(v *corev1.Volume) {
 	}
 }
 
-// defaultFileVolumes handles the sources that are made of API objects.
+// defaultFileVolumes handles the sources that consist of API objects.
 func defaultFileVolumes(v *corev1.Volume) {
 	if v.Secret != nil {
 		rules.DefaultTo(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)

@@ -28,7 +28,7 @@ func (r Rules) dropLater(s, old *corev1.PodSpec) {
 	}
 }
 
-// restartRulesInUse reports whether containers have restart policies of their own, besides those of sidecars.
+// restartRulesInUse reports whether containers have restart policies of their own, apart from sidecars.
 func restartRulesInUse(s *corev1.PodSpec) bool {
 	if s == nil {
 		return false

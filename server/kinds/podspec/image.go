@@ -6,9 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pullPolicyFor is the policy for an image whose user names none: an image that
-// may change under its name is always pulled. A reference that cannot be read
-// counts as one that does not change.
+// pullPolicyFor is the default policy for an image: an image that may change under its name is always pulled.
+// An invalid reference counts as one that does not change.
 func pullPolicyFor(image string) corev1.PullPolicy {
 	if floats(image) {
 		return corev1.PullAlways

@@ -13,8 +13,8 @@ var (
 	readOnlys    = []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}
 )
 
-// mounts checks the mounts of a container. Some paths of errors lack the index:
-// that of the list, p, is used where a stock server uses it.
+// mounts checks the mounts of a container. Some paths of errors lack the index: p, the path of the list, is
+// used where a stock server uses it.
 func (c *checker) mounts(ctr *corev1.Container, volumes volumeSet, p *field.Path) {
 	var points nameSet
 	var devices, paths nameSet

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The ok functions accept only names that are certainly valid, without a regular
-// expression; what they refuse goes to the library, which words the problems.
+// The ok functions accept only names that are certainly valid, without a regular expression; the library
+// decides about others, and makes the error texts.
 
 func lowerAlnum(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
 

@@ -9,8 +9,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options relax rules for data that was stored before a rule existed, and name
-// what the spec belongs to. Take them from TemplateOptions or PodOptions.
+// Options relax rules for data that was stored before a rule existed, and name the kind that contains the
+// spec. Take them from TemplateOptions or PodOptions.
 type Options struct {
 	// Pod is true for the spec of a Pod, false for a template.
 	Pod bool
@@ -70,7 +70,7 @@ func (r Rules) PodOptions(p, old *corev1.Pod) Options {
 	return o
 }
 
-// relaxed adds what gates allow, and what an old spec has although they do not.
+// relaxed adds the permissions of gates, and those of an old spec that already has the fields.
 func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	o.AllowZeroSleep = o.AllowZeroSleep || r.zeroSleep
 	o.AllowLooseSearches = r.looseSearches || old != nil && hasLooseSearch(old)
@@ -82,7 +82,7 @@ func (r Rules) relaxed(o Options, old *corev1.PodSpec) Options {
 	return r.relaxed133(o, old)
 }
 
-// relaxed133 is relaxed for what releases after 1.32 brought.
+// relaxed133 is relaxed for additions of releases after 1.32.
 func (r Rules) relaxed133(o Options, old *corev1.PodSpec) Options {
 	o.AllowInitResizePolicy = r.since133 && r.resize
 	if !r.since133 {

@@ -38,8 +38,8 @@ func (a *adviser) projectedPaths(v *corev1.Volume) {
 	var files, of []file
 	for i := range v.Projected.Sources {
 		src := &v.Projected.Sources[i]
-		// In 1.32 a source that does not name its files is taken to have those of the one before
-		// it: a stock server warns of them again.
+		// In 1.32 a source that does not name its files is taken to have those of the previous one: a stock
+		// server warns of them again.
 		if a.since133 {
 			of = nil
 		}

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidatePod checks what holds for a Pod at any time: the annotations that mean
-// something, the spec, and what templates are spared.
+// ValidatePod checks the rules of a Pod at any time: meaningful annotations, the spec, and rules that do not
+// apply to templates.
 func ValidatePod(pod *corev1.Pod, o Options) field.ErrorList {
 	c := checker{o: o}
 	if len(pod.Annotations) > 0 {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// podLevelResources are those that a pod can have for all of its containers together, besides huge pages.
+// podLevelResources are those that a pod can have for all of its containers together, in addition to huge
+// pages.
 var podLevelResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // ofWholePod reports whether a pod can have a resource for all of its containers together.
@@ -44,8 +45,8 @@ func Overrule(sum, whole corev1.ResourceList) {
 	}
 }
 
-// DefaultPodRequests fills in what a Pod requests as a whole, where it has limits as a
-// whole: what its containers request together, else as much as the limit.
+// DefaultPodRequests sets the requests of a Pod as a whole, if it has limits as a whole: to the sum of its
+// containers, otherwise to the limit.
 func (r Rules) DefaultPodRequests(s *corev1.PodSpec) {
 	if !r.podResources || s.Resources == nil {
 		return
@@ -91,7 +92,8 @@ func defaultHugePages(s *corev1.PodSpec) {
 	}
 }
 
-// PodRequests are what a pod requests of its node: for its containers together or as a whole, and for its overhead.
+// PodRequests are a pod's requests of its node: for its containers together or as a whole, and for its
+// overhead.
 func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
 	sum := containerRequests(s)
 	if s.Resources != nil {
@@ -101,12 +103,12 @@ func PodRequests(s *corev1.PodSpec) corev1.ResourceList {
 	return sum
 }
 
-// containerRequests are what the containers of a pod request together at most.
+// containerRequests are the peak requests of the containers of a pod.
 func containerRequests(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 }
 
-// containerLimits are what the containers of a pod may use together at most.
+// containerLimits are the peak limits of the containers of a pod.
 func containerLimits(s *corev1.PodSpec) corev1.ResourceList {
 	return together(s, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 }

@@ -65,8 +65,8 @@ func (c *checker) hostPorts(list []corev1.Container, p *field.Path) {
 	}
 }
 
-// hostNetworkPorts holds ports of a pod on the node's network to their numbers.
-// Templates may leave the host port out: the pods made of them get it.
+// hostNetworkPorts checks that ports of a pod on the node's network are equal to the host ports. Templates
+// may omit the host port, which the pods get.
 func (c *checker) hostNetworkPorts(s *corev1.PodSpec, p *field.Path) {
 	if !s.HostNetwork {
 		return

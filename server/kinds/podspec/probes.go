@@ -65,7 +65,7 @@ func (c *checker) nonNegative(p *field.Path, child string, n int32) {
 	}
 }
 
-// action is what a probe or a hook does: exactly one of its fields is set.
+// action is the action of a probe or a hook: exactly one of its fields is set.
 type action struct {
 	exec  *corev1.ExecAction
 	http  *corev1.HTTPGetAction

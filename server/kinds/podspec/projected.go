@@ -101,8 +101,8 @@ func (c *checker) projectedToken(t *corev1.ServiceAccountTokenProjection, volume
 	}
 }
 
-// projectedBundle checks which trust anchors are shown: those of one ClusterTrustBundle, or of
-// all that a signer has and a selector chooses.
+// projectedBundle checks the projected trust anchors: those of one ClusterTrustBundle, or of all of a signer
+// that a selector selects.
 func (c *checker) projectedBundle(b *corev1.ClusterTrustBundleProjection, p *field.Path) {
 	switch {
 	case b.Name != nil && b.SignerName != nil:
@@ -130,7 +130,7 @@ func (c *checker) projectedBundle(b *corev1.ClusterTrustBundleProjection, p *fie
 	c.localPath(p, "path", b.Path)
 }
 
-// keyTypes are those of the keys that the certificate of a pod can be for.
+// keyTypes are the key types for the certificate of a pod.
 var keyTypes = []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"}
 
 const (
@@ -172,7 +172,7 @@ func (c *checker) projectedCertificate(cert *corev1.PodCertificateProjection, vo
 	c.requiredIf(n == 0, p, "", "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
 }
 
-// userAnnotations checks what a pod tells the signer of its certificate.
+// userAnnotations checks a pod's annotations for the signer of its certificate.
 func (c *checker) userAnnotations(annotations map[string]string, p *field.Path) {
 	size := 0
 	for _, k := range sortedKeys(annotations) {

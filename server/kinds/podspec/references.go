@@ -5,7 +5,7 @@ import corev1 "k8s.io/api/core/v1"
 // References are the names of objects that a pod uses, each as often as it does.
 type References struct{ Secrets, ConfigMaps []string }
 
-// ReferencesOf gathers what images, environments and volumes of a pod refer to.
+// ReferencesOf collects the references of a pod's images, environments and volumes.
 func ReferencesOf(s *corev1.PodSpec) References {
 	r := References{}
 	for i := range s.ImagePullSecrets {

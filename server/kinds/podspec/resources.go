@@ -33,8 +33,7 @@ func isHugePages(n corev1.ResourceName) bool {
 	return strings.HasPrefix(string(n), corev1.ResourceHugePagesPrefix)
 }
 
-// IsStandardResource reports whether an unprefixed name is one that the platform knows,
-// in a container or in a quota.
+// IsStandardResource reports whether an unprefixed name is a standard resource, in a container or in a quota.
 func IsStandardResource(n corev1.ResourceName) bool {
 	return standardResources[n] || isHugePages(n) || strings.HasPrefix(string(n), corev1.ResourceRequestsHugePagesPrefix)
 }
@@ -192,7 +191,7 @@ func (c *checker) requestWithinLimit(n corev1.ResourceName, q resource.Quantity,
 	}
 }
 
-// claimRefs checks that what a container claims is declared by its pod, once.
+// claimRefs checks that the claims of a container are declared by its pod, once.
 func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims *claimNames, p *field.Path) {
 	seen := claimed{all: make(map[string]bool, len(refs)), below: make(map[string]int, len(refs))}
 	for _, ref := range refs {
@@ -212,7 +211,7 @@ func (c *checker) claimRefs(refs []corev1.ResourceClaim, claims *claimNames, p *
 	}
 }
 
-// claimed is what a container claims: claims and, after a slash, requests of them.
+// claimed are the claims of a container: claims and, after a slash, requests of them.
 type claimed struct {
 	all   map[string]bool
 	below map[string]int // of each claim that the container names: how many are requests of it

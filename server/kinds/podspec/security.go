@@ -216,8 +216,8 @@ func (c *checker) appArmorLocalhost(profile *string, p *field.Path) {
 	}
 }
 
-// hostUsersAlone refuses host namespaces for a pod with users of its own. The
-// capitals in two of the paths are those of a stock server.
+// hostUsersAlone refuses host namespaces for a pod in a user namespace. The capitals in two of the paths are
+// those of a stock server.
 func (c *checker) hostUsersAlone(s *corev1.PodSpec, p *field.Path) {
 	detail := "when `pod.Spec.HostUsers` is false"
 	if s.HostUsers == nil || *s.HostUsers {
@@ -241,7 +241,7 @@ func (c *checker) hostUsersAlone(s *corev1.PodSpec, p *field.Path) {
 
 const longestHostname = 64
 
-// hostnameOverride checks a name that the pod gives itself whatever DNS calls it.
+// hostnameOverride checks a pod's own host name, which is independent of DNS.
 func (c *checker) hostnameOverride(s *corev1.PodSpec, p *field.Path) {
 	if s.HostnameOverride == nil {
 		return

@@ -16,8 +16,7 @@ import (
 
 const tolerationsAnnotation = "scheduler.alpha.kubernetes.io/tolerations"
 
-// ValidateTemplate checks labels, annotations and spec of a template. p is that
-// of the template.
+// ValidateTemplate checks labels, annotations and spec of a template. p is that of the template.
 func ValidateTemplate(t *corev1.PodTemplateSpec, p *field.Path, o Options) field.ErrorList {
 	c := checker{o: o}
 	c.labels(p, "labels", t.Labels)
@@ -54,8 +53,7 @@ func (c *checker) annotations(annotations map[string]string, p *field.Path) {
 	}
 }
 
-// ValidatePodAnnotations checks the annotations that have a meaning for pods. p is
-// that of the annotations.
+// ValidatePodAnnotations checks the annotations that have a meaning for pods. p is that of the annotations.
 func ValidatePodAnnotations(annotations map[string]string, s *corev1.PodSpec, p *field.Path, o Options) field.ErrorList {
 	if len(annotations) == 0 {
 		return nil
@@ -121,8 +119,8 @@ func (c *checker) appArmorAnnotation(key, container, v string, containers *nameS
 	}
 }
 
-// ValidateProfilesMatch checks that security profiles which are given both as
-// annotation and as field are the same. p is that of the spec.
+// ValidateProfilesMatch checks that security profiles given both as annotation and as field are equal. p is
+// that of the spec.
 func ValidateProfilesMatch(m *metav1.ObjectMeta, s *corev1.PodSpec, p *field.Path) field.ErrorList {
 	var c checker
 	c.profilesMatch(m, s, p)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// deprecatedLabels of nodes, and what a client should say instead.
+// deprecatedLabels are deprecated labels of nodes, with their replacements.
 var deprecatedLabels = map[string]string{
 	"beta.kubernetes.io/arch":                       `deprecated since v1.14; use "kubernetes.io/arch" instead`,
 	"beta.kubernetes.io/os":                         `deprecated since v1.14; use "kubernetes.io/os" instead`,

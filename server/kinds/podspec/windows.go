@@ -106,7 +106,7 @@ func (c *checker) hostProcess(s *corev1.PodSpec, p *field.Path) {
 	}
 	invalidIf(c, host != all, p, "", "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
 	invalidIf(c, !s.HostNetwork, p, "hostNetwork", s.HostNetwork, "hostNetwork must be true if pod contains any hostProcess containers")
-	if c.o.NoPrivileged { // they may on Windows what privileged ones may elsewhere
+	if c.o.NoPrivileged { // on Windows they may do what privileged ones may elsewhere
 		c.forbidden(p, "hostProcess containers are disallowed by cluster policy")
 	}
 }

@@ -24,7 +24,7 @@ type checker struct {
 	*rulebook
 	ctx      context.Context
 	compiled map[expression]*field.Error
-	bytes    int // of what was compiled
+	bytes    int // of compiled expressions
 }
 
 // maxExpressions bounds the bytes of different expressions in one object. A stock server
@@ -107,8 +107,7 @@ func (b *rulebook) configuration(c *resourceapi.DeviceConfiguration, p *field.Pa
 	return append(errs, b.jsonObject(c.Opaque.Parameters, p.Child("parameters"), stored)...)
 }
 
-// jsonObject checks data that nobody looks into here. What is stored may be longer: there
-// was no limit once.
+// jsonObject checks opaque data. Stored data may be longer, because there was no limit once.
 func (b *rulebook) jsonObject(data runtime.RawExtension, p *field.Path, stored bool) field.ErrorList {
 	if len(data.Raw) == 0 {
 		return field.ErrorList{field.Required(p, "")}
@@ -131,7 +130,7 @@ func (b *rulebook) jsonObject(data runtime.RawExtension, p *field.Path, stored b
 	return nil
 }
 
-// driverName checks the name of a driver. One that is missing has a second fault before release 1.33.
+// driverName checks the name of a driver. A missing one has a second error before release 1.33.
 func (b *rulebook) driverName(name string, p *field.Path) field.ErrorList {
 	if name == "" && b.later {
 		return field.ErrorList{field.Required(p, "")}
@@ -208,8 +207,8 @@ func each[T any](b *rulebook, list []T, most int, p *field.Path, check func(*T, 
 	return errs
 }
 
-// set is each for a list whose keys must differ. child is the field of a key, which errors name before release 1.33;
-// "" where that is the item.
+// set is each for a list with unique keys. child is the field of a key, which errors name before release
+// 1.33; "" if that is the item.
 func set[T any, K comparable](b *rulebook, list []T, most int, key func(*T) K, p *field.Path, child string, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	errs := each(b, list, most, p, check)
 	if b.later {
@@ -221,7 +220,7 @@ func set[T any, K comparable](b *rulebook, list []T, most int, key func(*T) K, p
 	return append(errs, repeated(list, key, p, child)...)
 }
 
-// repeated finds keys that stand in a list twice.
+// repeated finds duplicate keys in a list.
 func repeated[T any, K comparable](list []T, key func(*T) K, p *field.Path, child string) field.ErrorList {
 	var errs field.ErrorList
 	seen := rules.Seen[K]{}

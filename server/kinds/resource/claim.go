@@ -355,7 +355,7 @@ func (b *rulebook) requestRefs(list []string, names requestNames, p *field.Path)
 	})
 }
 
-// requestRef checks a name of a request, which may have that of an alternative behind a slash.
+// requestRef checks a name of a request, which may have the name of a subrequest after a slash.
 func (b *rulebook) requestRef(name string, names requestNames, p *field.Path) field.ErrorList {
 	request, alternative, has := strings.Cut(name, "/")
 	if !b.later {

@@ -24,10 +24,10 @@ var (
 	newSpec    = reflect.TypeFor[resourcev1.ResourceSliceSpec]()
 )
 
-// Different converts what the versions have in different places (see kinds.Conversion): the capacity of a
-// device is a quantity in v1alpha3 and an object with a quantity in the others; v1beta1 has in a request what newer
-// versions have in its part "exactly", and in the part "basic" of a device what these have in the device; what a slice
-// says of nodes is a pointer in these.
+// Different converts the differences between versions (see kinds.Conversion): the capacity of a device is a
+// quantity in v1alpha3 and an object with a quantity in the others; v1beta1 has the fields of a request that
+// newer versions have in its part "exactly", and has the fields of a device in its part "basic"; fields of a
+// slice about nodes are pointers in newer versions.
 func Different(to, from reflect.Value) bool {
 	switch {
 	case to.Type() == capacity && from.Type() == quantity:
@@ -63,8 +63,8 @@ func Different(to, from reflect.Value) bool {
 	return true
 }
 
-// Requested is Different for what clients send: an exact request gets the defaults that newer versions give it, which
-// can no longer be told from an absent one when it is folded.
+// Requested is Different for objects from clients: an exact request gets the defaults of newer versions,
+// which cannot be distinguished from an absent one when it is folded.
 func Requested(to, from reflect.Value) bool {
 	known := Different(to, from)
 	if known && to.Type() == request && !from.FieldByName("Exactly").IsNil() {
@@ -164,7 +164,7 @@ func marksOf(spec reflect.Value) string {
 	return marks
 }
 
-// readMarks sets in the spec of a newer version what a marked name says.
+// readMarks sets the fields of marked names in the spec of a newer version.
 func readMarks(spec reflect.Value, text string) {
 	text, empty := strings.CutPrefix(text, emptyNode)
 	text, notAll := strings.CutPrefix(text, notAllNodes)

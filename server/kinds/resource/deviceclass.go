@@ -63,8 +63,8 @@ var DeviceClassColumns = columns.Of(func(c *resourcev1beta1.DeviceClass, now tim
 	return []any{c.Name, columns.Since(c.CreationTimestamp, now)}
 }, columns.Name(), columns.Age())
 
-// class checks a class. What it has from old, which is nil for a new one, is not held to
-// rules that came later.
+// class checks a class. The parts that it has from old, which is nil for a new one, are exempt from later
+// rules.
 func (c *checker) class(s, old *resourceapi.DeviceClassSpec) field.ErrorList {
 	sameSelectors, sameConfig := false, false
 	if old != nil {

@@ -32,7 +32,7 @@ func Of(v release.Version, on kinds.Feature) Strategies {
 	}
 }
 
-// rulebook is what the rules depend on.
+// rulebook holds the inputs of the rules.
 type rulebook struct {
 	gates
 	later       bool                       // the rules are those from release 1.33 on
@@ -54,7 +54,7 @@ func gatesOf(on kinds.Feature) gates {
 	}
 }
 
-// either is a text from release 1.33 on, or that of before.
+// either is a text from release 1.33 on, or the earlier one.
 func (b *rulebook) either(later, before string) string {
 	if b.later {
 		return later
@@ -70,8 +70,8 @@ func (b *rulebook) missing(p *field.Path, detail string) *field.Error {
 	return field.Required(p, detail)
 }
 
-// immutable refuses changes of a spec. Before release 1.33 a changed spec is also checked twice, as a new one and as
-// one that is stored, and errors show it in the form of the time, that of before.
+// immutable refuses changes of a spec. Before release 1.33 a changed spec is also checked twice, as a new one
+// and as a stored one, and errors show it in the form of that time.
 func (b *rulebook) immutable(spec, old, before any, check func(stored bool) field.ErrorList) field.ErrorList {
 	if rules.Same(spec, old) {
 		return nil // it was checked when it was made

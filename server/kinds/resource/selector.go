@@ -25,7 +25,7 @@ import (
 type selectors struct {
 	environment *environment.EnvSet
 	device      *celtypes.DeclType
-	attribute   *celtypes.DeclType // of the value of an attribute, of whatever type that is
+	attribute   *celtypes.DeclType // of the value of an attribute, of any type
 	lists       bool               // attributes may be lists
 }
 
@@ -127,7 +127,7 @@ func (s *selectors) EstimateSize(element celchecker.AstNode) *celchecker.SizeEst
 	return &celchecker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
 }
 
-// below is the type of what a step of a path leads to, or nil.
+// below is the type after a step of a path, or nil.
 func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType {
 	switch name {
 	case "@items", "@values":
@@ -138,7 +138,7 @@ func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType 
 	if f, ok := t.Fields[name]; ok {
 		return f.Type
 	}
-	if t.ElemType == s.attribute { // whatever the attribute is called
+	if t.ElemType == s.attribute { // whatever the attribute's name
 		return s.attribute
 	}
 	return nil
@@ -147,7 +147,8 @@ func (s *selectors) below(t *celtypes.DeclType, name string) *celtypes.DeclType 
 // includesOverload names the function that tells whether an attribute has a value, or is a list with it.
 const includesOverload = "dra_includes_dyn_dyn"
 
-// EstimateCallCost is that of includes, which compares each value of a list. It leaves other calls to the library.
+// EstimateCallCost is that of includes, which compares each value of a list. It leaves other calls to the
+// library.
 func (s *selectors) EstimateCallCost(_, overload string, target *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
 	if overload != includesOverload || target == nil {
 		return nil

@@ -112,7 +112,7 @@ func (b *rulebook) fieldsOfDevices() []fields[resourceapi.ResourceSliceSpec] {
 	}
 }
 
-// ResourceSliceFields are what they are selected by.
+// ResourceSliceFields are their selectable fields.
 var ResourceSliceFields = []kinds.SelectableField{
 	{Label: resourceapi.ResourceSliceSelectorNodeName, Path: []string{"spec", "nodeName"}},
 	{Label: resourceapi.ResourceSliceSelectorDriver, Path: []string{"spec", "driver"}},

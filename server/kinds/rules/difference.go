@@ -11,10 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Difference shows people what changed in a value of the API, in the layout that
-// they know of other API servers: Go's, with a sign before the lines that differ. Fields
-// far from any difference are counted, and long texts and lists are cut. It is no format to be read by
-// programs. It returns "" for values that are the same.
+// Difference shows people the changes of an API value, in the layout of other API servers: Go syntax, with a
+// sign before the lines that differ. Fields far from any difference are counted, and long texts and lists are
+// cut. Programs cannot parse it. It returns "" for equal values.
 func Difference(old, value any) string {
 	if Same(old, value) {
 		return ""
@@ -42,9 +41,9 @@ const (
 
 // entry is one or more lines: the text before the brace, the entries within, and the brace.
 type entry struct {
-	sign   byte // '-', '+', or that of what it is in
+	sign   byte // '-', '+', or that of its parent
 	key    string
-	text   string  // all of it, or what opens it
+	text   string  // all of it, or its opening line
 	inside []entry // nil for a single line
 	last   bool    // no comma behind it
 }
@@ -82,7 +81,7 @@ func drawn(out *strings.Builder, list []entry, depth int, sign byte) {
 	}
 }
 
-// descends reports whether what differs between two values is shown within them.
+// descends reports whether the differences between two values are shown within them.
 func descends(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() || !plain(a) {
 		return false
@@ -100,7 +99,7 @@ func descends(a, b reflect.Value) bool {
 // plain reports whether a value is shown by its parts, and not as it calls itself.
 func plain(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer {
-		return v.IsNil() || plain(v.Elem()) // what a pointer to a struct of the API calls itself is no help
+		return v.IsNil() || plain(v.Elem()) // the String method of a pointer to an API struct is no help
 	}
 	if v.Type() == reflect.TypeFor[resource.Quantity]() {
 		return false
@@ -173,7 +172,7 @@ func differs(p part) []entry {
 	return []entry{gone, made}
 }
 
-// around shows of neighbours that are the same those which are beside one that is not.
+// around keeps only the equal neighbours next to a different one.
 func around(parts []part, behind, before bool, name string) (list []entry) {
 	low, high := 0, 0
 	if behind {
@@ -248,8 +247,7 @@ func compact(v reflect.Value, typed bool, depth int) string {
 	}
 }
 
-// members are what a value consists of, without fields that are empty, and what opens it. They
-// are nil for what has no members.
+// members are the members of a value, without empty fields, and its opening line. They are nil for a scalar.
 func members(v reflect.Value, typed bool, depth int) (open string, list []entry) {
 	switch v.Kind() {
 	case reflect.Pointer:

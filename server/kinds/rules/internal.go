@@ -14,8 +14,8 @@ type member struct {
 	all   []member // of a structure that has fields of the one around it, too
 }
 
-// internalOrder lists the fields of structures whose internal types in a stock server, which its errors show, have
-// another order than those of the API, or lack some of their fields.
+// internalOrder lists the fields of structures whose internal types in a stock server, which its errors show,
+// have another order than those of the API, or lack some of their fields.
 var internalOrder = map[reflect.Type][]string{
 	reflect.TypeFor[corev1.PodSpec](): {
 		"Volumes", "InitContainers", "Containers", "EphemeralContainers", "RestartPolicy", "TerminationGracePeriodSeconds", "ActiveDeadlineSeconds",

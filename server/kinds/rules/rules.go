@@ -45,7 +45,7 @@ func NotNegativePtr[T ~int32 | ~int64](v *T, path *field.Path) field.ErrorList {
 	return NotNegative(*v, path)
 }
 
-// AtMost checks a count of a status against the one that bounds it.
+// AtMost checks a count of a status against another one that bounds it.
 func AtMost(v, limit int32, path *field.Path, message string) field.ErrorList {
 	return InvalidIf(nil, v > limit, path, v, message)
 }
@@ -113,8 +113,7 @@ func Selector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
 }
 
-// LooseSelector is Selector for one that may keep label values which an older
-// object already had, although they are not valid.
+// LooseSelector is Selector for one that may keep invalid label values of an older object.
 func LooseSelector(s *metav1.LabelSelector, keepInvalid bool, path *field.Path) field.ErrorList {
 	o := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: keepInvalid}
 	return metavalidation.ValidateLabelSelector(s, o, path)
@@ -157,8 +156,7 @@ func Label(v string, path *field.Path) field.ErrorList {
 // maxDriverName is how long the name of a driver may be.
 const maxDriverName = 63
 
-// DriverName checks the name of a driver of storage or devices, which is a subdomain in
-// whatever case.
+// DriverName checks the name of a driver of storage or devices, which is a subdomain in any case.
 func DriverName(v string, path *field.Path) field.ErrorList {
 	errs := RequiredIf(nil, v == "", path, "")
 	if len(v) > maxDriverName {
@@ -230,7 +228,7 @@ func DefaultTo[T any](p **T, v T) {
 	}
 }
 
-// Value is what a pointer points to, or the zero value.
+// Value is the value of a pointer, or the zero value.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -238,8 +236,8 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
-// Twice repeats errors. A stock server checks updates of some kinds by the rules
-// of a create and by those of an update, which are the same, and returns the errors of both.
+// Twice repeats errors. A stock server checks updates of some kinds by the rules of a create and by those of
+// an update, which are the same, and returns the errors of both.
 func Twice(errs field.ErrorList) field.ErrorList { return append(errs[:len(errs):len(errs)], errs...) }
 
 // Seen finds the values of a list that have been before.
@@ -254,8 +252,8 @@ func (s Seen[T]) Again(value T) bool {
 	return false
 }
 
-// Enough errors are more than an answer holds about one object: where a list has one for each pair of
-// its items, no more are made.
+// Enough errors are more than an answer contains about one object: checks of all pairs of a list's items stop
+// there.
 const Enough = 10_000
 
 // Among finds values in a list whose length a client chose: each search costs the same,

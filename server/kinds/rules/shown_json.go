@@ -60,7 +60,7 @@ func appendJSON(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return appendOwn(b, v)
 }
 
-// appendFields writes the fields of a struct and the brace that closes it, those of embedded structs as its own.
+// appendFields writes the fields of a struct and the closing brace, those of embedded structs as its own.
 func appendFields(b []byte, all []member, depth int, within bool) ([]byte, error) {
 	var err error
 	for _, f := range all {

@@ -15,8 +15,8 @@ const (
 	maxSignerDomain = 253
 )
 
-// TrustBundleName validates the name of a ClusterTrustBundle: the signer's, with colons for slashes, comes
-// before a free part, and nobody else's name looks like that.
+// TrustBundleName validates the name of a ClusterTrustBundle: the signer's name, with colons for slashes,
+// precedes a free part, and no other bundle's name has that form.
 func TrustBundleName(signer, name string, prefix bool) []string {
 	if signer == "" {
 		if strings.Contains(name, ":") {

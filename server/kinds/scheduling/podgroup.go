@@ -30,7 +30,7 @@ func groupsOf(on kinds.Feature) groups {
 	return groups{on("TopologyAwareWorkloadScheduling"), on("DRAWorkloadResourceClaims"), on("WorkloadAwarePreemption")}
 }
 
-// group is what PodGroups and their templates in Workloads have in common.
+// group is the common part of PodGroups and their templates in Workloads.
 type group = schedulingv1alpha2.PodGroupSpec
 
 func ofTemplate(t *schedulingv1alpha2.PodGroupTemplate) *group {
@@ -260,8 +260,8 @@ func (g groups) group(s *group, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// change checks an update of a PodGroup: nothing may change, and what depends on a gate that is off may not even be
-// given another value.
+// change checks an update of a PodGroup, which must not change anything; fields whose gate is off may not
+// even be set to another value.
 func (g groups) change(s, old *group) field.ErrorList {
 	errs := fixed(s.PodGroupTemplateRef, old.PodGroupTemplateRef, specPath.Child("podGroupTemplateRef"))
 	errs = append(errs, fixed(s.SchedulingPolicy, old.SchedulingPolicy, specPath.Child("schedulingPolicy"))...)
