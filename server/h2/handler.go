@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
-
-	"golang.org/x/net/http2"
 )
 
 // startLocked has a goroutine of the pool serve a request.
@@ -48,7 +46,7 @@ func (s *Stream) callHandler(a *response) (returned bool) {
 		}
 		reason := recover()
 		if !a.detached {
-			s.fail(http2.ErrCodeInternal, nil)
+			s.fail(nil)
 		}
 		if err, is := reason.(error); reason != nil && (!is || !errors.Is(err, http.ErrAbortHandler)) && server.cfg.Log != nil {
 			server.cfg.Log.Printf("http2: panic serving %v: %v\n%s", r.RemoteAddr, reason, debug.Stack())

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/rowlock/rowlock/server/wire"
@@ -177,7 +176,7 @@ func (a *response) SetWriteDeadline(at time.Time) error {
 		a.deadline = nil
 	}
 	if !at.IsZero() {
-		a.deadline = time.AfterFunc(time.Until(at), func() { a.stream.fail(http2.ErrCodeInternal, os.ErrDeadlineExceeded) })
+		a.deadline = time.AfterFunc(time.Until(at), func() { a.stream.fail(os.ErrDeadlineExceeded) })
 	}
 	return nil
 }

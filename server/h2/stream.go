@@ -115,12 +115,12 @@ func (c *conn) resetLocked(s *Stream, code http2.ErrCode) {
 }
 
 // fail resets a stream whose response is incomplete.
-func (s *Stream) fail(code http2.ErrCode, cause error) {
+func (s *Stream) fail(cause error) {
 	s.conn.mu.Lock()
 	if s.cause == nil {
 		s.cause = cause
 	}
-	s.conn.resetLocked(s, code)
+	s.conn.resetLocked(s, http2.ErrCodeInternal)
 	s.conn.sendAndUnlock()
 	s.ctx.cancel()
 }
@@ -193,7 +193,7 @@ func (s *Stream) write(h *headers, p []byte, last bool) error {
 		}
 		if s.waitLocked(deadline) && !c.fullLocked() && s.errorLocked() == nil {
 			c.mu.Unlock()
-			s.fail(http2.ErrCodeInternal, os.ErrDeadlineExceeded)
+			s.fail(os.ErrDeadlineExceeded)
 			return os.ErrDeadlineExceeded
 		}
 	}
@@ -259,7 +259,7 @@ func (s *Stream) Close(complete bool) {
 	pending := s.pending
 	s.pending = nil
 	if !complete || s.write(nil, pending, true) != nil {
-		s.fail(http2.ErrCodeInternal, nil)
+		s.fail(nil)
 	}
 }
 
