@@ -202,13 +202,13 @@ const (
 	initialRate = 256 << 10 // bytes a second
 )
 
-// tooSlow says whether a client that has read so many bytes since a time is too slow.
+// tooSlow reports whether a client that has read taken bytes since a time is too slow.
 func tooSlow(since time.Time, taken int) bool {
 	return time.Since(since) > initialFor+time.Duration(taken)*time.Second/initialRate
 }
 
 // initial sends the current objects, and the bookmark that ends them if the client wants one.
-func (w *stream) initial(ctx context.Context, out output) (err error) {
+func (w *stream) initial(out output) (err error) {
 	began, taken := time.Now(), 0
 	pace := w.server.Answers.Pace(w.request)
 	defer pace.End()
@@ -244,7 +244,7 @@ func (w *stream) initial(ctx context.Context, out output) (err error) {
 	})
 }
 
-// waiting calls write, which may wait for the client: meanwhile the watch gives up its seat.
+// waiting calls write, which may wait for the client; the watch has no seat during that.
 func (w *stream) waiting(write func() error) error {
 	seat := w.request.Scope.Seat
 	if seat == nil {

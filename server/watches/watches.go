@@ -328,7 +328,7 @@ func (w *stream) duration() time.Duration {
 func (w *stream) events(ctx context.Context, out output) error {
 	w.end = time.Now().Add(w.duration())
 	if w.there != nil && w.options.SyntheticEvents() {
-		if err := w.initial(ctx, out); err != nil {
+		if err := w.initial(out); err != nil {
 			return err
 		}
 		if m := w.server.Measure; m != nil && w.options.InitialEvents() {
