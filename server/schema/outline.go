@@ -122,7 +122,7 @@ func newOutline(text []byte) *outline {
 		return nil
 	}
 	o.root = root
-	root.embed(true, text)
+	root.embed(true)
 	if !root.has(sayPreserve) { // of one that keeps everything nothing else is said
 		root.lossy(text)
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 // embed gives resources the fields of every resource.
-func (s *outlined) embed(root bool, text []byte) {
+func (s *outlined) embed(root bool) {
 	for i := range s.properties {
-		s.properties[i].of.embed(false, text)
+		s.properties[i].of.embed(false)
 	}
 	if s.items != nil {
-		s.items.embed(false, text)
+		s.items.embed(false)
 	}
 	if s.values != nil {
-		s.values.embed(false, text)
+		s.values.embed(false)
 	}
 	of := embeddedFields()
 	switch {
