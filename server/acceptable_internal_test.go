@@ -37,8 +37,8 @@ func selfMade(t *testing.T, name string, more ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// shake shakes hands, and returns the authorities that the server names and its error.
-func shake(t *testing.T, config *tls.Config, shown tls.Certificate) (named []string, err error) {
+// handshake shakes hands, and returns the authorities that the server names and its error.
+func handshake(t *testing.T, config *tls.Config, shown tls.Certificate) (named []string, err error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	defer ours.Close()
@@ -83,7 +83,7 @@ func TestAcceptable(t *testing.T) {
 	config := base.Clone()
 	config.GetConfigForClient = acceptable(base, func() *x509.CertPool { return now })
 	for _, want := range [][]string{{"users", "proxies"}, {"new users"}} {
-		named, err := shake(t, config, selfMade(t, "jane"))
+		named, err := handshake(t, config, selfMade(t, "jane"))
 		if err != nil || !slices.Equal(named, want) {
 			t.Errorf("%q, want %q: %v", named, want, err)
 		}
@@ -118,7 +118,7 @@ func TestShortChain(t *testing.T) {
 		"eleven":     {chain(maxChain + 1), false},
 		"many names": {selfMade(t, "jane", names...), false},
 	} {
-		if _, err := shake(t, config, tc.shown); (err == nil) != tc.good {
+		if _, err := handshake(t, config, tc.shown); (err == nil) != tc.good {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -32,8 +32,8 @@ type accepting struct {
 	said   time.Time
 }
 
-// sayAccept is the shortest interval between two log lines about the beginning or the end of such a failure.
-const sayAccept = time.Minute
+// acceptLogEvery is the shortest interval between two log lines about the beginning or the end of such a failure.
+const acceptLogEvery = time.Minute
 
 // Accept implements net.Listener.
 func (a *accepting) Accept() (net.Conn, error) {
@@ -57,7 +57,7 @@ func (a *accepting) tell(err error) {
 		}
 		a.err = err
 		a.count++
-		if !a.logged && (a.said.IsZero() || now.Sub(a.said) >= sayAccept) {
+		if !a.logged && (a.said.IsZero() || now.Sub(a.said) >= acceptLogEvery) {
 			a.logged, a.said = true, now
 			a.log.Error("connections cannot be accepted: clients wait, and the server tries again", "error", err, "do", advice(err))
 		}
@@ -79,8 +79,8 @@ func advice(err error) string {
 	return "look at the memory and the network of this machine"
 }
 
-// stuck returns why Accept fails.
-func (a *accepting) stuck() error {
+// acceptError returns why Accept fails.
+func (a *accepting) acceptError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err == nil {
@@ -145,7 +145,7 @@ func (h *handshakes) accept() {
 	for {
 		c, err := h.Listener.Accept()
 		if err == nil {
-			h.wg.Go(func() { h.shake(c) })
+			h.wg.Go(func() { h.handshake(c) })
 			continue
 		}
 		select {
@@ -156,8 +156,8 @@ func (h *handshakes) accept() {
 	}
 }
 
-// shake performs the handshake of a connection and passes the connection on.
-func (h *handshakes) shake(raw net.Conn) {
+// handshake performs the handshake of a connection and passes the connection on.
+func (h *handshakes) handshake(raw net.Conn) {
 	c := tls.Server(raw, h.config)
 	ctx, cancel := context.WithTimeout(h.ctx, h.limit)
 	defer cancel()

@@ -33,8 +33,8 @@ func TestAcceptingSaysThatItIsStuck(t *testing.T) {
 		inner, counted := &exhausted{free: true}, 0
 		a := &accepting{Listener: inner, log: slog.New(slog.NewTextHandler(&log, nil)), failed: func() { counted++ }}
 		for round := range 3 { // the second and the third within a minute
-			if _, err := a.Accept(); err != nil || a.stuck() != nil {
-				t.Fatalf("round %d: %v, %v", round, err, a.stuck())
+			if _, err := a.Accept(); err != nil || a.acceptError() != nil {
+				t.Fatalf("round %d: %v, %v", round, err, a.acceptError())
 			}
 			inner.free = false
 			for range 10 {
@@ -43,13 +43,13 @@ func TestAcceptingSaysThatItIsStuck(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			if err := a.stuck(); err == nil || !strings.Contains(err.Error(), "10s") || !strings.Contains(err.Error(), "too many open files") {
+			if err := a.acceptError(); err == nil || !strings.Contains(err.Error(), "10s") || !strings.Contains(err.Error(), "too many open files") {
 				t.Errorf("round %d: the check says %v", round, err)
 			}
 			inner.free = true
 		}
-		if _, err := a.Accept(); err != nil || a.stuck() != nil {
-			t.Errorf("at the end: %v, %v", err, a.stuck())
+		if _, err := a.Accept(); err != nil || a.acceptError() != nil {
+			t.Errorf("at the end: %v, %v", err, a.acceptError())
 		}
 		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "LimitNOFILE") || !strings.Contains(text, "accepted again") || counted != 30 {
 			t.Errorf("%d failures are counted, and the log says\n%s", counted, text)

@@ -114,7 +114,7 @@ func (s *Server) probeConnections(context.Context) error {
 	if s.accepting == nil {
 		return nil
 	}
-	return s.accepting.stuck()
+	return s.accepting.acceptError()
 }
 
 // How long readyz mentions that the database went back to an older state, and that a database was refused.
@@ -147,15 +147,15 @@ func (s *Server) probeReady(context.Context) error {
 	return nil
 }
 
-// mostBehind is how long the cache may lag behind the known head of the database before the server should
+// maxLag is how long the cache may lag behind the known head of the database before the server should
 // receive no more requests.
-const mostBehind = 10 * time.Second
+const maxLag = 10 * time.Second
 
 func (s *Server) probeFeed(context.Context) error {
 	if !s.following.Load() {
 		return errors.New("the feed does not run")
 	}
-	if behind := s.cfg.Store.Behind(); behind > mostBehind {
+	if behind := s.cfg.Store.Behind(); behind > maxLag {
 		return fmt.Errorf("the feed has been behind the store for %s", behind.Round(time.Second))
 	}
 	return nil

@@ -38,29 +38,29 @@ func (o *ownObjects) bootstrap(ctx context.Context) error {
 	}
 	if c := &o.cfg.Controllers; c.Host != "" && c.StorageVersions {
 		v := storageversions.Publisher{Base: reconcile.Base{API: o.api, Cache: o.cache, Log: o.cfg.Log, Clock: o.cfg.Clock}, Catalogue: o.cfg.Catalogue, Host: c.Host}
-		if err := o.forgive("storage versions", v.Update(ctx)); err != nil {
+		if err := o.tolerate("storage versions", v.Update(ctx)); err != nil {
 			return err
 		}
 	}
 	if o.cfg.Policy != nil {
 		for _, k := range o.cfg.Policy.Keys() {
-			o.standing(k.Resource, k.Namespace, k.Name)
+			o.find(k.Resource, k.Namespace, k.Name)
 		}
-		if err := o.forgive(defaultPolicy, o.cfg.Policy.Ensure(ctx, o.api, o.cache)); err != nil {
+		if err := o.tolerate(defaultPolicy, o.cfg.Policy.Ensure(ctx, o.api, o.cache)); err != nil {
 			return err
 		}
 	}
-	if list := o.cfg.Controllers.ServiceNetworks; len(list) > 0 && o.standing(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
+	if list := o.cfg.Controllers.ServiceNetworks; len(list) > 0 && o.find(core.ServiceCIDRStorage, "", core.DefaultServiceCIDR) == nil {
 		err := networks.CreateDefaultCIDR(ctx, o.api, o.cfg.Release, list, o.cfg.Clock())
-		if err := o.forgive("servicecidrs/"+core.DefaultServiceCIDR, err); err != nil {
+		if err := o.tolerate("servicecidrs/"+core.DefaultServiceCIDR, err); err != nil {
 			return err
 		}
 	}
 	if err := o.service(ctx); err != nil || !o.advertises() {
 		return err
 	}
-	o.standing("endpoints", metav1.NamespaceDefault, "kubernetes")
-	o.standing("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
+	o.find("endpoints", metav1.NamespaceDefault, "kubernetes")
+	o.find("endpointslices.discovery.k8s.io", metav1.NamespaceDefault, "kubernetes")
 	return o.endpoints(ctx)
 }
 
@@ -82,11 +82,11 @@ func (o *ownObjects) keep(ctx context.Context) error {
 // namespaces creates the system namespaces.
 func (o *ownObjects) namespaces(ctx context.Context) error {
 	for _, ns := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
-		if o.standing("namespaces", "", ns) != nil {
+		if o.find("namespaces", "", ns) != nil {
 			continue
 		}
 		err := o.create(ctx, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-		if err := o.forgive("namespaces/"+ns, err); err != nil {
+		if err := o.tolerate("namespaces/"+ns, err); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (o *ownObjects) service(ctx context.Context) error {
 		return nil
 	}
 	labels := map[string]string{"component": "apiserver", "provider": "kubernetes"}
-	if o.standing("services", metav1.NamespaceDefault, "kubernetes") == nil {
+	if o.find("services", metav1.NamespaceDefault, "kubernetes") == nil {
 		single := corev1.IPFamilyPolicySingleStack
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: labels},
@@ -113,7 +113,7 @@ func (o *ownObjects) service(ctx context.Context) error {
 		if isReason(err, metav1.StatusReasonInvalid) && o.api.Call(ctx, apiserverAgent, http.MethodGet, servicesPath+"/kubernetes", "", nil, nil) == nil {
 			err = nil // in the meantime another server created it with this address
 		}
-		if err := o.forgive("services/default/kubernetes", err); err != nil {
+		if err := o.tolerate("services/default/kubernetes", err); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (o *ownObjects) advertises() bool {
 
 // endpoints is advertise as a step of the start.
 func (o *ownObjects) endpoints(ctx context.Context) error {
-	if err := o.forgive("endpoints/default/kubernetes", o.advertise(ctx)); err != nil {
+	if err := o.tolerate("endpoints/default/kubernetes", o.advertise(ctx)); err != nil {
 		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
 	}
 	return nil

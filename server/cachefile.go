@@ -87,7 +87,7 @@ func (k *cacheFile) load(ctx context.Context) (from int64, err error) {
 		if loaded, used, err = k.loadFile(ctx); err != nil {
 			return 0, err
 		}
-	} else if err := k.disown(ctx); err != nil {
+	} else if err := k.beginEpoch(ctx); err != nil {
 		return 0, err
 	}
 	if !used {
@@ -104,9 +104,9 @@ func (k *cacheFile) load(ctx context.Context) (from int64, err error) {
 	return loaded.Revision, nil
 }
 
-// disown begins a new epoch if the cache file is disabled: rows may have been edited since an earlier cache
+// beginEpoch begins a new epoch if the cache file is disabled: rows may have been edited since an earlier cache
 // file, and a later start must not read that file.
-func (k *cacheFile) disown(ctx context.Context) error {
+func (k *cacheFile) beginEpoch(ctx context.Context) error {
 	attestor := k.s.cfg.Store.Attestor()
 	if attestor == nil {
 		return nil
@@ -191,7 +191,7 @@ func (k *cacheFile) run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		k.complain()
+		k.logUnread()
 		if age := time.Since(last); age >= fileEvery && k.due(fileChanged) || age >= fileSoon && (k.broken || k.due(fileMany)) {
 			last = time.Now()
 			k.write(ctx, fileRate)
@@ -199,9 +199,9 @@ func (k *cacheFile) run(ctx context.Context) error {
 	}
 }
 
-// complain logs values that could not be read from the file since the last call. Those whose rows are
+// logUnread logs values that could not be read from the file since the last call. Those whose rows are
 // readable are in memory now. A new file is due, and writing it reads all other values.
-func (k *cacheFile) complain() {
+func (k *cacheFile) logUnread() {
 	now := k.s.Cache.Unread()
 	if now == k.unread {
 		return

@@ -44,11 +44,11 @@ func (s *Server) steps(who authx.Authenticator) []step {
 		{"trace", filters.Trace(c.Tracer)},
 		{"access log", filters.AccessLog(c.Log, health.Serves)},
 		{"recover", filters.Recover(c.Log, s.Metrics.Panicked)},
-		{"leaving", s.refuseLeaving()},
+		{"leaving", s.refuseDraining()},
 		{"strict transport", filters.HSTS(c.Serving.StrictTransport)},
 		{"goaway", filters.Goaway(c.Serving.GoawayChance)},
 		{"starting", filters.Starting(s.started, s.Health, health.Serves)},
-		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.goesOn, s.refuseWentBack)},
+		{"went back", filters.WentBack(s.cfg.Store.WentBack, s.servedDuringReload, s.refuseWentBack)},
 		{"drain", filters.EndWith(s.watching, c.Serving.WatchGrace)},
 		{"cross origin", filters.CORS(c.Serving.Origins)},
 		{"audit", filters.Audit(c.Audit, filters.Audited{Objects: answersObjects, JSON: s.auditedAnswer, Encode: s.Cache.JSON().Encode}, c.Log)},
@@ -100,8 +100,8 @@ func inside(steps []step) []step {
 	return list
 }
 
-// goesOn reports whether requests for a path are served while objects are reloaded.
-func (s *Server) goesOn(path string) bool {
+// servedDuringReload reports whether requests for a path are served while objects are reloaded.
+func (s *Server) servedDuringReload(path string) bool {
 	return health.Serves(path) || path == "/metrics" || path == "/metrics/slis"
 }
 
@@ -109,9 +109,9 @@ func (s *Server) refuseWentBack(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, sqlstore.ErrWentBack)
 }
 
-// refuseLeaving counts requests, and refuses them once the server drains if so configured. It is nil if
+// refuseDraining counts requests, and refuses them once the server drains if so configured. It is nil if
 // neither is needed.
-func (s *Server) refuseLeaving() filters.Filter {
+func (s *Server) refuseDraining() filters.Filter {
 	if !s.cfg.Serving.RefuseLeaving && s.cfg.Listener != nil {
 		return nil
 	}
@@ -130,19 +130,16 @@ func (s *Server) markRemote(next http.Handler) http.Handler {
 	})
 }
 
-// route finds the handler for a request that has passed all filters.
+// route serves a request that has passed all filters.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	s.target(r).ServeHTTP(w, r)
-}
-
-func (s *Server) target(r *http.Request) http.Handler {
-	if service := s.aggregated.Serves(request.From(r.Context()).Info); service != nil {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.proxy.Serve(w, r, service) })
+	info := request.From(r.Context()).Info
+	if service := s.aggregated.Serves(info); service != nil {
+		s.proxy.Serve(w, r, service)
+	} else if info.IsResource {
+		s.Verbs.ServeHTTP(w, r)
+	} else {
+		s.routePath(w, r)
 	}
-	if request.From(r.Context()).Info.IsResource {
-		return s.Verbs
-	}
-	return http.HandlerFunc(s.routePath)
 }
 
 func (s *Server) routePath(w http.ResponseWriter, r *http.Request) {

@@ -29,10 +29,12 @@ const defaultWriters = 16
 func (o *ownObjects) defaults(ctx context.Context) error {
 	var lacking []func(context.Context) error
 	add := func(agent, storage, path, name string, obj any) {
-		if o.standing(storage, "", name) != nil {
+		if o.find(storage, "", name) != nil {
 			return
 		}
-		lacking = append(lacking, func(ctx context.Context) error { return o.forgive(storage+"/"+name, o.createAs(ctx, agent, path, obj)) })
+		lacking = append(lacking, func(ctx context.Context) error {
+			return o.tolerate(storage+"/"+name, o.createAs(ctx, agent, path, obj))
+		})
 	}
 	for _, c := range scheduling.SystemClasses() {
 		add(apiserverAgent, "priorityclasses.scheduling.k8s.io", "/apis/scheduling.k8s.io/v1/priorityclasses", c.Name, c)
@@ -43,9 +45,9 @@ func (o *ownObjects) defaults(ctx context.Context) error {
 	}
 	for _, f := range append(flowcontrol.MandatorySchemas(), flowcontrol.SuggestedSchemas(o.cfg.Release)...) {
 		const storage = "flowschemas.flowcontrol.apiserver.k8s.io"
-		if o.standing(storage, "", f.Name) == nil {
+		if o.find(storage, "", f.Name) == nil {
 			lacking = append(lacking, func(ctx context.Context) error {
-				return o.forgive(storage+"/"+f.Name, o.createSchema(ctx, flow+"flowschemas", f))
+				return o.tolerate(storage+"/"+f.Name, o.createSchema(ctx, flow+"flowschemas", f))
 			})
 		}
 	}
@@ -109,7 +111,7 @@ func (o *ownObjects) restoreLocal(ctx context.Context, s *apiregistrationv1.APIS
 	if isReason(err, metav1.StatusReasonConflict) || isReason(err, metav1.StatusReasonNotFound) {
 		return nil
 	}
-	return o.forgive(apiServices+"/"+s.Name, err)
+	return o.tolerate(apiServices+"/"+s.Name, err)
 }
 
 // unserved are the names of APIServices that an earlier start created for versions that are disabled now.

@@ -50,8 +50,8 @@ const defaultPolicy = "the default policy"
 // ones after a start come sooner.
 const healEvery = 10 * time.Second
 
-// standing finds one of the cluster's own objects, and records that it is one.
-func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
+// find finds one of the cluster's own objects, and records that it is one.
+func (o *ownObjects) find(storage, namespace, name string) *cache.Item {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.own == nil {
@@ -61,16 +61,16 @@ func (o *ownObjects) standing(storage, namespace, name string) *cache.Item {
 	return o.cache.Get(storage, namespace, name)
 }
 
-// forgive suppresses an error of a step of the start if the reason is an unreadable object, or an encryption
+// tolerate suppresses an error of a step of the start if the reason is an unreadable object, or an encryption
 // key that is not available.
-func (o *ownObjects) forgive(what string, err error) error {
+func (o *ownObjects) tolerate(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case apierrors.IsInternalError(err) && (len(o.cache.Corrupt()) > 0 || o.keyAway(err)):
+	case apierrors.IsInternalError(err) && (len(o.cache.Corrupt()) > 0 || o.keyUnavailable(err)):
 	case apierrors.IsNotFound(err) && len(o.failing) > 0: // its namespace could not be written
 	default:
 		return err
@@ -104,15 +104,15 @@ func (o *ownObjects) ensure(ctx context.Context) error {
 	return err
 }
 
-// startFor is how long a start waits for a database that is unavailable or busy, such as when several servers
+// startTimeout is how long a start waits for a database that is unavailable or busy, such as when several servers
 // start on it at once. It is longer than the timeout of a write.
-const startFor = 30 * time.Second
+const startTimeout = 30 * time.Second
 
 // begin is ensure for a start. over is closed when a loop that it needs has failed, because the store will
 // not return then. In an existing cluster, a store that refuses writes does not keep the server from serving
 // reads: heal retries the writes.
 func (o *ownObjects) begin(ctx context.Context, over <-chan struct{}) error {
-	err := patiently(ctx, over, o.ensure, o.refuses)
+	err := retryWrites(ctx, over, o.ensure, o.refuses)
 	if err == nil || ctx.Err() != nil || !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) || o.cache.Get("namespaces", "", metav1.NamespaceDefault) == nil {
 		return err
 	}
@@ -138,10 +138,10 @@ func (o *ownObjects) refuses() error {
 	return err
 }
 
-// patiently retries f for a while if the store is unavailable. It does not wait for a store that refuses
+// retryWrites repeats try for a while if the store is unavailable. It does not wait for a store that refuses
 // writes because it is full or read-only.
-func patiently(ctx context.Context, over <-chan struct{}, try func(context.Context) error, writable func() error) error {
-	for end := time.Now().Add(startFor); ; {
+func retryWrites(ctx context.Context, over <-chan struct{}, try func(context.Context) error, writable func() error) error {
+	for end := time.Now().Add(startTimeout); ; {
 		err := try(ctx)
 		if !apierrors.IsServiceUnavailable(err) || writable() != nil || !time.Now().Before(end) {
 			return err
@@ -156,14 +156,14 @@ func patiently(ctx context.Context, over <-chan struct{}, try func(context.Conte
 	}
 }
 
-// keyAway reports whether an answer says that a value cannot be encrypted at present. The answer has only the
+// keyUnavailable reports whether an answer says that a value cannot be encrypted at present. The answer has only the
 // text of its cause.
-func (o *ownObjects) keyAway(err error) bool {
+func (o *ownObjects) keyUnavailable(err error) bool {
 	return o.cfg.Store.Sealed() && strings.Contains(err.Error(), sqlstore.ErrKeyUnavailable.Error())
 }
 
-// sayCorrupt logs the unreadable objects of a load.
-func (o *ownObjects) sayCorrupt() {
+// logCorrupt logs the unreadable objects of a load.
+func (o *ownObjects) logCorrupt() {
 	list := o.cache.Corrupt()
 	for i, c := range list {
 		if i == mostLogged {

@@ -23,7 +23,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/storetest"
 )
 
-// TestReminder: what is said again and again is said ever more rarely.
+// TestReminder: repeated messages become rarer and rarer.
 func TestReminder(t *testing.T) {
 	var r reminder
 	var said []time.Duration
@@ -41,8 +41,8 @@ func TestReminder(t *testing.T) {
 	}
 }
 
-// TestOwnObjectsWithoutKeys: what cannot be written while a key is away is said once, is not
-// tried meanwhile, and is tried again when the key is back.
+// TestOwnObjectsWithoutKeys: objects that cannot be written while a key is unavailable are logged once, are
+// not tried while it is, and are tried again when it is back.
 func TestOwnObjectsWithoutKeys(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
@@ -60,7 +60,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 		t.Helper()
 		o.failing = nil
 		for i := range 2 * mostLogged {
-			if err := o.forgive(fmt.Sprintf("secrets/s%d", i), refused); err != nil {
+			if err := o.tolerate(fmt.Sprintf("secrets/s%d", i), refused); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestOwnObjectsWithoutKeys(t *testing.T) {
 	if n := strings.Count(out.String(), "level=ERROR"); n != 2*mostLogged || !strings.Contains(out.String(), "own objects are all there") {
 		t.Errorf("after all were there, %d objects are named in all", n)
 	}
-	if err := o.forgive("secrets/s0", errors.New("no space left")); err == nil {
+	if err := o.tolerate("secrets/s0", errors.New("no space left")); err == nil {
 		t.Error("an error is forgiven that no key is the reason of")
 	}
 }
@@ -113,7 +113,7 @@ func TestStartWaitsForTheStore(t *testing.T) {
 	}{
 		"at once":             {0, nil, nil, 0, 0, nil},
 		"back soon":           {7 * time.Second, nil, nil, 0, 7 * time.Second, nil},
-		"not back":            {time.Hour, nil, nil, 0, startFor, away},
+		"not back":            {time.Hour, nil, nil, 0, startTimeout, away},
 		"something else":      {2 * time.Second, other, nil, 0, 2 * time.Second, other},
 		"writes are refused":  {time.Hour, nil, sqlstore.ErrFull, 0, 0, away},
 		"the store has ended": {time.Hour, nil, nil, 1500 * time.Millisecond, 1500 * time.Millisecond, away},
@@ -125,7 +125,7 @@ func TestStartWaitsForTheStore(t *testing.T) {
 				if c.over > 0 {
 					time.AfterFunc(c.over, func() { close(over) })
 				}
-				err := patiently(t.Context(), over, func(context.Context) error {
+				err := retryWrites(t.Context(), over, func(context.Context) error {
 					if time.Since(began) < c.away {
 						return away
 					}
@@ -139,7 +139,7 @@ func TestStartWaitsForTheStore(t *testing.T) {
 	}
 }
 
-// making is an API in which nothing is, and what was made there.
+// making is an API without objects, which records the created ones.
 type making struct{ made []string }
 
 func (m *making) Call(_ context.Context, _, method, path, _ string, body, _ any) error {

@@ -206,26 +206,19 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Run listens, loads the cache, serves, and drains when ctx ends. It closes the listener. Until everything is
 // loaded, only health checks are answered; other requests wait.
-func (s *Server) Run(ctx context.Context) error {
+func (s *Server) Run(ctx context.Context) (err error) {
 	defer s.endWatches()
-	f, err := s.open()
-	if err != nil {
-		return errors.Join(err, s.cfg.Listener.Close())
-	}
-	if err := s.run(ctx, f); err != nil {
-		f.close()
-		return err
-	}
-	return nil
-}
-
-// run is Run without opening the front, and without closing it after a failure.
-func (s *Server) run(ctx context.Context, f *front) error {
+	f := s.open()
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
 	from, err := s.cacheFile.load(ctx)
 	if err != nil {
 		return fmt.Errorf("loading the stored objects: %w", err)
 	}
-	s.own.sayCorrupt()
+	s.own.logCorrupt()
 	s.begin(stageWriting)
 	// Loops outlive ctx: requests in flight still need them.
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))

@@ -26,9 +26,9 @@ type front struct {
 	served  chan struct{}      // closed when hs has ended
 	err     error              // the error of hs
 
-	mu    sync.Mutex
-	mute  map[net.Conn]time.Time // connections without a request yet, and when each arrived
-	ended bool
+	mu     sync.Mutex
+	unused map[net.Conn]time.Time // connections without a request yet, and when each arrived
+	ended  bool
 
 	leaving atomic.Bool // requests are refused from now on
 }
@@ -37,10 +37,10 @@ type front struct {
 const idleFor = 3 * time.Minute
 
 // open starts serving.
-func (s *Server) open() (*front, error) {
-	f := &front{served: make(chan struct{}), mute: map[net.Conn]time.Time{}}
+func (s *Server) open() *front {
+	f := &front{served: make(chan struct{}), unused: map[net.Conn]time.Time{}}
 	if s.cfg.Listener == nil {
-		return f, nil
+		return f
 	}
 	f.hs = &http.Server{
 		TLSConfig: s.cfg.TLS.Clone(), ConnState: f.track, ConnContext: wire.ConnContext, Handler: s.handler,
@@ -84,7 +84,7 @@ func (s *Server) open() (*front, error) {
 		defer listener.Close()
 		f.err = f.hs.Serve(listener)
 	}()
-	return f, nil
+	return f
 }
 
 // take serves a connection if it has negotiated HTTP/2 and the mode is OwnHTTP2.
@@ -102,23 +102,23 @@ func (f *front) track(c net.Conn, state http.ConnState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if state != http.StateNew {
-		delete(f.mute, c)
+		delete(f.unused, c)
 		return
 	}
 	if f.ended {
 		_ = c.Close() // accepted while the listener was being closed
 		return
 	}
-	f.mute[c] = time.Now()
+	f.unused[c] = time.Now()
 }
 
-// hangUp closes connections without a request. Unless all is set, new ones get some time to send one.
-func (f *front) hangUp(all bool) {
+// closeUnused closes connections without a request. Unless all is set, new ones get some time to send one.
+func (f *front) closeUnused(all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = f.ended || all
-	for c, since := range f.mute {
-		if all || time.Since(since) >= lastWords {
+	for c, since := range f.unused {
+		if all || time.Since(since) >= requestGrace {
 			_ = c.Close() // an error does not matter: the connection ends
 		}
 	}
@@ -146,8 +146,8 @@ func (f *front) closeOwn() {
 
 // How long clients have to send a request that they were about to send.
 const (
-	lastWords  = 250 * time.Millisecond
-	shortRound = 5 * time.Millisecond
+	requestGrace = 250 * time.Millisecond
+	shortRound   = 5 * time.Millisecond
 )
 
 // finish accepts no more connections, sends GOAWAY or Connection: close, and waits until requests in flight
@@ -172,15 +172,15 @@ func (f *front) finishStandard(ctx context.Context) error {
 	// A connection whose handshake ends after Shutdown gets no GOAWAY, and Shutdown would wait until it has
 	// been idle for minutes. Therefore Shutdown is called repeatedly.
 	for began := time.Now(); ; {
-		late := time.Since(began) >= lastWords
+		late := time.Since(began) >= requestGrace
 		round := shortRound
 		if late {
-			round = lastWords
+			round = requestGrace
 		}
 		part, cancel := context.WithTimeout(ctx, round)
 		err := f.hs.Shutdown(part)
 		cancel()
-		f.hangUp(time.Since(began) >= lastWords)
+		f.closeUnused(time.Since(began) >= requestGrace)
 		if err == nil {
 			if f.hijacks == nil {
 				return nil
@@ -209,7 +209,7 @@ func (s *Server) drain(f *front) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(s.cfg.ShutdownGrace, s.cfg.Serving.WatchGrace))
 	defer cancel()
 	if s.cfg.Serving.RefuseLeaving || f.hs == nil {
-		s.quiet(ctx)
+		s.waitIdle(ctx)
 	}
 	if f.hs == nil {
 		return nil
@@ -223,8 +223,8 @@ func (s *Server) drain(f *front) error {
 	return err
 }
 
-// quiet waits until no request runs; new ones are refused.
-func (s *Server) quiet(ctx context.Context) {
+// waitIdle waits until no request runs; new ones are refused.
+func (s *Server) waitIdle(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for s.running.Load() > 0 {
@@ -237,11 +237,11 @@ func (s *Server) quiet(ctx context.Context) {
 }
 
 // quietLog logs messages of net/http at a level at which clients that hang up do not matter.
-func quietLog(to *slog.Logger) *log.Logger { return log.New(quiet{to}, "", 0) }
+func quietLog(to *slog.Logger) *log.Logger { return log.New(waitIdle{to}, "", 0) }
 
-type quiet struct{ to *slog.Logger }
+type waitIdle struct{ to *slog.Logger }
 
-func (q quiet) Write(p []byte) (int, error) {
+func (q waitIdle) Write(p []byte) (int, error) {
 	q.to.Debug("http server", "message", strings.TrimSpace(string(p)))
 	return len(p), nil
 }
