@@ -277,6 +277,8 @@ type ScaleMapping struct {
 	// AnyNumber leaves the check of the number to the kind's own rules; otherwise it must not be negative.
 	AnyNumber    bool
 	ReplicasPath []string // "spec", "replicas": for field ownership
+	// NamesParent says that a read of the scale of an absent object names the object, whatever the release.
+	NamesParent bool
 }
 
 // Columns describe the Table form.

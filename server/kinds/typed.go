@@ -245,6 +245,8 @@ type TypedScale[T Object] struct {
 	Wanted   func(T) **int32 // spec.replicas
 	Current  func(T) int32   // status.replicas
 	Selector func(T) string
+	// NamesParent is ScaleMapping.NamesParent.
+	NamesParent bool
 }
 
 // Mapping is the untyped form.
@@ -259,5 +261,6 @@ func (t TypedScale[T]) Mapping() *ScaleMapping {
 		SetReplicas:  func(obj Object, n int32) { *t.Wanted(obj.(T)) = &n },
 		Selector:     func(obj Object) string { return t.Selector(obj.(T)) },
 		ReplicasPath: []string{"spec", "replicas"},
+		NamesParent:  t.NamesParent,
 	}
 }

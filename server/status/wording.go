@@ -35,6 +35,8 @@ var wordings = []wording{
 	{release.ShortRequired, field.ErrorTypeRequired, lazy(`onditions\[\d+\]\.(lastTransitionTime|reason)$`), lazy(`^$`), "must be set"},
 	{release.ShortRequired, field.ErrorTypeRequired, lazy(`^status\[\d+\]\.reason$`), lazy(`^$`), "reason cannot be empty"},
 	{release.ShortRequired, field.ErrorTypeRequired, lazy(`^status\[\d+\]\.message$`), lazy(`^$`), "message cannot be empty"},
+	{release.ShortRequired, field.ErrorTypeRequired, lazy(`[cC]lientConfig\.service\.name$`), lazy(`^$`), "service name is required"},
+	{release.ShortRequired, field.ErrorTypeRequired, lazy(`[cC]lientConfig\.service\.namespace$`), lazy(`^$`), "service namespace is required"},
 	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.kind$`), lazy(`^must not be empty$`), "kind must not be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.name$`), lazy(`^must not be empty$`), "name must not be empty"},
 	{release.ShortRequired, field.ErrorTypeInvalid, lazy(`\bownerReferences\.uid$`), lazy(`^must not be empty$`), "uid must not be empty"},

@@ -32,7 +32,7 @@ func (h *Handler) getScale(c *Call) error {
 		return err
 	}
 	// A stock server of an older release answers that the scale is not found, whatever the error of the revision.
-	parent := c.Resource.Release.Has(release.ScalesOfParents)
+	parent := c.Sub.Scale.NamesParent || c.Resource.Release.Has(release.ScalesOfParents)
 	if version := c.Info.Query.Get("resourceVersion"); version != "" && c.Resource.HasGoType() {
 		if _, err := h.Objects.Read(c.Context(), c.Permit(), c.place(c.Info.Name), version); err != nil {
 			if parent {

@@ -106,7 +106,7 @@ func (w *Writer) create(ctx context.Context, req *Request, c *creation) (*Outcom
 
 // admitCreate records ownership and runs mutating admission.
 func (w *Writer) admitCreate(ctx context.Context, req *Request, c *creation) error {
-	wipe(c.obj)
+	Wipe(c.obj)
 	WarnOwners(req, c.obj)
 	own := c.own
 	if own == nil {

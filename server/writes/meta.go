@@ -14,8 +14,8 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
-// wipe clears the fields of a new object that only the server sets.
-func wipe(obj metav1.Object) {
+// Wipe clears the fields of a new object that only the server sets.
+func Wipe(obj metav1.Object) {
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetUID("")
 	obj.SetSelfLink("")
@@ -25,7 +25,7 @@ func wipe(obj metav1.Object) {
 
 // stamp sets those fields.
 func stamp(obj metav1.Object, now time.Time) {
-	wipe(obj)
+	Wipe(obj)
 	obj.SetCreationTimestamp(metav1.Time{Time: now.UTC().Truncate(time.Second)})
 	obj.SetUID(types.UID(uuid.NewString()))
 }

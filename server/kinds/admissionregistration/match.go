@@ -200,8 +200,8 @@ func ValidateURL(text string, p *field.Path) field.ErrorList {
 func ValidateService(namespace, name string, path *string, port int32, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	// A stock server takes the one for the other here, and clients know it so.
-	errs = rules.RequiredIf(errs, namespace == "", p.Child("name"), "service name is required")
-	errs = rules.RequiredIf(errs, name == "", p.Child("namespace"), "service namespace is required")
+	errs = rules.RequiredIf(errs, namespace == "", p.Child("name"), "")
+	errs = rules.RequiredIf(errs, name == "", p.Child("namespace"), "")
 	if faults := validation.IsValidPortNum(int(port)); len(faults) > 0 {
 		errs = append(errs, field.Invalid(p.Child("port"), port, "port is not valid: "+strings.Join(faults, ", ")))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/columns"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 	"github.com/rowlock/rowlock/server/release"
+	"github.com/rowlock/rowlock/server/schema/jsonpath"
 )
 
 const (
@@ -315,13 +316,31 @@ func validateAPIVersion(v string, p *field.Path) field.ErrorList {
 	return errs
 }
 
+// undotted matches a path that begins with the name of a field.
+var undotted = regexp.MustCompile(`^[A-Za-z]`)
+
+// validateFieldRef checks the path of a field that a warning is about.
+func validateFieldRef(ref string, p *field.Path) field.ErrorList {
+	if ref == "" {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	path := ref
+	if undotted.MatchString(ref) {
+		path = "." + ref // the first field may stand without a dot
+	}
+	if _, err := jsonpath.Parse(path); err != nil {
+		return field.ErrorList{field.Invalid(p, ref, fmt.Sprintf("invalid JSONPath: %v", err))}
+	}
+	return nil
+}
+
 func validatePolicyStatus(s *admissionv1.ValidatingAdmissionPolicyStatus, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.TypeChecking != nil {
 		for i, w := range s.TypeChecking.ExpressionWarnings {
 			at := p.Child("typeChecking", "expressionWarnings").Index(i)
 			errs = rules.RequiredIf(errs, w.Warning == "", at.Child("warning"), "")
-			errs = rules.RequiredIf(errs, strings.TrimSpace(w.FieldRef) == "", at.Child("fieldRef"), "")
+			errs = append(errs, validateFieldRef(strings.TrimSpace(w.FieldRef), at.Child("fieldRef"))...)
 		}
 	}
 	return append(errs, metavalidation.ValidateConditions(s.Conditions, p.Child("conditions"))...)

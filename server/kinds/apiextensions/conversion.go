@@ -82,8 +82,8 @@ func validateWebhookURL(text string, p *field.Path) (errs field.ErrorList) {
 // validateWebhookService checks a reference to a Service. A stock server swaps the two parts of its name in
 // errors.
 func validateWebhookService(s *apiext.ServiceReference, p *field.Path) (errs field.ErrorList) {
-	errs = rules.RequiredIf(errs, s.Namespace == "", p.Child("name"), "service name is required")
-	errs = rules.RequiredIf(errs, s.Name == "", p.Child("namespace"), "service namespace is required")
+	errs = rules.RequiredIf(errs, s.Namespace == "", p.Child("name"), "")
+	errs = rules.RequiredIf(errs, s.Name == "", p.Child("namespace"), "")
 	if msgs := validation.IsValidPortNum(int(s.Port)); len(msgs) > 0 {
 		errs = append(errs, field.Invalid(p.Child("port"), s.Port, "port is not valid: "+strings.Join(msgs, ", ")))
 	}

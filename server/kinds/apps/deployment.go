@@ -28,7 +28,7 @@ func Deployment(on kinds.Feature) kinds.Strategy {
 		validateUpdate: func(d, old *appsv1.Deployment, o podspec.Options) field.ErrorList {
 			return append(validateDeploymentSpec(&d.Spec, o), rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		},
-		warnings: func(d *appsv1.Deployment, ofTemplate []string) []string {
+		warnings: func(d, _ *appsv1.Deployment, ofTemplate []string) []string {
 			return append(nameWarning(d.Name), ofTemplate...)
 		},
 	}.strategy(on, kinds.Typed[*appsv1.Deployment]{

@@ -40,10 +40,14 @@ func StatefulSet(on kinds.Feature) kinds.Strategy {
 		},
 		validateUpdate: whole.validateUpdate,
 		always:         true,
-		warnings: func(s *appsv1.StatefulSet, ofTemplate []string) []string {
+		warnings: func(s, old *appsv1.StatefulSet, ofTemplate []string) []string {
 			out := ofTemplate
 			for i := range s.Spec.VolumeClaimTemplates {
-				out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("Spec"))...)
+				at := specPath.Child("volumeClaimTemplates").Index(i)
+				if old != nil { // as a stock server names it
+					at = at.Child("Spec")
+				}
+				out = append(out, podspec.ClaimSpecWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, at)...)
 			}
 			if n := s.Spec.RevisionHistoryLimit; whole.now && n != nil && *n < 0 {
 				out = append(out, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
@@ -62,6 +66,8 @@ var StatefulSetScale = kinds.TypedScale[*appsv1.StatefulSet]{
 	Wanted:   func(s *appsv1.StatefulSet) **int32 { return &s.Spec.Replicas },
 	Current:  func(s *appsv1.StatefulSet) int32 { return s.Status.Replicas },
 	Selector: func(s *appsv1.StatefulSet) string { return columns.Selector(s.Spec.Selector) },
+	// Of 1.32, too, the others name the scale.
+	NamesParent: true,
 }.Mapping()
 
 // StatefulSetColumns is their Table form.

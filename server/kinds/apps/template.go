@@ -36,9 +36,9 @@ type workload[T interface {
 	validate       func(obj T, o podspec.Options) field.ErrorList
 	validateUpdate func(obj, old T, o podspec.Options) field.ErrorList
 
-	warnings func(obj T, ofTemplate []string) []string // of a new object; nil: those of the template
-	always   bool                                      // warnings of updates, too
-	changed  func(obj, old T) bool                     // whether an update has changed the template; nil: whether it has changed the generation
+	warnings func(obj, old T, ofTemplate []string) []string // of a new object; nil: those of the template
+	always   bool                                           // warnings of updates, too
+	changed  func(obj, old T) bool                          // whether an update has changed the template; nil: whether it has changed the generation
 }
 
 // strategy completes t, which has the rest of the kind's strategy.
@@ -81,7 +81,7 @@ func (w workload[T]) warn(pods podspec.Rules, obj, old T) []string {
 	if old == none {
 		out := pods.Warnings(templatePath, w.template(obj))
 		if w.warnings != nil {
-			out = w.warnings(obj, out)
+			out = w.warnings(obj, old, out)
 		}
 		return out
 	}
@@ -94,7 +94,7 @@ func (w workload[T]) warn(pods podspec.Rules, obj, old T) []string {
 		out = pods.Warnings(templatePath, w.template(obj))
 	}
 	if w.always {
-		out = w.warnings(obj, out)
+		out = w.warnings(obj, old, out)
 	}
 	return out
 }

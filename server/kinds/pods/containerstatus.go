@@ -12,6 +12,9 @@ import (
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
+// ofEphemeral is the field of the status that has the states of ephemeral containers.
+const ofEphemeral = "ephemeralContainerStatuses"
+
 // claimStatuses checks which claims were made for a pod.
 func (r podRules) claimStatuses(pod *corev1.Pod, p *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -46,7 +49,7 @@ func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorL
 	}{
 		{"containerStatuses", pod.Status.ContainerStatuses, pod.Spec.Containers},
 		{"initContainerStatuses", pod.Status.InitContainerStatuses, pod.Spec.InitContainers},
-		{"ephemeralContainerStatuses", pod.Status.EphemeralContainerStatuses, ephemeral},
+		{ofEphemeral, pod.Status.EphemeralContainerStatuses, ephemeral},
 	}
 	windows := pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows
 	var errs field.ErrorList
@@ -62,6 +65,11 @@ func (r podRules) containerStatuses(pod *corev1.Pod, p *field.Path) field.ErrorL
 	for _, l := range lists {
 		asked := &requirements{containers: l.containers}
 		for i := range l.statuses {
+			if l.name == ofEphemeral {
+				forbidden := len(l.statuses[i].AllocatedResourcesStatus) > 0
+				errs = rules.ForbiddenIf(errs, forbidden, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status")
+				continue
+			}
 			errs = append(errs, resourceHealth(&l.statuses[i], asked, p.Child(l.name).Index(i).Child("allocatedResourcesStatus"))...)
 		}
 	}

@@ -44,21 +44,28 @@ func SignerName(name string, p *field.Path) field.ErrorList {
 	}
 	domain, path := segments[0], segments[1]
 	var errs field.ErrorList
+	if len(domain) > maxSignerDomain {
+		errs = append(errs, field.TooLong(p, "", maxSignerDomain))
+	}
 	labels := strings.Split(domain, ".")
-	for _, label := range labels {
-		for _, m := range validation.IsDNS1123Label(label) {
-			errs = append(errs, field.Invalid(p, domain, fmt.Sprintf("validating label %q: %s", label, m)))
-		}
-	}
+	errs = append(errs, firstFault(p, domain, labels, validation.IsDNS1123Label)...)
 	errs = InvalidIf(errs, len(labels) < 2, p, domain, "should be a domain with at least two segments separated by dots")
-	for _, m := range validation.IsDNS1123Subdomain(path) {
-		errs = append(errs, field.Invalid(p, path, fmt.Sprintf("validating label %q: %s", path, m)))
-	}
+	errs = append(errs, firstFault(p, path, strings.Split(path, "."), validation.IsDNS1123Subdomain)...)
 	if len(name) > maxSignerPath {
 		errs = append(errs, field.TooLong(p, "", maxSignerPath))
 	}
-	if len(domain) > maxSignerDomain {
-		errs = append(errs, field.TooLong(p, "", maxSignerDomain))
+	return errs
+}
+
+// firstFault is what is wrong with the first bad label of a part of a signer's name.
+func firstFault(p *field.Path, part string, labels []string, check func(string) []string) (errs field.ErrorList) {
+	for _, label := range labels {
+		for _, m := range check(label) {
+			errs = append(errs, field.Invalid(p, part, fmt.Sprintf("validating label %q: %s", label, m)))
+		}
+		if len(errs) > 0 {
+			break
+		}
 	}
 	return errs
 }

@@ -32,7 +32,7 @@ func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema
 	root := *tree
 	root.XEmbeddedResource = true
 	d := &defaultsCheck{
-		evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}}, pruned: pruned, release: of, maker: newMaker(of),
+		evaluation: evaluation{ctx: ctx, left: expr.Budget, work: maxWork, warn: func(string) {}, of: of}, pruned: pruned, release: of, maker: newMaker(of),
 	}
 	err := d.walk(defaultPlace{p: p, s: &root, has: has})
 	return d.evaluation.errs, err

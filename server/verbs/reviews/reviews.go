@@ -17,6 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/status"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // Config has the authorizers.
@@ -156,6 +157,7 @@ func read(h *verbs.Handler, c *verbs.Call, obj kinds.Object) (*metav1.CreateOpti
 		return nil, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	writes.Wipe(obj)
 	if err := c.MatchNamespace(obj); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/server/admission"
 	"github.com/rowlock/rowlock/server/verbs"
+	"github.com/rowlock/rowlock/server/writes"
 )
 
 // review serves tokenreviews.
@@ -17,6 +18,10 @@ func (cfg Config) review(h *verbs.Handler, c *verbs.Call) error {
 	review := &authenticationv1.TokenReview{}
 	options, err := h.ReadPost(c, gvk("TokenReview"), review)
 	if err != nil {
+		return err
+	}
+	writes.Wipe(review)
+	if err := c.MatchNamespace(review); err != nil {
 		return err
 	}
 	if err := h.Writes.Own(c.Resource, "", review, c.Manager(options.FieldManager)); err != nil {
