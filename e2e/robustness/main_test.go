@@ -44,7 +44,19 @@ func TestRobustness(t *testing.T) {
 			}
 			var out, errOut bytes.Buffer
 			dir := t.TempDir()
-			code := Main(t.Context(), []string{"-minutes", minutes, "-store", store, "-servers", map[string]string{"sqlite": "1", "postgres": "2"}[store], "-pace", "150ms", "-out", dir}, &out, &errOut)
+			args := []string{"-minutes", minutes, "-store", store, "-servers", map[string]string{"sqlite": "1", "postgres": "2"}[store], "-pace", "150ms", "-out", dir}
+			if store == "postgres" { // the same build by another name; the long tests have one that is newer
+				binary, err := harness.Binary()
+				other := filepath.Join(t.TempDir(), "rowlock-other")
+				if err == nil {
+					err = os.Symlink(binary, other)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, "-other-binary", other)
+			}
+			code := Main(t.Context(), args, &out, &errOut)
 			t.Log(out.String())
 			if code != 0 {
 				t.Fatalf("it ended with %d: %s", code, errOut.String())
@@ -61,12 +73,16 @@ func TestRobustness(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range judge.Properties {
-				if made.Judged[p.Name] == 0 && (p.Name != "leads" || store == "postgres") { // one server leads alone
+				short := p.Name == "watch-prompt" && minutes == "0.4" // no watch may have lasted for long enough
+				if made.Judged[p.Name] == 0 && !short && (p.Name != "leads" || store == "postgres") { // one server leads alone
 					t.Errorf("nothing was held against %s; not judged: %v", p.Name, made.Open)
 				}
 			}
 			if len(made.Faults) == 0 {
 				t.Error("nothing was broken")
+			}
+			if store == "postgres" && (made.Others == 0 || made.Others == made.Starts) {
+				t.Errorf("of %d starts of servers, %d were of the other build", made.Starts, made.Others)
 			}
 			if runtime.GOOS == "linux" && len(made.NotMade) > 0 {
 				t.Errorf("faults were not made: %v", made.NotMade)

@@ -105,6 +105,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (violations int, err 
 		left -= took
 		err := r.oneRound(ctx, took)
 		r.report.Took, r.report.Kills = time.Since(began), c.Kills()
+		r.report.Starts, r.report.Others = c.Starts()
 		if e := r.writeReport(); err == nil {
 			err = e
 		}

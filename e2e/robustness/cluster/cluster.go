@@ -32,7 +32,7 @@ type Options struct {
 	Store   string // sqlite or postgres
 	Servers int
 	Binary  string   // default: built from this module
-	Other   string   // a second build, which every other start of a server uses; default: none
+	Other   string   // a second build, which every other server begins with, and every other start of a server uses; default: none
 	Dir     string   // for data; Close does not remove it
 	Args    []string // more flags of serve
 	// Disk is a command that serves a disk with faults (package disk) in two folders, which Start appends to it. Only for SQLite.
@@ -62,6 +62,7 @@ type node struct {
 	options harness.Options
 	up      bool
 	starts  int
+	others  int // of starts, those of the second build
 	front   *pgtest.Proxy
 	back    *pgtest.Proxy // nil on SQLite
 	logs    []string      // of the last processes before
@@ -279,6 +280,16 @@ func (c *Cluster) Kill(i int) {
 // Kills is how often a server was killed.
 func (c *Cluster) Kills() int { return int(c.kills.Load()) }
 
+// Starts is how often servers were started, and how often as the second build.
+func (c *Cluster) Starts() (all, others int) {
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		all, others = all+n.starts, others+n.others
+		n.mu.Unlock()
+	}
+	return all, others
+}
+
 // Version is the version that the build under test prints.
 func (c *Cluster) Version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, c.opts.Binary, "version").Output()
@@ -307,8 +318,9 @@ func (c *Cluster) StartServer(ctx context.Context, i int) error {
 		return nil
 	}
 	o := n.options
-	if c.opts.Other != "" && n.starts%2 == 1 {
+	if c.opts.Other != "" && (i+n.starts)%2 == 1 {
 		o.Binary = c.opts.Other
+		n.others++
 	}
 	n.starts++
 	if n.server != nil {

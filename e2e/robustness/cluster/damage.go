@@ -5,19 +5,69 @@ package cluster
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/rowlock/rowlock/e2e/robustness/history"
+	"github.com/rowlock/rowlock/migrations"
 )
+
+// open opens the database for changes below the servers.
+func (c *Cluster) open() (*sql.DB, error) {
+	url := c.StoreURL()
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		return sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	}
+	return sql.Open("pgx", url)
+}
+
+// undo takes back what the newest migration made.
+var undo = map[uint]string{12: `DROP INDEX IF EXISTS kv_past`}
+
+// Unmigrate takes the newest migration back, so that the next server that starts migrates the database. It returns an error that is
+// ErrNoUndo if it does not know how.
+func (c *Cluster) Unmigrate(ctx context.Context) error {
+	store := "sqlite"
+	if c.Postgres() != nil {
+		store = "postgres"
+	}
+	newest, err := migrations.Newest(store)
+	if err != nil {
+		return err
+	}
+	statement, ok := undo[newest]
+	if !ok {
+		return fmt.Errorf("%w: %d", ErrNoUndo, newest)
+	}
+	db, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	for _, s := range []string{statement, fmt.Sprintf(`UPDATE schema_migrations SET version = %d`, newest-1)} {
+		if _, err := tx.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return tx.Commit()
+}
+
+// ErrNoUndo: it is not known how to take a migration back.
+var ErrNoUndo = errors.New("no statement takes the newest migration back")
 
 // Rewrite changes the value of a live row below the servers.
 func (c *Cluster) Rewrite(ctx context.Context, k history.Key, change func(value []byte) []byte) error {
-	driver, url, place := "pgx", c.StoreURL(), []any{"$1", "$2", "$3", "$4"}
-	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		driver, url, place = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)", []any{"?", "?", "?", "?"}
+	place := []any{"?", "?", "?", "?"}
+	if c.Postgres() != nil {
+		place = []any{"$1", "$2", "$3", "$4"}
 	}
-	db, err := sql.Open(driver, url)
+	db, err := c.open()
 	if err != nil {
 		return err
 	}

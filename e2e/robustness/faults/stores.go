@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rowlock/rowlock/e2e/robustness/cluster"
 	"github.com/rowlock/rowlock/e2e/robustness/history"
 )
 
@@ -22,6 +24,21 @@ func stores() []Fault {
 		}},
 		{Name: "backup", What: "an operator makes a backup, and restores it into a new database", Often: 2, run: func(ctx context.Context, e *env) outcome {
 			return outcome{what: "store backup --history, and a restore", server: -1, wrong: text(e.backup(context.WithoutCancel(ctx)))}
+		}},
+		{Name: "migrate", What: "a server is killed, the newest migration is taken back, and the server migrates as it starts, while others go on", Cuts: true, Often: 1, run: func(ctx context.Context, e *env) outcome {
+			i := e.server()
+			o := outcome{what: fmt.Sprintf("server %d migrates the database", i), server: -1}
+			e.c.Kill(i)
+			err := e.until(context.WithoutCancel(ctx), func() error { return e.c.Unmigrate(context.WithoutCancel(ctx)) })
+			if errors.Is(err, cluster.ErrNoUndo) {
+				o.absent = err
+			} else {
+				o.err = err
+			}
+			if err := e.again(i); o.err == nil {
+				o.err = err
+			}
+			return o
 		}},
 		{Name: "descriptors", What: "a server may open no more files and connections for some seconds", Cuts: true, Often: 2, run: func(ctx context.Context, e *env) outcome {
 			i := e.server()

@@ -37,6 +37,8 @@ type Run struct {
 	Bookmarks  int               `json:"bookmarks"`
 	Revisions  int               `json:"revisions"`
 	Kills      int               `json:"kills"` // of servers, by SIGKILL
+	Starts     int               `json:"starts"`
+	Others     int               `json:"others"` // of starts, those of the other build
 	Faults     map[string]int    `json:"faults"`
 	Times      []Fault           `json:"times"`    // when each fault was
 	NotMade    map[string]int    `json:"not_made"` // faults that could not be made, with the reason
@@ -166,6 +168,9 @@ func (r *Run) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d operations, %d watches with %d events and %d bookmarks, %d revisions, %d faults, %d servers killed, in %s\n",
 		r.Operations, r.Watches, r.Events, r.Bookmarks, r.Revisions, len(r.Times), r.Kills, r.Took.Round(time.Second))
+	if r.Others > 0 {
+		fmt.Fprintf(&b, "servers were started %d times, %d of them as the other build\n", r.Starts, r.Others)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Open)) {
 		fmt.Fprintf(&b, "not judged: %d %s\n", r.Open[name], name)
 	}

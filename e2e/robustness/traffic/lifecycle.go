@@ -54,9 +54,13 @@ func (c *client) holders(ctx context.Context) {
 		}
 		for range c.rand.IntN(4) {
 			op := &history.Op{ID: c.rec.ID(), Server: c.any(), Kind: history.Get, Key: key}
-			if c.rand.IntN(2) == 0 {
+			switch c.rand.IntN(3) {
+			case 0:
 				c.do(op, http.MethodGet, k.path(ns, name), "", "")
-			} else {
+			case 1: // again
+				op.Kind = history.Mark
+				c.do(op, http.MethodDelete, k.path(ns, name), "", "")
+			default:
 				op.Kind, op.Field = history.Set, "v"
 				c.do(op, http.MethodPatch, k.path(ns, name), mergePatch, k.body("", 0, "v", op.ID, nil, 0))
 			}
