@@ -73,7 +73,7 @@ func TestRobustness(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range judge.Properties {
-				short := p.Name == "watch-prompt" && minutes == "0.4" // no watch may have lasted for long enough
+				short := p.Name == "watch-prompt" && minutes == "0.4"                                 // no watch may have lasted for long enough
 				if made.Judged[p.Name] == 0 && !short && (p.Name != "leads" || store == "postgres") { // one server leads alone
 					t.Errorf("nothing was held against %s; not judged: %v", p.Name, made.Open)
 				}
