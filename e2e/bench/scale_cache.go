@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -52,7 +54,7 @@ func scaleCache(s *scaled) error {
 	var all []*held
 	for _, b := range list {
 		all = append(all, &held{b, map[string][]float64{}})
-		if err := s.startBuild(b); err != nil { // from the database; the end writes the cache file
+		if err := s.fileOf(b); err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 	}
@@ -74,6 +76,30 @@ func scaleCache(s *scaled) error {
 		}
 	}
 	return s.start(s.ctx)
+}
+
+// fileOf has a build write its cache file: at its end, or after a minute where that takes more time than an end has.
+func (s *scaled) fileOf(b build) error {
+	if err := s.startBuild(b); err != nil {
+		return err
+	}
+	if err := s.stop(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(s.cacheFileOf(b)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.startBuild(b); err != nil {
+		return err
+	}
+	for late := until(scalePatience); ; time.Sleep(time.Second) {
+		if _, err := os.Stat(s.cacheFileOf(b)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if late() {
+			return errors.New("no cache file was written")
+		}
+	}
 }
 
 // startBuild has a server of a build on the database, in place of the one before, with a cache file of its own.
@@ -106,8 +132,10 @@ func (h *held) addMemory(s *scaled, when string) error {
 
 func (h *held) measure(s *scaled) error {
 	for _, way := range []string{"cold", "warm"} {
-		if err := s.stop(); err != nil {
-			return err
+		if s.server != nil {
+			if err := s.stop(); err != nil {
+				return err
+			}
 		}
 		if way == "cold" {
 			if err := s.forget(); err != nil {

@@ -3,7 +3,6 @@ package cache
 import (
 	"maps"
 	"slices"
-	"unique"
 )
 
 // termsOf calls add with each term of an item.
@@ -71,7 +70,7 @@ func contains(some []term) func(term) bool {
 
 // run is the items of one term, in key order.
 type run struct {
-	term  unique.Handle[term]
+	term  *term
 	items []*Item
 }
 
@@ -104,8 +103,8 @@ func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool)
 		of(it, func(t term) {
 			r := runs[t]
 			if r == nil {
-				r = &run{term: unique.Make(t)}
-				runs[r.term.Value()] = r // t may be a view of the item's bytes
+				r = &run{term: t.clone()} // t may be a view of the item's bytes
+				runs[*r.term] = r
 			}
 			r.items = append(r.items, it)
 			had = append(had, r)
@@ -116,7 +115,7 @@ func index(all *items, of termsOf, same func(a, b *Item) bool, stop func() bool)
 		return nil
 	}
 	sorted := slices.Collect(maps.Values(runs))
-	slices.SortFunc(sorted, func(a, b *run) int { return compareTerms(a.term, b.term) })
+	slices.SortFunc(sorted, func(a, b *run) int { return a.term.compare(*b.term) })
 	into := newPostings()
 	for _, r := range sorted {
 		into.load(r.term, r.items)

@@ -3,6 +3,7 @@ package cache
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unique"
 
@@ -16,6 +17,23 @@ type term struct{ key, value string }
 func (t term) field() bool { return strings.HasPrefix(t.key, fieldTerm) }
 
 const fieldTerm = "\x00"
+
+// clone returns a term with memory of its own. There are few keys, which terms share.
+func (t term) clone() *term { return &term{unique.Make(t.key).Value(), strings.Clone(t.value)} }
+
+// termPivots are terms that searches compare with.
+var termPivots = sync.Pool{New: func() any { return new(term) }}
+
+func termPivot(t term) *term {
+	p := termPivots.Get().(*term)
+	*p = t
+	return p
+}
+
+func releaseTerm(p *term) {
+	*p = term{}
+	termPivots.Put(p)
+}
 
 // compare orders terms by key, then by value.
 func (t term) compare(u term) int {
@@ -36,10 +54,10 @@ type postings struct {
 // owners counts owners, so that each has its own number.
 var owners atomic.Uint64
 
-// entries are the items that have a term, in key order. Equal terms share memory, and are no views of an item's bytes. A term
-// of a single item, such as a label that identifies a Pod, needs no further memory.
+// entries are the items that have a term, in key order. The term is no view of an item's bytes. A term of a single item, such
+// as a label that identifies a Pod, needs no further memory.
 type entries struct {
-	term unique.Handle[term]
+	term *term
 	only *Item    // if there is just one
 	more *several // if there are more
 }
@@ -62,7 +80,7 @@ func newPostings() *postings {
 	return &postings{terms: terms, owner: owners.Add(1)}
 }
 
-func byTerm(a, b entries) bool { return a.term != b.term && compareTerms(a.term, b.term) < 0 }
+func byTerm(a, b entries) bool { return a.term != b.term && a.term.compare(*b.term) < 0 }
 
 // Copy returns a copy in O(1). Both may be changed afterwards.
 func (p *postings) Copy() *postings {
@@ -72,16 +90,20 @@ func (p *postings) Copy() *postings {
 
 // of are the entries of a term.
 func (p *postings) of(t term) entries {
-	e, _ := p.terms.Get(entries{term: unique.Make(t)})
+	pivot := termPivot(t)
+	defer releaseTerm(pivot)
+	e, _ := p.terms.Get(entries{term: pivot})
 	return e
 }
 
 // set adds an item to a term, in place of one with the same key.
 func (p *postings) set(t term, it *Item) {
 	var hint btree.PathHint
-	e := entries{term: unique.Make(t)}
-	if had, ok := p.terms.GetHint(e, &hint); ok {
-		e = had
+	pivot := termPivot(t)
+	defer releaseTerm(pivot)
+	e, ok := p.terms.GetHint(entries{term: pivot}, &hint)
+	if !ok {
+		e.term = t.clone()
 	}
 	switch {
 	case e.more != nil:
@@ -98,7 +120,9 @@ func (p *postings) set(t term, it *Item) {
 // remove removes the item with the key of it from a term.
 func (p *postings) remove(t term, it *Item) {
 	var hint btree.PathHint
-	e, ok := p.terms.GetHint(entries{term: unique.Make(t)}, &hint)
+	pivot := termPivot(t)
+	defer releaseTerm(pivot)
+	e, ok := p.terms.GetHint(entries{term: pivot}, &hint)
 	switch {
 	case !ok:
 	case e.more == nil:
@@ -123,11 +147,11 @@ func (p *postings) own(e entries, hint *btree.PathHint) *several {
 }
 
 // load adds all items of a term that is greater than all loaded before. It is quick if the items are in key order.
-func (p *postings) load(of unique.Handle[term], all []*Item) {
+func (p *postings) load(of *term, all []*Item) {
 	p.terms.Load(p.entriesOf(of, all))
 }
 
-func (p *postings) entriesOf(of unique.Handle[term], all []*Item) entries {
+func (p *postings) entriesOf(of *term, all []*Item) entries {
 	if len(all) == 1 {
 		return entries{term: of, only: all[0]}
 	}
@@ -246,5 +270,3 @@ func (s *several) shrink() {
 		s.few, s.many = s.many.Items(), nil
 	}
 }
-
-func compareTerms(a, b unique.Handle[term]) int { return a.Value().compare(b.Value()) }

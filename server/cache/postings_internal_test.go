@@ -15,7 +15,7 @@ import (
 // all are the entries of all terms.
 func (p *postings) all() (all []posting) {
 	p.terms.Scan(func(e entries) bool {
-		e.ascend(&Item{}, func(it *Item) bool { all = append(all, posting{e.term, it}); return true })
+		e.ascend(&Item{}, func(it *Item) bool { all = append(all, posting{unique.Make(*e.term), it}); return true })
 		return true
 	})
 	return all
