@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -136,6 +135,3 @@ func (c *Configuration) validate(r Rules) error {
 	}
 	return errs.ToAggregate()
 }
-
-// sameAnonymous reports whether two configurations welcome the same requests.
-func sameAnonymous(a, b *Configuration) bool { return reflect.DeepEqual(a.Anonymous, b.Anonymous) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -140,7 +141,7 @@ func (p *Providers) replace(ctx context.Context, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if !sameAnonymous(c, p.first) {
+	if !reflect.DeepEqual(c.Anonymous, p.first.Anonymous) {
 		return field.Forbidden(field.NewPath("anonymous"), "changed from initial configuration file")
 	}
 	next, err := p.generation(c)

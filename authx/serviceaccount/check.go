@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rowlock/rowlock/authx"
 )
 
 var errInvalidated = errors.New("service account token has been invalidated")
@@ -90,7 +92,7 @@ func (a *Authenticator) checkLegacy(ctx context.Context, token string, c *claims
 			return fmt.Errorf("%s claim is missing", need.name)
 		}
 	}
-	if namespace, name, ok := SplitUsername(c.Subject); !ok || namespace != c.LegacyNamespace || name != c.LegacyAccount {
+	if namespace, name, ok := authx.SplitServiceAccount(c.Subject); !ok || namespace != c.LegacyNamespace || name != c.LegacyAccount {
 		return errors.New("sub claim is invalid")
 	}
 	if err := checkTimes(c, now); err != nil {

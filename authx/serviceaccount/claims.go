@@ -56,11 +56,6 @@ func Username(namespace, name string) string {
 	return authx.ServiceAccountPrefix + namespace + ":" + name
 }
 
-// SplitUsername is the reverse of Username. Names that no account can have are none.
-func SplitUsername(user string) (namespace, name string, ok bool) {
-	return authx.SplitServiceAccount(user)
-}
-
 // Groups are the groups of the service accounts of a namespace.
 func Groups(namespace string) []string {
 	return []string{authx.GroupServiceAccounts, authx.GroupServiceAccounts + ":" + namespace}
