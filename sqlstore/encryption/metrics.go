@@ -63,10 +63,6 @@ func newMetrics(server string) *metrics {
 	}
 }
 
-func (m *metrics) collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded, m.succeeded, m.failed}, m.kms.Collectors()...)
-}
-
 func (m *metrics) reload(err error) {
 	outcome, old := "success", m.succeeded
 	if err != nil {

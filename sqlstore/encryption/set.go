@@ -118,7 +118,10 @@ func (s *Set) Seals(resource string) bool {
 }
 
 // Collectors are the metrics.
-func (s *Set) Collectors() []prometheus.Collector { return s.metrics.collectors() }
+func (s *Set) Collectors() []prometheus.Collector {
+	m := s.metrics
+	return append([]prometheus.Collector{m.operations, m.durations, m.reloads, m.reloaded, m.succeeded, m.failed}, m.kms.Collectors()...)
+}
 
 // Checks are those of KMS plugins. They count for /healthz and /readyz, not for /livez: a restart does not
 // repair a plugin.

@@ -160,8 +160,3 @@ func compactPacked(ctx context.Context, d sqlstore.Driver, f sqlstore.Floors, to
 	}
 	return next.Lowest(), err
 }
-
-// CompactTo is the floor that keeps everything written since a time.
-func CompactTo(ctx context.Context, d sqlstore.Driver, since time.Time) (int64, error) {
-	return d.RevisionAt(ctx, since)
-}

@@ -99,7 +99,7 @@ their --history-retention.`,
 			}
 			return o.With(ctx, database.AsIs, "run it again to delete the rest", func(d sqlstore.Driver) (err error) {
 				if byAge {
-					if to, err = upkeep.CompactTo(ctx, d, d.Now().Add(-keep)); err != nil {
+					if to, err = d.RevisionAt(ctx, d.Now().Add(-keep)); err != nil {
 						return err
 					}
 				}
