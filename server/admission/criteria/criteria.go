@@ -108,10 +108,6 @@ func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluste
 	return Target{Resource: as, Kind: Kind(as, a.Subresource)}, true, nil
 }
 
-func isNamespace(a *admission.Attributes) bool {
-	return a.Resource.OwnNamespace()
-}
-
 // namespace reports whether the namespace selector selects a write. Cluster-scoped objects other than
 // namespaces are always selected.
 func (c *Criteria) namespace(ctx context.Context, a *admission.Attributes, in Namespaces) (bool, error) {
@@ -124,7 +120,7 @@ func (c *Criteria) namespace(ctx context.Context, a *admission.Attributes, in Na
 	if c.namespaces.Empty() {
 		return true, nil
 	}
-	if isNamespace(a) && a.Subresource == "" && (a.Operation == admission.Create || a.Operation == admission.Update) {
+	if a.Resource.OwnNamespace() && a.Subresource == "" && (a.Operation == admission.Create || a.Operation == admission.Update) {
 		if m := a.Meta(); m != nil {
 			return c.namespaces.Matches(labels.Set(m.GetLabels())), nil
 		}
@@ -202,7 +198,7 @@ func inScope(scope *admissionregistrationv1.ScopeType, a *admission.Attributes) 
 	if scope == nil {
 		return true
 	}
-	namespaced := a.Namespace != "" && !isNamespace(a)
+	namespaced := a.Namespace != "" && !a.Resource.OwnNamespace()
 	switch *scope {
 	case admissionregistrationv1.AllScopes:
 		return true

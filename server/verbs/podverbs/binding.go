@@ -18,13 +18,7 @@ import (
 	"github.com/rowlock/rowlock/server/writes"
 )
 
-// podBinding serves pods/NAME/binding.
-func podBinding(h *verbs.Handler, c *verbs.Call) error { return bind(h, c) }
-
-// legacyBinding serves bindings, where the body alone names the pod.
-func legacyBinding(h *verbs.Handler, c *verbs.Call) error { return bind(h, c) }
-
-// bind assigns a pod to a node.
+// bind assigns a pod to a node. It serves pods/NAME/binding, and bindings, where only the body names the pod.
 func bind(h *verbs.Handler, c *verbs.Call) error {
 	binding := &corev1.Binding{}
 	binding.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Binding"))

@@ -21,8 +21,8 @@ import (
 func Handlers(k Kubelet) map[string]verbs.Special {
 	d := k.dialer()
 	return map[string]verbs.Special{
-		"bindings":         legacyBinding,
-		"pods/binding":     podBinding,
+		"bindings":         bind,
+		"pods/binding":     bind,
 		"pods/eviction":    evict,
 		"pods/log":         d.log,
 		"pods/exec":        d.exec,
