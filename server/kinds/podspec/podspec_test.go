@@ -275,14 +275,6 @@ func TestValidateTemplate(t *testing.T) {
 			t.Errorf("error %d: got %q, want it to begin with %q", i, got[i], want[i])
 		}
 	}
-	if errs := podspec.ValidateTemplateUpdate(tmpl, tmpl.DeepCopy(), p); len(errs) != 0 {
-		t.Errorf("unchanged: %v", errs)
-	}
-	other := tmpl.DeepCopy()
-	other.Spec.Hostname = "h"
-	if errs := podspec.ValidateTemplateUpdate(other, tmpl, p); len(errs) != 1 {
-		t.Errorf("changed: %v", errs)
-	}
 }
 
 // What an old object breaks, a new one may break as well.

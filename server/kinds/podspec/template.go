@@ -6,12 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
 const tolerationsAnnotation = "scheduler.alpha.kubernetes.io/tolerations"
@@ -31,14 +28,6 @@ func ValidateTemplate(t *corev1.PodTemplateSpec, p *field.Path, o Options) field
 		c.forbidden(p.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}
 	return c.errs
-}
-
-// ValidateTemplateUpdate checks that a template which may not change did not.
-func ValidateTemplateUpdate(t, old *corev1.PodTemplateSpec, p *field.Path) field.ErrorList {
-	if equality.Semantic.DeepEqual(t, old) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(p, rules.Shown(*t), validation.FieldImmutableErrorMsg)}
 }
 
 // annotations checks keys and size.
