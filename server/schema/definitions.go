@@ -24,7 +24,7 @@ import (
 //go:embed data/definitions.txt.gz
 var packedDefinitions string
 
-// embedded unpacks an embedded text. It is needed so rarely that nobody keeps it.
+// embedded unpacks an embedded text. It is needed so rarely that the result is not kept.
 func embedded(packed string) string {
 	zr, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {
@@ -57,7 +57,7 @@ func undescribed(v release.Version) iter.Seq2[string, string] {
 	}
 }
 
-// typeOf is what releases have of a type, by its name.
+// typeOf looks a type up by its name in the releases.
 func typeOf(name string) release.Type {
 	dot := strings.LastIndexByte(name, '.')
 	return release.TypeNamed(name[:dot], name[dot+1:])
@@ -95,8 +95,8 @@ func (d definitions) closure(name string, wanted map[string]json.RawMessage) {
 	}
 }
 
-// packageName turns the path of a package into what definitions call it:
-// "k8s.io/api/core/v1" is "io.k8s.api.core.v1". It does the same to a type's full name.
+// packageName turns the path of a package into the prefix that definitions use: "k8s.io/api/core/v1" becomes
+// "io.k8s.api.core.v1". It does the same to a type's full name.
 func packageName(path string) string {
 	domain, rest, _ := strings.Cut(path, "/")
 	return reverseDomain(domain) + "." + strings.ReplaceAll(rest, "/", ".")
@@ -126,14 +126,14 @@ func newNames(resources []*kinds.Resource) *names {
 				n.custom = append(n.custom, r.APIVersion())
 			}
 		default:
-			group := path.Dir(removed.PackagePath(r.GoType().PkgPath())) // the type may be that of another version
+			group := path.Dir(removed.PackagePath(r.GoType().PkgPath())) // the type may belong to another version
 			n.packages[r.APIVersion()] = packageName(path.Join(group, r.Version))
 		}
 	}
 	return n
 }
 
-// avoidCollisions renames packages of custom kinds that are those of built-in ones: the group
+// avoidCollisions renames packages of custom kinds that collide with those of built-in ones: the group
 // core.api.k8s.io reads backwards as the package of Pods.
 func (n *names) avoidCollisions(builtin map[string]bool) {
 	for _, apiVersion := range n.custom {
@@ -258,8 +258,8 @@ func (n *names) selectable(resources []*kinds.Resource) map[string][]selectableM
 	return out
 }
 
-// swaggerOf rewrites a decoded OpenAPI 3 schema as OpenAPI 2: references and what
-// stands with them on one level, no defaults, no alternatives.
+// swaggerOf rewrites a decoded OpenAPI 3 schema as OpenAPI 2: a reference and its siblings on one level, no
+// defaults, no alternatives.
 func swaggerOf(node any) any {
 	switch node := node.(type) {
 	case []any:

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema/descriptions"
 )
 
-// makeDefinitions puts descriptions into the definitions and packs them. The lines are
-// those of definitions.txt, but with the names that the documents use.
+// makeDefinitions puts descriptions into the definitions and packs them. The lines have the form of
+// definitions.txt, but with the names that the documents use.
 func makeDefinitions(v release.Version) ([]byte, error) {
 	library, err := descriptions.Read(v)
 	if err != nil {
@@ -103,7 +103,8 @@ func leaveOut(definition, properties map[string]json.RawMessage, fields []string
 	return err
 }
 
-// setValues drops values of a schema or of that of its items, and returns those that the schema itself has left.
+// setValues drops values of a schema or of the schema of its items, and returns those that remain in the
+// schema itself.
 func setValues(schema map[string]json.RawMessage, lacks []string) ([]string, error) {
 	var values []string
 	if enum := schema["enum"]; enum != nil {
@@ -148,8 +149,8 @@ func setDescription(schema map[string]json.RawMessage, text string) error {
 	return err
 }
 
-// unpackDefinitions unpacks what makeDefinitions packed. The result serves one document
-// and is dropped again: nobody needs it twice.
+// unpackDefinitions unpacks the result of makeDefinitions. Its own result serves one document and is then
+// dropped: it is not needed twice.
 func unpackDefinitions(packed []byte) (definitions, error) {
 	text, err := unzip(packed)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// keptFor is how long the text of a document of custom kinds is kept that nobody asks for: it
-	// is made anew from the definitions in some milliseconds.
+	// keptFor is how long the unused text of a document of custom kinds is kept: it takes some milliseconds
+	// to make it again from the definitions.
 	keptFor = 45 * time.Second
 	// keptFor2 is the same for the document of version 2, whose parts take some seconds where
 	// there are a thousand definitions.
@@ -31,8 +31,8 @@ func (d *Documents) begin() {
 	}
 }
 
-// Run drops the texts of documents that nobody asked for in a while, until ctx ends. While there
-// are none it has no timer.
+// Run drops the texts of documents that have not been requested for a while, until ctx ends. While there are
+// none it has no timer.
 func (d *Documents) Run(ctx context.Context) error {
 	for {
 		select {
@@ -55,8 +55,8 @@ func (d *Documents) Run(ctx context.Context) error {
 	}
 }
 
-// sweep drops what was not asked for in a while, and says how much there is still. Whoever has a
-// document keeps it to the end; its tag stays.
+// sweep drops texts that have not been requested for a while, and returns how many remain. Requests that hold
+// a document keep it to the end; its tag stays.
 func (d *Documents) sweep() (left int) {
 	left = d.sweep2()
 	d.mu.Lock()

@@ -2,9 +2,8 @@ package schema
 
 import "slices"
 
-// lossy takes from the decoded schema of a custom kind what clients of OpenAPI 2 cannot
-// cope with, in place: alternatives, and whatever is said of values that may be null or
-// hold more than is known.
+// lossy removes from the decoded schema of a custom kind, in place, the parts that clients of OpenAPI 2
+// cannot cope with: alternatives, and all constraints of values that may be null or hold unknown fields.
 func lossy(node map[string]any) {
 	if all, ok := node["allOf"].([]any); ok && len(all) == 1 {
 		if only, ok := all[0].(map[string]any); ok && only["$ref"] != nil {
@@ -54,8 +53,8 @@ func isNullable(schema any) bool {
 	return node["nullable"] == true
 }
 
-// swaggerOfCustom is swaggerOf for the schema of a custom kind. One that keeps whatever
-// it is given is told nothing more of, or clients would take that for all there is.
+// swaggerOfCustom is swaggerOf for the schema of a custom kind. A schema that keeps unknown fields gets no
+// further detail, or clients would take the known fields for all there are.
 func swaggerOfCustom(node any) any {
 	root, ok := node.(map[string]any)
 	if !ok {

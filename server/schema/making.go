@@ -12,21 +12,21 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// A document is made by the request that asks for it first, and no lock is held meanwhile: what
-// is at hand is served. Requests for the same document wait for that one, for as long as they
-// last. Makers of documents of version 3 take turns by user; of version 2 one document is
-// made at a time, for it may take seconds.
+// The first request for a document makes it, and holds no lock while it does, so that finished documents are
+// served. Requests for the same document wait for it, for as long as they last. Makers of documents of
+// version 3 take turns by user; of version 2 one document is made at a time, for it may take seconds.
 //
-// All who wait for a document are in the line, each as the user that it is, and whose turn comes first
-// makes it: a client that asks for hundreds of documents makes others wait for at most one of them.
+// All requests that wait for a document are in the queue, each under its own user, and the first whose turn
+// comes makes it: a client that asks for hundreds of documents makes others wait for at most one of them.
 
 // mostWaiters is how many requests wait at most for documents, those that make some among them.
 // Half of them may be of one user.
 const mostWaiters = 500
 
 const (
-	// mostMakers is how many make documents of version 3 at the same time, half of them for one user. No more have a turn
-	// than half of the processors, each of makerTurn: who takes longer has others begin.
+	// mostMakers is how many goroutines make documents of version 3 at the same time, half of them for one
+	// user. At most half of the processors are used for it, in turns of makerTurn: a maker that takes longer
+	// lets others begin.
 	mostMakers = 48
 	makerTurn  = 2 * time.Second
 )
@@ -42,17 +42,17 @@ type wanted struct {
 	key      string // of one of version 3, below /openapi/v3; "" for the index
 }
 
-// state is what documents are made of.
+// state is the input of documents.
 type state struct {
 	generation uint64
 	resources  []*kinds.Resource
 	byKey      map[string][]*kinds.Resource
-	others     uint64            // the number of what other servers say
+	others     uint64            // changes with the documents of other servers
 	hashes     map[string]string // of their documents of version 3, for the index
 	parts      []*Swagger        // their documents of version 2, for that
 }
 
-// making is a document that is being made. What it became is there once done is closed.
+// making is a document that is being made. Its result is set once done is closed.
 type making struct {
 	state
 	number  int64 // of those that were asked for
@@ -66,7 +66,7 @@ type making struct {
 	left    bool // nothing became of it, as the request of its maker ended
 }
 
-// describes says that a document that was made of m is one of a state.
+// describes reports whether a document made by m matches a state.
 func (m *making) describes(w wanted, now *state) bool {
 	if w.version2 || w.key == "" {
 		return m.generation == now.generation && m.others == now.others
@@ -74,8 +74,8 @@ func (m *making) describes(w wanted, now *state) bool {
 	return slices.Equal(m.byKey[w.key], now.byKey[w.key])
 }
 
-// find gives a document as of now or of a later time, nil for an unknown one. Errors are that of ctx, an API status
-// where too many wait, and why a document cannot be made.
+// find returns a document as of now or of a later time, nil for an unknown one. Errors are that of ctx, an
+// API status if too many requests wait, and the reason why a document cannot be made.
 func (d *Documents) find(ctx context.Context, user string, w wanted) (*document, error) {
 	for asked := int64(-1); ; {
 		d.mu.Lock()
@@ -105,14 +105,14 @@ func (d *Documents) find(ctx context.Context, user string, w wanted) (*document,
 		switch over := d.await(ctx, user, w, m); {
 		case !over || m.left && ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !m.left && (m.number > asked || m.describes(w, &now)): // or a client that asks for a document that always changes would wait for ever
+		case !m.left && (m.number > asked || m.describes(w, &now)): // or a client would wait forever for a document that always changes
 			return m.doc, m.err
 		}
 	}
 }
 
-// await waits for a document, and makes it if the turn of the user comes first. It is not over when ctx
-// ends before.
+// await waits for a document, and makes it if the turn of the user comes first. over is false if ctx ends
+// first.
 func (d *Documents) await(ctx context.Context, user string, w wanted, m *making) (over bool) {
 	defer d.leave(user, w, m)
 	if d.line(ctx, user, w, m) {
@@ -126,7 +126,7 @@ func (d *Documents) await(ctx context.Context, user string, w wanted, m *making)
 	}
 }
 
-// leave is for who waits no more. What nobody waits for any more is not made.
+// leave ends the wait of one request. A document that no request waits for is not made.
 func (d *Documents) leave(user string, w wanted, m *making) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,7 +157,7 @@ func (d *Documents) line(ctx context.Context, user string, w wanted, m *making) 
 	return true
 }
 
-// take says whether nobody makes a document yet, and that somebody does now.
+// take reports whether no other request makes a document yet, and claims it if so.
 func (d *Documents) take(m *making) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,7 +179,7 @@ func (d *Documents) make(ctx context.Context, w wanted, m *making) {
 	}()
 	doc, err := d.build(ctx, w, m)
 	if err != nil && ctx.Err() != nil {
-		return // who waits still makes it
+		return // a request that waits still makes it
 	}
 	m.doc, m.err, m.left = doc, err, false
 	if err == nil {
@@ -206,7 +206,7 @@ func (d *Documents) turn(ctx context.Context, user string, w wanted) (leave func
 	}
 }
 
-// unwanted says that nobody waits any more for a document that is being made.
+// unwanted reports whether no request waits any more for a document that is being made.
 func (d *Documents) unwanted(ctx context.Context, m *making) bool {
 	if ctx.Err() == nil {
 		return false

@@ -10,12 +10,11 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// An outline is the schema of a custom kind gone through once, as it is stored: where its parts
-// stand in the text. What OpenAPI 2 says of the kind is written from that, in the same bytes as
-// by way of the libraries' types (docs/design/openapi.md). Whatever is rare in schemas has no outline, and
-// takes that way.
+// An outline is the result of one pass over the stored schema of a custom kind: the positions of its parts in
+// the text. OpenAPI 2 of the kind is written from it, in the same bytes as by way of the libraries' types
+// (docs/design/openapi.md). Rare constructs have no outline, and take that way.
 
-// keyword is what a schema may say in OpenAPI 2, in the order in which JSON has it.
+// keyword is one of those that a schema may have in OpenAPI 2, in the order of JSON.
 type keyword uint8
 
 const (
@@ -80,7 +79,7 @@ var keywords = func() map[string]keyword {
 	return out
 }()
 
-// place is where a value stands in a text; zero: nowhere.
+// place is the position of a value in a text; zero: nowhere.
 type place struct{ at, end int32 }
 
 // outlined is one schema of an outline.
@@ -96,7 +95,7 @@ type outlined struct {
 type outlinedProperty struct {
 	name  []byte     // as the text has it, without quotes
 	of    *outlined  // nil: fixed
-	fixed *fixedPart // what all resources have
+	fixed *fixedPart // fields of all resources
 }
 
 // fixedPart is a schema that is the same everywhere, in both forms.
@@ -123,7 +122,7 @@ func newOutline(text []byte) *outline {
 	}
 	o.root = root
 	root.embed(true)
-	if !root.has(sayPreserve) { // of one that keeps everything nothing else is said
+	if !root.has(sayPreserve) { // a schema that keeps everything gets no further detail
 		root.lossy(text)
 	}
 	return o
@@ -142,7 +141,7 @@ func (o *outline) new() *outlined {
 	return s
 }
 
-// schema reads the one at an index; end is -1 for what has no outline.
+// schema reads the one at an index; end is -1 for one without an outline.
 func (o *outline) schema(at, depth int) (*outlined, int) {
 	if depth > outlineDepth {
 		return nil, -1
@@ -169,7 +168,7 @@ func (o *outline) schema(at, depth int) (*outlined, int) {
 	return s, end
 }
 
-// value reads what a keyword says; says is false where that is nothing.
+// value reads the value of a keyword; says is false if it means nothing.
 func (o *outline) value(s *outlined, k keyword, at, depth int) (end int, says bool) {
 	switch k {
 	case sayDescription, sayFormat, sayPattern, sayTitle:
@@ -320,10 +319,10 @@ func (o *outline) scalar(at int) int {
 	return -1
 }
 
-// ruleFields are those of a rule, in the order in which JSON has them.
+// ruleFields are those of a rule, in the order of JSON.
 var ruleFields = [...]string{"fieldPath", "message", "messageExpression", "optionalOldSelf", "reason", "rule"}
 
-// rule reads one that values must keep.
+// rule reads a validation rule.
 func (o *outline) rule(at int) int {
 	_, end := o.ruleParts(at)
 	return end
@@ -347,7 +346,7 @@ func (o *outline) ruleParts(at int) (parts [len(ruleFields)]place, end int) {
 	return parts, end
 }
 
-// short says that a number is a whole one that any form has in the same digits.
+// short reports whether a number is a whole one that has the same digits in any form.
 func short(number []byte) bool {
 	digits := bytes.TrimPrefix(number, []byte{'-'})
 	if len(digits) > 15 || len(digits) == 0 || digits[0] == '0' && len(number) > 1 {

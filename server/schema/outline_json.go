@@ -8,7 +8,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// rootMarks are what a kind's schema says that is not in its text, as JSON.
+// rootMarks are the properties of a kind's schema that are not in its text, as JSON.
 type rootMarks struct{ kinds, selectable []byte }
 
 // newRootMarks are those of a definition.
@@ -32,7 +32,7 @@ func (m *rootMarks) wholeJSON(dst []byte) []byte {
 	return append(append(dst, m.selectable...), '}')
 }
 
-// appendJSON appends what OpenAPI 2 says of the kind, as encoding/json writes it.
+// appendJSON appends OpenAPI 2 of the kind, as encoding/json writes it.
 func (o *outline) appendJSON(dst []byte, marks rootMarks) []byte {
 	if o.root.has(sayPreserve) {
 		return marks.wholeJSON(dst)
@@ -207,7 +207,7 @@ func isOwnForm(text []byte) bool {
 	return true
 }
 
-// ownForm are the bytes that stand for themselves.
+// ownForm are the bytes that need no escape.
 var ownForm = func() (t [256]bool) {
 	for c := ' '; c < 0x7f; c++ {
 		t[c] = !bytes.ContainsRune([]byte(`"\<>&`), c)

@@ -105,7 +105,7 @@ func (s *outlined) required(text []byte) func(yield func(quoted []byte) bool) {
 	}
 }
 
-// rootFields and embeddedFields are what resources have, and those inside of them.
+// rootFields and embeddedFields are the fields of resources, and of resources embedded in them.
 var (
 	rootFields = sync.OnceValue(func() []outlinedProperty {
 		kind, partial := metav1.TypeMeta{}.SwaggerDoc(), metav1.PartialObjectMetadata{}.SwaggerDoc()

@@ -11,7 +11,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// wireNumbers are the fields of numbers and flags, in the order in which they stand.
+// wireNumbers are the fields of numbers and flags, in their order in the message.
 var wireNumbers = [...]struct {
 	keyword
 	field protowire.Number
@@ -28,7 +28,7 @@ var wireTexts = [...]struct {
 
 const wireExtension protowire.Number = 31
 
-// appendWire appends the message of what appendJSON says.
+// appendWire appends the message with the contents of appendJSON.
 func (o *outline) appendWire(b []byte, marks rootMarks) []byte {
 	if !o.root.has(sayPreserve) {
 		return o.schemaWire(b, o.root, &marks)
@@ -89,7 +89,7 @@ func (o *outline) schemaWire(b []byte, s *outlined, marks *rootMarks) []byte {
 	return b
 }
 
-// partsWire appends what says something of parts of values, and of which type they are.
+// partsWire appends the fields about parts of values and their types.
 func (o *outline) partsWire(b []byte, s *outlined) []byte {
 	if s.has(sayAdditional) {
 		b = nested(b, 21, func(b []byte) []byte {
@@ -141,7 +141,7 @@ func (o *outline) numberWire(b []byte, k keyword, field protowire.Number, p plac
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(n))
 }
 
-// stringWire appends what a literal says, unless that is nothing.
+// stringWire appends the text of a literal, unless it is empty.
 func stringWire(b []byte, field protowire.Number, literal []byte) []byte {
 	inside := literal[1 : len(literal)-1]
 	switch {
@@ -162,8 +162,7 @@ func extensionWire(b []byte, name string, value func(b []byte) []byte) []byte {
 	})
 }
 
-// nested appends a message where it is to stay: what it says moves behind its length once that
-// is known.
+// nested appends a message in place: its contents move behind its length once that is known.
 func nested(b []byte, field protowire.Number, of func(b []byte) []byte) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	at := len(b)

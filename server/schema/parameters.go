@@ -19,9 +19,9 @@ type parameter struct {
 	of                   reflect.Type // the options that it is a field of
 }
 
-// options are the parameters of requests, by the types that they are read into. Their
-// words are those of the types. SwaggerDoc is called of each type by itself: by an interface, the linker would keep
-// that of all types (docs/design/size.md).
+// options are the parameters of requests, by the types that they are read into. Their descriptions come from
+// the types. SwaggerDoc is called of each type by itself: through an interface, the linker would keep that of
+// all types (docs/design/size.md).
 var options = sync.OnceValue(func() map[string][]parameter {
 	out := map[string][]parameter{}
 	add := func(o any, texts map[string]string) {
@@ -44,7 +44,7 @@ var options = sync.OnceValue(func() map[string][]parameter {
 	return out
 })
 
-// queryOf are the fields of a type that stand in a query, which no struct can.
+// queryOf are the fields of a type that stand in a query, so no structs.
 func queryOf(t reflect.Type, texts map[string]string) (out []parameter) {
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -100,7 +100,7 @@ func sortParameters(list []parameter) []parameter {
 	return slices.CompactFunc(list, func(a, b parameter) bool { return a.name == b.name && a.in == b.in })
 }
 
-// lift takes what all operations of a path have out of them.
+// lift takes out of the operations of a path the parameters that all have in common.
 func lift(ops []operation) (common []parameter) {
 	if len(ops) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func lift(ops []operation) (common []parameter) {
 	return common
 }
 
-// shared says that a parameter means the same wherever it stands.
+// shared reports whether a parameter means the same wherever it stands.
 func (p parameter) shared() bool { return p.name != "name" }
 
 // key names a shared parameter: others of its name may say something else.

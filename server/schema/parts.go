@@ -11,15 +11,15 @@ import (
 	"github.com/rowlock/rowlock/server/kinds"
 )
 
-// The document of version 2 describes everything in one text. It is put together of a base, what
-// there is but custom kinds, and a part for each version of a group of custom kinds. When a
-// definition changes, its part is made anew, and nothing else.
+// The document of version 2 describes everything in one text. It is assembled from a base, which has
+// everything but custom kinds, and a part for each version of a group of custom kinds. When a definition
+// changes, only its part is made again.
 
-// swaggerPart is what the kinds of one version add.
+// swaggerPart is the contribution of the kinds of one version.
 type swaggerPart struct {
 	resources   []*kinds.Resource
 	definitions []string // the names of its own
-	needs       []string // those of built-in ones that it refers to
+	needs       []string // built-in definitions that it refers to
 	shared      sharedParameters
 
 	paths   *piece // members of the object, behind a comma
@@ -27,9 +27,9 @@ type swaggerPart struct {
 	wire    *piece // the same in protobuf; nil until asked for
 }
 
-// swaggerBase is what there is but custom kinds, for one set of parts.
+// swaggerBase is the document without custom kinds, for one set of parts.
 type swaggerBase struct {
-	of             string // what it was made of
+	of             string // identifies its input; see madeOf
 	json, protobuf []*piece
 }
 
@@ -44,8 +44,8 @@ func (d *Documents) customs(of []*kinds.Resource) bool {
 	return d.CustomDigest != nil && len(of) > 0 && !slices.ContainsFunc(of, func(r *kinds.Resource) bool { return d.CustomDigest(r) == "" })
 }
 
-// part is that of a key ("apis/example.com/v1"), made anew if its resources are other ones. It has
-// the requested form: definitions as JSON, or everything as Protobuf.
+// part is that of a key ("apis/example.com/v1"), made again if its resources differ. It has the requested
+// form: definitions as JSON, or everything as Protobuf.
 func (b *documentBuilder) part(key string, protobuf bool) (*swaggerPart, error) {
 	of := b.byKey[key]
 	p := b.swaggerParts[key]
@@ -55,7 +55,7 @@ func (b *documentBuilder) part(key string, protobuf bool) (*swaggerPart, error) 
 		return p, nil
 	}
 	defer b.forget(of)
-	b.tags = true // what definitions refer to is known without them
+	b.tags = true // the references of definitions are known without them
 	items, _ := b.paths(key)
 	b.tags = false
 	if p.paths == nil {
@@ -101,7 +101,7 @@ func (b *documentBuilder) forget(of []*kinds.Resource) {
 	}
 }
 
-// members are those of an object, as they continue one.
+// members are those of an object, in a form that continues an object.
 func members(of tree) (*piece, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -114,7 +114,7 @@ func members(of tree) (*piece, error) {
 // described are the definitions of a part, sorted by name.
 type described []describedOne
 
-// describedOne has an outline, or else what it says.
+// describedOne has an outline, or else a schema.
 type describedOne struct {
 	name string
 	*outline
@@ -205,8 +205,8 @@ func (p *swaggerPart) protobuf(all described) (*piece, error) {
 	return newPiece(wire)
 }
 
-// base is the document but for custom kinds: what the parts refer to is in it, and names that
-// they have are not given to definitions of other servers.
+// base is the document without custom kinds: it includes the definitions that the parts refer to, and
+// definitions of other servers get no names that parts have.
 func (b *documentBuilder) base(parts []*swaggerPart, others []*Swagger) (tree, error) {
 	doc, err := b.openAPI2(parts)
 	if err != nil {
@@ -229,7 +229,7 @@ func (b *documentBuilder) base(parts []*swaggerPart, others []*Swagger) (tree, e
 	return doc, nil
 }
 
-// errUnwanted: nobody waits for the document any more.
+// errUnwanted: no request waits for the document any more.
 var errUnwanted = errors.New("the requests for an OpenAPI document have ended")
 
 // build2 makes the document of version 2 as JSON or as protobuf, of one state of the catalogue. It
@@ -300,7 +300,7 @@ func (b *documentBuilder) allPieces(others []*Swagger, protobuf bool, unwanted f
 	return out, nil
 }
 
-// madeOf tells bases apart: by the other resources and servers, and by what they say of parts.
+// madeOf tells bases apart: by the other resources and servers, and by the references and names of parts.
 func (b *documentBuilder) madeOf(parts []*swaggerPart) string {
 	var of []byte
 	for _, r := range b.resources {

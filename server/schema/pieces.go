@@ -13,8 +13,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// piece is a part of a document, compressed by itself: documents that share pieces are put
-// together without compressing anything anew. Behind it a gzip stream can go on.
+// piece is a part of a document, compressed by itself: documents that share pieces are assembled without
+// compressing anything again. A gzip stream can continue after it.
 type piece struct {
 	packed []byte // deflate blocks, none of them the last one
 	size   int64  // of the compressed form
@@ -154,9 +154,9 @@ func (r *pieceReader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// joinCRC is the checksum of two texts that follow each other, from the checksums of both and
-// the length of the second one: that of the first, times x to the power of the bits that
-// follow it, modulo the polynomial of the checksum, plus that of the second.
+// joinCRC is the checksum of two texts that follow each other, from the checksums of both and the length of
+// the second one: the first checksum, times x to the power of the number of bits in the second text, modulo
+// the polynomial of the checksum, plus the second checksum.
 func joinCRC(first, second uint32, length int64) uint32 {
 	power, square := uint32(1)<<31, uint32(1)<<23 // x^0; x^8, that is a byte
 	for ; length > 0; length >>= 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/server/removed"
 )
 
-// Form says what a value is to a merge.
+// Form is the role of a value in a merge.
 type Form uint8
 
 const (
@@ -26,8 +26,8 @@ const (
 	Any // any JSON value, its maps merged key by key
 )
 
-// Shape is how the values of one Go type merge and who may own what in them.
-// Shapes are immutable and may be recursive.
+// Shape describes how the values of one Go type merge and how ownership applies to their parts. Shapes are
+// immutable and may be recursive.
 type Shape struct {
 	Form   Form
 	Atomic bool         // the value has one owner and is replaced whole
@@ -45,7 +45,7 @@ type Field struct {
 	Index     []int // see reflect.Value.FieldByIndex
 	OmitEmpty bool
 	OmitZero  bool
-	Default   any // what an absent key field counts as; nil for none
+	Default   any // stands for an absent key field; nil for none
 	Shape     *Shape
 }
 
@@ -253,7 +253,7 @@ func (s *shapes) fields(t reflect.Type, owner string, at []int) ([]Field, error)
 	return out, nil
 }
 
-// zeroDefault is what an absent field of a plain type, not omitted when empty, means.
+// zeroDefault is the meaning of an absent field of a plain type without omitempty.
 func zeroDefault(t reflect.Type) any {
 	switch t.Kind() {
 	case reflect.String:

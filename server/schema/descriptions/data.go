@@ -12,9 +12,9 @@ import (
 
 //go:generate go test -run TestDataIsUpToDate -update
 
-// Lines of data/descriptions.txt have the name of a type, who describes it (says or published), the JSON name of a
-// field or nothing, and the quoted text, or the number of the earlier line that has the same text. Sources link what
-// they are taken from: see TestDataIsUpToDate.
+// Lines of data/descriptions.txt have the name of a type, the source of the description (said or published),
+// the JSON name of a field or nothing, and the quoted text, or the number of the earlier line with the same
+// text. Sources link the packages that they come from: see TestDataIsUpToDate.
 //
 //go:embed data/descriptions.txt.gz
 var packed string

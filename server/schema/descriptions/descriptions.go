@@ -27,8 +27,8 @@ import (
 type Library struct {
 	types     map[string]reflect.Type // by name, see Name
 	stands    map[string]string       // the first name of types of all versions, by their names without it
-	said      map[string]described    // what types say of themselves, by name
-	published map[string]described    // what OpenAPI definitions say of them, by name
+	said      map[string]described    // from the types' own SwaggerDoc, by name
+	published map[string]described    // from OpenAPI definitions, by name
 	words     words.Words             // of the release, where the types say something else
 	release   release.Version
 	values    map[string]map[string]string // sentences by the name of an enumeration, then by value
@@ -75,7 +75,7 @@ func newLibrary(types map[string]reflect.Type, said, published map[string]descri
 	return l
 }
 
-// shortened says whether SwaggerDoc has of a text only what stands before a "---", or lacks its backslashes.
+// shortened reports whether SwaggerDoc has only the part of a text before a "---", or lacks its backslashes.
 func shortened(said, text string) bool {
 	plain := func(text string) string { return strings.ReplaceAll(text, `\`, "") }
 	cut, ends := strings.CutSuffix(said, " ")
@@ -85,10 +85,10 @@ func shortened(said, text string) bool {
 // corePackage begins the names of the types that are published by a library of an older release.
 const corePackage = "k8s.io/api/core/v1."
 
-// Name is what the library calls a type: the path that Kubernetes gave to its package, a dot, its own name.
+// Name is the library's name for a type: the path that Kubernetes gave to its package, a dot, its own name.
 func Name(t reflect.Type) string { return removed.PackagePath(t.PkgPath()) + "." + t.Name() }
 
-// describing is the name of what describes a type of a name.
+// describing is the name of the entry that describes the type of a name.
 func describing(name string, t reflect.Type) string {
 	if by := removed.Describing(t.PkgPath()); by != removed.PackagePath(t.PkgPath()) {
 		return by + "." + t.Name()
@@ -110,8 +110,8 @@ func (l *Library) Type(name string) string {
 	return text
 }
 
-// typeOf is the Go type of a name; nil: there is none. A type of a version that has no Go types is that of the first version
-// that has it.
+// typeOf is the Go type of a name, or nil if there is none. For a type of a version without Go types, it is
+// the type of the first version that has it.
 func (l *Library) typeOf(name string) reflect.Type {
 	if t := l.types[name]; t != nil {
 		return t
@@ -162,8 +162,8 @@ func (l *Library) LacksValues(name, field string) []string {
 	return release.TypeOf(f.Type, l.release).Lacks(l.release)
 }
 
-// readValues takes what a published definition says of the values of enumerations.
-// Other types have fields of the same enumerations.
+// readValues reads the values of enumerations from a published definition. Other types have fields of the
+// same enumerations.
 func (l *Library) readValues(t reflect.Type, d described) {
 	for field, text := range d.fields {
 		_, sentences := splitValues(text)

@@ -1,7 +1,7 @@
 package descriptions
 
-// What no linked package says, in our own words. The test of this package tells when an
-// entry is no longer needed.
+// Descriptions that no linked package has, in our own words. The test of this package fails when an entry is
+// no longer needed.
 
 // ownTypes describes types by name.
 var ownTypes = map[string]string{

@@ -53,14 +53,14 @@ var groups = runtime.NewSchemeBuilder(
 	storagemigrationv1beta1.AddToScheme,
 )
 
-// partly register kinds of packages of which package removed has the others. A type that is in both is that of package
-// removed.
+// partly registers kinds of packages of which package removed has the other kinds. If both have a type,
+// package removed's is used.
 var partly = runtime.NewSchemeBuilder(newestv1alpha3.AddToScheme)
 
 // unregistered are kinds that nothing registers.
 var unregistered = []reflect.Type{reflect.TypeFor[schedulingv1alpha2.WorkloadList](), reflect.TypeFor[schedulingv1alpha2.PodGroupList]()}
 
-// linkedTypes are the structs that the kinds of all groups are made of, by name.
+// linkedTypes are the structs in the kinds of all groups, by name.
 func linkedTypes() (map[string]reflect.Type, error) {
 	types := map[string]reflect.Type{}
 	for _, from := range []runtime.SchemeBuilder{groups, partly} {
@@ -90,7 +90,7 @@ func addTypes(types map[string]reflect.Type, t reflect.Type) {
 	}
 }
 
-// fieldDoc is what the struct that declares a field says of it.
+// fieldDoc is the description of a field by the struct that declares it.
 func (l *Library) fieldDoc(name string, t reflect.Type, field string) string {
 	if text := l.said[name].fields[field]; text != "" {
 		return l.words.Said(describing(name, t), field, text)
@@ -103,7 +103,7 @@ func (l *Library) fieldDoc(name string, t reflect.Type, field string) string {
 	return ""
 }
 
-// fieldOf finds a field by its JSON name, in the type and in what it inlines.
+// fieldOf finds a field by its JSON name, in the type and in the structs that it inlines.
 func fieldOf(t reflect.Type, field string) (reflect.StructField, bool) {
 	if t == nil {
 		return reflect.StructField{}, false

@@ -43,9 +43,9 @@ var builtin = map[string]schemaOf{
 
 var zeros = map[string]any{"string": "", "boolean": false, "integer": 0, "number": 0}
 
-// definitions writes one line a definition, sorted: the name of the Go type, a tab, a
-// JSON schema, and what the newer sources say, if that is something else, after another tab. A description is an
-// empty string: it says that there is one, for the server to find.
+// definitions writes one line a definition, sorted: the name of the Go type, a tab, a JSON schema, and the
+// schema of the newer sources, if it differs, after another tab. A description is an empty string: it marks a
+// description that the server has to find.
 func (s *source) definitions(newer *source) ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range names(s, newer) {
@@ -67,7 +67,7 @@ func (s *source) definitions(newer *source) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// names are those of the types that one of two sources has, sorted.
+// names are those of the types in either of two sources, sorted.
 func names(a, b *source) []string {
 	all := slices.Concat(a.names, b.names)
 	slices.Sort(all)
@@ -133,7 +133,7 @@ func (s *source) object(st *structExpr) schemaOf {
 	return def
 }
 
-// union says which field of a struct names the one that counts, and how.
+// union describes the field of a struct that names the one that counts, and how.
 func (s *source) union(st *structExpr) schemaOf {
 	members, out := schemaOf{}, schemaOf{}
 	for _, f := range s.fields(st) {

@@ -19,8 +19,8 @@ import (
 	"slices"
 )
 
-// oldest and newest are the versions of the modules whose sources are read: the newest says of the releases in
-// between what they are, as their servers are binaries of the newest release (see release.Version.Emulated).
+// oldest and newest are the versions of the modules whose sources are read. The newest also serves for the
+// releases in between, as their servers are binaries of the newest release (see release.Version.Emulated).
 const oldest, newest = "v0.32.13", "v0.36.2"
 
 // since are packages that the oldest release does not have.
@@ -34,7 +34,7 @@ var since = []string{
 	"k8s.io/api/storagemigration/v1beta1",
 }
 
-// packages hold the types of all served kinds and what they refer to.
+// packages hold the types of all served kinds and those that they refer to.
 var packages = []string{
 	"k8s.io/api/admissionregistration/v1",
 	"k8s.io/api/admissionregistration/v1alpha1",
@@ -132,8 +132,8 @@ func write(file string, data []byte) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// compare fails where one of the two is out of date. What is compressed is compared by what it
-// says: another release of Go may compress otherwise.
+// compare fails if one of the two is out of date. Compressed files are compared by their contents: another
+// release of Go may compress differently.
 func compare(file string, data []byte) error {
 	have, err := os.ReadFile(file)
 	if err != nil {

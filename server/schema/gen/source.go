@@ -328,7 +328,7 @@ func comment(g *ast.CommentGroup) (described bool, m markers) {
 	if g == nil {
 		return false, m
 	}
-	hidden := false // what follows a "---" line is for developers
+	hidden := false // text after a "---" line is for developers
 	for _, line := range strings.Split(rawText(g), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "---" {

@@ -28,7 +28,7 @@ func Parse(text string) (*Path, error) {
 // bounds, or an index into a value that is not a list, is an error.
 func (p *Path) Find(tree any) ([]any, error) { return walk([]any{tree}, p.steps) }
 
-// step goes on from values to those that it leads to.
+// step leads from values to further values.
 type step interface {
 	from(values []any) ([]any, error)
 }
@@ -57,7 +57,7 @@ func (f field) from(values []any) (out []any, _ error) {
 	return out, nil
 }
 
-// wildcard selects what a list or a map holds: [*].
+// wildcard selects all values of a list or a map: [*].
 type wildcard struct{}
 
 func (wildcard) from(values []any) (out []any, _ error) {
@@ -135,7 +135,7 @@ func (s slice) from(values []any) (out []any, _ error) {
 	return out, nil
 }
 
-// union selects what each of several paths leads to.
+// union selects the values of several paths.
 type union [][]step
 
 func (u union) from(values []any) (out []any, _ error) {

@@ -45,7 +45,7 @@ func (p *parser) steps() ([]step, error) {
 	return out, nil
 }
 
-// step reads the next step; nil for what means nothing.
+// step reads the next step; nil if it means nothing.
 func (p *parser) step() (step, error) {
 	if strings.HasPrefix(p.rest, "[?(") {
 		return p.filter()
@@ -87,7 +87,7 @@ func (p *parser) step() (step, error) {
 
 func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// name reads up to what ends a name and is not escaped.
+// name reads up to an unescaped end of a name.
 func (p *parser) name() string {
 	i := 0
 	for i < len(p.rest) && !strings.ContainsRune(" \t\r\n.,[]$@{}", rune(p.rest[i])) {
@@ -208,7 +208,7 @@ func parseSlice(text string) (step, error) {
 
 var comparison = regexp.MustCompile(`^([^!<>=]+)([!<>=]+)(.+?)$`)
 
-// filter reads what follows "[?(" up to ")]". A bracket within quotes ends nothing.
+// filter reads the text between "[?(" and ")]". A bracket within quotes ends nothing.
 func (p *parser) filter() (step, error) {
 	const open = "[?("
 	var quote byte

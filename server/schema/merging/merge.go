@@ -1,7 +1,7 @@
-// Package merging uses structured-merge-diff, the library that merges objects, by way of apimachinery
-// alone. Releases of apimachinery have different major versions of that library, which are different
-// modules, and a program that embeds rowlock selects the release. So no type of the library is named
-// here or in what uses this package: the compiler infers them from what apimachinery has.
+// Package merging uses structured-merge-diff, the library that merges objects, only through apimachinery.
+// Releases of apimachinery have different major versions of that library, which are different modules, and a
+// program that embeds rowlock selects the release. So neither this package nor its users name a type of the
+// library: the compiler infers them from apimachinery.
 package merging
 
 import (
@@ -19,7 +19,7 @@ import (
 // Converter turns objects into values of the library, which know how they merge, and back.
 type Converter = managedfields.TypeConverter
 
-// convertor is Converter for whatever the values and the options of the library are.
+// convertor is Converter for any types of the library's values and options.
 type convertor[V, O any] interface {
 	ObjectToTyped(runtime.Object, ...O) (V, error)
 	TypedToObject(V) (runtime.Object, error)
@@ -64,7 +64,7 @@ type Patch struct {
 // NewPatch reads a patch of a kind that c knows.
 func NewPatch(c Converter, obj runtime.Object) (*Patch, error) { return patchOf(c, obj) }
 
-// Into is what live becomes. Neither is changed.
+// Into is the result of applying the patch to live. Neither is changed.
 func (p *Patch) Into(live runtime.Object) (map[string]any, error) { return p.into(live) }
 
 type merger[V, S, R any] interface {
@@ -99,11 +99,11 @@ func patchOf[C convertor[V, O], V merger[V, S, R], O, S, R any](c C, obj runtime
 	return &Patch{SchemaOf[S, R](patch), into}, nil
 }
 
-// fieldManager is what makes a field manager of apimachinery.
+// fieldManager is the type of apimachinery's constructor of field managers.
 type fieldManager[K ~string, F any] func(Converter, runtime.ObjectConvertor, runtime.ObjectDefaulter, runtime.ObjectCreater,
 	apischema.GroupVersionKind, apischema.GroupVersion, string, map[K]F) (*managedfields.FieldManager, error)
 
-// Kind is what NewFieldManager makes a field manager of.
+// Kind holds the arguments of NewFieldManager.
 type Kind struct {
 	Converter   Converter
 	Convertor   runtime.ObjectConvertor

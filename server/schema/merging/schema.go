@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// atomic is the relationship of what one manager owns as a whole, and associative that of
-// lists whose items have keys.
+// atomic is the relationship of values that one manager owns as a whole, and associative that of lists whose
+// items have keys.
 const (
 	atomic      = "atomic"
 	associative = "associative"
 )
 
-// Schema is what a merge knows of a value: above all, which fields tell the items of a list
-// apart. The zero Schema knows nothing: items are identified by their index.
+// Schema is a merge's knowledge of a value: above all, which fields distinguish the items of a list. The zero
+// Schema knows nothing: items are identified by their index.
 type Schema struct {
 	types, ref reflect.Value // the library's *schema.Schema and schema.TypeRef
 }
@@ -40,7 +40,7 @@ func schemaFor[C convertor[V, O], V described[S, R], O, S, R any](c C, obj runti
 	return SchemaOf[S, R](v), nil
 }
 
-// part is what the library knows of a value if it is a Map, or a List; ok is false where it is none.
+// part is the library's schema of a Map, or a List; ok is false if the value is neither.
 func (s Schema) part(name string) (part reflect.Value, ok bool) {
 	if !s.types.IsValid() {
 		return part, false
@@ -80,8 +80,8 @@ func (s Schema) Default(name string) (value any, has bool) {
 	return value, value != nil
 }
 
-// Items is the schema of the items of a list, and what tells them apart: some of their fields,
-// or, in a set, what they are.
+// Items is the schema of the items of a list, and the keys that distinguish them: some of their fields, or,
+// in a set, their values.
 func (s Schema) Items() (item Schema, keys []string, set bool) {
 	l, ok := s.part("List")
 	if !ok {

@@ -13,10 +13,9 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// checker says whether values are valid, and never why not: nearly all are, and the
-// library that says why makes a tree of validators for each of them, and compares each
-// error with all others. What a value may be by itself it asks the library wherever
-// that is not plain, so that the two always agree.
+// checker reports whether values are valid, but not why: nearly all are valid, and the library that explains
+// makes a tree of validators for each of them, and compares each error with all others. The checker leaves
+// any case that is not plain to the library, so that the two always agree.
 type checker struct {
 	schema *spec.Schema
 
@@ -53,17 +52,17 @@ var typeNames = map[string]jsonTypes{
 	"null": isNull, "boolean": isBoolean, "integer": isInteger, "number": isNumber, "string": isString, "array": isArray, "object": isObject,
 }
 
-// newChecker reads a schema; nil is one that all values are valid against.
+// newChecker reads a schema; for nil, all values are valid.
 func newChecker(s *spec.Schema, v release.Version) *checker { return newMaker(v).checker(s) }
 
-// patterns are those of a schema. They are compiled when they are needed, for they can
-// be large, and once, for many fields have the same.
+// patterns are those of a schema. They are compiled when needed, for they can be large, and once, for many
+// fields have the same.
 type patterns map[string]func() *regexp.Regexp
 
 // maker makes the checkers of a schema.
 type maker struct {
 	patterns patterns
-	ranges   bool // numbers must be within what their format has
+	ranges   bool // numbers must be within the range of their format
 }
 
 func newMaker(v release.Version) maker {
@@ -125,7 +124,7 @@ func (p maker) checkers(schemas []spec.Schema) (out []*checker) {
 	return out
 }
 
-// property is what says of a property; nil: it may be anything.
+// property is the checker of a property; nil: it may be anything.
 func (q *checker) property(name string) *checker {
 	if p, ok := q.properties[name]; ok {
 		return p
@@ -197,8 +196,8 @@ func (q *checker) validLocally(v any) bool {
 	return q.askLibrary(v)
 }
 
-// askLibrary has the library decide on a value without its parts. What it is asked by is not kept: a
-// schema takes some 700 bytes, and the validator that is made of it several times that.
+// askLibrary has the library decide on a value without its parts. The validator is not kept: a schema takes
+// some 700 bytes, and its validator several times that.
 func (q *checker) askLibrary(v any) bool {
 	local := *q.schema
 	local.Properties, local.AdditionalProperties, local.Required, local.Items = nil, nil, nil, nil

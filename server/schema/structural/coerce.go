@@ -9,13 +9,12 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// Coerce does for an object what decoding into a Go type does for a built-in kind:
-// its metadata, and that of resources embedded in it, comes to hold what ObjectMeta
-// holds; whole numbers are int64 where the schema says integer, however they were
-// written; fields that the schema does not know go; so do nulls that neither may stand
-// nor have a default. Unknown are the paths of the fields that went, those of the
-// metadata first. An error says what in metadata has the wrong type, or that it would be
-// too much work to hold the object against the schema. Call it before Default.
+// Coerce does for an object what decoding into a Go type does for a built-in kind: its metadata, and that of
+// resources embedded in it, is reduced to the fields of ObjectMeta; whole numbers become int64 where the
+// schema says integer, however they were written; fields that the schema does not know are removed, and so
+// are nulls that are neither allowed nor have a default. unknown are the paths of the removed fields, those
+// of the metadata first. An error names a field of the metadata with the wrong type, or says that holding the
+// object against the schema would be too much work. Call it before Default.
 func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 	if err := s.precheck.fits(obj); err != nil {
 		return nil, err
@@ -23,13 +22,13 @@ func (s *Schema) Coerce(obj map[string]any) (unknown []string, err error) {
 	return s.coerce(obj, true, false, true)
 }
 
-// CoerceMeta does with the metadata of an object whose kind has no schema what Coerce does.
+// CoerceMeta is Coerce for the metadata of an object whose kind has no schema.
 func CoerceMeta(of release.Version, obj map[string]any) (unknown []string, err error) {
 	return coerceMeta(of, obj, true, false)
 }
 
-// CoerceMerged is Coerce for what an apply resulted in: a null that may not stand stays,
-// and validation refuses it.
+// CoerceMerged is Coerce for the result of an apply: a null that is not allowed stays, and validation refuses
+// it.
 func (s *Schema) CoerceMerged(obj map[string]any) error {
 	if err := s.precheck.fits(obj); err != nil {
 		return err
@@ -38,9 +37,9 @@ func (s *Schema) CoerceMerged(obj map[string]any) error {
 	return err
 }
 
-// CoerceStored is Coerce for an object that was stored: what has the wrong type in its
-// metadata is dropped instead of refused. One that was fine, and has become too much work
-// by a change of the schema, stays as it is, so that it can be read and deleted.
+// CoerceStored is Coerce for an object that was stored: fields of the wrong type in its metadata are dropped
+// instead of refused. An object that has become too much work by a change of the schema stays as it is, so
+// that it can be read and deleted.
 func (s *Schema) CoerceStored(obj map[string]any) error {
 	if s.precheck.fits(obj) != nil {
 		return nil
@@ -56,7 +55,7 @@ func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unk
 	if unknown, err = coerceMeta(s.release, obj, track, lenient); err != nil {
 		return nil, err
 	}
-	// A schema may say what it likes of these; objects have them all the same.
+	// Objects have these fields whatever a schema says of them.
 	for _, name := range []string{"kind", "apiVersion", "metadata"} {
 		if v, ok := obj[name]; ok {
 			delete(obj, name)
@@ -82,8 +81,8 @@ func (s *Schema) coerce(obj map[string]any, track, lenient, dropNulls bool) (unk
 	return append(unknown, paths...), nil
 }
 
-// Default sets absent fields, and those that are null where null is not allowed and the
-// schema has a default; nothing, where that would be more than Coerce lets in.
+// Default sets absent fields, and those that are null where null is not allowed and the schema has a default.
+// It sets nothing if that would exceed the limits of Coerce.
 func (s *Schema) Default(obj map[string]any) {
 	if s.precheck.fits(obj) == nil && !s.precheck.isDefaulted(obj) {
 		defaulting.Default(obj, s.tree)

@@ -21,9 +21,9 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// ValidateDefaults holds the defaults of a schema at p against that schema. With pruned
-// they may have no fields that the schema does not know. Each rule is compiled once, however
-// many defaults it is for, and nothing is made of what has no default.
+// ValidateDefaults holds the defaults of a schema at p against that schema. With pruned they may have no
+// fields that the schema does not know. Each rule is compiled once, however many defaults it applies to, and
+// nothing is made for parts without defaults.
 func ValidateDefaults(ctx context.Context, p *field.Path, tree *structuralschema.Structural, pruned bool, of release.Version) (field.ErrorList, error) {
 	has := newPrecheck(tree)
 	if !has.hasDefaults() {
@@ -158,8 +158,8 @@ func (d *defaultsCheck) check(at defaultPlace) error {
 	return nil
 }
 
-// runRules holds a default against rules: as a value that was there before, and as a
-// new one. Both may cost what was left.
+// runRules holds a default against rules: as an existing value, and as a new one. Both may cost the rest of
+// the budget.
 func (d *defaultsCheck) runRules(rules *ruleTree, p *field.Path, v any) {
 	left, had := d.left, len(d.errs)
 	rules.run(&d.evaluation, p, v, v, counterpart{})

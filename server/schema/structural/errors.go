@@ -15,18 +15,16 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// The library takes a time that grows with the square of the number of errors, so no
-// more than maxErrors, or a few more, are reported for an object. Alternatives it tries
-// out whole: of those of a value of more than maxTried parts it is only said that they
-// do not hold, not why.
+// The library takes a time that grows with the square of the number of errors, so little more than maxErrors
+// errors are reported for an object. It tries alternatives as a whole: for a value of more than maxTried
+// parts the error only says that they do not hold, not why.
 const (
 	maxErrors = 200
 	maxTried  = 1000
 )
 
-// findErrors returns the faults of a value, in the words of the library. Where
-// correlated is not nil, what did not change is tolerated. The result is not complete
-// if there are more errors than are reported.
+// findErrors returns the faults of a value, in the words of the library. If correlated is not nil, unchanged
+// parts are tolerated. The result is not complete if there are more errors than are reported.
 func (q *checker) findErrors(ctx context.Context, p *field.Path, v any, correlated *common.CorrelatedObject) (errs field.ErrorList, complete bool) {
 	if q.valid(v) {
 		return nil, true
@@ -106,7 +104,7 @@ func dropRanges(r *validate.Result) {
 func (s *partValidator) parts(o *validate.SchemaValidatorOptions) {
 	o.NewValidatorForField = func(name string, _ *spec.Schema, _ any, path string, _ strfmt.Registry, _ ...validate.Option) validate.ValueValidator {
 		part := &partValidator{f: s.f, q: s.q.property(name), path: path}
-		// Both objects were given the same kind and version, whatever they had.
+		// Both objects were given the same kind and version, whatever they had before.
 		if !(s.top && (name == "kind" || name == "apiVersion")) {
 			part.correlated = s.correlated.Key(name)
 		}

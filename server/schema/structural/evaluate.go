@@ -20,9 +20,9 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// maxWork bounds what the rules of one object do that their price does not tell: steps of a
-// meter, of which each rule may have meter.MaxSteps twice, and a step for each planBytes bytes
-// of a rule, as it is put together for each value anew.
+// maxWork bounds the work of the rules of one object that their estimated cost does not cover: steps of a
+// meter, of which each rule may take meter.MaxSteps twice, and a step for each planBytes bytes of a rule, as
+// it is planned again for each value.
 const (
 	maxWork     = 10_000_000
 	maxRuleWork = 2 * meter.MaxSteps
@@ -44,11 +44,11 @@ type evaluation struct {
 	work int   // that is left of maxWork
 	over bool  // no more rules are run
 	errs field.ErrorList
-	text int // bytes of errs, besides the values that they show
+	text int // bytes of errs, without the values that they show
 	warn func(string)
 }
 
-// add adds an error. The object is refused: when the texts of errors are too much, no more rules are run.
+// add adds an error. The object is refused: when the texts of errors exceed the limit, no more rules are run.
 func (e *evaluation) add(err *field.Error) {
 	e.errs = append(e.errs, err)
 	e.text += len(err.Field) + len(err.Detail)
@@ -70,13 +70,13 @@ func (e *evaluation) stop(err *field.Error) {
 	e.over = true
 }
 
-// counterpart is what a value is compared with to find out whether it changed.
+// counterpart is the old value that a value is compared with.
 type counterpart struct {
 	object *common.CorrelatedObject // nil: there is none for the value itself
 	parent *common.CorrelatedObject // the nearest value around it that had one
 }
 
-// unchanged says that the value, or one that it is in, is as it was before.
+// unchanged reports whether the value, or one that contains it, is as it was before.
 func (c counterpart) unchanged() bool {
 	if c.object != nil {
 		return c.object.CachedDeepEqual()
@@ -221,8 +221,8 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, v any, vars *r
 // errWork says that the rules of an object have too much to do together.
 var errWork = errors.New("the rules of the object are too much work")
 
-// evaluate runs a program; without a cost nothing is known of it. One that has too much to do
-// by itself fails as one does that costs too much.
+// evaluate runs a program; if the cost is missing, it is unknown. A program that exceeds the meter fails like
+// one that exceeds its cost.
 func evaluate(e *evaluation, program celgo.Program, text string, vars *ruleVars) (value ref.Val, cost *uint64, err error) {
 	e.work -= 1 + len(text)/planBytes
 	steps := min(e.work, maxRuleWork)
@@ -250,7 +250,7 @@ func (e *evaluation) spend(cost uint64) bool {
 	return true
 }
 
-// What errors of package cel begin with.
+// Prefixes of the errors of package cel.
 const (
 	noOverload  = "no such overload"
 	costsTooBig = "operation cancelled: actual cost limit exceeded"
@@ -269,7 +269,7 @@ func (r *ruleTree) reportFailure(e *evaluation, c *rule, p *field.Path, err erro
 	}
 }
 
-// ruleError tells of a rule that does not hold; over says that no more may be run.
+// ruleError reports a rule that does not hold; over is true if no more rules may run.
 func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, shown any, vars *ruleVars) (ruleErr *field.Error, over bool) {
 	fixed := strings.TrimSpace(c.Message)
 	if c.Message == "" {
@@ -301,8 +301,8 @@ func (r *ruleTree) ruleError(e *evaluation, c *rule, p *field.Path, shown any, v
 	return withReason(c, p, shown, fixed), false
 }
 
-// shown is what the error of a rule that does not hold shows of the value: the value if it is a scalar,
-// and up to release 1.32 its type.
+// shown is the value in the error of a rule that does not hold: the value itself if it is a scalar, and up to
+// release 1.32 its type.
 func (r *ruleTree) shown(of release.Version, v any) any {
 	switch {
 	case !of.Has(release.ValuesInJSON):

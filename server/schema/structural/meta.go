@@ -36,8 +36,8 @@ func validateMeta(ctx context.Context, of release.Version, p *field.Path, v any,
 	}
 }
 
-// coerceMeta brings the metadata of an object to what ObjectMeta holds; without lenient
-// it fails for what has the wrong type.
+// coerceMeta reduces the metadata of an object to the fields of ObjectMeta; without lenient it fails for
+// fields of the wrong type.
 func coerceMeta(of release.Version, obj map[string]any, track, lenient bool) (unknown []string, err error) {
 	before, has := obj["metadata"]
 	if !has {
@@ -107,8 +107,8 @@ var (
 	}
 )
 
-// canonicalMeta says that an ObjectMeta read from m would be written as m, but for what is
-// always written. When it returns false, that may be so all the same.
+// canonicalMeta reports whether an ObjectMeta read from m would be written as m, apart from fields that are
+// always written. It may return false even so.
 func canonicalMeta(m map[string]any) bool { return canonicalFields(m, metaKnown) }
 
 func canonicalFields(m map[string]any, known map[string]int) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// OpenAPI is the OpenAPI 3 schema of the kind of a version, as JSON. Without a schema, it is an
-// object of which nothing is known. What objects are held against is not made for it.
+// OpenAPI is the OpenAPI 3 schema of the kind of a version, as JSON. Without a schema, it is an object of
+// unknown fields. The validators are not made for it.
 func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool, of release.Version) ([]byte, error) {
 	props, err := propsOf(v)
 	if err != nil {
@@ -26,7 +26,7 @@ func OpenAPI(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown
 	if s.tree == nil {
 		return json.Marshal(&spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}})
 	}
-	tree := s.tree                 // nobody else has it
+	tree := s.tree                 // not shared
 	tree.XEmbeddedResource = false // it is not inside of anything
 	if !of.Has(release.ExamplesPublished) {
 		(&structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {

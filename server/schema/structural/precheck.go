@@ -11,14 +11,14 @@ import (
 // certain; when it returns false, the library has to look.
 type precheck struct {
 	properties map[string]*precheck
-	values     *precheck // of other properties; nil: none, or whatever they are
-	items      *precheck // nil: whatever they are
+	values     *precheck // of other properties; nil: none, or unrestricted
+	items      *precheck // nil: unrestricted
 	keep       bool      // fields that the schema does not know
 	nullable   bool
 	defaulted  bool // it has a default itself
 	integer    bool // numbers are whole, if it is one
-	checks     int  // what each value is held against, besides
-	fill       int  // what its default weighs, with all that is then filled in below
+	checks     int  // how many checks each value takes, besides
+	fill       int  // the weight of its default, with everything then filled in below
 
 	defaults bool // it or something in it has
 	integers bool // something in it is an integer
@@ -79,8 +79,8 @@ func (s *precheck) property(name string) *precheck {
 	return s.values
 }
 
-// isPruned says that v has neither a field that the schema does not know nor a null that
-// may not stand. The top of a resource has fields that no schema need know.
+// isPruned reports whether v has neither a field that the schema does not know nor a null that is not
+// allowed. The top of a resource has fields that no schema needs to know.
 func (s *precheck) isPruned(v any, top bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -141,7 +141,7 @@ func (s *precheck) convertIntegers(v any) any {
 	return v
 }
 
-// convertDefaults does that to the defaults of the schema that s was made of.
+// convertDefaults does so to the defaults of the schema that s was made from.
 func (s *precheck) convertDefaults(tree *structuralschema.Structural) {
 	if tree == nil {
 		return
@@ -218,8 +218,8 @@ func (s *precheck) isUnique(v any) bool {
 	return true
 }
 
-// itemsDiffer says that the items of a set, or the keys of those of a map, are scalars and
-// that no two are the same.
+// itemsDiffer reports whether the items of a set, or the keys of the items of a map, are scalars and all
+// distinct.
 func (s *precheck) itemsDiffer(items []any) bool {
 	if s.list == "map" && len(s.keys) != 1 {
 		return len(items) == 0

@@ -18,7 +18,7 @@ import (
 
 // ruleTree is a part of a schema that has rules, or whose parts have.
 type ruleTree struct {
-	kind         string // its type, which stands for the value in messages
+	kind         string // its type, which replaces the value in messages
 	schema       *celSchema
 	rules        []rule
 	compileErr   error // why the rules could not be compiled
@@ -29,7 +29,7 @@ type ruleTree struct {
 	names        []string // of properties, sorted
 }
 
-// rule is one that compiled, or says why not.
+// rule is a compiled rule, or the reason why it did not compile.
 type rule struct {
 	cel.CompilationResult
 	*apiextensionsv1.ValidationRule
@@ -69,7 +69,7 @@ func compileBelow(s *structuralschema.Structural, d *celSchema, decl *apiserverc
 	for name, p := range s.Properties {
 		below, ok := declOf(decl, name, &p)
 		if !ok {
-			continue // rules see nothing of what has no type
+			continue // rules do not see values without a type
 		}
 		if of := compileBelow(&p, asCELSchema(d.properties[name]), below); of != nil {
 			r.properties[name] = of

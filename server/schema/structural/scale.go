@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateScale checks what the scale subresource reads.
+// validateScale checks the fields that the scale subresource reads.
 func (s *Schema) validateScale(obj map[string]any) field.ErrorList {
 	if s.scale == nil {
 		return nil

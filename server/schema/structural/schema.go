@@ -31,9 +31,9 @@ type Schema struct {
 	status func() *checker // nil: the schema says nothing of it
 	scale  *apiextensionsv1.CustomResourceSubresourceScale
 
-	broken   error // nothing is known of it, and nothing taken for it
+	broken   error // why the schema could not be read
 	release  release.Version
-	preserve bool // keep what the schema does not know
+	preserve bool // keep fields that the schema does not know
 	embedded bool // there are resources in the resource
 	precheck *precheck
 
@@ -41,7 +41,7 @@ type Schema struct {
 	rules     func() *ruleTree // nil where there are none
 }
 
-// Compile compiles now what is otherwise compiled at its first use.
+// Compile compiles now the parts that are otherwise compiled at their first use.
 func (s *Schema) Compile() {
 	if s.object != nil {
 		s.object()
@@ -67,7 +67,7 @@ func embeds(s *structuralschema.Structural) bool {
 	return s.XEmbeddedResource || embeds(s.Items) || s.AdditionalProperties != nil && embeds(s.AdditionalProperties.Structural)
 }
 
-// newValues makes what values are held against, when it is needed.
+// newValues makes the validator of values, when it is needed.
 func newValues(props *apiextensions.JSONSchemaProps, v release.Version) (func() *checker, error) {
 	schema, err := openAPIOf(props, v)
 	if err != nil {
@@ -99,9 +99,9 @@ func openAPIOf(props *apiextensions.JSONSchemaProps, v release.Version) (*spec.S
 	return schema, nil
 }
 
-// New makes the schema of a version. With preserveUnknown nothing is dropped and
-// nothing defaulted for being unknown, as definitions of apiextensions/v1beta1 could
-// ask for. of is the release whose rules objects are held to. Errors mean that the version is not one that passed validation.
+// New makes the schema of a version. With preserveUnknown nothing is dropped and nothing defaulted for being
+// unknown, as definitions of apiextensions/v1beta1 could ask for. of is the release whose rules apply to
+// objects. Errors mean that the version is not one that passed validation.
 func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown bool, of release.Version) (*Schema, error) {
 	props, err := propsOf(v)
 	if err != nil {
@@ -117,7 +117,7 @@ func New(v *apiextensionsv1.CustomResourceDefinitionVersion, preserveUnknown boo
 	return s, nil
 }
 
-// Broken stands for a schema that could not be read: it takes no object.
+// Broken stands for a schema that could not be read: it accepts no object.
 func Broken(err error) *Schema { return &Schema{broken: err} }
 
 // propsOf is the schema of a version as the libraries want it; nil where there is none.
@@ -151,7 +151,7 @@ func (s *Schema) build(props *apiextensions.JSONSchemaProps) (err error) {
 	return nil
 }
 
-// buildTree makes the schema as a tree; there is none of one that need not be structural.
+// buildTree makes the schema as a tree; a schema that need not be structural has none.
 func (s *Schema) buildTree(props *apiextensions.JSONSchemaProps) error {
 	if props == nil {
 		return nil
