@@ -17,28 +17,27 @@ type Swagger struct {
 	Size   int // of the compressed form
 }
 
-// SwaggerLimits bound what a document of another server may cost.
+// SwaggerLimits bound the cost of a document of another server.
 type SwaggerLimits struct {
 	Values int // objects and lists
 	Paths  int
 }
 
-// swaggerParts is what of a document is merged with others.
+// swaggerParts are the parts of a document that are merged with others.
 type swaggerParts struct {
 	Paths       map[string]json.RawMessage `json:"paths"`
 	Definitions map[string]json.RawMessage `json:"definitions"`
 	Parameters  map[string]json.RawMessage `json:"parameters"`
 }
 
-// What refers to definitions and parameters.
+// Prefixes of references to definitions and parameters.
 const (
 	definitionRef = "#/definitions/"
 	parameterRef  = "#/parameters/"
 )
 
-// ReadSwagger reads the document of another server, which has to be JSON: the paths that are
-// wanted, and the definitions and parameters that they need. What it makes can be encoded in
-// each form.
+// ReadSwagger reads the document of another server, which has to be JSON: the paths that are wanted, and the
+// definitions and parameters that they need. The result can be encoded in each form.
 func ReadSwagger(body []byte, limits SwaggerLimits, wanted func(path string) bool) (*Swagger, error) {
 	if scan.Containers(body, limits.Values) > limits.Values {
 		return nil, fmt.Errorf("there are more than %d objects and lists", limits.Values)
@@ -68,7 +67,7 @@ func ReadSwagger(body []byte, limits SwaggerLimits, wanted func(path string) boo
 	return &Swagger{packed: packed, Size: len(text)}, err
 }
 
-// need moves what a text refers to, and what that refers to, to a part.
+// need moves the definitions that a text refers to, directly or through others, to a part.
 func (all *swaggerParts) need(raw json.RawMessage, part *swaggerParts) {
 	for waiting := []json.RawMessage{raw}; len(waiting) > 0; {
 		raw, waiting = waiting[0], waiting[1:]
@@ -123,9 +122,8 @@ func packBytes(text []byte) ([]byte, error) {
 	return bytes.Clone(buf.Bytes()), err
 }
 
-// merge adds the parts of other servers to a document. Paths that are there already stay. A
-// definition or parameter whose name is taken by one that says something else gets another
-// name, and what refers to it follows.
+// merge adds the parts of other servers to a document. Paths that are there already stay. A definition or
+// parameter whose name is taken by a different one gets another name, and references to it follow.
 func merge(doc tree, others []*Swagger) error {
 	if len(others) == 0 {
 		return nil
@@ -190,7 +188,7 @@ func same(a json.RawMessage, b any) bool {
 	return one != nil && bytes.Equal(one, two)
 }
 
-// core is what a definition says, without descriptions.
+// core is a definition without descriptions.
 func core(raw []byte) []byte {
 	var node any
 	if json.Unmarshal(raw, &node) != nil {
@@ -221,7 +219,7 @@ func undescribe(node any) any {
 	return node
 }
 
-// pointed is a text with references to what now has another name.
+// pointed is a text whose references use the new names.
 func pointed(raw json.RawMessage, names map[string]map[string]string) json.RawMessage {
 	for _, prefix := range []string{definitionRef, parameterRef} {
 		var out []byte

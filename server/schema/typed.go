@@ -17,7 +17,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema/merging"
 )
 
-// Schemas gives the types of all kinds of a catalogue to those who merge objects.
+// Schemas has the types of all kinds of a catalogue, for merging objects.
 type Schemas struct {
 	shapes
 	catalogue *kinds.Catalogue
@@ -98,7 +98,7 @@ func (s *Schemas) ConverterAs(t reflect.Type) merging.Converter {
 	}, s.shown)
 }
 
-// Merging is what a merge knows of an object.
+// Merging is the schema of an object for a merge.
 func (s *Schemas) Merging(obj runtime.Object) (merging.Schema, error) {
 	return merging.SchemaFor(s.Converter(), obj)
 }

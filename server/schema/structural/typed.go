@@ -15,10 +15,10 @@ import (
 	definitions "github.com/rowlock/rowlock/server/schema"
 )
 
-// objectMeta names the definition of metadata among those of built-in kinds.
+// objectMeta is the name of the definition of metadata among those of built-in kinds.
 const objectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-// metaModels are it and what it refers to.
+// metaModels are that definition and those that it refers to.
 var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	raw := definitions.Definitions(release.Default, objectMeta) // all releases have the same
 	models := make(map[string]*spec.Schema, len(raw))
@@ -31,8 +31,8 @@ var metaModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	return models, nil
 })
 
-// TypeConverter is what merges objects of a kind whose schema this is: which lists and
-// maps merge, and by which keys. It costs some milliseconds to make.
+// TypeConverter is the converter that merges objects of a kind with this schema: it knows which lists and
+// maps merge, and by which keys. It takes some milliseconds to make.
 func (s *Schema) TypeConverter(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	if s.broken != nil {
 		return nil, s.broken

@@ -13,16 +13,15 @@ import (
 	"github.com/rowlock/rowlock/server/request"
 )
 
-// Validate returns the faults of an object; old is the object that it replaces, nil for a new
-// one. What old had already is tolerated: values that did not change are not held
-// against the schema, and rules that they break become warnings of the request that
-// ctx carries. The caller sees to metadata, kind and apiVersion: found is what it found
-// there, which is returned too, and may mean that rules cannot be run.
+// Validate returns the faults of an object; old is the object that it replaces, nil for a new one. Faults
+// that old already had are tolerated: values that did not change are not held against the schema, and rules
+// that they break become warnings of the request that ctx carries. The caller checks metadata, kind and
+// apiVersion: found are the faults of these, which are returned too, and may mean that rules cannot be run.
 func (s *Schema) Validate(ctx context.Context, found field.ErrorList, obj, old map[string]any) field.ErrorList {
 	if s.broken != nil {
 		return append(found, field.InternalError(nil, s.broken))
 	}
-	// What is equal in both is found out once, for values and for rules.
+	// Both values and rules use this comparison.
 	var correlated *common.CorrelatedObject
 	if old != nil && s.tree != nil && (s.rules() != nil || !s.object().valid(obj)) {
 		correlated = common.NewCorrelatedObject(obj, old, s.celSchema())
@@ -45,7 +44,7 @@ func (s *Schema) ValidateOther(ctx context.Context, found field.ErrorList, obj, 
 	return s.validateRest(ctx, found, true, obj, old, correlated)
 }
 
-// validateRest checks what values alone do not show: objects within, lists, and rules.
+// validateRest makes the checks that concern more than single values: embedded objects, lists, and rules.
 func (s *Schema) validateRest(ctx context.Context, errs field.ErrorList, complete bool, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	if s.embedded {
 		errs = append(errs, validateMeta(ctx, s.release, nil, obj, s.tree, false)...)
@@ -87,8 +86,7 @@ func (s *Schema) validateLists(obj, old map[string]any) field.ErrorList {
 	return errs
 }
 
-// validateRules runs the CEL rules, unless errors so far mean that they could not rely
-// on what the schema says.
+// validateRules runs the CEL rules, unless errors so far mean that they could not rely on the schema.
 func (s *Schema) validateRules(ctx context.Context, sofar field.ErrorList, complete bool, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
 	rules := s.rules()
 	if rules == nil {

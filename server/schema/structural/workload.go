@@ -6,15 +6,14 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// Clients write both the schema and the objects. Each item of a list may get a default
-// as large as a definition can be, which may get further defaults inside of it, and the
-// libraries look at all properties that a schema knows for each object in a tree. So
-// before the libraries are called, a walk that costs no more than the object's own size
-// adds up what they would do.
+// Clients write both the schema and the objects. Each item of a list may get a default as large as a
+// definition can be, which may get further defaults inside of it, and the libraries look at all properties
+// that a schema knows for each object in a tree. So before the libraries are called, a walk that costs no
+// more than the object's own size adds up the work that they would do.
 
 const (
-	// maxFill bounds what may be filled into one object of at most budget.DefaultBody bytes, in bytes of memory; for larger
-	// ones it grows as they do, and so does maxSteps.
+	// maxFill bounds the defaults that may be filled into one object of at most budget.DefaultBody bytes, in
+	// bytes of memory; for larger objects it grows with their size, and so does maxSteps.
 	maxFill = budget.Small
 	// maxSteps bounds how many properties may be looked for in one object, and how many
 	// parts of allOf, anyOf, oneOf and not, and values of enum, it may be held against.
@@ -88,8 +87,8 @@ func (a *workload) add(s *precheck, v any) int {
 	return n
 }
 
-// checksOf is how many schemas and values each value of s is held against besides: some
-// of them say something of what is inside of it alone, which is not distinguished.
+// checksOf is how many further schemas and values each value of s is held against. Some of them concern only
+// the contents of the value; these are counted too.
 func checksOf(v *structuralschema.ValueValidation) int {
 	if v == nil {
 		return 0
@@ -120,7 +119,7 @@ func nestedChecks(v *structuralschema.NestedValueValidation) int {
 	return n
 }
 
-// addDefaults adds the defaults of what a map has not, or may not have as null.
+// addDefaults adds the defaults of fields that a map lacks, or has as a null that is not allowed.
 func (a *workload) addDefaults(s *precheck, v map[string]any) {
 	for name, p := range s.properties {
 		if !p.defaulted {
@@ -134,7 +133,8 @@ func (a *workload) addDefaults(s *precheck, v map[string]any) {
 	}
 }
 
-// textOf is how many bytes the names and texts of a value have, and two for each value: no more than its JSON.
+// textOf is the size of the names and texts of a value in bytes, and two for each value: no more than its
+// JSON.
 func textOf(v any) int {
 	n := 2
 	switch v := v.(type) {
@@ -152,7 +152,7 @@ func textOf(v any) int {
 	return n
 }
 
-// weightOf is what a value takes in memory and on the wire.
+// weightOf is the size of a value in memory and on the wire.
 func weightOf(v any) int {
 	n := weightOfValue
 	switch v := v.(type) {
