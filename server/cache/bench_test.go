@@ -81,8 +81,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkApplyGroup is what the cache takes for a new object of a group that was committed
-// together, while nobody watches.
+// BenchmarkApplyGroup measures how long the cache takes for a new object of a group that was committed
+// together, without watchers.
 func BenchmarkApplyGroup(b *testing.B) {
 	for _, rows := range []int{1, 32, 256} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {

@@ -210,8 +210,8 @@ const (
 	FormOther                   // free for callers that tell their forms apart by For
 )
 
-// FormKey tells the kept forms of an item apart. For is what the form depends on
-// besides the bytes: the *kinds.Resource of a served version, or nil.
+// FormKey tells the kept forms of an item apart. For is the other input of the form, besides the bytes: the
+// *kinds.Resource of a served version, or nil.
 type FormKey struct {
 	Form Form
 	For  any

@@ -230,7 +230,7 @@ func TestPendingGetsTheItem(t *testing.T) {
 	}
 }
 
-// table is what Load reads: the live objects of a log.
+// table is the source that Load reads: the live objects of a log.
 type table struct{ *log }
 
 func (l table) Head(context.Context) (int64, error) { return l.revision, nil }
@@ -320,7 +320,7 @@ func TestLoadAnew(t *testing.T) {
 	}
 }
 
-// keyless opens what was sealed once it has the key.
+// keyless opens sealed values once it has the key.
 type keyless struct{ has bool }
 
 func (k *keyless) Open(_ context.Context, key sqlstore.Key, stored []byte) ([]byte, error) {
@@ -395,7 +395,7 @@ func TestReopen(t *testing.T) {
 	if !names["x"] || !names["y"] {
 		t.Errorf("a follower is told of %v", names)
 	}
-	// An object that was written meanwhile is not overwritten.
+	// An object that was written in the meantime is not overwritten.
 	c.Apply([]sqlstore.Change{sealed("x", "n1")})
 	racing := &racer{keyless: keys, do: func() { c.Apply([]sqlstore.Change{l.write("a", "x", pod("x", "n9", ""))}) }}
 	if n := c.Reopen(t.Context(), racing); n != 0 || !strings.Contains(string(c.Get("pods", "a", "x").JSON()), "n9") {

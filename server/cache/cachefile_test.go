@@ -98,7 +98,7 @@ func copied(t testing.TB, n int) (v *attesting, path string) {
 	c.Apply([]sqlstore.Change{v.change(sqlstore.Key{Resource: "~ranges", Name: "r"}, `10.0.0.1`, false)})
 	c.Apply([]sqlstore.Change{v.change(sqlstore.Key{Resource: "widgets.x", Namespace: "a", Name: "bad"}, `{"kind":`, false)})
 	pack(t, c)
-	for _, it := range all(c)[:n/10] { // what is read twice is plain again
+	for _, it := range all(c)[:n/10] { // an item that is read twice is plain again
 		_, _ = it.JSON(), it.JSON()
 	}
 	if objects, _, _ := c.Packed(); objects == 0 || objects == n {
@@ -185,7 +185,7 @@ func TestCacheFileLoadsWhatTheDatabaseHas(t *testing.T) {
 			if done.FromRows != v.read || done.FromFile+done.FromRows != len(v.live) || done.Revision != v.revision {
 				t.Fatalf("loaded %+v of %d live rows, of which %d were read", done, len(v.live), v.read)
 			}
-			if name == "nothing" && done.FromRows != 3 { // a secret, the server's own, and what cannot be read
+			if name == "nothing" && done.FromRows != 3 { // a secret, a kind of the server's own, and an unreadable object
 				t.Fatalf("%d rows were read though nothing changed", done.FromRows)
 			}
 			whole := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: 1 << 20})
@@ -279,8 +279,8 @@ func TestCacheFileLeavesOut(t *testing.T) {
 	}
 }
 
-// FuzzCacheFile: a cache file whose blocks are anything, under the right key, is read or refused, and
-// what comes of it can be looked at.
+// FuzzCacheFile: a cache file whose blocks are anything, under the right key, is read or refused, and the
+// loaded objects can be looked at.
 func FuzzCacheFile(f *testing.F) {
 	v, path := copied(f, 1200)
 	good, err := blockfile.Open(path)
@@ -338,7 +338,7 @@ func FuzzCacheFile(f *testing.F) {
 	})
 }
 
-// TestCacheFileLeavesPackingOn: what is written after a start from a cache file is packed like everything else.
+// TestCacheFileLeavesPackingOn: objects written after a start from a cache file are packed like all others.
 func TestCacheFileLeavesPackingOn(t *testing.T) {
 	v, path := copied(t, 1200)
 	c, _ := loadedFrom(t, v, path)

@@ -113,7 +113,7 @@ func (s *resource) sealed() (list []*Item) {
 	return list
 }
 
-// reread replaces a corrupt item by one that can be read. It returns false if the object has changed since.
+// reread replaces a corrupt item by a readable one. It returns false if the object has changed since.
 func (s *resource) reread(old, it *Item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,8 +79,8 @@ func (s unlike) CheckRows(_ context.Context, _ bool, page func([]sqlstore.Row) e
 	return errors.Join(page(nil), page(s.differ))
 }
 
-// TestIndexMismatch: what a start finds in one of the table and its indexes alone is corrupt, whether it was read or
-// not; where nothing is found that differs, nothing is loaded.
+// TestIndexMismatch: an object that a start finds only in the table or only in one of its indexes is corrupt,
+// whether it was read or not; without a difference, nothing is loaded.
 func TestIndexMismatch(t *testing.T) {
 	row := func(name string, revision, superseded int64) sqlstore.Row {
 		return sqlstore.Row{Key: sqlstore.Key{Resource: "configmaps", Namespace: "n", Name: name}, Revision: revision, Superseded: superseded, Value: []byte{}, Damaged: errors.New("damaged in the database: a test")}

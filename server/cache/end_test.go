@@ -28,8 +28,8 @@ func TestEndedWatcherIsNotAheadOfItsEvents(t *testing.T) {
 	}
 }
 
-// TestEndReachesWatchersThatReadTheLog: End ends a watcher that catches up from the store's log, too, once it has been given
-// everything; one that begins afterwards goes on.
+// TestEndReachesWatchersThatReadTheLog: End also ends a watcher that catches up from the store's log, once it
+// has taken all events; one that begins afterwards goes on.
 func TestEndReachesWatchersThatReadTheLog(t *testing.T) {
 	c, l := cache.NewWith(podCatalogue(), cache.Config{RingEvents: 10}), newLog()
 	defer c.Close()

@@ -48,7 +48,7 @@ type Delivery struct {
 	Unsure bool
 }
 
-// Settle decides what an unsure delivery is to the watcher. selected says whether an item is selected. ok is false if the
+// Settle resolves an unsure delivery. selected reports whether an item is selected. ok is false if the
 // watcher does not see the event.
 func (d Delivery) Settle(selected func(*Item) (bool, error)) (_ Delivery, ok bool, err error) {
 	e := d.Event

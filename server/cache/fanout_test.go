@@ -8,8 +8,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// TestCloseJoinsFanOut: when Close returns, nobody notifies watchers, nor does anybody
-// begin to.
+// TestCloseJoinsFanOut: when Close returns, no goroutine notifies watchers, or starts to.
 func TestCloseJoinsFanOut(t *testing.T) {
 	c := cache.New(nil)
 	put := func(revision int64) {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// hot is a cache of what a database has, of which nothing is packed.
+// hot is a cache of a database's objects, none of which is packed.
 func hot(t testing.TB, v *attesting) *cache.Cache {
 	t.Helper()
 	c := cache.NewWith(podCatalogue(), cache.Config{PlainBytes: -1})

@@ -27,8 +27,8 @@ func podWith(name string, set labels.Set) *cache.Item {
 	return cache.NewItem(own, &sqlstore.Row{Key: sqlstore.Key{Resource: "pods", Namespace: "default", Name: name}, Revision: 1, Value: []byte(value)}, podCatalogue().ByStorage("pods"))
 }
 
-// TestSelectorsOfManyTerms: a selector that is too long to be asked term by term
-// selects what the library says.
+// TestSelectorsOfManyTerms: a selector with too many terms to test one by one selects the same items as the
+// library.
 func TestSelectorsOfManyTerms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// hub is what the streams of all storages share.
+// hub is the state that the streams of all storages share.
 type hub struct {
 	revision atomic.Int64 // the newest one applied
 	// recalling is closed once Recall has ended; nil: it has not begun.

@@ -137,5 +137,5 @@ func TestLargeEventsFromTheDatabase(t *testing.T) {
 	all[0].Stop()
 	take(t, all[4])
 	all[1].Stop()
-	take(t, all[2]) // the next event, in place of the one that it has sent
+	take(t, all[2]) // the next event, in place of the one already sent
 }

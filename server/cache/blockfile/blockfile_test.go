@@ -152,7 +152,7 @@ func TestWhatIsGivenUpGoes(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file has, reading it ends with an error or gives what it has.
+// FuzzRead: whatever the contents of a file, reading it ends with an error or returns them.
 func FuzzRead(f *testing.F) {
 	path, _, key := written(f, 3)
 	good, err := os.ReadFile(path)
@@ -172,8 +172,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestNamesOfAPlace: files that take one another's place have names that begin alike, so that who keeps their keys
-// can tell.
+// TestNamesOfAPlace: files that take one another's place have names that begin alike, so that the keeper of
+// their keys can tell.
 func TestNamesOfAPlace(t *testing.T) {
 	path, first, _ := written(t, 1)
 	name := func(path string) string {

@@ -70,7 +70,8 @@ var ErrNotAttested = errors.New("the database does not attest to the cache file"
 // Size is the size of the file in bytes.
 func (p *File) Size() int64 { return p.file.Size() }
 
-// besides is about how many bytes an object takes besides those in its block: its item, its body, its entries in trees.
+// besides is about how many bytes an object takes on top of those in its block: its item, its body, its
+// entries in trees.
 const besides = 240
 
 // Memory is about how many bytes the objects will take, without their values.
@@ -85,7 +86,7 @@ func (p *File) Memory() (bytes int64) {
 // Blocks is the file by block, for reading values.
 func (p *File) Blocks() *blockfile.File { return p.file }
 
-// Keep leaves the file open when Close is called, for those who read values.
+// Keep leaves the file open after Close, for readers of values.
 func (p *File) Keep() { p.kept = true }
 
 // Close closes the file, unless it is kept.
