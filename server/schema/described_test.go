@@ -28,8 +28,8 @@ type definition struct {
 	Properties  map[string]definition
 }
 
-// TestEveryDescriptionIsFound holds the documents against the file of definitions, which
-// knows what has a description in the sources of the types.
+// TestEveryDescriptionIsFound holds the documents against the file of definitions, which marks the
+// descriptions in the sources of the types.
 func TestEveryDescriptionIsFound(t *testing.T) {
 	have, checked := served(t), 0
 	check := func(what string, fact, found definition) {
@@ -107,8 +107,8 @@ func TestValuesOfConvertedConstants(t *testing.T) {
 	}
 }
 
-// TestDataHoldsNoSentence: descriptions are read where their authors publish them, and
-// stand in no file of ours.
+// TestDataHoldsNoSentence: descriptions are read where their authors publish them, and no file of ours has
+// any.
 func TestDataHoldsNoSentence(t *testing.T) {
 	for line := range strings.Lines(schema.DefinitionText()) {
 		for _, text := range strings.Split(strings.TrimSuffix(line, "\n"), "\t")[1:] {
@@ -146,8 +146,8 @@ func noSentence(t *testing.T, key string, node any) {
 	}
 }
 
-// TestDescriptionsAreReadWhenAskedFor: a server that nobody asks for a document makes
-// none of it, and one that is asked makes the definitions once.
+// TestDescriptionsAreReadWhenAskedFor: without a request for a document a server makes none of it, and with
+// requests it makes the definitions once.
 func TestDescriptionsAreReadWhenAskedFor(t *testing.T) {
 	d := documents()
 	if d.Made() != nil {
@@ -165,8 +165,7 @@ func TestDescriptionsAreReadWhenAskedFor(t *testing.T) {
 	}
 }
 
-// TestDefinitionsForMerges: those who merge objects get definitions without waiting for
-// descriptions.
+// TestDefinitionsForMerges: merges get definitions without waiting for descriptions.
 func TestDefinitionsForMerges(t *testing.T) {
 	const meta = "io.k8s.apimachinery.pkg.apis.meta.v1."
 	found := schema.Definitions(release.Default, meta+"ObjectMeta")

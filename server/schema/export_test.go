@@ -18,7 +18,7 @@ func Undescribed(yield func(name, schema string) bool) {
 	}
 }
 
-// Made is what was made of the definitions so far, compressed.
+// Made has the definitions in all forms made so far, compressed.
 func (d *Documents) Made() []byte {
 	if d.made == nil {
 		return nil
@@ -26,7 +26,7 @@ func (d *Documents) Made() []byte {
 	return d.made.packed
 }
 
-// Whole is the text of a document of version 3, made of all definitions whether it needs them or not.
+// Whole is the text of a document of version 3, made with all definitions whether it needs them or not.
 func (d *Documents) Whole(key string) ([]byte, error) {
 	now := d.state(wanted{key: key})
 	b, err := d.newBuilder(&now)
@@ -40,8 +40,8 @@ func (d *Documents) Whole(key string) ([]byte, error) {
 	return unzip(doc.packed)
 }
 
-// Outline writes what OpenAPI 2 says of a custom kind, from its schema as it is stored, as JSON
-// and in protobuf; nothing for one that has no outline.
+// Outline writes OpenAPI 2 of a custom kind, from its stored schema, as JSON and in protobuf; nothing for one
+// without an outline.
 func Outline(text []byte) (asJSON, wire []byte) {
 	o := newOutline(text)
 	if o == nil {
@@ -50,7 +50,7 @@ func Outline(text []byte) (asJSON, wire []byte) {
 	return o.appendJSON(nil, testMarks()), o.appendWire(nil, testMarks())
 }
 
-// Rewritten is what Outline writes, from what OpenAPI 3 says.
+// Rewritten is the output of Outline, made from OpenAPI 3.
 func Rewritten(version3 []byte) (asJSON, wire []byte, err error) {
 	for _, m := range []struct {
 		name string
@@ -75,7 +75,7 @@ func testMarks() rootMarks {
 	return rootMarks{kinds: []byte(`[{"group":"example.com","kind":"Lamp","version":"v1"}]`), selectable: []byte(`[{"fieldPath":".spec.n"}]`)}
 }
 
-// Sweep drops what was not asked for in a while, and says how much there is still.
+// Sweep drops texts that have not been requested for a while, and returns how many remain.
 func (d *Documents) Sweep() int { return d.sweep() }
 
 // Large sets how many bytes a form of version 2 has that is not kept for long.

@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// TestIdleDocumentsGo: what was made of custom kinds goes when nobody asks for it, and is the same
-// when it comes again. It is also the same whether all definitions are at hand or the common ones.
+// TestIdleDocumentsGo: documents of custom kinds are dropped when they are not requested, and are the same
+// when made again. They are also the same whether all definitions are at hand or the common ones.
 func TestIdleDocumentsGo(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	resources := asServed(t, operated(t, 60, 3))
@@ -63,8 +63,8 @@ func TestIdleDocumentsGo(t *testing.T) {
 	}
 }
 
-// TestLargeIdleDocumentsGoSooner: a form of version 2 that is large goes after a minute, one that is not
-// after ten, each by itself.
+// TestLargeIdleDocumentsGoSooner: a large form of version 2 is dropped after a minute, another one after ten,
+// each by itself.
 func TestLargeIdleDocumentsGoSooner(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	resources := asServed(t, operated(t, 60, 3))
@@ -73,7 +73,7 @@ func TestLargeIdleDocumentsGoSooner(t *testing.T) {
 	version2 := func(accept string) []byte { return get(t, d.ServeV2, "/openapi/v2", "Accept", accept).Body.Bytes() }
 	const form2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	first2 := version2(form2)
-	wire := d.Kept() // with the paths, which the protobuf was made of
+	wire := d.Kept() // with the paths, from which the protobuf was made
 	version2("application/json")
 	asJSON := d.Kept() - wire
 	if asJSON <= 0 {

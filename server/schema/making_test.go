@@ -20,7 +20,7 @@ import (
 	"github.com/rowlock/rowlock/server/schema"
 )
 
-// slow has documents of which those of custom kinds are not made before somebody says so.
+// slow has documents whose custom kinds are not made before the test says so.
 type slow struct {
 	*schema.Documents
 	catalogue *kinds.Catalogue
@@ -66,7 +66,7 @@ func (s *slow) asks(ctx context.Context, user, path string) chan *httptest.Respo
 	return answered
 }
 
-// code is that of an answer, 0 where there is none yet.
+// code is the status of an answer, 0 if there is none yet.
 func code(answered chan *httptest.ResponseRecorder) int {
 	synctest.Wait()
 	select {
@@ -77,8 +77,8 @@ func code(answered chan *httptest.ResponseRecorder) int {
 	}
 }
 
-// TestDocumentsAreMadeAside: while a document is made, of whichever version, all that is at hand is
-// served, and those who wait may leave. It is made once for all who wait.
+// TestDocumentsAreMadeAside: while a document is made, of whichever version, all finished documents are
+// served, and waiting requests may leave. It is made once for all of them.
 func TestDocumentsAreMadeAside(t *testing.T) {
 	for _, path := range []string{lampsDocument, "/openapi/v2"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestDocumentsAreMadeAside(t *testing.T) {
 	}
 }
 
-// TestMakersMayLeave: when the request ends that was to make a document, another one that waits for
-// it makes it; and a document of version 2 that nobody waits for is not made to its end.
+// TestMakersMayLeave: when the request that is making a document ends, another one that waits for it makes
+// it; and a document of version 2 that no request waits for is not finished.
 func TestMakersMayLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -144,8 +144,8 @@ func TestMakersMayLeave(t *testing.T) {
 	})
 }
 
-// TestTurnsOfWaiters: who waits for a document waits no longer because another user, who wants many
-// more, asked for it first.
+// TestTurnsOfWaiters: a user waits for a document no longer because another user, who wants many more, asked
+// for it first.
 func TestTurnsOfWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -177,7 +177,8 @@ func TestTurnsOfWaiters(t *testing.T) {
 	})
 }
 
-// TestDocumentsAreOfNow: who asks after a change of the catalogue is not given what was begun before.
+// TestDocumentsAreOfNow: a request after a change of the catalogue does not get a document that was begun
+// before.
 func TestDocumentsAreOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -193,7 +194,7 @@ func TestDocumentsAreOfNow(t *testing.T) {
 	})
 }
 
-// TestWaitersAreBounded: of too many who wait for documents the last are refused, by user and in all.
+// TestWaitersAreBounded: if too many requests wait for documents, the last are refused, by user and in all.
 func TestWaitersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -235,8 +236,8 @@ func (r *restless) OpenAPI2() ([]*schema.Swagger, uint64) {
 	return []*schema.Swagger{read(r.t, part(fmt.Sprint("/apis/x/a", r.asks), "string"))}, uint64(r.asks)
 }
 
-// TestWaitersAreDone: who waits while a document of before is made is given the next one, even if that is of
-// the past by then, too.
+// TestWaitersAreDone: a request that waits while an older document is made gets the next one, even if that is
+// out of date by then, too.
 func TestWaitersAreDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)

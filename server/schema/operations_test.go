@@ -139,8 +139,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestOperationIDs: each operation has an identifier of its own, and each
-// parameter a description; those of lists are the words of the type.
+// TestOperationIDs: each operation has an identifier of its own, and each parameter a description; those of
+// lists are in the words of the type.
 func TestOperationIDs(t *testing.T) {
 	told := metav1.ListOptions{}.SwaggerDoc()
 	ids := map[string]string{}
@@ -197,8 +197,8 @@ func TestSelectableFields(t *testing.T) {
 	}
 }
 
-// TestNamesakes: a custom kind whose group reads backwards as the package of a built-in
-// one takes nobody's definition.
+// TestNamesakes: a custom kind whose group reads backwards as the package of a built-in one replaces no
+// definition of it.
 func TestNamesakes(t *testing.T) {
 	custom := &kinds.Resource{
 		Group: "core.api.k8s.io", Version: "v1", Plural: "pods", Kind: "Pod", ListKind: "PodList", Namespaced: true, Schema: kinds.AsStored{}, Verbs: []string{"get", "list"},
@@ -241,8 +241,8 @@ func TestNamespaceDeletionAnswersAStatus(t *testing.T) {
 	}
 }
 
-// TestListsOfResourcesInCBOR: where bodies may be CBOR, so may be the list of a version's
-// resources, and no other list of what there is.
+// TestListsOfResourcesInCBOR: where bodies may be CBOR, so may be the list of a version's resources, and no
+// other list of discovery.
 func TestListsOfResourcesInCBOR(t *testing.T) {
 	d := documents()
 	d.CBOR = true

@@ -18,8 +18,8 @@ import (
 	"github.com/rowlock/rowlock/server/schema/structural"
 )
 
-// sameAsRewritten compares what an outline of a schema says with what the way through OpenAPI 3
-// says, byte by byte. It tells whether there is an outline.
+// sameAsRewritten compares the output of an outline of a schema with that of the way through OpenAPI 3, byte
+// by byte. It returns whether there is an outline.
 func sameAsRewritten(t *testing.T, text []byte) bool {
 	t.Helper()
 	asJSON, wire := schema.Outline(text)
@@ -31,7 +31,7 @@ func sameAsRewritten(t *testing.T, text []byte) bool {
 		return false
 	}
 	version3, err := structural.OpenAPI(v, false, release.Default)
-	if asJSON == nil || err != nil { // one that cannot be is another matter
+	if asJSON == nil || err != nil { // an invalid schema is another matter
 		return false
 	}
 	wantJSON, wantWire, err := schema.Rewritten(version3)
@@ -47,7 +47,7 @@ func sameAsRewritten(t *testing.T, text []byte) bool {
 	return true
 }
 
-// oddSchemas are what is not in the definitions of operators.
+// oddSchemas have constructs that no operator's definitions have.
 var oddSchemas = []string{
 	`{"type":"object"}`, `{}`, `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"string"}}}`,
 	`{"type":"object","nullable":true,"properties":{"a":{"type":"string"}}}`,
@@ -65,7 +65,7 @@ var oddSchemas = []string{
 	`{"type":"object","$ref":"x"}`, `{"type":"object","properties":{"a":{"type":null}}}`, `{"type":"object","Description":"x"}`, `{"type":"object","type":"object"}`, `[]`, `null`, `{"type":"object"`,
 }
 
-// TestOutlines: what an outline says is, in each byte, what the types of the libraries say.
+// TestOutlines: the output of an outline is, in each byte, that of the libraries' types.
 func TestOutlines(t *testing.T) {
 	for _, text := range oddSchemas {
 		sameAsRewritten(t, []byte(text))
@@ -185,7 +185,7 @@ func (r thrown) schema(depth int) map[string]any {
 	return s
 }
 
-// FuzzOutline compares whatever has an outline.
+// FuzzOutline compares all schemas that have an outline.
 func FuzzOutline(f *testing.F) {
 	for _, text := range oddSchemas {
 		f.Add([]byte(text))
@@ -257,8 +257,8 @@ func asServed(t testing.TB, definitions []*apiextensionsv1.CustomResourceDefinit
 
 func textOf(r *kinds.Resource) []byte { return r.Schema.(*custom.Version).Text() }
 
-// BenchmarkVersion2 makes the document of version 2 of definitions of real size, in protobuf, from
-// their texts, and by way of what OpenAPI 3 says.
+// BenchmarkVersion2 makes the document of version 2 of definitions of real size, in protobuf, from their
+// texts, and by way of OpenAPI 3.
 func BenchmarkVersion2(b *testing.B) {
 	const definitions = 20
 	catalogue := kinds.NewCatalogue(append(builtin.Resources(), asServed(b, operated(b, 0, definitions))...))
@@ -281,8 +281,8 @@ func BenchmarkVersion2(b *testing.B) {
 	}
 }
 
-// TestTextsAreTheDocument: the document of version 2 has the same bytes whether it is made of
-// texts or of what OpenAPI 3 says, in both forms.
+// TestTextsAreTheDocument: the document of version 2 has the same bytes whether it is made from texts or from
+// OpenAPI 3, in both forms.
 func TestTextsAreTheDocument(t *testing.T) {
 	catalogue := kinds.NewCatalogue(append(builtin.Resources(), asServed(t, operated(t, 40, 5))...))
 	fromTexts, rewritten := describing(catalogue, false), describing(catalogue, false)

@@ -45,7 +45,7 @@ func defined(t *testing.T, group, plural, kind, field string) []*kinds.Resource 
 	return d.Resources
 }
 
-// describing makes documents of a catalogue; whole: without knowing what tells schemas apart.
+// describing makes documents of a catalogue; whole: without the function that tells schemas apart.
 func describing(c *kinds.Catalogue, whole bool) *schema.Documents {
 	d := schema.NewDocuments(c, "v1.32.0")
 	d.CustomSchema = func(r *kinds.Resource) json.RawMessage {
@@ -103,8 +103,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestPartsAreServed: what is put together is one gzip stream for those who read that, may be
-// read from the middle, and has another tag when it says something else.
+// TestPartsAreServed: an assembled document is one gzip stream for clients that accept it, may be read from
+// the middle, and has another tag when its contents differ.
 func TestPartsAreServed(t *testing.T) {
 	catalogue := kinds.NewCatalogue(append(builtin.Resources(), defined(t, "example.com", "lamps", "Lamp", "color")...))
 	d := describing(catalogue, false)
@@ -140,8 +140,8 @@ func TestPartsAreServed(t *testing.T) {
 	}
 }
 
-// TestTagsOfCustomKinds: the index has the tag of a document that nobody asked for yet; it is
-// another one where the schema is, and the same at each server.
+// TestTagsOfCustomKinds: the index has the tag of a document that has not been requested yet; the tag differs
+// if the schema does, and is the same at each server.
 func TestTagsOfCustomKinds(t *testing.T) {
 	location := func(d *schema.Documents) string {
 		var index struct {

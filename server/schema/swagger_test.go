@@ -37,8 +37,8 @@ func read(t *testing.T, text string) *schema.Swagger {
 	return s
 }
 
-// A part with a definition of its own, one that is the same as that of another server but
-// for its description, and one that is not.
+// A part with a definition of its own, one that equals another server's but for its description, and one that
+// does not.
 func part(path, spec string) string {
 	return `{"paths":{"` + path + `":{"parameters":[{"$ref":"#/parameters/namespace"}],"get":{"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/x.Thing"}}}}}},
 		"parameters":{"namespace":{"name":"namespace","in":"path","required":true,"type":"string","description":"` + path + `"}},
@@ -100,7 +100,7 @@ func at(node any, path ...string) string {
 	return string(b)
 }
 
-// Documents of version 3 that others have stand in the list, and are theirs to send.
+// Documents of version 3 of other servers are in the list, but are served by those servers.
 func TestElsewhere(t *testing.T) {
 	d, o := documents(), &others{hashes: map[string]string{"apis/x/v1": "A B", "apis/y/v1": ""}, number: 1}
 	d.Others = o
@@ -122,8 +122,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// What cannot become a part of the document is refused when it is read: it would take the
-// documents of all others with it.
+// A document that cannot become a part is refused when it is read: it would spoil the documents of all
+// others.
 func TestReadSwagger(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":         `{`,

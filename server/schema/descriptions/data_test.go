@@ -43,7 +43,7 @@ var older = runtime.NewSchemeBuilder(
 	coordinationv1alpha2.AddToScheme, networkingv1beta1.AddToScheme, resourcev1beta2.AddToScheme, storagev1alpha1.AddToScheme, storagev1beta1.AddToScheme,
 )
 
-// TestDataIsUpToDate: the data says what the linked packages say.
+// TestDataIsUpToDate: the data agrees with the linked packages.
 func TestDataIsUpToDate(t *testing.T) {
 	types, err := linkedTypes()
 	if err != nil {
@@ -93,9 +93,9 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// data is what linked packages say of the types that documents show.
+// data has the descriptions by linked packages of the types in documents.
 func data(t *testing.T, types map[string]reflect.Type) string {
-	needed := map[string]bool{} // the types that documents show, and what those inline
+	needed := map[string]bool{} // the types in documents, and those that they inline
 	var need func(name string)
 	need = func(name string) {
 		needed[name] = true
@@ -121,8 +121,8 @@ func data(t *testing.T, types map[string]reflect.Type) string {
 	maps.DeleteFunc(published, func(name string, _ described) bool {
 		return !needed[name] || types[name] == nil && !slices.Contains(ofNoKind, name)
 	})
-	// What is published is needed of types of which the oldest release would say something else without. Later
-	// releases say of core/v1 what the types say.
+	// Published descriptions are needed for types that the oldest release would otherwise describe
+	// differently. Later releases describe core/v1 as the types do.
 	w, err := words.Of(release.Oldest)
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestAllKindsAreLinked(t *testing.T) {
 	}
 }
 
-// TestParse: text that is no data is told by its line.
+// TestParse: the error for malformed data names its line.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"a.T\tsays\t\n":                         `line 1: "a.T\tsays\t\n"`,

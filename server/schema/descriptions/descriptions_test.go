@@ -38,8 +38,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A list of values ends the description of a field, also where only another type's field
-// of the same enumeration has sentences, or nobody has.
+// A list of values ends the description of a field, even if only another type's field of the same enumeration
+// has sentences, or no field has.
 func TestValues(t *testing.T) {
 	l := read(t)
 	core := l.Field("k8s.io/api/core/v1.ContainerPort", "protocol", []string{"TCP"})
@@ -55,9 +55,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestPublicationsAreOfTheseTypes finds publications that were made of other releases of
-// the types than those which are linked. SwaggerDoc leaves out what follows a "---" and
-// some backslashes.
+// TestPublicationsAreOfTheseTypes finds publications that were made from releases of the types other than the
+// linked ones. SwaggerDoc leaves out the text after a "---" and some backslashes.
 func TestPublicationsAreOfTheseTypes(t *testing.T) {
 	l, compared := read(t), 0
 	l.published = whole()
@@ -82,8 +81,8 @@ func TestPublicationsAreOfTheseTypes(t *testing.T) {
 	}
 }
 
-// TestRemovedTypesSayWhatTheReleaseSaid: types that use the descriptions of another version say what that version said in a release, and
-// not what it says in the newest.
+// TestRemovedTypesSayWhatTheReleaseSaid: types that use the descriptions of another version have those of
+// that version in a release, and not in the newest.
 func TestRemovedTypesSayWhatTheReleaseSaid(t *testing.T) {
 	l, compared, older := read(t), 0, 0
 	newest, err := Read(release.Newest)

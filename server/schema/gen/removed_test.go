@@ -25,9 +25,10 @@ const (
 		`"resourceClaimStatuses":[{"name":"a","resourceClaimName":"b"}]}}`
 )
 
-// TestRemovedTypes: types that newer releases of k8s.io/api do not have are, as JSON, as Protobuf, as copies and in their
-// descriptions, those of the release that has them. It stands here because no program imports this package: `go mod tidy`
-// looks for what the tests of imported packages import, and fails where a program selects a newer release.
+// TestRemovedTypes: types that newer releases of k8s.io/api do not have are, as JSON, as Protobuf, as copies
+// and in their descriptions, those of the release that has them. The test is here because no program imports
+// this package: `go mod tidy` resolves the imports of the tests of imported packages, and fails if a program
+// selects a newer release.
 func TestRemovedTypes(t *testing.T) {
 	for _, c := range []struct {
 		text         string

@@ -45,7 +45,7 @@ func typicalObject(b *testing.B) map[string]any {
   status: {phase: Ready, conditions: [{type: Ready, status: "True", reason: AllGood, message: everything is as it should be, lastTransitionTime: "2026-01-02T03:04:05Z"}]}}`)
 }
 
-// BenchmarkWrite measures what a schema costs an update of an object of 2 KB.
+// BenchmarkWrite measures the cost of a schema in an update of an object of 2 KB.
 func BenchmarkWrite(b *testing.B) {
 	obj := typicalObject(b)
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkNew measures what a schema costs before and at the first write.
+// BenchmarkNew measures the cost of a schema before and at the first write.
 func BenchmarkNew(b *testing.B) {
 	obj := typicalObject(b)
 	v := version(b, typical(true))

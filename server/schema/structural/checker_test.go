@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// FuzzChecker holds the checker to the library, and what it finds to what that finds.
+// FuzzChecker compares the checker's verdicts and errors with the library's.
 func FuzzChecker(f *testing.F) {
 	for _, s := range checkedSchemas {
 		for _, v := range checkedValues {

@@ -78,7 +78,7 @@ func FuzzPrecheck(f *testing.F) {
 	})
 }
 
-// FuzzMeta holds the fast path for metadata to what reading and writing it does.
+// FuzzMeta compares the fast path for metadata with reading and writing it.
 func FuzzMeta(f *testing.F) {
 	for _, m := range []string{
 		`{}`, `{"name":"a","labels":{"a":"b"},"creationTimestamp":"2026-01-02T03:04:05Z"}`, `{"name":""}`, `{"creationTimestamp":null}`, `{"creationTimestamp":"2026-01-02T03:04:05.5Z"}`,

@@ -25,7 +25,7 @@ type recorded []string
 
 func (r *recorded) AddWarning(_, text string) { *r = append(*r, text) }
 
-// TestRulesAgree holds rules to what the library makes of them.
+// TestRulesAgree compares results of rules with those of the library.
 func TestRulesAgree(t *testing.T) {
 	const schema = `{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name != 'bad'"},{"rule":"oldSelf.hasValue() || self.n != 7","optionalOldSelf":true,"messageExpression":"'n is ' + string(self.n)"}],
 "properties":{"n":{"type":"integer","maximum":100,"x-kubernetes-validations":[{"rule":"self >= oldSelf","message":" must not fall ","reason":"FieldValueForbidden"},{"rule":"10 / self > 0"}]},

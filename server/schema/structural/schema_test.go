@@ -112,8 +112,8 @@ func TestCoerceAndDefault(t *testing.T) {
 	}
 }
 
-// TestCoerceMerged: a null that may not stand is refused in an apply, where other writes
-// drop it; one with a default still gets that.
+// TestCoerceMerged: a null that is not allowed is refused in an apply, where other writes drop it; one with a
+// default still gets that.
 func TestCoerceMerged(t *testing.T) {
 	s := schema(t, pruned)
 	for body, refused := range map[string]bool{
@@ -214,7 +214,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsFaults: from release 1.33 on, a write of the status may keep what was invalid before.
+// TestStatusKeepsFaults: from release 1.33 on, a write of the status may keep parts that were invalid before.
 func TestStatusKeepsFaults(t *testing.T) {
 	const text = `{type: object, properties: {status: {type: object, properties: {
 		m: {type: integer, maximum: 10, x-kubernetes-validations: [{rule: "self < 5", message: bad}]}, s: {type: string}}}}}`
@@ -369,8 +369,7 @@ func TestTypeConverter(t *testing.T) {
 	}
 }
 
-// TestManyMistakes holds Validate to a time that grows with what it is given, not with
-// its square.
+// TestManyMistakes holds Validate to a time that grows with the size of its input, not with its square.
 func TestManyMistakes(t *testing.T) {
 	s := schema(t, `{type: object, properties: {list: {type: array, items: {type: object, properties: {a: {type: integer}}}}, either: {type: array, items: {type: integer}, anyOf: [{items: {minimum: 5}}, {items: {maximum: -5}}]}}}`)
 	list := func(item any) []any {

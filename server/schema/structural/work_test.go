@@ -41,8 +41,8 @@ func texts(s string, n int) map[string]any {
 	return map[string]any{"l": list}
 }
 
-// TestWorkOfRules: a rule that has too much to do ends as one that costs too much, and none
-// is run after it.
+// TestWorkOfRules: a rule that exceeds its work ends like one that exceeds its cost, and no rule is run after
+// it.
 func TestWorkOfRules(t *testing.T) {
 	deep := "[dyn(1)]" + strings.Repeat(".map(x, dyn([x, x]))", 40)
 	list := texts(strings.Repeat("a", 1000), 5000)
@@ -63,8 +63,8 @@ func TestWorkOfRules(t *testing.T) {
 	}
 }
 
-// TestWorkOfAnObject: all rules of an object have a bound together, whatever each of them
-// costs: a rule is put together anew for each value.
+// TestWorkOfAnObject: all rules of an object have a common bound, whatever each of them costs: a rule is
+// planned again for each value.
 func TestWorkOfAnObject(t *testing.T) {
 	const want = "l: Invalid value: \"array\": validation failed due to running out of cost budget, no further validation rules will be run"
 	rules := make([]string, 20)
@@ -89,7 +89,7 @@ func TestWorkOfAnObject(t *testing.T) {
 	}
 }
 
-// TestWorkOfMessages: what a message costs counts as well.
+// TestWorkOfMessages: the cost of message expressions counts as well.
 func TestWorkOfMessages(t *testing.T) {
 	s := readSchema([]byte(`{"type":"object","properties":{"l":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"false","messageExpression":"self.join('a')"},{"rule":"false"}]}}}`))
 	errs := s.Validate(t.Context(), nil, texts(strings.Repeat("a", 1000), 5000), nil)
@@ -98,8 +98,8 @@ func TestWorkOfMessages(t *testing.T) {
 	}
 }
 
-// TestHugeExpressions: one that was stored before there was a bound is reported as one that
-// does not compile.
+// TestHugeExpressions: an expression that was stored before there was a bound is reported like one that does
+// not compile.
 func TestHugeExpressions(t *testing.T) {
 	s := ruled(t, "optional.of(1)"+strings.Repeat(".optMap(x, x)", 40)+".hasValue()", "self.size() == 1")
 	errs := s.Validate(t.Context(), nil, texts("a", 1), nil)
@@ -108,8 +108,8 @@ func TestHugeExpressions(t *testing.T) {
 	}
 }
 
-// TestComparisonsAgree holds what is measured to what the library makes of it: sets and maps
-// of a custom object are equal whatever their order.
+// TestComparisonsAgree compares metered comparisons with the library's: sets and maps of a custom object are
+// equal whatever their order.
 func TestComparisonsAgree(t *testing.T) {
 	const item = `{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"v":{"type":"string"},"o":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`
 	rules := []string{
@@ -171,7 +171,7 @@ func TestManyRulesOfALongValue(t *testing.T) {
 	}
 }
 
-// TestManyRulesOfALongKey: where the paths of errors are too much, no more rules are run.
+// TestManyRulesOfALongKey: when the paths of errors exceed the bound, no more rules are run.
 func TestManyRulesOfALongKey(t *testing.T) {
 	s := failing(t, `"properties":{"l":{"type":"object","maxProperties":2,"additionalProperties":{"type":"string","maxLength":2,"x-kubernetes-validations":%s}}}`, 300)
 	e := &evaluation{ctx: t.Context(), of: s.release, left: celconfig.RuntimeCELCostBudget, work: maxWork}

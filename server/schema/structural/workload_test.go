@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestFilledIn: what defaults would make of an object is known before they are put in.
+// TestFilledIn: the effect of defaults on the size of an object is known before they are put in.
 func TestFilledIn(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	nested := `{type: object, properties: {s: {type: string, default: x}}}`
