@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What package forms lists.
+// The types that package forms lists.
 var (
 	types      = []string{JSON, YAML, Protobuf}
 	typesCBOR  = []string{JSON, YAML, Protobuf, CBOR}

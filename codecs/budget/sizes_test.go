@@ -7,8 +7,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/budget"
 )
 
-// TestSizes: by default the bounds are those of a stock server, and those that were there before objects could be larger; all
-// of them leave room for the largest object that is configured.
+// TestSizes: by default the bounds are those of a stock server, and those from before objects could be
+// larger; all of them leave room for the largest object that is configured.
 func TestSizes(t *testing.T) {
 	var d budget.Sizes
 	if d.Object() != 1_572_864 || d.Body() != 3_145_728 || d.Share() != 192<<20 || d.Together() != 384<<20 || d.Answer() != 8<<20 || d.Recorded() != 4<<20 ||

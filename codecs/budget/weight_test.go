@@ -35,7 +35,7 @@ func message(kind, raw string) string {
 	return protobuf.Prefix + field(1, field(1, "v1")+field(2, kind)) + field(2, raw)
 }
 
-// bomb is a YAML document that stands for copies of one text.
+// bomb is a YAML document whose aliases stand for copies of one text.
 func bomb(text, copies int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "data:\n k: &x %q\n", strings.Repeat("a", text))
@@ -45,8 +45,8 @@ func bomb(text, copies int) string {
 	return b.String()
 }
 
-// TestHeavyBodies: bodies of 3 MB that would become hundreds of megabytes are refused
-// before they are decoded, in every form; what could be stored is not.
+// TestHeavyBodies: bodies of 3 MB that would become hundreds of megabytes are refused before they are
+// decoded, in every form; bodies that could be stored are not.
 func TestHeavyBodies(t *testing.T) {
 	var big strings.Builder // a map of as much as can be stored
 	for i := range 60000 {

@@ -203,7 +203,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Nobody may come to rely on an order of members: docs/design/openapi.md.
+// Clients must not come to rely on an order of members: docs/design/openapi.md.
 func TestAnswersAreNotTheSameTwice(t *testing.T) {
 	newMap := func() runtime.Object { return &corev1.ConfigMap{} }
 	typed, err := cbor.Codec{}.FromJSON(newMap, []byte(`{"metadata":{"name":"a"},"data":{"k":"v"}}`))

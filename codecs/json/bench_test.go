@@ -93,7 +93,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkWeigh is what weighing adds to decoding.
+// BenchmarkWeigh measures the share of weighing in decoding.
 func BenchmarkWeigh(b *testing.B) {
 	data := []byte(pod)
 	b.Run("weigh", func(b *testing.B) {

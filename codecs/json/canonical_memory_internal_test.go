@@ -58,7 +58,7 @@ func TestCheckerRemembersWhatItAccepted(t *testing.T) {
 	}
 }
 
-// A memory has a bound, and what never comes again is not copied each time.
+// A memory has a bound, and text that occurs only once is not copied each time.
 func TestCheckersMemoryIsBounded(t *testing.T) {
 	m := &memory{}
 	kept := func() (n int) {

@@ -19,8 +19,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/view"
 )
 
-// TestCanonicalIsStrict: what the walk accepts, decodes without error or problem, and
-// calls itself what the walk says; what the encoder writes is accepted.
+// TestCanonicalIsStrict: data that the walk accepts is decoded without error or problem, to the identity that
+// the walk returns; output of the encoder is accepted.
 func TestCanonicalIsStrict(t *testing.T) {
 	scheme := sample.Scheme()
 	r := rand.New(rand.NewSource(3))
@@ -45,7 +45,7 @@ func TestCanonicalIsStrict(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := strictly(data, newObject()); err != nil {
-				continue // what a sample cannot read back says nothing
+				continue // a sample that cannot be read back proves nothing
 			}
 			written++
 			id, ok := own.Canonical(data, newObject())

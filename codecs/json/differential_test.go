@@ -71,7 +71,7 @@ func TestUnmarshal(t *testing.T) {
 	if _, err := own.Unmarshal([]byte(`{"a":1,"b":1e2}`), &tree, codecs.Strict); err != nil || !reflect.DeepEqual(tree, map[string]any{"a": int64(1), "b": 100.0}) {
 		t.Error(tree, err)
 	}
-	// What is there already stays, as encoding/json has it.
+	// Existing values stay, as with encoding/json.
 	if _, err := own.Unmarshal([]byte(`{"c":null}`), &tree, codecs.Strict); err != nil || len(tree) != 3 {
 		t.Error(tree, err)
 	}

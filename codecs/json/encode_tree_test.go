@@ -13,7 +13,8 @@ import (
 	jsoncodec "github.com/rowlock/rowlock/codecs/json"
 )
 
-// TestTreesAreEncodedAsByTheLibrary compares trees of plain values, and unstructured objects, with what encoding/json makes of them.
+// TestTreesAreEncodedAsByTheLibrary compares trees of plain values, and unstructured objects, with the output
+// of encoding/json.
 func TestTreesAreEncodedAsByTheLibrary(t *testing.T) {
 	codec := jsoncodec.New(jsoncodec.Settings{})
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/json"
 )
 
-// FuzzIndent: down to the last level that is widened the pretty form is that of
-// encoding/json, in whatever pieces the value comes, and it is the same value always.
+// FuzzIndent: down to the last level that is widened the pretty form is that of encoding/json, in whatever
+// pieces the value comes, and it is always the same value.
 func FuzzIndent(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,{},[],"x\"}\\"],"b":{"c":null}}`, ` [ 1 , 2 ] `, `""`, `{}`, `[[[]]]`, `{"a" : "\u0041"}`,

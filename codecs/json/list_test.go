@@ -44,7 +44,7 @@ func put(t *testing.T, s codecs.Streamer, l *codecs.List, items ...[]byte) strin
 	return string(s.AppendListTail(out, l)[1:])
 }
 
-// TestListEqualsEncoding: lists, and their metadata alone, are what encoding/json makes of them.
+// TestListEqualsEncoding: lists, and their metadata alone, equal the output of encoding/json.
 func TestListEqualsEncoding(t *testing.T) {
 	r := rand.New(rand.NewSource(3))
 	for n := range 5 {
@@ -84,7 +84,7 @@ func TestListEqualsEncoding(t *testing.T) {
 	}
 }
 
-// TestListMeta: what there is not is left out.
+// TestListMeta: absent fields are left out.
 func TestListMeta(t *testing.T) {
 	left := int64(0)
 	for _, meta := range []metav1.ListMeta{{}, {Continue: "a"}, {RemainingItemCount: &left}, {ResourceVersion: "7", RemainingItemCount: &left}, {ResourceVersion: "7", Continue: "\"<\u2028"}} {
@@ -98,7 +98,7 @@ func TestListMeta(t *testing.T) {
 	}
 }
 
-// TestCustomList: lists of custom resources are maps, whose members stand in the order of names.
+// TestCustomList: lists of custom resources are maps, whose members are in the order of names.
 func TestCustomList(t *testing.T) {
 	left := int64(3)
 	items := []any{map[string]any{"a": "b"}, map[string]any{"c": 1}}

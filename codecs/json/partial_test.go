@@ -9,8 +9,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/json/scan"
 )
 
-// FuzzPartial: the metadata of an object, and nothing else of it, stands in its
-// partial form, which is an object again.
+// FuzzPartial: the partial form of an object has its metadata, and nothing else of it, and is an object
+// again.
 func FuzzPartial(f *testing.F) {
 	for _, s := range []string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"x":"}"}},"spec":{"metadata":1}}`,

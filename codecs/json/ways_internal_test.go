@@ -14,7 +14,7 @@ import (
 	"github.com/rowlock/rowlock/codecs"
 )
 
-// broken is a type for which the own way has a mistake in it.
+// broken is a type for which the own way has a mistake.
 type broken struct {
 	metav1.TypeMeta `json:",inline"`
 	Name            string `json:"name"`
@@ -73,7 +73,7 @@ func TestFailed(t *testing.T) {
 	if n := strings.Count(log.String(), "internal error of the JSON codec"); n != 1 {
 		t.Errorf("logged %d times: %s", n, &log)
 	}
-	// Another type goes on as before.
+	// Another type is decoded as before.
 	if problems, err := c.Decode([]byte(`{"kind":"Status","apiVersion":"v1"}`), &metav1.Status{}, codecs.Strict); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}

@@ -143,7 +143,7 @@ func TestExtensionsKeepTheirSpelling(t *testing.T) {
 	}
 }
 
-// TestBoundsHoldBothWays: what is too much for one way is too much for the other, before either
+// TestBoundsHoldBothWays: data that exceeds the bounds of one way exceeds those of the other, before either
 // has looked at it.
 func TestBoundsHoldBothWays(t *testing.T) {
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}

@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestBound: what was used last is kept, within the limit.
+// TestBound: the pieces used last are kept, within the limit.
 func TestBound(t *testing.T) {
 	const limit = 20_000
 	s := packed.New(limit)
@@ -113,7 +113,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestOneMakes: who wants a piece that is being made waits for it.
+// TestOneMakes: a request for a piece that is being made waits for it.
 func TestOneMakes(t *testing.T) {
 	s := packed.New(1 << 20)
 	var made atomic.Int64

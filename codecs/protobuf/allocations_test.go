@@ -10,7 +10,8 @@ import (
 	"github.com/rowlock/rowlock/server/release"
 )
 
-// TestAllocationsOfMessages: to leave out what a release lacks takes no look at the tags of the types for each object.
+// TestAllocationsOfMessages: leaving out the fields that a release lacks needs no look at the tags of the
+// types for each object.
 func TestAllocationsOfMessages(t *testing.T) {
 	c := protobuf.Codec{JSON: json.New(json.Settings{View: release.Oldest.View()})}
 	pod := &corev1.Pod{}

@@ -12,8 +12,7 @@ import (
 	"github.com/rowlock/rowlock/codecs/protobuf"
 )
 
-// TestEmbeddedJSON: bytes that stand for JSON must be some. What compares objects panics
-// on others.
+// TestEmbeddedJSON: bytes that stand for JSON must be valid JSON. Comparisons of objects panic on others.
 func TestEmbeddedJSON(t *testing.T) {
 	for raw, valid := range map[string]bool{``: true, `{}`: true, `{"a":[1]}`: true, `"`: false, `{`: false, `[`: false, `1z`: false, `z`: false} {
 		revision := &appsv1.ControllerRevision{

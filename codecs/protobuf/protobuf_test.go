@@ -282,8 +282,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestUnknown: of what is made here nothing is unknown, whatever the kind; what is put into
-// a message besides its fields, at the top, in a list and in a map, is named.
+// TestUnknown: no field of an object made here is unknown, whatever the kind; a field that is added to a
+// message, at the top, in a list and in a map, is named.
 func TestUnknown(t *testing.T) {
 	scheme, c := sample.Scheme(), protobuf.Codec{}
 	r := rand.New(rand.NewSource(2))

@@ -13,8 +13,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/quantities"
 )
 
-// FuzzFits: text that fits can be read at little cost, and what does not fit is found
-// in the document and in the tree that hold it.
+// FuzzFits: text that fits can be read at little cost, and text that does not fit is found in the document
+// and in the tree that hold it.
 func FuzzFits(f *testing.F) {
 	for _, s := range []string{"1", "100m", "1e3", "1E99999", "-1e-10000", ".5Gi", "1e+00001", "007", "1e9999", "e12345", "1u"} {
 		f.Add(s)
@@ -35,7 +35,7 @@ func FuzzFits(f *testing.F) {
 		}
 		q, err := resource.ParseQuantity(text)
 		if size := math.Abs(q.AsApproximateFloat64()); err != nil || size > 1e18 {
-			return // the library has no unit for what is larger, and writes it without one
+			return // the library has no unit for larger values, and writes them without one
 		}
 		if again, err := resource.ParseQuantity(q.String()); err != nil || again.Cmp(q) != 0 {
 			t.Fatalf("%q: %s, then %s, %v", text, q.String(), again.String(), err)

@@ -91,7 +91,7 @@ func TestDecodersRefuse(t *testing.T) {
 	refused(t, protobuf.Codec{}, append([]byte(protobuf.Prefix), envelope...))
 }
 
-// What looks like a long exponent elsewhere is nobody's business.
+// Text in other places that looks like a long exponent is not checked.
 func TestOtherTextPasses(t *testing.T) {
 	in := `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"commit":"1e123456"},"name":"12e999999"},"unknown":"1e99999999"}`
 	pod := &corev1.Pod{}

@@ -12,7 +12,8 @@ import (
 	"github.com/rowlock/rowlock/codecs/yaml"
 )
 
-// TestLargeDocuments: a document that is written in parts means what its JSON means, alone and as an item of a list.
+// TestLargeDocuments: a document that is written in parts means the same as its JSON, alone and as an item of
+// a list.
 func TestLargeDocuments(t *testing.T) {
 	nodes := &strings.Builder{}
 	for i := range 200 {

@@ -38,7 +38,7 @@ func write(t *testing.T, frame string, items ...string) []byte {
 	return append(out, list.Tail...)
 }
 
-// TestList: a document that is written item by item is the one that is made of the whole.
+// TestList: a document that is written item by item equals the one that is made as a whole.
 func TestList(t *testing.T) {
 	frame := `{"kind":"X","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
 	out := write(t, frame, items...)

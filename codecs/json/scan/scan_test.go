@@ -19,8 +19,8 @@ var seeds = []string{
 	`{"a":{"a":{"a":1}},"a":2}`,
 }
 
-// FuzzScan holds the scanner to encoding/json: it accepts the same texts, and finds the same values
-// and strings in them. What it is trusted with, it survives.
+// FuzzScan compares the scanner with encoding/json: it accepts the same texts, and finds the same values and
+// strings in them. Functions that trust their text survive any.
 func FuzzScan(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -92,7 +92,7 @@ func shape(t *testing.T, data []byte) (deepest, containers int) {
 	}
 }
 
-// walk compares the members and elements of a valid text with what encoding/json makes of it.
+// walk compares the members and elements of a valid text with the result of encoding/json.
 func walk(t *testing.T, data []byte) {
 	t.Helper()
 	start := scan.Space(data, 0)

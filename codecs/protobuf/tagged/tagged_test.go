@@ -22,7 +22,7 @@ import (
 // mirrors makes types that have the fields of others and no methods.
 type mirrors map[reflect.Type]reflect.Type
 
-// of returns false for a type that holds itself, or one whose message is not what its tags say.
+// of returns false for a type that contains itself, or one whose message does not follow its tags.
 func (m mirrors) of(t reflect.Type, within []reflect.Type) (reflect.Type, bool) {
 	if own, ok := m[t]; ok {
 		return own, own != nil
@@ -153,7 +153,7 @@ func alike(t *testing.T, p pair, data []byte) {
 	}
 }
 
-// differs names where a value and that of a mirror are not the same.
+// differs names the field in which a value and that of a mirror differ.
 func differs(a, b reflect.Value) string {
 	if a.Type() == b.Type() {
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
@@ -199,8 +199,9 @@ func differs(a, b reflect.Value) string {
 	return ""
 }
 
-// odd says that data may hold what this package refuses and generated methods do not look at: groups, numbers of
-// more than 64 bits, numbers of fields beyond the largest one, and entries of maps that are longer than they say.
+// odd reports whether data may hold forms that this package refuses and generated methods ignore: groups,
+// numbers of more than 64 bits, numbers of fields beyond the largest one, and entries of maps that are longer
+// than they say.
 func odd(data []byte) bool {
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)
@@ -285,7 +286,7 @@ func damaged(r *rand.Rand, data []byte) []byte {
 	return out
 }
 
-// FuzzEqualsGenerated: whatever a client sends is read as by the generated methods, or refused.
+// FuzzEqualsGenerated: any client's data is read as by the generated methods, or refused.
 func FuzzEqualsGenerated(f *testing.F) {
 	all := pairs(f)
 	r := rand.New(rand.NewSource(1))
@@ -299,7 +300,7 @@ func FuzzEqualsGenerated(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint16, data []byte) { alike(t, all[int(kind)%len(all)], data) })
 }
 
-// TestSupports: what has no tags, or holds itself, has no message.
+// TestSupports: a type that has no tags, or contains itself, has no message.
 func TestSupports(t *testing.T) {
 	type node struct {
 		Next *node `protobuf:"bytes,1,opt,name=next"`
