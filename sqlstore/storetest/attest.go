@@ -13,14 +13,14 @@ import (
 // Way is something that happens to a database.
 type Way func(t testing.TB, db Database)
 
-// ByExec is what SQL does.
+// ByExec runs SQL.
 func ByExec(sql string) Way {
 	return func(t testing.TB, db Database) { db.Exec(t, sql) }
 }
 
-// CacheFiles holds a driver to what it promises as an Attestor. Once a database has gone one of the ways of dropped it
-// attests to no file that was written before, and in spite of those of kept it does. Rows that they are about have the name
-// x, in the namespace a.
+// CacheFiles tests the promises of a driver as an Attestor. After a database has gone one of the ways of
+// dropped it attests to no file that was written before, and after those of kept it still does. The rows
+// concerned have the name x, in the namespace a.
 func CacheFiles(t *testing.T, fresh func(t testing.TB) Database, dropped, kept map[string]Way) {
 	t.Run("Revisions", func(t *testing.T) { revisionsListed(t, fresh(t)) })
 	t.Run("Many", func(t *testing.T) { manyAttested(t, fresh(t)) })
@@ -104,8 +104,8 @@ func attestedAfter(t *testing.T, db Database, way Way, kept bool) {
 	}
 }
 
-// manyAttested has servers that write their files at their own pace: a server that writes often is no harm to another that
-// was away, and keys are not kept for ever.
+// manyAttested has servers write their files at their own pace: a server that writes often does no harm to
+// another that was away, and keys are not kept forever.
 func manyAttested(t *testing.T, db Database) {
 	c := db.Open(t).Attestor()
 	known, err := c.CacheFiles(t.Context())

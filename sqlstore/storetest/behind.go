@@ -10,7 +10,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// mirror is a Sink that keeps the live rows, and can be loaded anew.
+// mirror is a Sink that keeps the live rows, and can be loaded again.
 type mirror struct {
 	mu      sync.Mutex
 	at      int64
@@ -109,8 +109,8 @@ func trimAll(t testing.TB, d sqlstore.Driver, to int64) {
 	}
 }
 
-// cutOff lets history end beyond what a server's feed has seen: its sink is loaded
-// anew, and its writes are acknowledged as ever.
+// cutOff makes history end beyond the point that a server's feed has reached: its sink is loaded again, and
+// its writes are still acknowledged.
 func cutOff(t *testing.T, db Database) {
 	other := db.Open(t)
 	b := &broken{Driver: db.Open(t), cause: sqlstore.ErrUnavailable}

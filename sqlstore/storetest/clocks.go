@@ -45,7 +45,7 @@ func (c *clocks) jump(d time.Duration) {
 	c.wall = c.wall.Add(d)
 }
 
-// round waits until the compactor and the sweeper have seen what there is.
+// round waits until the compactor and the sweeper have seen the current state.
 func (c *clocks) round(t testing.TB) {
 	t.Helper()
 	rounds, sweeps := c.rounds.Load(), c.sweeps.Load()
@@ -53,9 +53,9 @@ func (c *clocks) round(t testing.TB) {
 	waitFor(t, "the sweeper to look", func() bool { return c.sweeps.Load() >= sweeps+2 })
 }
 
-// swept counts the rounds of the sweeper, which tells nothing where nothing is to do. It leads for
-// ever: who leads anew, as after a lead that a slow machine did not renew, has not seen how time
-// passed, and goes by the wall clock again.
+// swept counts the rounds of the sweeper, which reports nothing if it has nothing to do. It leads forever: a
+// new leader, such as one after a lead that a slow machine did not renew, has not seen how time passed, and
+// relies on the wall clock again.
 type swept struct {
 	sqlstore.Driver
 	sweeps *atomic.Int64
@@ -65,7 +65,7 @@ func (swept) Lead(context.Context, string) (<-chan struct{}, func(), bool, error
 	return nil, func() {}, true, nil
 }
 
-// Trim and Apply work on nobody's behalf: the driver knows nothing of the lead.
+// Trim and Apply work without a lead, of which the driver knows nothing.
 func (s swept) Trim(ctx context.Context, to int64, limit int) (int, error) {
 	return s.Driver.Trim(sqlstore.WithLead(ctx, ""), to, limit)
 }
@@ -199,7 +199,7 @@ var clockTests = map[string]func(*testing.T, Database){
 		there("back", false)
 		c.pass(6 * time.Hour)
 		c.round(t)
-		c.pass(61 * time.Minute) // so long a step is a jump to who sees only its ends
+		c.pass(61 * time.Minute) // a server that sees only the ends of so long a step takes it for a jump
 		there("again", false)
 	},
 }

@@ -27,9 +27,9 @@ const (
 	crashKept    = 365 * 24 * time.Hour
 )
 
-// CrashChild is called first in the TestMain of a driver. In the child of a
-// crash test it writes until it is killed, and reports each acknowledged write
-// on its standard output; else it returns at once. open takes what Crash was given.
+// CrashChild is called first in the TestMain of a driver. In the child of a crash test it writes until it is
+// killed, and reports each acknowledged write on its standard output; else it returns at once. open takes the
+// argument of Crash.
 func CrashChild(open func(ctx context.Context, where string) (sqlstore.Driver, error)) {
 	where := os.Getenv(crashEnv)
 	if where == "" {
@@ -50,7 +50,7 @@ func crashChild(ctx context.Context, where string, open func(context.Context, st
 	if err = patiently(func() (err error) { b, err = d.Bounds(ctx); return err }); err != nil {
 		return err
 	}
-	// Nothing goes by its age: all that was written since the first crash is looked for.
+	// Nothing expires by its age: the test looks for all writes since the first crash.
 	s := sqlstore.New(d, sqlstore.Config{Retention: crashKept, LogRetention: crashKept})
 	failed := make(chan error, crashWriters+2)
 	if os.Getenv(packEnv) != "" {
@@ -63,8 +63,8 @@ func crashChild(ctx context.Context, where string, open func(context.Context, st
 	return <-failed
 }
 
-// patiently does again what a database was too busy for: on a machine with much else to do, a
-// store gives up what it would have done a moment later, and the child is not about that.
+// patiently repeats writes that fail because the database is busy: on a busy machine, a store gives up writes
+// that would have succeeded a moment later, and the child does not test that.
 func patiently(do func() error) error {
 	for {
 		err := do()
@@ -101,7 +101,7 @@ func crashWriter(ctx context.Context, s *sqlstore.Store, w int, round int64) err
 	}
 }
 
-// crashPacker packs what was just written, over and over, and keeps all of it.
+// crashPacker packs the latest writes, over and over, and keeps all of them.
 func crashPacker(ctx context.Context, d sqlstore.Driver) error {
 	for {
 		if err := patiently(func() error { return crashPack(ctx, d) }); err != nil {
@@ -121,14 +121,14 @@ func crashPack(ctx context.Context, d sqlstore.Driver) error {
 	return sqlstore.Pack(ctx, d, 1, func(sqlstore.Packed) {})
 }
 
-// CrashPacking is Crash of a child that packs what it writes: each state that was written is there
-// exactly once, in a pack or as a row.
+// CrashPacking is Crash of a child that packs its writes: each written state exists exactly once, in a pack
+// or as a row.
 func CrashPacking(t *testing.T, db Database, where string) {
 	t.Setenv(packEnv, "yes")
 	acknowledged := make(map[int64]string)
 	db.Open(t).Close()
 	packed := false
-	for round := range (*crashes + 2) / 3 { // Crash sees what is equal without packs
+	for round := range (*crashes + 2) / 3 { // Crash tests the same without packs
 		crashOnce(t, where, acknowledged)
 		if s, ok := db.(Sessions); ok {
 			s.Ended(t)
@@ -151,7 +151,7 @@ func CrashPacking(t *testing.T, db Database, where string) {
 	}
 }
 
-// checkOnce looks whether each revision up to the head has one row, and says what was acknowledged.
+// checkOnce checks that each revision up to the head has one row with the acknowledged write.
 func checkOnce(t *testing.T, d sqlstore.Driver, acknowledged map[int64]string) {
 	t.Helper()
 	b, err := d.Bounds(t.Context())
@@ -212,8 +212,8 @@ func Crash(t *testing.T, db Database, where string) {
 	t.Logf("%d crashes, %d acknowledged writes", *crashes, len(acknowledged))
 }
 
-// crashOnce kills a child when it has acknowledged some writes, however long the first of them
-// takes. One that ends before that was not killed in mid-write, and says why.
+// crashOnce kills a child when it has acknowledged some writes, however long the first of them takes. A child
+// that ends before that was not killed in mid-write, and reports why.
 func crashOnce(t *testing.T, where string, acknowledged map[int64]string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -242,7 +242,7 @@ func crashOnce(t *testing.T, where string, acknowledged map[int64]string) {
 		}
 		acknowledged[revision] = rest
 		if n++; n == most {
-			cmd.Process.Kill() // SIGKILL; what it had printed is still read
+			cmd.Process.Kill() // SIGKILL; its earlier output is still read
 		}
 	}
 	err = cmd.Wait()
@@ -280,8 +280,8 @@ func checkAcknowledged(t *testing.T, d sqlstore.Driver, acknowledged map[int64]s
 	}
 }
 
-// CheckTable checks on any data that the log above the floor has no hole, that
-// playing it leads to the live rows, and that each row says rightly what it replaced.
+// CheckTable checks on any data that the log above the floor has no hole, that playing it leads to the live
+// rows, and that each row names the right row as the one it replaced.
 func CheckTable(t testing.TB, d sqlstore.Driver) {
 	t.Helper()
 	b, err := d.Bounds(t.Context())

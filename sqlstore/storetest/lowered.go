@@ -9,7 +9,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// keeping counts the rounds of a compactor, and remembers what it keeps.
+// keeping counts the rounds of a compactor, and remembers its retention.
 type keeping struct {
 	counter
 	kept *atomic.Value // sqlstore.Retention
@@ -22,9 +22,9 @@ func (k keeping) Keeping(kept sqlstore.Retention, left time.Duration) {
 	k.rounds.Add(1)
 }
 
-// loweredRetention starts servers on one database with less history to keep than the ones before. What only the
-// longer retention keeps stays for a day in which servers run, whatever clocks say, or goes at once where
-// somebody says so.
+// loweredRetention starts servers on one database with a shorter retention than the ones before. History that
+// only the longer retention keeps stays for a day in which servers run, whatever clocks say, or is deleted at
+// once on an explicit request.
 func loweredRetention(t *testing.T, db Database) {
 	d := db.Open(t)
 	var wall, elapsed atomic.Int64
@@ -50,7 +50,8 @@ func loweredRetention(t *testing.T, db Database) {
 	}
 	rounds := func() {
 		t.Helper()
-		// The round under way may have looked at the clocks before they moved, and the next one ends what it began.
+		// The round under way may have looked at the clocks before they moved, and the next one finishes its
+		// work.
 		seen := watch.rounds.Load()
 		waitFor(t, "rounds of compaction", func() bool { return watch.rounds.Load() > seen+6 })
 	}
@@ -99,7 +100,7 @@ func loweredRetention(t *testing.T, db Database) {
 		there(s, true)
 	})
 	run("7d", false, func(s *server) { keeps("168h0m0s", 0) }) // and ends with a retention that is long enough
-	// A database without a note counts as one that promised what its packs hold.
+	// A database without a note counts as one that promised the history in its packs.
 	note, err := d.Note(t.Context(), "retention")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func loweredRetention(t *testing.T, db Database) {
 	// Nothing is there that only a longer retention keeps: it may be lowered.
 	run("2h", false, func(s *server) { keeps("2h0m0s", 0) })
 	run("1h", false, func(s *server) { keeps("1h0m0s", 0) })
-	// What is younger than the lower retention is kept as it was promised, too.
+	// History younger than the lower retention is kept as promised, too.
 	run("2h", false, func(s *server) {
 		keeps("2h0m0s", 0)
 		r, err := s.Write(t.Context(), sqlstore.Op{Verb: sqlstore.Update, Key: pod("a"), Expect: last, Value: []byte(`{"young":true}`)})

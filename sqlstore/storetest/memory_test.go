@@ -18,7 +18,7 @@ func (m modelled) Open(testing.TB) sqlstore.Driver { return m.Memory.Again() }
 
 func (m modelled) Exec(testing.TB, string) {}
 
-// The suite passes on the model, so that what it asks is the contract and not a driver's habit.
+// The suite passes on the model, so it tests the contract and not a driver's habits.
 func TestModelConforms(t *testing.T) {
 	storetest.Run(t, func(testing.TB) storetest.Database { return modelled{storetest.NewMemory()} })
 }

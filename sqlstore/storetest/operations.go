@@ -17,8 +17,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// Operations tests what operators do: backups from one database into another
-// (fresh ones of from and to, which may be of different drivers), and upkeep.
+// Operations tests the work of operators: backups from one database into another (fresh ones of from and to,
+// which may be of different drivers), and upkeep.
 func Operations(t *testing.T, from, to func(testing.TB) Database) {
 	for name, test := range map[string]func(*testing.T, Database, Database){
 		"backup and restore":             backupAndRestore,
@@ -334,7 +334,7 @@ func backupOfPacks(t *testing.T, from, to Database) {
 	}
 }
 
-// verifyPacks damages what lies in packs.
+// verifyPacks damages the contents of packs.
 func verifyPacks(t *testing.T, from, _ Database) {
 	d := from.Open(t)
 	lives(t, 1, d)

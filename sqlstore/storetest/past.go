@@ -126,7 +126,7 @@ func forget(t testing.TB, d sqlstore.Driver) {
 	}
 }
 
-// samePast compares all that can be read of the past with the model, and how what cannot be is refused.
+// samePast compares all readable states of the past with the model, and the errors for the others.
 func samePast(t testing.TB, d sqlstore.Driver, m *Memory) {
 	t.Helper()
 	b := m.bounds
@@ -306,12 +306,12 @@ func packedByStore(t *testing.T, db Database) {
 	}
 }
 
-// somebodyTrims is what a server does that knows nothing of packs: what it raised the floor of ends there.
+// somebodyTrims stands for a server that knows nothing of packs: it deletes the history below its floor.
 func somebodyTrims(t *testing.T, db Database) {
 	d, m := db.Open(t), NewMemory()
 	lives(t, 1, d, m)
 	retain(t, sqlstore.Floors{Log: 100, Past: map[string]int64{"": 10}}, d, m)
-	// One that keeps less, and has not come so far: what waits to be packed is not its own.
+	// A server with a shorter retention that lags: rows that wait to be packed are not its own.
 	for _, to := range []int64{0, 50, 100} {
 		for _, driver := range []sqlstore.Driver{d, m} {
 			if n, err := driver.Trim(t.Context(), to, 1000); err != nil || n != 0 {

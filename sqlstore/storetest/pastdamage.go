@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// damagedPacks spoils a pack: the present, other keys and packing go on, and who reads it is
-// told of which key it is.
+// damagedPacks spoils a pack: the present, other keys and packing are not affected, and the error of a read
+// names the key.
 func damagedPacks(t *testing.T, db Database) {
 	d := db.Open(t)
 	bad, good := pod("bad"), pod("good")

@@ -10,8 +10,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// OlderBinaries wants a binary that knows nothing of packs to be refused as long as there may be any, as it
-// would delete what waits to be packed. compatible reads what the database says.
+// OlderBinaries checks that a binary that knows nothing of packs is refused as long as there may be any, as
+// it would delete rows that wait to be packed. compatible reads the version that the database requires.
 func OlderBinaries(t *testing.T, d sqlstore.Driver, compatible func() (int64, error)) {
 	must(t, d, create(pod("a"), "1"))
 	must(t, d, create(pod("b"), "2"))
@@ -80,8 +80,9 @@ func groupsOfPast(t *testing.T, db Database) {
 	}
 }
 
-// expiredPast lets what has a time to live be renewed, expire, and come again, while a server packs: the
-// last state that expiry wrote is there as a delete, with all before it, and no pack has two lives.
+// expiredPast renews keys with a time to live, lets them expire and creates them again, while a server packs:
+// the last state that expiry wrote is there as a delete, with all states before it, and no pack has two
+// lives.
 func expiredPast(t *testing.T, db Database) {
 	d := db.Open(t)
 	now := start

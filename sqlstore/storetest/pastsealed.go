@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// sealedPast writes secrets, of which two end and one comes again, and another object; it returns what
-// all past states of a key were, newest first.
+// sealedPast writes secrets, two of which are deleted and one of these created again, and another object; it
+// returns all past states of each key, newest first.
 func sealedPast(t *testing.T, d sqlstore.Driver, keys *Locksmith) map[sqlstore.Key][]string {
 	t.Helper()
 	states := map[sqlstore.Key][]string{}
@@ -48,11 +48,11 @@ func sealedPast(t *testing.T, d sqlstore.Driver, keys *Locksmith) map[sqlstore.K
 	return states
 }
 
-// resealedPast encrypts the history with another key, while a server packs, then with none: nothing
-// under the old one is left, packed or not, and the past is what it was.
+// resealedPast encrypts the history with another key, while a server packs, then with none: nothing under the
+// old one is left, packed or not, and the past is unchanged.
 func resealedPast(t *testing.T, db Database) {
 	d, keys := db.Open(t), NewLocksmith("old")
-	if !restates(t, d) { // nobody rewrites a store in memory
+	if !restates(t, d) { // a store in memory has no rewriting
 		return
 	}
 	states := sealedPast(t, d, keys)
@@ -71,7 +71,7 @@ func resealedPast(t *testing.T, db Database) {
 	if done, err := again.Run(t.Context(), d); err != nil || done.Written+done.PastWritten+done.PastLeft != 0 {
 		t.Errorf("once more it wrote %+v, %v", done, err)
 	}
-	// Rows that went meanwhile, and others that are live, are left alone.
+	// Rows deleted in the meantime, and others that are live, are left alone.
 	if n, err := d.Restate(t.Context(), []sqlstore.Row{{Key: secret("a"), Revision: 1 << 40, Value: []byte("x")}}); n != 0 || err != nil {
 		t.Errorf("a row that is not there was written: %d, %v", n, err)
 	}
@@ -82,7 +82,7 @@ func resealedPast(t *testing.T, db Database) {
 	if n, err := d.Restate(t.Context(), []sqlstore.Row{{Key: live.Key, Revision: live.Revision, Value: []byte("x")}}); n != 0 || err != nil {
 		t.Errorf("a live row was written: %d, %v", n, err)
 	}
-	// Packs that cannot be opened stay and are reported; damaged ones hinder nobody.
+	// Packs that cannot be opened stay and are reported; damaged ones stop nothing.
 	db.Exec(t, `UPDATE kv_packed SET value = 'x' WHERE name = 'b'`)
 	job := upkeep.Rewrite{Resources: []string{"secrets"}, Keys: NewLocksmith("third"), Form: asStored}
 	done, err := job.Run(t.Context(), d)
@@ -127,8 +127,8 @@ func rewriteBeside(t *testing.T, db Database, d sqlstore.Driver, keys *Locksmith
 	}
 }
 
-// RestatedBeneath wants a packer that has read to write nothing once what it goes on from was encrypted
-// anew: that would bring the old key back. pack packs, and calls between after it has read.
+// RestatedBeneath checks that a packer writes nothing once its input was encrypted again after it read it:
+// writing would bring the old key back. pack packs, and calls between after it has read.
 func RestatedBeneath(t *testing.T, d sqlstore.Driver, pack func(between func()) error) {
 	keys, k := NewLocksmith("old"), secret("a")
 	states := map[sqlstore.Key][]string{}
@@ -178,7 +178,7 @@ func restates(t *testing.T, d sqlstore.Driver) bool {
 	return err == nil
 }
 
-// packing is a driver in which somebody packs whatever is restated first, between reading and writing.
+// packing is a driver that packs the rows that are to be restated, between reading and writing.
 type packing struct {
 	sqlstore.Driver
 	calls int
@@ -191,8 +191,8 @@ func (p *packing) Restate(ctx context.Context, rows []sqlstore.Row) (int, error)
 	return p.Driver.Restate(ctx, rows)
 }
 
-// resealedWhilePacked encrypts the history with another key, where rows are packed just then and
-// so not found: what was missed is not taken for done.
+// resealedWhilePacked encrypts the history with another key, where rows are packed at that moment and so not
+// found: missed rows do not count as done.
 func resealedWhilePacked(t *testing.T, db Database) {
 	d, keys := db.Open(t), NewLocksmith("old")
 	if !restates(t, d) {

@@ -347,8 +347,8 @@ func scanRanges(t *testing.T, db Database) {
 	}
 }
 
-// wantChange compares log entries. What ended a row may have come after the
-// change was made, and is not compared for rows that were live then.
+// wantChange compares log entries. The end of a row may have come after the change was made, and is not
+// compared for rows that were live then.
 func wantChange(t testing.TB, got, want sqlstore.Change, previous bool) {
 	t.Helper()
 	wantRow(t, got.Row, want.Row)

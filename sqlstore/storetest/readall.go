@@ -64,7 +64,7 @@ func readAll(t *testing.T, db Database) {
 	}
 }
 
-// whole is what ReadAll lends, in key order.
+// whole has all rows that ReadAll lends, in key order.
 func whole(t testing.TB, s *sqlstore.Store, revision int64) (all []sqlstore.Row) {
 	t.Helper()
 	var mu sync.Mutex

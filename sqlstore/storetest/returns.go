@@ -8,9 +8,9 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// GoesBack takes a database back to a revision below two servers, again and again: with nobody writing, and with a
-// write that meets it. Each has then what the table has, and no revision that a sink was shown is given again. For
-// drivers that are Returning.
+// GoesBack sets a database back to a revision below two servers, again and again: without writes, and with a
+// write at the same time. Each then has the state of the table, and no revision that a sink has seen is used
+// again. For drivers that are Returning.
 func GoesBack(t *testing.T, db Database, back func(to int64)) {
 	one, two := db.Open(t), db.Open(t)
 	s1, m1 := mirrored(t, one, sqlstore.Config{})
@@ -90,8 +90,9 @@ func skipped(t *testing.T, db Database) {
 	CheckTable(t, d)
 }
 
-// skippedPast leaves revisions out of kept history, for drivers that can. What was kept before can be read, and what comes
-// after. A client may have seen another state at a revision between, which a database that went back has lost.
+// skippedPast leaves revisions out of kept history, for drivers that can. Earlier and later history can be
+// read. A client may have seen another state at a revision between, which a database that was set back has
+// lost.
 func skippedPast(t *testing.T, db Database) {
 	d := db.Open(t) // without a server, whose compaction would delete the history
 	last := must(t, d, create(pod("a"), "a"))

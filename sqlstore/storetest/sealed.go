@@ -16,8 +16,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/upkeep"
 )
 
-// Locksmith is a Sealer of tests: it encrypts secrets with the first of its keys, and
-// counts what it is asked.
+// Locksmith is a Sealer of tests: it encrypts secrets with the first of its keys, and counts its calls.
 type Locksmith struct {
 	mu           sync.Mutex
 	keys         []string
@@ -113,7 +112,7 @@ func hide(secret string, text []byte) []byte {
 	return out
 }
 
-// loot is what nobody may find in the table.
+// loot is the plain text that the table must not contain.
 const loot = "the very secret words"
 
 func secret(name string) sqlstore.Key { return key("secrets", "default", name) }
@@ -252,7 +251,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		}
 		wantBounds(t, d, 0, 1)
 		write(t, s, create(pod("p"), "x").Ops...)
-		// What goes takes no key, and no plain text with it; who lost hears that.
+		// A delete needs no key, and stores no plain text; one at another revision gets its conflict.
 		var conflict *sqlstore.ConflictError
 		if _, err := s.Write(t.Context(), remove(secret("a"), 7, loot).Ops...); !errors.As(err, &conflict) || conflict.Current.Revision != 1 {
 			t.Fatalf("a delete at another revision gave %v", err)
@@ -344,7 +343,7 @@ var sealedTests = map[string]func(*testing.T, Database){
 		if cut, err := first.Run(ctx, d); !errors.Is(err, context.Canceled) || cut.Written != 200 {
 			t.Fatalf("cut short it has done %+v, %v", cut, err)
 		}
-		// Two pages of what lives, and one of what was where that can be written; all again, to see
+		// Two pages of live rows, and one of past ones where these can be written; then all again, to see
 		// that nothing is left.
 		wantPast, wantPages := int64(0), 4
 		if restates(t, d) {

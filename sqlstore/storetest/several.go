@@ -13,7 +13,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for events that must come.
 const patience = 2 * time.Minute
 
 var severalTests = map[string]func(*testing.T, Database){
@@ -242,8 +242,8 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// twoServers writes at random through two servers and checks what each was
-// shown: the same log, in order, whole, each acknowledged write in it, and equal to the table.
+// twoServers writes at random through two servers and checks the changes that each has seen: the same log, in
+// order, whole, with each acknowledged write, and equal to the table.
 func twoServers(t *testing.T, db Database) {
 	const writers, writes, keys = 6, 40, 5
 	d := db.Open(t)

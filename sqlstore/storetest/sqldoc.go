@@ -26,8 +26,8 @@ var sqlDocObjects = []struct{ resource, namespace, name, value string }{
 	{"configmaps", "default", "gone", `{"metadata":{"uid":"g1"}}`},
 }
 
-// sqlDocWant is what each query answers: rows joined by newlines, columns by |.
-// Times and values are checked by their beginnings where an answer ends in *.
+// sqlDocWant has the answer of each query: rows joined by newlines, columns by |. An answer that ends in *
+// has only the beginning of a time or value.
 var sqlDocWant = map[string]string{
 	"What is stored":    "pods|2|*",
 	"Images in use":     "web:1|2\ninit:1|1\nproxy:2|1",

@@ -36,7 +36,7 @@ func (r *Recorder) Apply(batch []sqlstore.Change) {
 	}
 }
 
-// Log is what has come so far.
+// Log has the changes so far.
 func (r *Recorder) Log(t testing.TB) []sqlstore.Change {
 	t.Helper()
 	r.mu.Lock()

@@ -31,7 +31,7 @@ type Damager interface {
 
 // Sessions is a Database whose server may still be at work for a process that has died.
 type Sessions interface {
-	// Ended waits until nobody is connected.
+	// Ended waits until all connections have ended.
 	Ended(t testing.TB)
 }
 
@@ -121,8 +121,8 @@ func must(t testing.TB, d sqlstore.Driver, txn sqlstore.Txn) int64 {
 	return out.Revisions[0]
 }
 
-// updates writes an object that is at a revision n times more, a hundred in a batch. Nobody else
-// writes meanwhile.
+// updates writes an object that is at a revision n times more, a hundred in a batch. There must be no other
+// writer.
 func updates(t testing.TB, d sqlstore.Driver, k sqlstore.Key, revision int64, n int) {
 	t.Helper()
 	for i := 0; i < n; i += 100 {

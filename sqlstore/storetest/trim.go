@@ -104,7 +104,7 @@ var trimTests = map[string]func(*testing.T, Database){
 		trim(t, d, 2, 0, 0)
 		trim(t, d, 1, 0, 0)
 		wantBounds(t, d, 2, 2)
-		trim(t, d, 0, 10, 1) // what lies below the floor goes, whatever was asked
+		trim(t, d, 0, 10, 1) // rows below the floor are deleted, whatever the argument
 		trim(t, d, 99, 10, 0)
 		wantBounds(t, d, 2, 2) // and it never passes the head
 	},
