@@ -25,7 +25,7 @@ type customs struct {
 	objects     map[string]*metCustom
 }
 
-// metCustom is what was met of one resource.
+// metCustom is the record of the objects of one resource.
 type metCustom struct {
 	namespaced, cluster int64
 	versions            map[string]int64
@@ -68,8 +68,8 @@ func (c *customs) met(key sqlstore.Key, version string) error {
 	return nil
 }
 
-// warnings say what a server will make of custom resources that do not fit their
-// definitions. They are taken along all the same: the definition may be put right.
+// warnings name custom resources that do not fit their definitions. They are transferred all the same: the
+// definition may be corrected.
 func (c *customs) warnings() (list []string) {
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for _, resource := range slices.Sorted(maps.Keys(c.objects)) {

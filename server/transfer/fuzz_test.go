@@ -14,10 +14,10 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// sealed begins what the fuzzed readers can open.
+// sealed is the prefix of values that the fuzzed readers can decrypt.
 const sealed = "k8s:enc:plain:v1:k:"
 
-// plainOpener opens what is encrypted by nothing.
+// plainOpener decrypts values that are stored in plain text behind the prefix.
 type plainOpener struct{}
 
 func (plainOpener) Open(_ context.Context, _ string, stored []byte) ([]byte, error) {
@@ -27,8 +27,7 @@ func (plainOpener) Open(_ context.Context, _ string, stored []byte) ([]byte, err
 	return nil, errors.New("it is encrypted with another key")
 }
 
-// stored is a value of each kind in each of its versions and both forms, the first of them
-// encrypted besides.
+// stored has a value of each kind in each of its versions and both forms, the first of them also encrypted.
 func stored(f *testing.F) (list []foreign.Entry) {
 	f.Helper()
 	catalogue := kinds.NewCatalogue(builtin.Resources())
@@ -51,8 +50,8 @@ func stored(f *testing.F) (list []foreign.Entry) {
 	return list
 }
 
-// fuzzed reads values that may be anything: nothing breaks, what is taken has the key that
-// it says and comes back the same, and reasons are short.
+// fuzzed reads arbitrary values: nothing breaks, an accepted value has the key that it states and is the same
+// after the way back, and reasons are short.
 type fuzzed struct {
 	writer *transfer.Writer
 	reader *transfer.Reader
@@ -90,7 +89,7 @@ func (z *fuzzed) read(t *testing.T, key string, value []byte) {
 	}
 }
 
-// FuzzRead: whatever key and value are.
+// FuzzRead reads arbitrary keys and values.
 func FuzzRead(f *testing.F) {
 	for _, e := range stored(f) {
 		f.Add(e.Key, e.Value)
@@ -104,8 +103,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(z.read)
 }
 
-// FuzzReadPatched puts bytes in the place of others, somewhere in a value that is sound:
-// what comes of that is still of the kind, where bytes that were made up are seldom.
+// FuzzReadPatched replaces bytes somewhere in a sound value: the result is still of the kind, as arbitrary
+// bytes seldom are.
 func FuzzReadPatched(f *testing.F) {
 	values, z := stored(f), newFuzzed()
 	for i, e := range values {

@@ -19,8 +19,8 @@ const (
 	leftNotJSON   = "objects of other API servers (custom resources are JSON, these are not)"
 )
 
-// keptBelow are the beginnings of paths whose content is a server's own business, in a
-// stock server and in what k3s and kine add.
+// keptBelow are the prefixes of paths whose contents are internal to a server, in a stock server and in the
+// additions of k3s and kine.
 var keptBelow = map[string]string{
 	"ranges/":           leftRanges,
 	"masterleases/":     leftMasters,
@@ -90,8 +90,8 @@ func (r *Reader) keptObject(at located) string {
 	return ""
 }
 
-// keptInside says why an object is left out by what it says: the lease of a server that
-// will not be there would have others believe in it.
+// keptInside returns why an object is left out because of its contents: the lease of a server that will not
+// be there would mislead others.
 func keptInside(at located, obj kinds.Object) string {
 	if at.key.Resource == leaseStorage && at.key.Namespace == "kube-system" && obj.GetLabels()[identityLabel] == identityServer {
 		return leftMasters

@@ -60,9 +60,8 @@ func likeness(kind schema.GroupVersionKind) (now schema.GroupVersionKind, ok boo
 	return gv.WithKind(kind.Kind), ok
 }
 
-// past knows the Go types of all other versions that are no longer served. Objects that
-// nobody wrote since an upgrade lie in them, and a stock server of release 1.32 still reads
-// them.
+// past knows the Go types of all other versions that are no longer served. Objects that have not been written
+// since an upgrade are stored in them, and a stock server of release 1.32 still reads them.
 var past = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{autoscalingv2beta1.AddToScheme, certificatesv1beta1.AddToScheme, older.AddToScheme} {
@@ -73,8 +72,8 @@ var past = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// raise makes the JSON of a version that can be served of a value in one that cannot any
-// more, and finds the resource of that, and the first fields that are lost.
+// raise turns a value in a version that is no longer served into JSON of one that can be served, and returns
+// the resource of that version, and the first fields that are lost.
 func (l *layout) raise(home *kinds.Resource, kind schema.GroupVersionKind, codec codecs.Codec, value []byte) (now []byte, to *kinds.Resource, unknown []string, err error) {
 	var old oldField
 	if isProtobuf(value) {

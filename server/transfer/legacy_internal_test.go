@@ -19,8 +19,8 @@ import (
 	older "github.com/rowlock/rowlock/server/transfer/past"
 )
 
-// TestAlike: what another Go type reads of a message of the past, that of a served version or one of package past, is what
-// the type of k8s.io/api reads of it.
+// TestAlike: another Go type, that of a served version or one of package past, reads the same from a message
+// of the past as the type of k8s.io/api.
 func TestAlike(t *testing.T) {
 	l, types, random := newLayout(""), sample.Scheme(), rand.New(rand.NewSource(1))
 	read := map[string]bool{}
@@ -30,7 +30,7 @@ func TestAlike(t *testing.T) {
 			now, ok = kind.GroupKind().WithVersion("v1"), true
 		}
 		served := l.catalogue.LookupKind(now)
-		if kind.Kind == "Ingress" { // that of extensions, too, is read by a type of the past
+		if kind.Kind == "Ingress" { // the version of extensions, too, is read by a type of the past
 			served = l.catalogue.LookupKind(schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"})
 		}
 		if !ok || served == nil {
@@ -56,7 +56,7 @@ func TestAlike(t *testing.T) {
 			if typed, err = types.New(kind); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := l.protobuf.Decode(message, typed, codecs.Ignore); err != nil { // what is empty is nothing in a message
+			if _, err := l.protobuf.Decode(message, typed, codecs.Ignore); err != nil { // an empty field is absent in a message
 				t.Fatal(kind, err)
 			}
 			got, unknown, err := l.decode(home, message)
@@ -93,7 +93,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestOldFields: what the Go type of apps/v1 does not have comes along, and is not said to be lost.
+// TestOldFields: fields that the Go type of apps/v1 lacks are transferred, and not reported as lost.
 func TestOldFields(t *testing.T) {
 	l := newLayout("")
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestOldFields(t *testing.T) {
 		if err != nil || len(unknown) > 0 || !bytes.Contains(mustEncode(t, l, got), []byte(c.holds)) {
 			t.Errorf("%s: %v, lost %q, no %s in %s", c.kind, err, unknown, c.holds, mustEncode(t, l, got))
 		}
-		for i := range message { // what is cut off anywhere is refused, or read without more of it
+		for i := range message { // a truncated message is refused, or read without the rest
 			_, _, _ = l.decode(home, message[:i])
 		}
 	}

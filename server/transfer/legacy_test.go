@@ -22,8 +22,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// TestOldVersions: objects that nobody wrote since an upgrade are of versions that are no
-// longer served, and arrive in the stored one.
+// TestOldVersions: objects that have not been written since an upgrade are of versions that are no longer
+// served, and arrive in the stored one.
 func TestOldVersions(t *testing.T) {
 	one := intstr.FromInt32(1)
 	budget := encode(t, &policyv1beta1.PodDisruptionBudget{ObjectMeta: meta("a", "x"), Spec: policyv1beta1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}, "policy/v1beta1", "PodDisruptionBudget")
@@ -57,11 +57,11 @@ func TestOldVersions(t *testing.T) {
 	}
 }
 
-// TestLostFields: what a newer server wrote, and no type here has, is named: once for each
-// field, with how often, and of versions of the past too.
+// TestLostFields: fields that a newer server wrote, and no type here has, are named: once for each field,
+// with their number, and in versions of the past too.
 func TestLostFields(t *testing.T) {
 	added := []byte{0x9a, 0x06, 3, 'n', 'e', 'w'} // field 99
-	grown := func(value []byte) []byte {          // with that field in the message, whose length stands behind the tag 0x12
+	grown := func(value []byte) []byte {          // with that field in the message, whose length follows the tag 0x12
 		const head = 4
 		at := head
 		for value[at] != 0x12 {

@@ -30,7 +30,7 @@ type Options struct {
 	Now    time.Time // when the rows are written
 }
 
-// Fate is what becomes of an entry.
+// Fate is the decision on an entry.
 type Fate uint8
 
 const (
@@ -64,8 +64,8 @@ func NewReader(o Options) *Reader {
 	return &Reader{layout: newLayout(o.Prefix), options: o, customs: newCustoms(), report: newReport()}
 }
 
-// Read decides what becomes of an entry, and counts it in the report. An error ends the
-// work: it is that of ctx, or of a key management service that does not answer.
+// Read decides on an entry, and counts it in the report. An error ends the work: it is that of ctx, or of a
+// key management service that does not answer.
 func (r *Reader) Read(ctx context.Context, e foreign.Entry) (Outcome, error) {
 	out := r.read(ctx, e)
 	if err := ctx.Err(); err != nil {
@@ -101,8 +101,8 @@ func (r *Reader) read(ctx context.Context, e foreign.Entry) Outcome {
 	return out
 }
 
-// unquoted takes out of an error what it quotes of a value: of all that decoders say, the text
-// where a time should be.
+// unquoted removes quotations of a value from an error: among the errors of decoders, the text in place of a
+// time.
 func unquoted(err error) error {
 	var parsed *time.ParseError
 	if errors.As(err, &parsed) {
@@ -188,8 +188,8 @@ func (r *Reader) customObject(row sqlstore.Row, plain []byte) (Outcome, error) {
 	return Outcome{Fate: Taken, Row: row}, nil
 }
 
-// claims are the rows of what an object holds alone in the cluster: what it would give back
-// if it were deleted.
+// claims are the rows of claims of an object on values that are unique in the cluster, which its deletion
+// would release.
 func (r *Reader) claims(ctx context.Context, home *kinds.Resource, obj kinds.Object) ([]sqlstore.Row, error) {
 	if home.Storage.Allocate == nil {
 		return nil, nil

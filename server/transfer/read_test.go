@@ -45,8 +45,8 @@ func take(t *testing.T, r *transfer.Reader, e foreign.Entry) transfer.Outcome {
 	return out
 }
 
-// TestEveryKind: an object of each built-in kind, with values in all its fields, is what it
-// was: as Protobuf and as JSON, in each of its versions, there and back.
+// TestEveryKind: an object of each built-in kind, with values in all its fields, is the same after the way
+// there and back: as Protobuf and as JSON, in each of its versions.
 func TestEveryKind(t *testing.T) {
 	catalogue, looked := kinds.NewCatalogue(builtin.Resources()), 0
 	for _, r := range catalogue.Known() {
@@ -125,7 +125,7 @@ func keyOf(home *kinds.Resource, obj kinds.Object) string {
 	return "/registry/" + strings.TrimPrefix(home.RegistryKey(obj.GetNamespace(), obj.GetName()), "/registry/")
 }
 
-// same compares what is stored, in the version of r, with what was there, field by field.
+// same compares a stored object, in the version of r, with the original, field by field.
 func same(t *testing.T, r *kinds.Resource, obj kinds.Object, stored []byte) {
 	t.Helper()
 	got := r.NewStored()
@@ -148,8 +148,8 @@ func same(t *testing.T, r *kinds.Resource, obj kinds.Object, stored []byte) {
 	}
 }
 
-// normal is the tree of an object, without what is empty: neither Protobuf nor a stock
-// server's store tells empty from absent.
+// normal is the tree of an object, without empty values: neither Protobuf nor a stock server's store tells
+// empty from absent.
 func normal(t *testing.T, obj kinds.Object) any {
 	t.Helper()
 	data, err := json.Marshal(obj)
@@ -205,7 +205,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u"}
 }
 
-// TestFates: what is taken along, what is left out for which reason, what is damaged.
+// TestFates: which entries are transferred, which are left out for which reason, and which are damaged.
 func TestFates(t *testing.T) {
 	cm := encode(t, &corev1.ConfigMap{ObjectMeta: meta("a", "x")}, "v1", "ConfigMap")
 	svc := encode(t, &corev1.Service{ObjectMeta: meta("a", "x")}, "v1", "Service")
@@ -263,7 +263,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestClaims: what services allocate comes as rows of its own.
+// TestClaims: allocations of services become rows of their own.
 func TestClaims(t *testing.T) {
 	s := &corev1.Service{ObjectMeta: meta("a", "x")}
 	s.Spec = corev1.ServiceSpec{

@@ -9,17 +9,17 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// What a report names at most of a kind.
+// How many names a report has of a kind at most.
 const (
 	maxNames    = 20
 	maxProblems = 1000
 	maxWarnings = 1000
 	maxUnknown  = 10 // fields of one object
-	// Large is what servers take of an object at most when it is written, in bytes of JSON.
+	// Large is the maximum size of an object that servers accept in a write, in bytes of JSON.
 	Large = 3 << 19
 )
 
-// Report says what became of how many entries, by name.
+// Report counts the decisions on entries, by name.
 type Report struct {
 	Entries     int64      `json:"entries"`   // that were read
 	Objects     int64      `json:"objects"`   // that are taken along
@@ -41,7 +41,7 @@ type Resource struct {
 	Bytes   int64  `json:"bytes"` // of JSON
 }
 
-// LeftOut counts what was left out for one reason.
+// LeftOut counts the entries that were left out for one reason.
 type LeftOut struct {
 	Why   string   `json:"why"`
 	Keys  int64    `json:"keys"`
@@ -124,7 +124,7 @@ func (r *Report) warn(text string) {
 	}
 }
 
-// Report is what became of all entries so far. It is the caller's.
+// Report returns the report on all entries so far. It is the caller's.
 func (r *Reader) Report() Report {
 	out := r.report
 	out.Resources, out.Left = []Resource{}, []LeftOut{}

@@ -26,8 +26,7 @@ func (l *layout) Stored(group, plural string, served []string) (resource, versio
 	return resource, version, ok
 }
 
-// Key is where a stock server keeps the object of a row. Errors: foreign.KeyError for what
-// no key can name.
+// Key is the key of a stock server for the object of a row. Errors: foreign.KeyError if no key can name it.
 func (w *Writer) Key(k sqlstore.Key) (string, error) {
 	key, _, err := w.key(k)
 	return key, err

@@ -56,7 +56,7 @@ const (
 	leaseStorage      = "leases.coordination.k8s.io"
 )
 
-// layout is what there is to know of keys and values without any of them.
+// layout knows keys and values in general.
 type layout struct {
 	prefix    string // without a slash at its end
 	catalogue *kinds.Catalogue

@@ -101,8 +101,8 @@ func (l *layout) read(codec codecs.Codec, value []byte, obj runtime.Object) (unk
 	return unknown[:min(len(unknown), maxUnknown)], err
 }
 
-// version is the resource that serves a kind in the version in which it was found; nil
-// where that may be a version of the past.
+// version is the resource that serves a kind in the version of the value; nil if that may be a version of the
+// past.
 func (l *layout) version(home *kinds.Resource, kind schema.GroupVersionKind) (*kinds.Resource, error) {
 	if kind == home.Storage.GVK {
 		return home, nil
@@ -120,7 +120,7 @@ func misplaced(home *kinds.Resource, kind schema.GroupVersionKind) error {
 	return fmt.Errorf("it is a %s of %s, in the place of a %s of %s", shown(kind.Kind), shown(kind.GroupVersion().String()), home.Storage.GVK.Kind, home.Storage.GVK.GroupVersion())
 }
 
-// shown is a name that a value says, as it may stand in a message.
+// shown is a name from a value, in a form that messages may quote.
 func shown(name string) string {
 	const most = 64
 	if len(name) > most {

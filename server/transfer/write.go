@@ -18,10 +18,9 @@ type Writer struct{ *layout }
 // NewWriter makes a Writer of keys below a prefix; "" is DefaultPrefix.
 func NewWriter(prefix string) *Writer { return &Writer{newLayout(prefix)} }
 
-// Entry is what a stock server keeps for the object of a live row, whose value was
-// decrypted; see the package comment for its form. ok is false for a row that is no
-// object, which has no entry. The value is the caller's. Errors: foreign.KeyError for a row
-// that cannot be read, or that no key can name.
+// Entry is a stock server's entry for the object of a live row, whose value was decrypted; see the package
+// comment for its form. ok is false for a row that is no object, which has no entry. The value is the
+// caller's. Errors: foreign.KeyError for a row that cannot be read, or that no key can name.
 func (w *Writer) Entry(row sqlstore.Row) (e foreign.Entry, ok bool, err error) {
 	if strings.HasPrefix(row.Key.Resource, "~") {
 		return foreign.Entry{}, false, nil
@@ -82,8 +81,8 @@ func (w *Writer) encode(r *kinds.Resource, row sqlstore.Row) ([]byte, error) {
 	return w.protobuf.Encode(nil, obj)
 }
 
-// asJSON says that a stock server keeps a built-in kind as JSON, whatever
-// --storage-media-type says: those of its two other servers.
+// asJSON reports whether a stock server stores a built-in kind as JSON, whatever --storage-media-type says:
+// the kinds of its two other servers.
 func asJSON(r *kinds.Resource) bool {
 	return r.Storage.Key == definitionStorage || r.Storage.Key == serviceStorage
 }

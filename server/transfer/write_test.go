@@ -39,7 +39,7 @@ func TestEntryKeys(t *testing.T) {
 	}
 }
 
-// TestEntryForms: built-in kinds are Protobuf, what a stock server keeps as JSON is JSON.
+// TestEntryForms: built-in kinds are Protobuf, except those that a stock server stores as JSON.
 func TestEntryForms(t *testing.T) {
 	w := transfer.NewWriter("")
 	e, _, err := w.Entry(row("configmaps", "a", "x", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"a","uid":"u"},"data":{"k":"v"}}`))
@@ -59,7 +59,7 @@ func TestEntryForms(t *testing.T) {
 	}
 }
 
-// TestEntryRefuses: the error about what no key can name or no value can hold has the key.
+// TestEntryRefuses: the error about a row that no key can name or no value can hold has the key.
 func TestEntryRefuses(t *testing.T) {
 	w := transfer.NewWriter("")
 	for says, r := range map[string]sqlstore.Row{

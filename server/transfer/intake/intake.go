@@ -34,7 +34,7 @@ type Job struct {
 	Source  foreign.Source
 	Options transfer.Options
 	Keys    sqlstore.Sealer // how values are stored; sqlstore.Unsealed{} for as they are
-	// SkipUndecodable leaves out what cannot be read, instead of ending there.
+	// SkipUndecodable leaves out values that cannot be read, instead of ending there.
 	SkipUndecodable bool
 	// Spool is the path of the spool without its ends; "" tries everything and keeps nothing.
 	Spool string
@@ -160,7 +160,7 @@ func (in *intake) write(ctx context.Context, row sqlstore.Row) error {
 	return in.spool.w.Add(row)
 }
 
-// result puts together what was found.
+// result assembles the results.
 func (in *intake) result() *Spooled {
 	slices.Sort(in.revisions)
 	s := &Spooled{Path: in.Spool, Mark: in.mark(), SourceRevision: in.Source.Revision(), Report: in.reader.Report()}

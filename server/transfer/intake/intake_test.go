@@ -138,7 +138,7 @@ func nothingLeft(t *testing.T, j *intake.Job) {
 	}
 }
 
-// TestRefused: what cannot be read ends the work, or is left out; nothing stays behind.
+// TestRefused: a value that cannot be read ends the work, or is left out; no file remains.
 func TestRefused(t *testing.T) {
 	bad := foreign.Entry{Key: "/registry/configmaps/a/bad", ModRevision: 3, Value: []byte("?")}
 	j := job(t, configMap("x", 7), bad)

@@ -14,16 +14,15 @@ import (
 // scanPage is how many rows of the database are in memory at once.
 const scanPage = 50
 
-// MayBeFinished reports whether there is what an earlier run found, of whichever job.
+// MayBeFinished reports whether an earlier run left its results, for whichever job.
 func MayBeFinished(path string) bool {
 	info, err := os.Stat(path + foundEnd)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Loaded reports whether a database holds exactly what Load puts there and nothing was written
-// since: then the run that read the spool ended before it could take the spool away. It
-// reads both to their ends, but for a database whose revisions are others. Errors:
-// archive.ErrDamaged, and those of the driver.
+// Loaded reports whether a database holds exactly the rows that Load puts there and nothing was written
+// since: then the run that read the spool ended before it could remove the spool. It reads both to their
+// ends, unless the database's revisions differ. Errors: archive.ErrDamaged, and those of the driver.
 func (s *Spooled) Loaded(ctx context.Context, d sqlstore.Driver) (bool, error) {
 	b, err := d.Bounds(ctx)
 	if err != nil || b != (sqlstore.Bounds{Floor: s.Head, Head: s.Head}) {

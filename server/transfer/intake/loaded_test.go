@@ -11,8 +11,7 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/foreign"
 )
 
-// TestLoaded: a database is that of a spool as long as nothing else is in it, over more
-// pages than one.
+// TestLoaded: a database belongs to a spool as long as it has nothing else, over several pages.
 func TestLoaded(t *testing.T) {
 	entries := []foreign.Entry{service("s", 9, 1), service("t", 9, 2)}
 	for i := range 120 {

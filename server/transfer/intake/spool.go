@@ -16,8 +16,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
-// The ends of the two files of a spool: the rows, in the form of a backup and as they will
-// be stored, encrypted or not; and what was found, which is written last.
+// The suffixes of the two files of a spool: the rows, in the form of a backup and as they will be stored,
+// encrypted or not; and the results, which are written last.
 const (
 	rowsEnd  = ".rows"
 	foundEnd = ".json"
@@ -44,8 +44,7 @@ type spool struct {
 	w    *archive.Writer
 }
 
-// createSpool begins a spool in the place of whatever is there. It holds secrets: it is for
-// its owner alone.
+// createSpool begins a spool in place of an existing one. It holds secrets: only its owner may read it.
 func createSpool(path string, revision int64) (*spool, error) {
 	s := &spool{path: path}
 	err := removeSpool(path)
@@ -63,7 +62,7 @@ func createSpool(path string, revision int64) (*spool, error) {
 	return s, nil
 }
 
-// finish writes what was found, which makes the spool one that may be used again.
+// finish writes the results, after which the spool may be used again.
 func (s *spool) finish(found *Spooled) error {
 	t, err := s.w.Close()
 	if err == nil {
@@ -91,7 +90,7 @@ func (s *spool) discard() error {
 	return errors.Join(err, removeSpool(s.path))
 }
 
-// removeSpool takes away what there is of a spool, that which says that it is finished first.
+// removeSpool removes the files of a spool, first the one that marks it as finished.
 func removeSpool(path string) error {
 	for _, end := range []string{foundEnd, rowsEnd} {
 		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +100,7 @@ func removeSpool(path string) error {
 	return nil
 }
 
-// Remove takes the spool away, once it is of no more use.
+// Remove removes the spool, once it is of no more use.
 func (s *Spooled) Remove() error {
 	if s.Path == "" {
 		return nil

@@ -1,6 +1,6 @@
-// Package past has API types that no release serves any more, and that older servers stored: only what is not as in a version
-// that is served. They have the JSON and the Protobuf messages of the types of k8s.io/api, and no generated methods, which
-// would all be linked (docs/design/size.md).
+// Package past has API types that no release serves any more, and that older servers stored: only those that
+// differ from a served version. They have the JSON and the Protobuf messages of the types of k8s.io/api, and
+// no generated methods, which would all be linked (docs/design/size.md).
 package past
 
 import (
@@ -26,7 +26,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// EndpointSlice is that of discovery.k8s.io/v1beta1.
+// EndpointSlice is the kind of discovery.k8s.io/v1beta1.
 type EndpointSlice struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
@@ -46,7 +46,7 @@ type Endpoint struct {
 	Hints      *discoveryv1.EndpointHints     `json:"hints,omitempty" protobuf:"bytes,7,opt,name=hints"`
 }
 
-// Ingress is that of networking.k8s.io/v1beta1.
+// Ingress is the kind of networking.k8s.io/v1beta1.
 type Ingress struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
@@ -92,28 +92,28 @@ type IngressBackend struct {
 	Resource    *corev1.TypedLocalObjectReference `json:"resource,omitempty" protobuf:"bytes,3,opt,name=resource"`
 }
 
-// RuntimeClass is that of node.k8s.io/v1alpha1.
+// RuntimeClass is the kind of node.k8s.io/v1alpha1.
 type RuntimeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 	Spec              RuntimeClassSpec `json:"spec" protobuf:"bytes,2,name=spec"`
 }
 
-// RuntimeClassSpec has what v1 has in the object itself.
+// RuntimeClassSpec has the fields that v1 has in the object itself.
 type RuntimeClassSpec struct {
 	RuntimeHandler string             `json:"runtimeHandler" protobuf:"bytes,1,opt,name=runtimeHandler"`
 	Overhead       *nodev1.Overhead   `json:"overhead,omitempty" protobuf:"bytes,2,opt,name=overhead"`
 	Scheduling     *nodev1.Scheduling `json:"scheduling,omitempty" protobuf:"bytes,3,opt,name=scheduling"`
 }
 
-// Role is that of rbac.authorization.k8s.io/v1alpha1.
+// Role is the kind of rbac.authorization.k8s.io/v1alpha1.
 type Role struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 	Rules             []PolicyRule `json:"rules" protobuf:"bytes,2,rep,name=rules"`
 }
 
-// ClusterRole is that of rbac.authorization.k8s.io/v1alpha1.
+// ClusterRole is the kind of rbac.authorization.k8s.io/v1alpha1.
 type ClusterRole struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
@@ -121,7 +121,7 @@ type ClusterRole struct {
 	AggregationRule   *rbacv1.AggregationRule `json:"aggregationRule,omitempty" protobuf:"bytes,3,opt,name=aggregationRule"`
 }
 
-// PolicyRule has other numbers than that of v1.
+// PolicyRule has other field numbers than that of v1.
 type PolicyRule struct {
 	Verbs           []string `json:"verbs" protobuf:"bytes,1,rep,name=verbs"`
 	APIGroups       []string `json:"apiGroups,omitempty" protobuf:"bytes,3,rep,name=apiGroups"`
@@ -130,7 +130,7 @@ type PolicyRule struct {
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty" protobuf:"bytes,6,rep,name=nonResourceURLs"`
 }
 
-// RoleBinding is that of rbac.authorization.k8s.io/v1alpha1.
+// RoleBinding is the kind of rbac.authorization.k8s.io/v1alpha1.
 type RoleBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
@@ -170,7 +170,7 @@ func (o *RoleBinding) DeepCopyObject() runtime.Object { return copied(o, &RoleBi
 // DeepCopyObject implements runtime.Object.
 func (o *ClusterRoleBinding) DeepCopyObject() runtime.Object { return copied(o, &ClusterRoleBinding{}) }
 
-// copied reads into an empty object what a message of another one has.
+// copied copies an object into an empty one, by way of its message.
 func copied(from, into runtime.Object) runtime.Object {
 	data, err := tagged.Append(nil, from)
 	if err == nil {
