@@ -26,7 +26,7 @@ func read(resource, namespace, name, value string) ([]byte, error) {
 	return integrity.Read(own, catalogue.ByStorage(resource), &sqlstore.Row{Key: key, Revision: 7, Value: []byte(value)})
 }
 
-// TestCorrupt: what lies in the table and is not the object of its key.
+// TestCorrupt: values in the table that are not the object of their key.
 func TestCorrupt(t *testing.T) {
 	const head = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u"`
 	const custom = `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"n"`
@@ -72,8 +72,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// TestRewritten: what can be read but is not as it would be written here, is served as
-// that.
+// TestRewritten: a readable value in another form than this server writes is served in that form.
 func TestRewritten(t *testing.T) {
 	const created = `"creationTimestamp":null`
 	for _, c := range []struct{ resource, value, want string }{
@@ -140,7 +139,7 @@ func TestShortReasons(t *testing.T) {
 	}
 }
 
-// TestOwnIsPassedOn: what this server writes is neither refused nor made anew.
+// TestOwnIsPassedOn: values that this server wrote are neither refused nor rewritten.
 func TestOwnIsPassedOn(t *testing.T) {
 	r := rand.New(rand.NewSource(5))
 	kept, all := 0, 0
@@ -192,7 +191,7 @@ func TestOwnIsPassedOn(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever lies there, what is served of it is JSON of the key's object.
+// FuzzRead: whatever the value, the served bytes are JSON of the key's object.
 func FuzzRead(f *testing.F) {
 	f.Add(true, []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n"},"data":{"a":"b"}}`))
 	f.Add(false, []byte(`{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"a","namespace":"n"},"spec":{"b":1,"a":2}}`))

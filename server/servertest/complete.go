@@ -27,13 +27,13 @@ import (
 	"github.com/rowlock/rowlock/server/verbs/tokenverbs"
 )
 
-// issuer is who issues the tokens of service accounts.
+// issuer is the issuer of the tokens of service accounts.
 const issuer = "https://kubernetes.default.svc"
 
-// Complete is an option: the server is what `rowlock serve` runs with flags, of which it
-// knows --emulated-version, --runtime-config and --feature-gates. Node agents and roles decide on requests, the
-// cluster's own roles are there, anonymous requests are let in, everything that is no stored
-// object is answered, and features that are off by default are off unless a flag turns them on.
+// Complete is an option: the server is the one that `rowlock serve` runs with flags, of which it knows
+// --emulated-version, --runtime-config and --feature-gates. Node agents and roles decide on requests, the
+// cluster's own roles exist, anonymous requests are allowed, all paths that are no stored objects are served,
+// and features that are off by default are off unless a flag turns them on.
 func Complete(t testing.TB, flags ...string) func(*server.Config) {
 	t.Helper()
 	v, asked, features := parse(t, flags)

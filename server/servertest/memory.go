@@ -16,16 +16,16 @@ import (
 	"github.com/rowlock/rowlock/server/watches"
 )
 
-// InMemory is a handler of what a cache has, without a server around it. There is no
-// store: reads must name resource version 0, or one that the cache has reached.
+// InMemory is a handler for the contents of a cache, without a server around it. There is no store: reads
+// must name resource version 0, or one that the cache has reached.
 func InMemory(catalogue *kinds.Catalogue, c *cache.Cache) http.Handler {
 	stored := objects.New(catalogue, nil, c)
 	shown := &answers.Answers{Items: stored}
 	return Permitted(&verbs.Handler{Catalogue: catalogue, Objects: stored, Answers: shown, Watches: &watches.Server{Objects: stored, Answers: shown}})
 }
 
-// Permitted does what the filters do before a request meets a handler of the verbs, for
-// a user who may do everything.
+// Permitted does the work of the filters before a request reaches a handler of the verbs, for a user with all
+// permissions.
 func Permitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := request.Parse(r.Method, r.URL)

@@ -20,7 +20,7 @@ import (
 // recordings holds the recorded answers, below the top of the repository.
 const recordings = "e2e/testdata/parity"
 
-// answersOfReleases are the answers of later releases to them.
+// answersOfReleases are the answers of later releases.
 const answersOfReleases = "e2e/testdata/releases/answers.json.gz"
 
 // Recorded holds recorded answers of a stock server against this one: those of the
@@ -141,7 +141,7 @@ func differences(t *testing.T) map[string]bool {
 	return known
 }
 
-// answering starts a server that is asked what a stock server was.
+// answering starts a server for the requests of a scenario.
 func answering(t testing.TB, option func(*server.Config), scenario *recorded.Scenario) recorded.Server {
 	t.Helper()
 	recording := func(*server.Config) {}

@@ -82,7 +82,7 @@ func Fetch(t testing.TB, url string, header ...string) (int, http.Header, []byte
 	return resp.StatusCode, resp.Header, b
 }
 
-// Event is what tests look at in an event of a watch.
+// Event has the parts of a watch event that tests look at.
 type Event struct {
 	Type   string `json:"type"`
 	Object struct {

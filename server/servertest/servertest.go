@@ -1,8 +1,8 @@
-// Package servertest runs a whole API server inside a test: every filter, every loop
-// and the listener, on a store in memory.
+// Package servertest runs a whole API server inside a test: every filter, every loop and the listener, on a
+// store in memory.
 //
-// It promises: Start returns a server that is ready, and the end of the test waits for
-// all that the server started, and fails the test where that ended with an error.
+// It promises: Start returns a server that is ready, and the end of the test waits for everything that the
+// server started, and fails the test if any of it ended with an error.
 package servertest
 
 import (
@@ -36,9 +36,9 @@ type Server struct {
 	t      testing.TB
 }
 
-// Start runs a server for a test. Without options it knows the bearer of Token alone,
-// who may do everything, and runs the controllers that every server has. Options
-// change its Config before it is made, in their order.
+// Start runs a server for a test. Without options it knows only the bearer of Token, with all permissions,
+// and runs the controllers that every server has. Options change its Config before it is made, in their
+// order.
 func Start(t testing.TB, options ...func(*server.Config)) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

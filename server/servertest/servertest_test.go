@@ -39,7 +39,7 @@ func TestWhoIsKnown(t *testing.T) {
 	}
 }
 
-// TestIdle: no controller makes what is usually made in a new namespace.
+// TestIdle: no controller makes the usual objects in a new namespace.
 func TestIdle(t *testing.T) {
 	const path = "/api/v1/namespaces/n/serviceaccounts/default"
 	for name, c := range map[string]struct {
@@ -63,8 +63,8 @@ var played = regexp.MustCompile(`servertest\.Recorded\(t((?:, "[^"]+")+)\)`)
 var promise = regexp.MustCompile(`recorded answers that come back the same: (\d+) of (\d+)`)
 
 // TestEveryRecordingIsPlayed: each scenario is replayed by a package in its own process, or by the built
-// binary where outside.txt says why that cannot be. Of each package's, one is replayed by the binary too. So
-// all steps of all scenarios come back the same, which is what README.md promises.
+// binary if outside.txt says why that cannot be. Of each package's, one is replayed by the binary too. So all
+// steps of all scenarios get the same answers, as README.md promises.
 func TestEveryRecordingIsPlayed(t *testing.T) {
 	const folder = "../../e2e/testdata/parity"
 	all, err := recorded.LoadAll(folder + "/*.json")

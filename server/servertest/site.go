@@ -11,8 +11,8 @@ import (
 	"github.com/rowlock/rowlock/sqlstore"
 )
 
-// Site is a server whose reads and watches are tested over HTTP/1.1 without TLS, by a
-// user who may do everything.
+// Site is a server whose reads and watches are tested over HTTP/1.1 without TLS, by a user with all
+// permissions.
 type Site struct {
 	*Server
 	Plain string // its URL

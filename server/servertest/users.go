@@ -19,7 +19,7 @@ func (t Tokens) AuthenticateToken(_ context.Context, token string, _ []string) (
 	return &authx.Authenticated{Identity: who}, who != nil, nil
 }
 
-// Everybody authenticates each request as one user, whatever it shows.
+// Everybody authenticates each request as one user, whatever its credentials.
 type Everybody struct{ User *authx.Identity }
 
 // Authenticate implements authx.Authenticator.

@@ -20,7 +20,7 @@ import (
 //go:embed objects.json.gz
 var packed []byte
 
-// Server is what a stock server holds from its start.
+// Server has the objects that a stock server has from its start.
 type Server struct {
 	Release release.Version `json:"release"`
 	Gates   []string        `json:"gates"` // those that were on; nil: those that are by default
@@ -79,7 +79,7 @@ func Name(object map[string]any) string {
 	return namespace + "/" + name
 }
 
-// Kept is an object of this server without what the document leaves out.
+// Kept is an object of this server without the parts that the document leaves out.
 func Kept(t testing.TB, object any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(object)
