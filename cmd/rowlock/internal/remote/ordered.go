@@ -58,11 +58,7 @@ func (s *Spool) places(name func(Object) (string, error)) (all []placed, err err
 	var size [binary.MaxVarintLen64]byte
 	for i, section := range s.sections {
 		at := section.from
-		for data, err := range s.Raw(section) {
-			if err != nil {
-				return nil, err
-			}
-			o, err := item(section.Resource, data)
+		for o, err := range s.Objects(section) {
 			if err != nil {
 				return nil, err
 			}
@@ -73,9 +69,10 @@ func (s *Spool) places(name func(Object) (string, error)) (all []placed, err err
 			if held += int64(placedBytes + len(n)); held > s.index {
 				return nil, s.tooMany()
 			}
-			at += int64(binary.PutUvarint(size[:], uint64(len(data))))
-			all = append(all, placed{n, i, at, len(data)})
-			at += int64(len(data))
+			// Objects in the file have their kind and version, so item returned the text as it is stored.
+			at += int64(binary.PutUvarint(size[:], uint64(len(o.JSON))))
+			all = append(all, placed{n, i, at, len(o.JSON)})
+			at += int64(len(o.JSON))
 		}
 	}
 	return all, nil
