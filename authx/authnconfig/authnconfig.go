@@ -8,7 +8,6 @@ package authnconfig
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,15 +54,6 @@ type Rules struct {
 
 	// Egress connects to the issuers of a network; nil if the gate of issuers in other networks is off. It may return nil.
 	Egress func(network string) remote.Dial
-}
-
-// Load reads and validates a file.
-func (r Rules) Load(path string) (*Configuration, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return r.Parse(data)
 }
 
 // Parse reads and validates the text of a file.
