@@ -33,9 +33,6 @@ func Append(v *view.View, dst, data []byte, t reflect.Type) (_ []byte, ok bool) 
 	return w.dst, true
 }
 
-// Supports says that objects of a type are not given up for their type alone.
-func Supports(t reflect.Type) bool { return planOf(nil, t) != nil }
-
 // walk is one object on its way.
 type walk struct {
 	data, dst []byte
