@@ -166,21 +166,7 @@ func (w *Writer) prepareCreate(ctx context.Context, req *Request, obj kinds.Obje
 			errs = append(errs, field.Invalid(metadataPath.Child("name"), obj.GetName(), msg))
 		}
 	}
-	if len(errs) > 0 {
-		return status.Invalid(req.Resource.Release, req.Resource.ErrorKind(obj), obj.GetName(), errs)
-	}
-	if err := goesOn(ctx); err != nil {
-		return err
-	}
-	if s.Warnings != nil {
-		for _, text := range s.Warnings(ctx, obj, nil) {
-			req.Warn(text)
-		}
-	}
-	if s.Canonicalize != nil {
-		s.Canonicalize(obj)
-	}
-	return nil
+	return conclude(ctx, req, s, obj, nil, errs)
 }
 
 // insert stores a new object with its planned operations; in a dry run it only checks whether it could.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/authx"
 	"github.com/rowlock/rowlock/codecs/json/scan"
@@ -145,6 +146,12 @@ func (w *Writer) prepareUpdate(ctx context.Context, req *Request, obj, old kinds
 	if len(errs) == 0 {
 		errs = w.checkRights(ctx, req, s, obj, old, true)
 	}
+	return conclude(ctx, req, s, obj, old, errs)
+}
+
+// conclude refuses an object with faults, or else warns of the rest and brings the object into its canonical form. old is
+// nil for a new object.
+func conclude(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kinds.Object, errs field.ErrorList) error {
 	if len(errs) > 0 {
 		return status.Invalid(req.Resource.Release, req.Resource.ErrorKind(obj), obj.GetName(), errs)
 	}
