@@ -53,15 +53,20 @@ func streams(in, out, err, tty bool) url.Values {
 	return q
 }
 
-// inContainer connects the client to a container of a pod.
-func (d *dialer) inContainer(h *verbs.Handler, c *verbs.Call, what string, o runtime.Object, name string, params url.Values) error {
+// admitted returns the pod of a request that connects to it with the options o.
+func admitted(h *verbs.Handler, c *verbs.Call, o runtime.Object) (*corev1.Pod, error) {
 	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
-		return err
+		return nil, err
 	}
 	if err := mayConnect(h, c); err != nil {
-		return err
+		return nil, err
 	}
-	pod, err := livePod(h, c, c.Info.Name)
+	return livePod(h, c, c.Info.Name)
+}
+
+// inContainer connects the client to a container of a pod.
+func (d *dialer) inContainer(h *verbs.Handler, c *verbs.Call, what string, o runtime.Object, name string, params url.Values) error {
+	pod, err := admitted(h, c, o)
 	if err != nil {
 		return err
 	}
@@ -88,13 +93,7 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 		}
 		o.Ports = append(o.Ports, int32(n))
 	}
-	if err := h.Writes.Admit(c.R.Context(), c.Write(nil, "", nil), admission.Connect, o); err != nil {
-		return err
-	}
-	if err := mayConnect(h, c); err != nil {
-		return err
-	}
-	pod, err := livePod(h, c, c.Info.Name)
+	pod, err := admitted(h, c, o)
 	if err != nil {
 		return err
 	}
