@@ -29,7 +29,7 @@ func Deployment(on kinds.Feature) kinds.Strategy {
 			return append(validateDeploymentSpec(&d.Spec, o), rules.Immutable(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		},
 		warnings: func(d, _ *appsv1.Deployment, ofTemplate []string) []string {
-			return append(nameWarning(d.Name), ofTemplate...)
+			return append(podspec.NameWarning(d.Name), ofTemplate...)
 		},
 	}.strategy(on, kinds.Typed[*appsv1.Deployment]{
 		Counted: func(d *appsv1.Deployment) []any { return []any{d.Spec, d.Annotations} },

@@ -32,7 +32,7 @@ func ReplicaSet(on kinds.Feature) kinds.Strategy {
 			return append(errs, rules.Immutable(r.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 		},
 		warnings: func(r, _ *appsv1.ReplicaSet, ofTemplate []string) []string {
-			return append(nameWarning(r.Name), ofTemplate...)
+			return append(podspec.NameWarning(r.Name), ofTemplate...)
 		},
 	}.strategy(on, kinds.Typed[*appsv1.ReplicaSet]{
 		Meta:    kinds.WholeMeta132(on),

@@ -9,7 +9,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/rowlock/rowlock/server/kinds"
@@ -142,12 +141,4 @@ func validateForever(s *corev1.PodSpec, kind string) field.ErrorList {
 			fmt.Sprintf("activeDeadlineSeconds in %s is not Supported", kind)))
 	}
 	return errs
-}
-
-// nameWarning warns of names that pods cannot have as host names.
-func nameWarning(name string) []string {
-	if messages := validation.IsDNS1123Label(name); len(messages) > 0 {
-		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
-	}
-	return nil
 }

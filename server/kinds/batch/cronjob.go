@@ -190,7 +190,7 @@ func (r jobRules) cronJobWarnings(c, old *batchv1.CronJob) []string {
 	var out []string
 	switch {
 	case old == nil:
-		out = append(nameWarning(c.Name), r.specWarnings(path, &c.Spec.JobTemplate.Spec)...)
+		out = append(podspec.NameWarning(c.Name), r.specWarnings(path, &c.Spec.JobTemplate.Spec)...)
 	case c.Generation != old.Generation:
 		out = r.specWarnings(path, &c.Spec.JobTemplate.Spec)
 	}

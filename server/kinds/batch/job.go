@@ -12,13 +12,13 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/rowlock/rowlock/server/kinds"
 	"github.com/rowlock/rowlock/server/kinds/columns"
+	"github.com/rowlock/rowlock/server/kinds/podspec"
 	"github.com/rowlock/rowlock/server/kinds/rules"
 )
 
@@ -224,7 +224,7 @@ func (r jobRules) prepareJobUpdate(j, old *batchv1.Job) {
 
 func (r jobRules) jobWarnings(j, old *batchv1.Job) []string {
 	if old == nil {
-		return append(nameWarning(j.Name), r.specWarnings(field.NewPath("spec"), &j.Spec)...)
+		return append(podspec.NameWarning(j.Name), r.specWarnings(field.NewPath("spec"), &j.Spec)...)
 	}
 	if j.Generation == old.Generation {
 		return nil
@@ -238,11 +238,4 @@ func (r jobRules) specWarnings(path *field.Path, s *batchv1.JobSpec) []string {
 		out = append(out, "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
 	}
 	return append(out, r.pods.Warnings(path.Child("template"), &s.Template)...)
-}
-
-func nameWarning(name string) []string {
-	if messages := validation.IsDNS1123Label(name); len(messages) > 0 {
-		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
-	}
-	return nil
 }

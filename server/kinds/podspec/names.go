@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -177,4 +179,12 @@ func at(p *field.Path, child string) *field.Path {
 		return p
 	}
 	return p.Child(child)
+}
+
+// NameWarning warns of a name that pods cannot have as a host name.
+func NameWarning(name string) []string {
+	if messages := utilvalidation.IsDNS1123Label(name); len(messages) > 0 {
+		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", messages)}
+	}
+	return nil
 }
