@@ -72,10 +72,11 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
-	return syncFolder(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
 }
 
-func syncFolder(path string) error {
+// SyncFolder makes a rename in a folder durable.
+func SyncFolder(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err

@@ -133,7 +133,7 @@ func (s *session) takeBase(ctx context.Context, run int, hurry bool) error {
 		return errors.Join(err, os.Remove(path))
 	}
 	s.cfg.Log.Info("the backup has a new base", "file", name)
-	return syncFolder(s.cfg.Dir)
+	return archive.SyncFolder(s.cfg.Dir)
 }
 
 // prune deletes files that no restore within Keep needs: all that come before the newest
@@ -194,7 +194,7 @@ func (s *session) prune() error {
 		return nil
 	}
 	s.cfg.Log.Info("old parts of the backup are deleted", "files", len(old))
-	return syncFolder(s.cfg.Dir)
+	return archive.SyncFolder(s.cfg.Dir)
 }
 
 // steady is a wall clock that continues at its own pace when it is set ahead: deletion because of a clock

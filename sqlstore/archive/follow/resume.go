@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
 // resumed is where the newest segment of a folder ends.
@@ -33,7 +34,7 @@ func (w *writer) resume(path string) (r resumed, err error) {
 		if err := os.Remove(path); err != nil {
 			return r, err
 		}
-		return r, syncFolder(w.dir)
+		return r, archive.SyncFolder(w.dir)
 	}
 	w.run, w.next, w.sum, w.fresh = r.header.Run, r.next, r.sum, false
 	if r.ended {

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rowlock/rowlock/sqlstore"
+	"github.com/rowlock/rowlock/sqlstore/archive"
 )
 
 // ErrGone: the folder or the segment that is written to is not where it was.
@@ -153,7 +154,7 @@ func (w *writer) create(chain *sum, at time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncFolder(w.dir); err != nil {
+	if err := archive.SyncFolder(w.dir); err != nil {
 		f.Close()
 		return nil, errors.Join(err, os.Remove(path))
 	}
@@ -195,13 +196,4 @@ func (w *writer) kept() error {
 		return fmt.Errorf("%s %w", w.path, errGone)
 	}
 	return nil
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
