@@ -65,7 +65,8 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 		return obj, err
 	}
 	dest := c.schemas.Catalogue().LookupKind(to)
-	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key {
+	// Of Events, which two groups have, a stock server forgets the entries of the other group.
+	if dest == nil || dest.New == nil || dest.Storage == nil || from.Storage == nil || dest.Storage.Key != from.Storage.Key || dest.Group != from.Group {
 		if !from.HasGoType() {
 			// The library drops entries of unknown versions. A stock server does not count versions of custom
 			// resources among them: the client gets an error.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,6 +111,16 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 		to.RawQuery = url.Values{"port": {strings.Join(ports, ",")}}.Encode()
 	}
 	return d.takeOver(c, to)
+}
+
+// connects is a special that connects the client to a pod, a service or a node, of which there is no dry run.
+func connects(serve verbs.Special) verbs.Special {
+	return func(h *verbs.Handler, c *verbs.Call) error {
+		if slices.ContainsFunc(c.R.URL.Query()["dryRun"], func(v string) bool { return v != "" }) {
+			return apierrors.NewBadRequest("dryRun is not supported")
+		}
+		return serve(h, c)
+	}
 }
 
 // mayConnect checks that a client which connects with GET, as WebSocket does, has the permission that POST needs.

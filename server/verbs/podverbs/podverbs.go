@@ -25,12 +25,12 @@ func Handlers(k Kubelet) map[string]verbs.Special {
 		"pods/binding":     bind,
 		"pods/eviction":    evict,
 		"pods/log":         d.log,
-		"pods/exec":        d.exec,
-		"pods/attach":      d.attach,
-		"pods/portforward": d.portForward,
-		"pods/proxy":       d.podProxy,
-		"services/proxy":   d.serviceProxy,
-		"nodes/proxy":      d.nodeProxy,
+		"pods/exec":        connects(d.exec),
+		"pods/attach":      connects(d.attach),
+		"pods/portforward": connects(d.portForward),
+		"pods/proxy":       connects(d.podProxy),
+		"services/proxy":   connects(d.serviceProxy),
+		"nodes/proxy":      connects(d.nodeProxy),
 	}
 }
 
