@@ -2,6 +2,7 @@ package cache
 
 import (
 	"github.com/rowlock/rowlock/server/cache/metadata"
+	"github.com/rowlock/rowlock/server/cache/packing"
 	"github.com/rowlock/rowlock/server/cache/shard"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -99,8 +100,8 @@ func (f *Filter) ShardText() string {
 // matcher is Match for one reader of many items in key order. Neighbours mostly have the same labels.
 type matcher struct {
 	*Filter
-	of        string // the last labels, as packing.Common has them
-	known, is bool   // of is set; the terms select it
+	of        *packing.Common // the last labels
+	known, is bool            // of is set; the terms select it
 }
 
 func (m *matcher) match(it *Item) bool {
@@ -108,9 +109,10 @@ func (m *matcher) match(it *Item) bool {
 	if !m.labeled || m.none || len(m.Fields) > 0 || m.Unsure != nil || m.many.labels || m.Shard != nil || it.Err() != nil || !b.packed() {
 		return m.Match(it)
 	}
-	if of := b.common.Text(); !m.known || m.of != of {
-		m.of, m.known, m.is = of, true, m.matchTerms(b.common)
+	if !m.known || !packing.SameLabels(m.of, b.common) {
+		m.known, m.is = true, m.matchTerms(b.common)
 	}
+	m.of = b.common // neighbors mostly have the same one
 	return m.is
 }
 

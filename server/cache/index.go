@@ -3,6 +3,8 @@ package cache
 import (
 	"maps"
 	"slices"
+
+	"github.com/rowlock/rowlock/server/cache/packing"
 )
 
 // termsOf calls add with each term of an item.
@@ -77,7 +79,7 @@ type run struct {
 // sameLabels says that two items have the same labels, as far as that is cheap to know.
 func sameLabels(a, b *Item) bool {
 	of, and := a.body.Load(), b.body.Load()
-	return of.packed() && and.packed() && of.common.Text() == and.common.Text()
+	return of.packed() && and.packed() && packing.SameLabels(of.common, and.common)
 }
 
 // index makes the entries of all items at once: items come in key order, so those of each term need no sorting, and trees

@@ -4,18 +4,72 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"unique"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Common is the labels and owner references of a packed object, which neighbors in key order mostly share. nil means neither. A
-// map of three labels would take at least 336 bytes for each object.
+// map of three labels would take at least 336 bytes for each object; this takes 24, and memory for what differs from others:
+// all objects whose labels have equal keys share these.
 //
-// Labels holds keys and values in the order of keys; Owners holds for each reference whether it blocks, its API version, kind,
-// name and UID. Each string follows its length.
-type Common struct{ Labels, Owners string }
+// Keys and values are in the order of keys. owners has for each reference whether it blocks, its API version, kind, name and
+// UID. Each string follows its length.
+type Common struct {
+	keys   unique.Handle[string] // of the labels; zero: there are none
+	values *byte                 // as TextAt reads it, or nil
+	owners *byte                 // the same
+}
 
 var _ labels.Labels = (*Common)(nil)
+
+// common is the texts of a Common.
+type common struct{ keys, values, owners string }
+
+func (c *Common) texts() (t common) {
+	if c != nil && c.values != nil {
+		t.keys, t.values = c.keys.Value(), textOf(c.values)
+	}
+	t.owners = c.Owners()
+	return t
+}
+
+func (t *common) sameLabels(u *common) bool { return t.values == u.values && t.keys == u.keys }
+
+// textOf is what TextAt reads, if anything.
+func textOf(p *byte) string {
+	if p == nil {
+		return ""
+	}
+	text, _ := TextAt(p, 0)
+	return text
+}
+
+// textFor returns a text for textOf; nil for an empty one.
+func textFor(text []byte) *byte {
+	if len(text) == 0 {
+		return nil
+	}
+	return unsafe.SliceData(AppendText(make([]byte, 0, len(text)+binary.MaxVarintLen16), View(text)))
+}
+
+// Owners is the references as AppendOwner wrote them.
+func (c *Common) Owners() string {
+	if c == nil {
+		return ""
+	}
+	return textOf(c.owners)
+}
+
+// SameLabels says that two have the same labels: a label selector selects both or neither.
+func SameLabels(a, b *Common) bool {
+	if a == b {
+		return true
+	}
+	t, u := a.texts(), b.texts()
+	return t.sameLabels(&u)
+}
 
 // mostNeighbors is the number of earlier objects that an object is compared with: so many Pods of one owner may differ in one
 // label.
@@ -26,6 +80,9 @@ const mostNeighbors = 32
 type Neighbors struct {
 	seen [mostNeighbors]*Common
 	next int
+	keys unique.Handle[string] // of the labels that were made last
+
+	split [2][]byte // room for keys and values
 }
 
 // See adds the labels and owners of a packed object.
@@ -38,39 +95,58 @@ func (n *Neighbors) See(c *Common) {
 }
 
 // find returns an equal Common, or else equal parts.
-func (n *Neighbors) find(labels, owners string) (same *Common, parts Common) {
+func (n *Neighbors) find(t *common) (same *Common, parts Common) {
 	for i := range n.seen {
 		c := n.seen[(n.next+mostNeighbors-1-i)%mostNeighbors] // the latest first
 		if c == nil {
 			break
 		}
-		if c.Labels == labels {
-			parts.Labels = c.Labels
-			if c.Owners == owners {
+		u := c.texts()
+		if u.sameLabels(t) {
+			parts.keys, parts.values = c.keys, c.values
+			if u.owners == t.owners {
 				return c, *c
 			}
 		}
-		if c.Owners == owners {
-			parts.Owners = c.Owners
+		if u.owners == t.owners {
+			parts.owners = c.owners
 		}
 	}
 	return nil, parts
 }
 
-// Common returns an equal Common, or makes one of equal parts. It keeps no view of its arguments.
+// label sets the labels of a Common.
+func (n *Neighbors) label(c *Common, keys, values []byte) {
+	if len(keys) == 0 {
+		return
+	}
+	if n.keys == (unique.Handle[string]{}) || n.keys.Value() != View(keys) {
+		n.keys = unique.Make(string(keys))
+	}
+	c.keys, c.values = n.keys, textFor(values)
+}
+
+// Common returns an equal Common of what AppendLabels and AppendOwner wrote, or makes one of equal parts. It keeps no view of its
+// arguments.
 func (n *Neighbors) Common(labels, owners []byte) *Common {
 	if len(labels) == 0 && len(owners) == 0 {
 		return nil
 	}
-	same, made := n.find(View(labels), View(owners))
+	keys, values := n.split[0][:0], n.split[1][:0]
+	for left := commonReader(View(labels)); len(left) > 0; {
+		keys = AppendText(keys, left.next())
+		values = AppendText(values, left.next())
+	}
+	n.split = [2][]byte{keys, values}
+	same, made := n.find(&common{View(keys), View(values), View(owners)})
 	if same != nil {
 		return same
 	}
-	if made.Labels == "" {
-		made.Labels = string(labels)
+	if made.values == nil {
+		n.label(&made, keys, values)
 	}
-	if made.Owners == "" {
-		made.Owners = string(owners)
+	if made.owners == nil {
+		made.owners = textFor(owners)
 	}
 	n.See(&made)
 	return &made
@@ -81,18 +157,19 @@ func (n *Neighbors) Shared(c *Common) *Common {
 	if c == nil || slices.Contains(n.seen[:], c) {
 		return c
 	}
-	same, made := n.find(c.Labels, c.Owners)
+	t := c.texts()
+	same, made := n.find(&t)
 	if same != nil {
 		return same
 	}
-	if made.Labels != "" || made.Owners != "" {
-		c = &Common{cmp.Or(made.Labels, c.Labels), cmp.Or(made.Owners, c.Owners)}
+	if made.values != nil || made.owners != nil {
+		c = &Common{c.keys, cmp.Or(made.values, c.values), cmp.Or(made.owners, c.owners)}
 	}
 	n.See(c)
 	return c
 }
 
-// AppendLabels appends labels in the form of Common.Labels.
+// AppendLabels appends labels, each key before its value.
 func AppendLabels(dst []byte, set labels.Set) []byte {
 	var few [8]string // most objects have fewer, and a load calls this for each
 	keys := few[:0]
@@ -111,9 +188,10 @@ func (c *Common) Each(fn func(key, value string) bool) {
 	if c == nil {
 		return
 	}
-	for left := commonReader(c.Labels); len(left) > 0; {
-		key := left.next()
-		if !fn(key, left.next()) {
+	t := c.texts()
+	values := commonReader(t.values)
+	for keys := commonReader(t.keys); len(keys) > 0; {
+		if !fn(keys.next(), values.next()) {
 			return
 		}
 	}
@@ -124,7 +202,7 @@ func (c *Common) Refs(dst []Owner) []Owner {
 	if c == nil {
 		return dst
 	}
-	for left := commonReader(c.Owners); len(left) > 0; {
+	for left := commonReader(c.Owners()); len(left) > 0; {
 		o := Owner{Blocks: left[0] == 1}
 		left = left[1:]
 		o.APIVersion, o.Kind = left.next(), left.next()
@@ -180,14 +258,6 @@ func (c *Common) Set() (set labels.Set) {
 	return set
 }
 
-// Text identifies the labels: a label selector selects all or none of the objects with equal texts.
-func (c *Common) Text() string {
-	if c == nil {
-		return ""
-	}
-	return c.Labels
-}
-
 // Owner is one of an object's references to owners. Its strings may be views of memory that never changes.
 type Owner struct {
 	APIVersion, Kind, Name, UID string
@@ -196,7 +266,7 @@ type Owner struct {
 	JSON   []byte // as in the object, if wanted
 }
 
-// AppendOwner appends a reference in the form of Common.Owners.
+// AppendOwner appends a reference in the form of Common.owners.
 func AppendOwner(dst []byte, o *Owner) []byte {
 	blocks := byte(0)
 	if o.Blocks {

@@ -3,12 +3,12 @@ package packing
 import "slices"
 
 // Record appends the labels and owners of a packed object relative to the objects before it: the number of an equal Common, or
-// 0 and both parts, each as the number of a Common that has it, or 0 and its text. A reader that has seen the same objects
+// 0 and both parts, each as the number of a Common that has it, or 0 and its texts. A reader that has seen the same objects
 // needs no comparison.
 func (n *Neighbors) Record(dst []byte, c *Common) []byte {
-	at := 0
+	at, t := 0, c.texts()
 	if c != nil {
-		if same, _ := n.find(c.Labels, c.Owners); same != nil {
+		if same, _ := n.find(&t); same != nil {
 			c = same
 		}
 		at = slices.Index(n.seen[:], c) + 1
@@ -16,39 +16,55 @@ func (n *Neighbors) Record(dst []byte, c *Common) []byte {
 	if dst = append(dst, byte(at)); at > 0 {
 		return dst
 	}
-	if c == nil {
-		c = &Common{}
+	number := func(has bool, same func(u common) bool) (known bool) {
+		at := 0
+		if has {
+			at = slices.IndexFunc(n.seen[:], func(c *Common) bool { return c != nil && same(c.texts()) }) + 1
+		}
+		dst = append(dst, byte(at))
+		return at > 0
 	}
-	dst = n.recordPart(dst, c.Labels, labelsOf)
-	dst = n.recordPart(dst, c.Owners, ownersOf)
-	if c.Labels != "" || c.Owners != "" {
+	if !number(t.keys != "", func(u common) bool { return u.sameLabels(&t) }) {
+		dst = AppendText(AppendText(dst, t.keys), t.values)
+	}
+	if !number(t.owners != "", func(u common) bool { return u.owners == t.owners }) {
+		dst = AppendText(dst, t.owners)
+	}
+	if t != (common{}) {
 		n.See(c)
 	}
 	return dst
 }
 
-func (n *Neighbors) recordPart(dst []byte, text string, of func(c *Common) string) []byte {
-	at := slices.IndexFunc(n.seen[:], func(c *Common) bool { return c != nil && text != "" && of(c) == text }) + 1
-	if dst = append(dst, byte(at)); at > 0 {
-		return dst
-	}
-	return AppendText(dst, text)
-}
-
 // Read reads what Record wrote. It returns false if the bytes are invalid.
 func (n *Neighbors) Read(from *Cursor) (c *Common, ok bool) {
-	at := int(from.Byte())
-	if at > mostNeighbors {
-		return nil, false
-	}
-	if at > 0 {
-		c = n.seen[at-1]
-		return c, c != nil
+	if c, ok = n.number(from); c != nil || !ok {
+		return c, ok
 	}
 	var made Common
-	labels, owners := n.readPart(from, &made.Labels, labelsOf, validLabels), n.readPart(from, &made.Owners, ownersOf, validOwners)
-	if !labels || !owners {
+	switch c, ok := n.number(from); {
+	case !ok:
 		return nil, false
+	case c != nil:
+		made.keys, made.values = c.keys, c.values
+	default:
+		keys, values := from.Bytes(), from.Bytes()
+		if from.Bad || !validLabels(keys, values) {
+			return nil, false
+		}
+		n.label(&made, keys, values)
+	}
+	switch c, ok := n.number(from); {
+	case !ok:
+		return nil, false
+	case c != nil:
+		made.owners = c.owners
+	default:
+		owners := from.Bytes()
+		if from.Bad || !validOwners(owners) {
+			return nil, false
+		}
+		made.owners = textFor(owners)
 	}
 	if made == (Common{}) {
 		return nil, true
@@ -58,37 +74,26 @@ func (n *Neighbors) Read(from *Cursor) (c *Common, ok bool) {
 	return c, true
 }
 
-func (n *Neighbors) readPart(from *Cursor, to *string, of func(c *Common) string, valid func(text []byte) bool) (ok bool) {
+// number reads the number of a Common that was seen, or 0.
+func (n *Neighbors) number(from *Cursor) (c *Common, ok bool) {
 	at := int(from.Byte())
 	if at > mostNeighbors {
-		return false
+		return nil, false
 	}
 	if at > 0 {
-		c := n.seen[at-1]
-		if c != nil {
-			*to = of(c)
-		}
-		return c != nil
+		c = n.seen[at-1]
 	}
-	text := from.Bytes()
-	if from.Bad || !valid(text) {
-		return false
-	}
-	*to = string(text)
-	return true
+	return c, at == 0 || c != nil
 }
 
-func labelsOf(c *Common) string { return c.Labels }
-func ownersOf(c *Common) string { return c.Owners }
-
-// validLabels says that a text is the labels of a Common.
-func validLabels(text []byte) bool {
-	c := NewCursor(text)
-	for c.Left() > 0 {
-		c.Bytes()
-		c.Bytes()
+// validLabels says that two texts are the keys and values of labels.
+func validLabels(keys, values []byte) bool {
+	k, v := NewCursor(keys), NewCursor(values)
+	for k.Left() > 0 {
+		k.Bytes()
+		v.Bytes()
 	}
-	return !c.Bad
+	return !k.Bad && !v.Bad && v.Left() == 0
 }
 
 // validOwners says that a text is the owners of a Common.
