@@ -14,11 +14,20 @@ type Chain []Authenticator
 
 // Authenticate implements Authenticator.
 func (c Chain) Authenticate(r *http.Request) (*Authenticated, bool, error) {
+	who, mine, err := first(c, func(a Authenticator) (*Authenticated, bool, error) { return a.Authenticate(r) })
+	if who != nil {
+		who = withGroup(who)
+	}
+	return who, mine, err
+}
+
+// first asks the authenticators of a chain in order.
+func first[A any](chain []A, ask func(A) (*Authenticated, bool, error)) (*Authenticated, bool, error) {
 	var errs []error
-	for _, a := range c {
-		who, mine, err := named(a.Authenticate(r))
+	for _, a := range chain {
+		who, mine, err := named(ask(a))
 		if mine && err == nil {
-			return withGroup(who), true, nil
+			return who, true, nil
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -46,20 +55,9 @@ func (c TokenChain) AuthenticateToken(ctx context.Context, token string, audienc
 	if len(token) > MaxToken {
 		return nil, true, ErrLongToken
 	}
-	var errs []error
-	for _, a := range c {
-		who, mine, err := named(a.AuthenticateToken(ctx, token, audiences))
-		if mine && err == nil {
-			return who, true, nil
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) > 0 {
-		return nil, true, join(errs...)
-	}
-	return nil, false, nil
+	return first(c, func(a TokenAuthenticator) (*Authenticated, bool, error) {
+		return a.AuthenticateToken(ctx, token, audiences)
+	})
 }
 
 // withGroup adds system:authenticated, unless the identity is anonymous or has it.
