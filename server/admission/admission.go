@@ -168,12 +168,12 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	ctx, span := tracing.Start(ctx, "mutating admission")
 	defer span.End()
 	w := c.watch("admit", c.admits, a.Operation)
-	if err := c.admit(ctx, a, &w); err != nil {
+	if err := run(ctx, c.mutators, Mutator.Admit, a, &w); err != nil {
 		return err
 	}
 	if a.repeat {
 		a.second = true
-		if err := c.admit(ctx, a, &w); err != nil {
+		if err := run(ctx, c.mutators, Mutator.Admit, a, &w); err != nil {
 			return err
 		}
 	}
@@ -181,16 +181,17 @@ func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	return nil
 }
 
-func (c *Chain) admit(ctx context.Context, a *Attributes, w *stopwatch) error {
+// run calls the plugins in order, until one fails.
+func run[P Plugin](ctx context.Context, plugins []P, call func(P, context.Context, *Attributes) error, a *Attributes, w *stopwatch) error {
 	steps := kinds.Steps(ctx)
-	for i, p := range c.mutators {
+	for i, p := range plugins {
 		if !p.Handles(a.Operation) {
 			continue
 		}
 		if err := steps.Spend(ctx, pluginSteps); err != nil {
 			return err
 		}
-		err := p.Admit(ctx, a)
+		err := call(p, ctx, a)
 		w.passed(i, p, err)
 		if err != nil {
 			return err
@@ -207,19 +208,8 @@ func (c *Chain) Validate(ctx context.Context, a *Attributes) error {
 	ctx, span := tracing.Start(ctx, "validating admission")
 	defer span.End()
 	w := c.watch("validate", c.validates, a.Operation)
-	steps := kinds.Steps(ctx)
-	for i, p := range c.validators {
-		if !p.Handles(a.Operation) {
-			continue
-		}
-		if err := steps.Spend(ctx, pluginSteps); err != nil {
-			return err
-		}
-		err := p.Validate(ctx, a)
-		w.passed(i, p, err)
-		if err != nil {
-			return err
-		}
+	if err := run(ctx, c.validators, Validator.Validate, a, &w); err != nil {
+		return err
 	}
 	w.ended(false)
 	return nil
