@@ -252,6 +252,10 @@ func (d *Driver) writerPragmas() []string {
 		"journal_mode(WAL)",
 		d.synchronous(),
 		cachePragma,
+		// A transaction with one large object is larger than the cache. It would write pages to the log before its end, several
+		// times, and then read the log to compute its checksums again. Its pages stay in memory until it ends, twice as many as
+		// the object has, because the row that it replaces is written once more.
+		"cache_spill(0)",
 		"journal_size_limit(67108864)",
 	)
 	if d.cfg.NoCheckpoint {
