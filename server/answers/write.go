@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -122,6 +123,13 @@ func (a *Answers) write(q *Request, mediaType string, code int, data []byte) err
 	}
 	header.Set("Content-Length", strconv.Itoa(len(data)))
 	q.W.WriteHeader(code)
+	for len(data) > maxKept { // in pieces, between which short requests get the processor
+		if _, err := q.W.Write(data[:Chunk]); err != nil {
+			return nil // the client has disconnected
+		}
+		data = data[Chunk:]
+		runtime.Gosched()
+	}
 	_, _ = q.W.Write(data) // an error means that the client has disconnected
 	return nil
 }
