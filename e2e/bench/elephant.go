@@ -30,17 +30,24 @@ type mouse struct {
 	groups     []string
 	path       string
 	body       func(name string, i int) []byte
+	method     string // POST: creates an object each time; GET: reads its object; "": patches it
 }
 
 var mice = []mouse{
 	{"a kubelet's leases", "system:node:n%d", []string{"system:nodes", "system:authenticated"}, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
 		func(name string, i int) []byte {
 			return fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40,"leaseTransitions":%d}}`, name, name, i)
-		}},
+		}, ""},
 	{"a controller's updates", "system:serviceaccount:kube-system:c%d", []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}, configMaps,
 		func(name string, i int) []byte {
 			return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":"%d"}}`, name, i)
-		}},
+		}, ""},
+}
+
+// readers are further clients beside large objects.
+var readers = []mouse{
+	{"creates", "system:serviceaccount:default:m%d", mice[1].groups, configMaps, mice[1].body, http.MethodPost},
+	{"gets", "system:serviceaccount:default:g%d", mice[1].groups, configMaps, mice[1].body, http.MethodGet},
 }
 
 // measureElephant measures the latencies of small clients while many clients list everything: alone, together
@@ -137,23 +144,31 @@ func (c *client) as(user string, groups []string, method, path string, body []by
 		return nil, err
 	}
 	r.Header = http.Header{"Authorization": {"Bearer " + harness.AdminToken}, "Impersonate-User": {user}, "Impersonate-Group": groups, "Content-Type": {"application/merge-patch+json"}}
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	return r, nil
 }
 
 // mice has all mice at work for the usual time, and says how long each kind waited for its
 // answers.
 func (e *env) mice(s *harness.Server) ([]result, error) {
+	return e.small(s, mice)
+}
+
+// small is mice for other kinds of mice.
+func (e *env) small(s *harness.Server, kinds []mouse) ([]result, error) {
 	end := time.Now().Add(e.seconds)
-	return miceUntil(s, func() bool { return !time.Now().Before(end) })
+	return miceUntil(s, kinds, func() bool { return !time.Now().Before(end) })
 }
 
 // miceUntil has all mice at work until something is over.
-func miceUntil(s *harness.Server, over func() bool) ([]result, error) {
+func miceUntil(s *harness.Server, kinds []mouse, over func() bool) ([]result, error) {
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
 	var mu sync.Mutex
-	all := make([][]time.Duration, len(mice))
-	for kind, m := range mice {
+	all := make([][]time.Duration, len(kinds))
+	for kind, m := range kinds {
 		for n := range miceOfAKind {
 			c, err := newClient(s)
 			if err != nil {
@@ -174,10 +189,10 @@ func miceUntil(s *harness.Server, over func() bool) ([]result, error) {
 	if err := failed.Load(); err != nil {
 		return nil, *err
 	}
-	results := make([]result, len(mice))
+	results := make([]result, len(kinds))
 	for i, took := range all {
 		if len(took) == 0 {
-			return nil, fmt.Errorf("%s: it is over too soon", mice[i].name)
+			return nil, fmt.Errorf("%s: it is over too soon", kinds[i].name)
 		}
 		slices.Sort(took)
 		results[i] = result{p50: took[len(took)/2], p99: took[len(took)*99/100]}
@@ -190,7 +205,14 @@ func (m mouse) work(c *client, n int, over func() bool) (took []time.Duration, e
 	user, name := fmt.Sprintf(m.user, n), fmt.Sprintf("mouse-%d", n)
 	_, _ = c.do("POST", m.path, "application/json", "", m.body(name, 1)) // it may exist
 	for i := 1; !over(); i++ {
-		r, err := c.as(user, m.groups, "PATCH", m.path+"/"+name, m.body(name, i))
+		method, path, code, body := http.MethodPatch, m.path+"/"+name, http.StatusOK, m.body(name, i)
+		switch m.method {
+		case http.MethodPost:
+			method, path, code, body = http.MethodPost, m.path, http.StatusCreated, m.body(fmt.Sprintf("%s-%d", name, time.Now().UnixNano()), i)
+		case http.MethodGet:
+			method, body = http.MethodGet, nil
+		}
+		r, err := c.as(user, m.groups, method, path, body)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +226,7 @@ func (m mouse) work(c *client, n int, over func() bool) (took []time.Duration, e
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode != http.StatusOK {
+		if resp.StatusCode != code {
 			return nil, fmt.Errorf("%s: %d %s", m.name, resp.StatusCode, text)
 		}
 		if i > uncounted {

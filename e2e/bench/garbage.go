@@ -78,7 +78,7 @@ func (e *env) garbage(how string) error {
 		over.Store(true)
 		left <- err
 	}()
-	beside, err := miceUntil(s, over.Load)
+	beside, err := miceUntil(s, mice, over.Load)
 	if waited := <-left; err == nil {
 		err = waited
 	}

@@ -115,7 +115,7 @@ func main() {
 	flag.StringVar(&e.seed, "seed", "", "file that is made if it does not exist, and used again: the SQLite file that compaction starts from, as -objects and -history say then; the backup that -scale restores")
 	flag.Uint64Var(&e.number, "number", 1, "what the names, addresses and digests of the cluster of -scale follow from")
 	flag.StringVar(&o.run, "run", "", "which measurements to run")
-	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"N clients, SERVER\" of churn and writers, of the parts of -scale, and of the loads of -against, to measure")
+	flag.StringVar(&o.only, "only", "", "which of the lists, of the ways of fan-out, watchers and manywatches, of \"fairness true\" and \"fairness false\", of \"merge patch\", \"update\" and \"apply\" of large, of \"N clients, SERVER\" of churn and writers, of the parts of -scale, and of the loads of -against, to measure")
 	flag.BoolVar(&o.scale, "scale", false, "build a cluster of -objects Pods and measure what that costs, instead of everything else")
 	flag.StringVar(&o.against, "against", "", "other servers, driven with the same load in turns, instead of everything else, unless -run chooses nothing but churn and writers: [NAME@]URL[=TOKEN or kubeconfig],...")
 	flag.StringVar(&e.builds, "builds", "", "other binaries of rowlock that churn, writers and the part cache of -scale measure in turns with this one: NAME=BINARY,...")
@@ -146,6 +146,8 @@ func (e *env) main(o settings) (err error) {
 	switch {
 	case flag.Arg(0) == herdArgument:
 		return beHerd(flag.Arg(1), flag.Arg(2))
+	case flag.Arg(0) == followersArgument:
+		return beFollowers(flag.Arg(1), flag.Arg(2), flag.Arg(3))
 	case flag.Arg(0) == informersArgument:
 		return beInformers(flag.Args()[1:])
 	case flag.Arg(0) == churnWatchArgument:

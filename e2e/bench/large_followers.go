@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowlock/rowlock/e2e/harness"
+)
+
+// followers are the process of the watchers of the workflow, and of the client that updates it: what they do with 20 MB must not
+// keep the clients of small requests from their answers.
+type followers struct {
+	cmd  *exec.Cmd
+	hold io.Closer
+	out  *bufio.Reader
+}
+
+// followed is what the followers did.
+type followed struct {
+	events, ended int // ended: watches that the server ended
+	updates       int
+	seconds, took float64 // how long they updated, and all updates together
+}
+
+// followersArgument has the program be the followers; the server's URL, its data directory and the name of a workflowUpdate follow.
+const followersArgument = "followers"
+
+// newFollowers starts the process, and returns when all watch.
+func newFollowers(s *harness.Server, update string) (*followers, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	f := &followers{cmd: exec.Command(self, followersArgument, s.URL, s.DataDir, update)}
+	f.cmd.Stderr = os.Stderr
+	if f.hold, err = f.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := f.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	f.out = bufio.NewReader(out)
+	if err := f.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := f.out.ReadString('\n'); err != nil {
+		return nil, fmt.Errorf("the followers: %w, %w", err, f.cmd.Wait())
+	}
+	return f, nil
+}
+
+func (f *followers) end() (seen followed, err error) {
+	f.hold.Close()
+	_, err = fmt.Fscan(f.out, &seen.events, &seen.ended, &seen.updates, &seen.seconds, &seen.took)
+	if late := f.cmd.Wait(); late != nil {
+		err = late
+	}
+	return seen, err
+}
+
+// beFollowers follows and updates the workflow until standard input ends, and says what it did.
+func beFollowers(url, dataDir, update string) error {
+	s := &harness.Server{URL: url, DataDir: dataDir}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	watching, err := followWorkflow(ctx, s)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(workflowUpdates, func(u workflowUpdate) bool { return u.name == update })
+	if i < 0 {
+		return fmt.Errorf("%q is no update", update)
+	}
+	c, err := newClient(s)
+	if err != nil {
+		return err
+	}
+	updating := updateWorkflow(ctx, c, workflowUpdates[i])
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it
+	cancel()
+	seen, err := updating()
+	if err != nil {
+		return err
+	}
+	events, ended := watching()
+	fmt.Println(events, ended, seen.updates, seen.seconds, seen.took)
+	return nil
+}
+
+// updateWorkflow updates the status once a second until ctx ends. What it returns waits for that, and says what it did.
+func updateWorkflow(ctx context.Context, c *client, u workflowUpdate) func() (followed, error) {
+	var did followed
+	var failed error
+	rest := ""
+	if u.whole {
+		rest = workflowNodes(u.message)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		began := time.Now()
+		for ; ctx.Err() == nil && failed == nil; did.updates++ {
+			version := ""
+			if u.method == http.MethodPut {
+				if version, failed = workflowVersion(c, workflows+"/w", "PartialObjectMetadata"); failed != nil {
+					return
+				}
+				version = fmt.Sprintf(`,"resourceVersion":%q`, version)
+			}
+			body := u.body(did.updates, version, rest)
+			sent := time.Now()
+			_, failed = c.do(u.method, u.path, u.contentType, "", body)
+			did.took += time.Since(sent).Seconds()
+			sleepUntil(sent.Add(time.Second))
+		}
+		did.seconds = time.Since(began).Seconds()
+	}()
+	return func() (followed, error) {
+		<-ended
+		return did, failed
+	}
+}
+
+// workflowVersion is the resourceVersion of what is at a path.
+func workflowVersion(c *client, path, as string) (string, error) {
+	resp, err := c.open("GET", path, "", "application/json;as="+as+";g=meta.k8s.io;v=v1", nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var at struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	err = json.NewDecoder(resp.Body).Decode(&at)
+	return at.Metadata.ResourceVersion, err
+}
+
+// followWorkflow has watchers follow the workflows until ctx ends. What it returns waits for that, and says how many events of the
+// status they had, and how many of them the server has ended.
+func followWorkflow(ctx context.Context, s *harness.Server) (func() (events, ended int64), error) {
+	var wg sync.WaitGroup
+	var events, over atomic.Int64
+	for i := range largeWatchers {
+		c, err := newClient(s)
+		if err != nil {
+			return nil, err
+		}
+		version, err := workflowVersion(c, workflows+"?limit=1", "PartialObjectMetadataList")
+		if err != nil {
+			return nil, err
+		}
+		r, err := http.NewRequestWithContext(ctx, "GET", c.url+workflows+"?watch=1&resourceVersion="+version, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", "Bearer "+harness.AdminToken)
+		resp, err := c.c.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		var in io.Reader = resp.Body
+		if i < largeSlow {
+			in = &trickle{in}
+		}
+		wg.Go(func() {
+			defer resp.Body.Close()
+			buf := make([]byte, 256<<10)
+			for read := int64(0); ; {
+				n, err := in.Read(buf)
+				if before := read / largeBytes; (read+int64(n))/largeBytes > before {
+					events.Add(1)
+				}
+				if read += int64(n); err != nil {
+					if ctx.Err() == nil {
+						over.Add(1)
+					}
+					return
+				}
+			}
+		})
+	}
+	return func() (int64, int64) { wg.Wait(); return events.Load(), over.Load() }, nil
+}
