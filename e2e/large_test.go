@@ -98,6 +98,9 @@ func TestLargeObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			commandsOnLarge(t, dir, url, revision, n)
+			if name == "sqlite" {
+				copyLarge(t, url, largest, n)
+			}
 		})
 	}
 }
@@ -254,6 +257,17 @@ func largeBounds(t *testing.T, a *api, largest int) {
 	refused(want(t, a, 413, "POST", larges, "application/json", small+strings.Repeat(" ", 2*largest-len(small)+1)), 2*largest)
 	want(t, a, 201, "POST", larges, "application/json", small+strings.Repeat(" ", 2*largest-len(small)))
 	want(t, a, 200, "DELETE", larges+"/padded", "", "")
+}
+
+// copyLarge copies everything into another server.
+func copyLarge(t *testing.T, url string, largest, n int) {
+	target := harness.StartT(t, harness.Options{Args: []string{"--max-object-bytes", fmt.Sprint(largest)}})
+	if a, errOut, err := copyInto(t, "--store", url, "--to-kubeconfig", target.Kubeconfig); err != nil || a.Total.Failed > 0 {
+		t.Errorf("%v, %+v, %s", err, a.Total, errOut)
+	}
+	if got := want(t, newAPI(t, target), http.StatusOK, http.MethodGet, larges+"/made", "", ""); !isLarge(got, n) {
+		t.Errorf("the copy has another object: %.300s", got)
+	}
 }
 
 // commandsOnLarge runs the commands that read or fill databases.
