@@ -136,3 +136,46 @@ func TestEveryRecordingIsPlayed(t *testing.T) {
 		t.Errorf("README.md says %q of %d recorded answers, each of which comes back the same", m, steps)
 	}
 }
+
+// replayed matches a call of Released, with the patterns of what it plays.
+var replayed = regexp.MustCompile(`servertest\.Released\(t((?:, "[^"]+")+)\)`)
+
+// TestEveryReleasedRecordingIsPlayed finds answers of later releases that no package replays.
+func TestEveryReleasedRecordingIsPlayed(t *testing.T) {
+	const folder = "../../e2e/testdata/releases"
+	unplayed := map[string]bool{}
+	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if name, ok := strings.CutSuffix(path, ".json"); ok {
+			unplayed[strings.TrimPrefix(name, folder+"/")] = true
+		}
+		return err
+	})
+	if err != nil || len(unplayed) == 0 {
+		t.Fatalf("%d recordings: %v", len(unplayed), err)
+	}
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, call := range replayed.FindAllSubmatch(text, -1) {
+			for _, quoted := range strings.Split(strings.TrimPrefix(string(call[1]), ", "), ", ") {
+				for name := range unplayed {
+					if ok, err := filepath.Match(strings.Trim(quoted, `"`), name); ok || err != nil {
+						delete(unplayed, name)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range unplayed {
+		t.Errorf("no package replays %s", name)
+	}
+}

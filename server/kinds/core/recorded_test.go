@@ -12,8 +12,8 @@ func TestRecorded(t *testing.T) {
 }
 
 // TestReleased replays what stock servers that emulate later releases answered about the core group but for pods, and
-// about kinds whose packages have no such test: rules of addresses and names, warnings, and fields whose gates are on
-// in some releases.
+// about kinds whose packages have no such test: rules of addresses and names, warnings, quotas, and fields whose gates
+// are on in some releases.
 func TestReleased(t *testing.T) {
-	servertest.Released(t, "kinds/core-*")
+	servertest.Released(t, "kinds/core-*", "kinds/metadata-*", "kinds/quotas-*")
 }

@@ -13,5 +13,5 @@ func TestRecorded(t *testing.T) {
 
 // TestLater replays what a stock server of release 1.36 answered about kinds and versions that came after 1.32.
 func TestLater(t *testing.T) {
-	servertest.Released(t, "later-[cdg]*", "later-poolstatusrequests", "later-slices", "later-versions")
+	servertest.Released(t, "kinds/devices-*", "later-[cdg]*", "later-poolstatusrequests", "later-slices", "later-versions")
 }
