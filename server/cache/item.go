@@ -1,22 +1,14 @@
 package cache
 
 import (
-	"bytes"
-	"cmp"
-	stdjson "encoding/json"
 	"slices"
-	"strings"
 	"sync/atomic"
-	"unique"
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/rowlock/rowlock/codecs/json"
 	"github.com/rowlock/rowlock/server/cache/metadata"
 	"github.com/rowlock/rowlock/server/cache/packing"
-	"github.com/rowlock/rowlock/server/integrity"
 	"github.com/rowlock/rowlock/server/kinds"
-	"github.com/rowlock/rowlock/sqlstore"
 )
 
 // Item is one version of one object. Its content never changes. Its bytes may be packed later, and the forms that are made
@@ -51,133 +43,6 @@ type home struct {
 }
 
 func (h *home) init() { h.lines = shape{home: h, plain: true} }
-
-// NewItem makes an item of a row of the table. r is the resource of the stored version, or nil if the catalogue has none.
-// Rows that are not API objects keep their bytes unchanged.
-func NewItem(codec json.Codec, row *sqlstore.Row, r *kinds.Resource) *Item {
-	var storage *kinds.Storage
-	if r != nil {
-		storage = r.Storage
-	}
-	it := own(row, storage)
-	if !Internal(row.Key.Resource) {
-		it.judge(codec, r, row, nil)
-	}
-	return it
-}
-
-// NewOwnItem makes an item of a row whose value this process has encoded.
-func NewOwnItem(row *sqlstore.Row, storage *kinds.Storage) *Item {
-	it := own(row, storage)
-	if !Internal(row.Key.Resource) {
-		it.splice(nil, row.Value)
-	}
-	return it
-}
-
-// NewUnstoredItem makes an item of an object that a dry run would have stored. version is its resourceVersion, which the
-// client may have sent with a new object; "" for none.
-func NewUnstoredItem(row *sqlstore.Row, version string, storage *kinds.Storage) *Item {
-	it := own(row, storage)
-	var text []byte
-	var err error
-	if version != "" {
-		text, err = stdjson.Marshal(version) // the client may have sent anything
-	}
-	var head int
-	if err == nil {
-		text, head, err = metadata.SpliceVersion(nil, row.Value, text)
-	}
-	it.setLine(text, head, err)
-	return it
-}
-
-func own(row *sqlstore.Row, storage *kinds.Storage) *Item {
-	at := new(home)
-	at.init()
-	at.storage.Store(storage)
-	return bareItem(row, at)
-}
-
-// Internal says that the rows of this storage key are the server's own and not API objects.
-func Internal(storage string) bool { return len(storage) > 0 && storage[0] == '~' }
-
-// bareItem makes an item with the row's bytes unchanged.
-func bareItem(row *sqlstore.Row, at *home) *Item {
-	// The key's strings may be parts of a whole request body. Few namespaces hold many objects, so items share their names.
-	it := &Item{
-		Namespace: unique.Make(row.Key.Namespace).Value(),
-		Name:      strings.Clone(row.Key.Name),
-		Revision:  row.Revision,
-		Created:   row.Created,
-	}
-	if row.Deleted {
-		it.bits.Store(flagOlder)
-	}
-	it.body.Store(bareBody(at, row.Value))
-	return it
-}
-
-// judge takes a value that any program may have written. It makes the line in room, unless room is nil.
-func (it *Item) judge(codec json.Codec, r *kinds.Resource, row *sqlstore.Row, room []byte) {
-	if row.Unopened != nil && row.Damaged == nil {
-		it.bits.Or(flagSealed)
-	}
-	value, err := row.Value, cmp.Or(row.Damaged, row.Unopened)
-	if err == nil {
-		value, err = integrity.Read(codec, r, row)
-	}
-	if err != nil {
-		it.fail(err)
-		return
-	}
-	it.splice(room, value)
-}
-
-// splice takes a value that is an encoded object. It makes the line in room, or in memory of its own if room is nil.
-func (it *Item) splice(room, value []byte) {
-	line, head, err := metadata.Splice(room, value, it.Revision)
-	it.setLine(line, head, err)
-}
-
-// at returns the same state at another revision: a watcher sees it for an object that left its selection. An item that cannot
-// be read makes a corrupt one.
-func (it *Item) at(revision int64) *Item {
-	out := &Item{Namespace: it.Namespace, Name: it.Name, Revision: revision, Created: it.Created}
-	out.bits.Store(flagOlder | it.bits.Load()&flagSealed)
-	b, err := it.tryPlain()
-	if err != nil {
-		out.body.Store(bareBody(it.home(), nil))
-		out.fail(err)
-		return out
-	}
-	out.body.Store(bareBody(it.home(), b.json()))
-	if err := it.Err(); err != nil {
-		out.fail(err)
-	} else if it.head() != 0 {
-		out.splice(nil, b.json())
-	}
-	return out
-}
-
-// setLine gives the item a line, unless making it has failed. Its body is that of the row until then.
-func (it *Item) setLine(line []byte, head int, err error) {
-	if err != nil {
-		it.fail(err)
-		return
-	}
-	if head > mostHead { // there is white space before the kind: Body has the kind, too
-		head = bytes.IndexByte(line, '{') + 1
-	}
-	it.bits.Or(uint32(head))
-	it.body.Store(plainBody(it.home(), line))
-}
-
-// fail makes the item one that cannot be read. No other goroutine may have it yet.
-func (it *Item) fail(err error) {
-	it.body.Load().keep().err = err
-	it.bits.Or(flagUnreadable)
-}
 
 // Err says why the stored value cannot be read; nil if it can.
 func (it *Item) Err() error {
