@@ -1,7 +1,7 @@
-// Package gnostic3 encodes OpenAPI 3 documents in the Protobuf form that clients of discovery ask for, the
+// Package gnostic3 encodes OpenAPI 3 documents in the Protobuf form that discovery clients request, the
 // messages of gnostic's package openapi.v3. It takes the JSON of a document, and costs memory and time in
-// proportion to it. gnostic itself would parse the JSON as YAML, and its parser takes half a megabyte of
-// the binary; tests compare both.
+// proportion to it. gnostic itself parses the JSON as YAML, and its parser takes half a megabyte of the
+// binary; tests compare both.
 package gnostic3
 
 import (
@@ -193,6 +193,8 @@ func (w *writer) field(f field, v any) {
 		}
 	case within:
 		w.delimited(f.number, func() { w.field(field{f.key, 1, one, f.of}, v) })
+	case expression:
+		w.delimited(f.number, func() { w.field(field{f.key, 2, one, f.of}, v) })
 	case additional:
 		if b, is := v.(bool); is {
 			w.delimited(f.number, func() { w.boolean(2, b) })

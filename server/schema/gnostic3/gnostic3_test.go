@@ -59,6 +59,17 @@ var documents = []string{
 	   "requestBody":{"required":true,"description":"d","x-b":4,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S"},"example":"e","x-m":5},"*/*":{}}},
 	   "responses":{"default":{"description":"d"},"200":{"description":"OK","content":{"application/json":{"schema":{"$ref":"#/components/schemas/S"}}},"x-r":6},"401":{"description":""},"4XX":{"$ref":"#/r"},"x-s":7}},
 	  "put":{"responses":{}},"post":{"responses":{},"requestBody":{"$ref":"#/b"}},"delete":{"responses":{}},"options":{"responses":{}},"head":{"responses":{}},"patch":{"responses":{}},"trace":{"responses":{}}}}}`,
+	`{"openapi":"3.0.0","info":{"title":"t","version":"v"},"servers":[{"url":"u","description":"d","variables":{"v":{"enum":["a","b"],"default":"a","description":"d","x-v":1}},"x-s":2}],
+	 "paths":{"/a":{"servers":[{"url":"u"}],"get":{"servers":[{"url":"u"}],"callbacks":{"c":{"$ref":"#/c"},"d":{"{$request.body}":{"post":{"responses":{}}}}},
+	  "parameters":[{"name":"q","in":"query","schema":{},"examples":{"e":{"summary":"s","description":"d","value":[1,"a"],"externalValue":"u","x-e":3},"f":{"$ref":"#/f"}}}],
+	  "responses":{"200":{"description":"d","headers":{"h":{"$ref":"#/h"},"i":{"description":"d","required":true,"deprecated":true,"allowEmptyValue":true,"style":"s","explode":true,"allowReserved":true,
+	   "schema":{"type":"string"},"example":1,"examples":{"e":{"value":{}}},"content":{"*/*":{}},"x-h":4}},
+	   "links":{"l":{"operationRef":"r","operationId":"o","parameters":{"a":"$request.path.id","b":[1]},"requestBody":{"c":{}},"description":"d","server":{"url":"u"},"x-l":5},"m":{"$ref":"#/m"}},
+	   "content":{"application/json":{"examples":{"e":{"value":null}},"encoding":{"p":{"contentType":"t","headers":{"h":{"description":"d"}},"style":"s","explode":true,"allowReserved":true,"x-e":6}}}}}}}}},
+	 "components":{"responses":{"r":{"description":"d"},"s":{"$ref":"#/s"}},"parameters":{"ns":{"name":"namespace","in":"path","required":true,"schema":{"type":"string"}},"p":{"$ref":"#/p"}},
+	  "examples":{"e":{"value":1}},"requestBodies":{"b":{"content":{}},"c":{"$ref":"#/c"}},"headers":{"h":{"description":"d"}},"links":{"l":{"operationId":"o"}},"callbacks":{"c":{"u":{}}},
+	  "securitySchemes":{"o":{"type":"oauth2","flows":{"implicit":{"authorizationUrl":"a","scopes":{"s":"d"},"x-f":7},"password":{"tokenUrl":"t","refreshUrl":"r","scopes":{}},
+	   "clientCredentials":{"tokenUrl":"t"},"authorizationCode":{"authorizationUrl":"a","tokenUrl":"t"},"x-o":8}}}}}`,
 }
 
 // TestEncode: what is encoded says the same as what gnostic makes of the document.
@@ -76,15 +87,10 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEveryField: documents and schemas above have each field of the messages that occur in them, but for those
-// that documents of this server do not have.
+// TestEveryField: documents and schemas above have each field of each message, as documents of other API servers may.
 func TestEveryField(t *testing.T) {
-	left := map[string]bool{
-		"Document.servers": true, "PathItem.servers": true, "Operation.servers": true, "Operation.callbacks": true, "Parameter.examples": true,
-		"MediaType.examples": true, "MediaType.encoding": true, "Response.headers": true, "Response.links": true, "SecurityScheme.flows": true,
-		"Components.responses": true, "Components.parameters": true, "Components.examples": true, "Components.request_bodies": true,
-		"Components.headers": true, "Components.links": true, "Components.callbacks": true, "Any.value": true,
-	}
+	// gnostic reads objects in links as expressions, writes values as YAML, and reads extensions of callbacks as paths, too.
+	left := map[string]bool{"AnyOrExpression.any": true, "Any.value": true, "Callback.specification_extension": true}
 	seen, messages := map[protoreflect.FullName]bool{}, map[protoreflect.FullName]protoreflect.MessageDescriptor{}
 	var walk func(m protoreflect.Message)
 	walk = func(m protoreflect.Message) {

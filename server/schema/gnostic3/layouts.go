@@ -34,7 +34,30 @@ const (
 	securitySchemesMessage
 	securitySchemeMessage
 	securitySchemeOrReference
+	oauthFlowsMessage
+	oauthFlowMessage
 	tagMessage
+	serverMessage
+	serverVariablesMessage
+	serverVariableMessage
+	examplesMessage
+	exampleMessage
+	exampleOrReference
+	headersMessage
+	headerMessage
+	headerOrReference
+	encodingsMessage
+	encodingMessage
+	linksMessage
+	linkMessage
+	linkOrReference
+	expressionMessage
+	callbacksMessage
+	callbackMessage
+	callbackOrReference
+	parametersMessage
+	requestBodiesMessage
+	responsesByNameMessage
 	referenceMessage
 )
 
@@ -53,6 +76,7 @@ const (
 	one // a message
 	many
 	within // a message with a message
+	expression
 	additional
 	defaultValue
 )
@@ -73,12 +97,10 @@ type layout struct {
 	orReference bool             // the first of fields, with the whole object, or the second, a reference
 }
 
-// layouts are the messages that documents of this server consist of, and those that schemas may contain.
-// Numbers are from gnostic's OpenAPIv3.proto. What documents do not have is left out: servers, callbacks,
-// links, headers, encodings, examples, flows of OAuth.
+// layouts are the messages of OpenAPI 3. Numbers are from gnostic's OpenAPIv3.proto.
 var layouts = [...]layout{
 	documentMessage: {fields: []field{
-		{"openapi", 1, text, 0}, {"info", 2, one, infoMessage}, {"paths", 4, one, pathsMessage}, {"components", 5, one, componentsMessage},
+		{"openapi", 1, text, 0}, {"info", 2, one, infoMessage}, {"servers", 3, many, serverMessage}, {"paths", 4, one, pathsMessage}, {"components", 5, one, componentsMessage},
 		{"security", 6, many, securityRequirementMessage}, {"tags", 7, many, tagMessage}, {"externalDocs", 8, one, externalDocsMessage},
 	}, extensions: 9},
 	infoMessage: {fields: []field{
@@ -92,17 +114,19 @@ var layouts = [...]layout{
 		{"$ref", 1, text, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}, {"get", 4, one, operationMessage},
 		{"put", 5, one, operationMessage}, {"post", 6, one, operationMessage}, {"delete", 7, one, operationMessage},
 		{"options", 8, one, operationMessage}, {"head", 9, one, operationMessage}, {"patch", 10, one, operationMessage},
-		{"trace", 11, one, operationMessage}, {"parameters", 13, many, parameterOrReference},
+		{"trace", 11, one, operationMessage}, {"servers", 12, many, serverMessage}, {"parameters", 13, many, parameterOrReference},
 	}, extensions: 14},
 	operationMessage: {fields: []field{
 		{"tags", 1, texts, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}, {"externalDocs", 4, one, externalDocsMessage},
 		{"operationId", 5, text, 0}, {"parameters", 6, many, parameterOrReference}, {"requestBody", 7, one, requestBodyOrReference},
-		{"responses", 8, one, responsesMessage}, {"deprecated", 10, boolean, 0}, {"security", 11, many, securityRequirementMessage},
+		{"responses", 8, one, responsesMessage}, {"callbacks", 9, one, callbacksMessage}, {"deprecated", 10, boolean, 0},
+		{"security", 11, many, securityRequirementMessage}, {"servers", 12, many, serverMessage},
 	}, extensions: 13},
 	parameterMessage: {fields: []field{
 		{"name", 1, text, 0}, {"in", 2, text, 0}, {"description", 3, text, 0}, {"required", 4, boolean, 0}, {"deprecated", 5, boolean, 0},
 		{"allowEmptyValue", 6, boolean, 0}, {"style", 7, text, 0}, {"explode", 8, boolean, 0}, {"allowReserved", 9, boolean, 0},
-		{"schema", 10, one, schemaOrReference}, {"example", 11, yaml, 0}, {"content", 13, one, mediaTypesMessage},
+		{"schema", 10, one, schemaOrReference}, {"example", 11, yaml, 0}, {"examples", 12, one, examplesMessage},
+		{"content", 13, one, mediaTypesMessage},
 	}, extensions: 14},
 	parameterOrReference: {orReference: true, fields: []field{{"", 1, one, parameterMessage}}},
 	requestBodyMessage: {fields: []field{
@@ -112,12 +136,18 @@ var layouts = [...]layout{
 	responsesMessage: {
 		fields: []field{{"default", 1, one, responseOrReference}}, entries: field{"", 2, one, responseOrReference}, extensions: 3,
 	},
-	responseMessage:     {fields: []field{{"description", 1, text, 0}, {"content", 3, one, mediaTypesMessage}}, extensions: 5},
+	responseMessage: {fields: []field{
+		{"description", 1, text, 0}, {"headers", 2, one, headersMessage}, {"content", 3, one, mediaTypesMessage}, {"links", 4, one, linksMessage},
+	}, extensions: 5},
 	responseOrReference: {orReference: true, fields: []field{{"", 1, one, responseMessage}}},
 	mediaTypesMessage:   {entries: field{"", 1, one, mediaTypeMessage}},
-	mediaTypeMessage:    {fields: []field{{"schema", 1, one, schemaOrReference}, {"example", 2, yaml, 0}}, extensions: 5},
+	mediaTypeMessage: {fields: []field{
+		{"schema", 1, one, schemaOrReference}, {"example", 2, yaml, 0}, {"examples", 3, one, examplesMessage}, {"encoding", 4, one, encodingsMessage},
+	}, extensions: 5},
 	componentsMessage: {fields: []field{
-		{"schemas", 1, one, schemasMessage}, {"securitySchemes", 7, one, securitySchemesMessage},
+		{"schemas", 1, one, schemasMessage}, {"responses", 2, one, responsesByNameMessage}, {"parameters", 3, one, parametersMessage},
+		{"examples", 4, one, examplesMessage}, {"requestBodies", 5, one, requestBodiesMessage}, {"headers", 6, one, headersMessage},
+		{"securitySchemes", 7, one, securitySchemesMessage}, {"links", 8, one, linksMessage}, {"callbacks", 9, one, callbacksMessage},
 	}, extensions: 10},
 	schemasMessage: {entries: field{"", 1, one, schemaOrReference}},
 	schemaMessage: {fields: []field{
@@ -143,11 +173,52 @@ var layouts = [...]layout{
 	securitySchemesMessage:     {entries: field{"", 1, one, securitySchemeOrReference}},
 	securitySchemeMessage: {fields: []field{
 		{"type", 1, text, 0}, {"description", 2, text, 0}, {"name", 3, text, 0}, {"in", 4, text, 0}, {"scheme", 5, text, 0},
-		{"bearerFormat", 6, text, 0}, {"openIdConnectUrl", 8, text, 0},
+		{"bearerFormat", 6, text, 0}, {"flows", 7, one, oauthFlowsMessage}, {"openIdConnectUrl", 8, text, 0},
 	}, extensions: 9},
+	oauthFlowsMessage: {fields: []field{
+		{"implicit", 1, one, oauthFlowMessage}, {"password", 2, one, oauthFlowMessage}, {"clientCredentials", 3, one, oauthFlowMessage},
+		{"authorizationCode", 4, one, oauthFlowMessage},
+	}, extensions: 5},
+	oauthFlowMessage: {fields: []field{
+		{"authorizationUrl", 1, text, 0}, {"tokenUrl", 2, text, 0}, {"refreshUrl", 3, text, 0}, {"scopes", 4, one, stringsMessage},
+	}, extensions: 5},
 	securitySchemeOrReference: {orReference: true, fields: []field{{"", 1, one, securitySchemeMessage}}},
 	tagMessage: {fields: []field{
 		{"name", 1, text, 0}, {"description", 2, text, 0}, {"externalDocs", 3, one, externalDocsMessage},
 	}, extensions: 4},
-	referenceMessage: {fields: []field{{"$ref", 1, text, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}}},
+	serverMessage: {fields: []field{
+		{"url", 1, text, 0}, {"description", 2, text, 0}, {"variables", 3, one, serverVariablesMessage},
+	}, extensions: 4},
+	serverVariablesMessage: {entries: field{"", 1, one, serverVariableMessage}},
+	serverVariableMessage:  {fields: []field{{"enum", 1, texts, 0}, {"default", 2, text, 0}, {"description", 3, text, 0}}, extensions: 4},
+	examplesMessage:        {entries: field{"", 1, one, exampleOrReference}},
+	exampleMessage: {fields: []field{
+		{"summary", 1, text, 0}, {"description", 2, text, 0}, {"value", 3, yaml, 0}, {"externalValue", 4, text, 0},
+	}, extensions: 5},
+	exampleOrReference: {orReference: true, fields: []field{{"", 1, one, exampleMessage}}},
+	headersMessage:     {entries: field{"", 1, one, headerOrReference}},
+	headerMessage: {fields: []field{
+		{"description", 1, text, 0}, {"required", 2, boolean, 0}, {"deprecated", 3, boolean, 0}, {"allowEmptyValue", 4, boolean, 0},
+		{"style", 5, text, 0}, {"explode", 6, boolean, 0}, {"allowReserved", 7, boolean, 0}, {"schema", 8, one, schemaOrReference},
+		{"example", 9, yaml, 0}, {"examples", 10, one, examplesMessage}, {"content", 11, one, mediaTypesMessage},
+	}, extensions: 12},
+	headerOrReference: {orReference: true, fields: []field{{"", 1, one, headerMessage}}},
+	encodingsMessage:  {entries: field{"", 1, one, encodingMessage}},
+	encodingMessage: {fields: []field{
+		{"contentType", 1, text, 0}, {"headers", 2, one, headersMessage}, {"style", 3, text, 0}, {"explode", 4, boolean, 0}, {"allowReserved", 5, boolean, 0},
+	}, extensions: 6},
+	linksMessage: {entries: field{"", 1, one, linkOrReference}},
+	linkMessage: {fields: []field{
+		{"operationRef", 1, text, 0}, {"operationId", 2, text, 0}, {"parameters", 3, expression, expressionMessage},
+		{"requestBody", 4, expression, expressionMessage}, {"description", 5, text, 0}, {"server", 6, one, serverMessage},
+	}, extensions: 7},
+	linkOrReference:        {orReference: true, fields: []field{{"", 1, one, linkMessage}}},
+	expressionMessage:      {entries: field{"", 1, yaml, 0}},
+	callbacksMessage:       {entries: field{"", 1, one, callbackOrReference}},
+	callbackMessage:        {entries: field{"", 1, one, pathItemMessage}, extensions: 2},
+	callbackOrReference:    {orReference: true, fields: []field{{"", 1, one, callbackMessage}}},
+	parametersMessage:      {entries: field{"", 1, one, parameterOrReference}},
+	requestBodiesMessage:   {entries: field{"", 1, one, requestBodyOrReference}},
+	responsesByNameMessage: {entries: field{"", 1, one, responseOrReference}},
+	referenceMessage:       {fields: []field{{"$ref", 1, text, 0}, {"summary", 2, text, 0}, {"description", 3, text, 0}}},
 }
