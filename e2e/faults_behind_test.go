@@ -166,6 +166,42 @@ func TestPreconditionsBehind(t *testing.T) {
 	want(t, a[1], 409, http.MethodDelete, configMaps+"/a", "application/json", `{"preconditions":{"resourceVersion":"1"}}`)
 }
 
+// TestRefusalsBehind: a server does not refuse a write because of an object that another server has changed since.
+func TestRefusalsBehind(t *testing.T) {
+	t.Parallel()
+	_, proxy, c := behindProxy(t)
+	a := clients(t, c)
+	const merge, jsonPatch, apply = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
+	object := func(name, more string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}%s}`, name, more)
+	}
+	for _, name := range []string{"tested", "owned", "fixed"} {
+		want(t, a[0], 201, http.MethodPost, configMaps+"?fieldManager=creator", "application/json", object(name, ""))
+	}
+	owned := configMaps + "/owned?fieldManager="
+	want(t, a[0], 200, http.MethodPatch, owned+"first", apply, object("owned", `,"data":{"v":"1"}`))
+	want(t, a[0], 200, http.MethodPatch, configMaps+"/fixed", merge, `{"immutable":true}`)
+	for _, name := range []string{"tested", "owned", "fixed"} {
+		want(t, a[1], 200, http.MethodGet, configMaps+"/"+name, "", "")
+	}
+	if proxy.Mute() == 0 {
+		t.Fatal("no connection listens")
+	}
+	const test = `[{"op":"test","path":"/data/v","value":"2"},{"op":"replace","path":"/data/v","value":"3"}]`
+	want(t, a[0], 200, http.MethodPatch, configMaps+"/tested", merge, `{"data":{"v":"2"}}`)
+	want(t, a[1], 200, http.MethodPatch, configMaps+"/tested", jsonPatch, test)
+	want(t, a[1], 422, http.MethodPatch, configMaps+"/tested", jsonPatch, test)
+
+	want(t, a[0], 200, http.MethodPatch, owned+"first", apply, object("owned", ""))
+	want(t, a[1], 200, http.MethodPatch, owned+"second", apply, object("owned", `,"data":{"v":"2"}`))
+	want(t, a[1], 409, http.MethodPatch, owned+"third", apply, object("owned", `,"data":{"v":"3"}`))
+
+	want(t, a[0], 200, http.MethodDelete, configMaps+"/fixed", "", "")
+	want(t, a[0], 201, http.MethodPost, configMaps, "application/json", object("fixed", ""))
+	want(t, a[1], 200, http.MethodPut, configMaps+"/fixed", "application/json", object("fixed", `,"immutable":true,"data":{"v":"1"}`))
+	want(t, a[1], 422, http.MethodPatch, configMaps+"/fixed", merge, `{"data":{"v":"2"}}`)
+}
+
 // TestUnchangedBehind: a write that would change nothing of what a server knows of an object, but something of what another server
 // has made of it since, is done and not just acknowledged.
 func TestUnchangedBehind(t *testing.T) {

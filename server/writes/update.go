@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +76,28 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	if item == nil {
 		return w.createByUpdate(ctx, req, ch)
 	}
+	out, err := w.change(ctx, req, ch, item)
+	if refused(err) {
+		// Another server may have changed the object since: only the newest one justifies a refusal.
+		if err := w.Objects.Current(ctx, req.Permit, req.place(req.Name), item); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+// refused reports whether an error refuses a write because of its content or that of the object.
+func refused(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || errors.As(err, new(*staleError)) {
+		return false
+	}
+	code := answer.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// change attempts the change once, on an item.
+func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cache.Item) (*Outcome, error) {
 	old, err := w.Objects.Decode(ctx, req.Resource, item)
 	if err != nil {
 		return nil, err
