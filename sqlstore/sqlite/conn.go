@@ -37,15 +37,23 @@ func connect(path string, pragmas []string) (*conn, error) {
 // set sets pragmas; errors name the path of the file.
 func (c *conn) set(path string, pragmas []string) error {
 	for _, p := range pragmas {
-		if err := c.exec("PRAGMA " + p); err != nil {
-			return fmt.Errorf("opening %s: pragma %s: %w", path, p, err)
+		if err := c.pragma(p); err != nil {
+			return fmt.Errorf("opening %s: %w", path, err)
 		}
 	}
 	return nil
 }
 
+// pragma sets a pragma. Many act when they are prepared, and not when their statement runs again, so it is not kept.
+func (c *conn) pragma(p string) error {
+	if _, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), "PRAGMA "+p, nil); err != nil {
+		return fmt.Errorf("pragma %s: %w", p, translate(err))
+	}
+	return nil
+}
+
 // setRelaxed says whether commits from here on leave the write-ahead log to a later sync, which
-// brings them to the disk in their order. The pragma acts when it is prepared, so it is not kept.
+// brings them to the disk in their order.
 func (c *conn) setRelaxed(relaxed bool) error {
 	if c.relaxed == relaxed {
 		return nil
@@ -54,8 +62,8 @@ func (c *conn) setRelaxed(relaxed bool) error {
 	if relaxed {
 		level = "NORMAL"
 	}
-	if _, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), "PRAGMA synchronous("+level+")", nil); err != nil {
-		return fmt.Errorf("pragma synchronous(%s): %w", level, translate(err))
+	if err := c.pragma("synchronous(" + level + ")"); err != nil {
+		return err
 	}
 	c.relaxed = relaxed
 	return nil

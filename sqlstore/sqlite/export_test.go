@@ -54,6 +54,23 @@ func (d *Driver) explain(query string, column int) (string, error) {
 	return strings.Join(plan, "; "), nil
 }
 
+// Spills returns whether the writer, whose lock may be held, writes pages to the log before a transaction ends.
+func (d *Driver) Spills() (bool, error) {
+	raw, err := d.writer.raw.Prepare("PRAGMA cache_spill") // anew: what it returns is decided then
+	if err != nil {
+		return false, err
+	}
+	defer raw.Close()
+	rows, err := raw.Query(nil)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	v := make([]driver.Value, 1)
+	err = rows.Next(v)
+	return v[0] != int64(0), err
+}
+
 // SetFar makes snapshots deeper than depth be read key by key.
 func (d *Driver) SetFar(depth int64) { d.far = depth }
 

@@ -15,13 +15,19 @@ func (d *Driver) Load(ctx context.Context, content sqlstore.Content) error {
 		return err
 	}
 	defer unlock()
+	defer func() { // a larger cache does no harm, nor do pages that are written early
+		for _, p := range []string{cachePragma, keepPragma} {
+			_ = w.pragma(p)
+		}
+	}()
 	// Rows come in no order of keys: the indexes should fit, or each of their pages
 	// is written many times.
 	const cache = 256 << 20
-	if err := w.exec(fmt.Sprintf("PRAGMA cache_size(-%d)", cache>>10)); err != nil {
-		return fmt.Errorf("loading: %w", err)
+	for _, p := range []string{fmt.Sprintf("cache_size(-%d)", cache>>10), spillPragma} {
+		if err := w.pragma(p); err != nil {
+			return fmt.Errorf("loading: %w", err)
+		}
 	}
-	defer func() { _ = w.exec("PRAGMA " + cachePragma) }() // a larger cache does no harm
 	if err := w.exec(qBegin); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,7 +54,7 @@ func (d *Driver) addChecksums() error {
 
 func (d *Driver) migrateUp() error {
 	patient := fmt.Sprintf("busy_timeout(%d)", max(d.cfg.BusyTimeout, time.Minute).Milliseconds()) // SQLite's lock is not fair to waiters
-	db := sql.OpenDB(connector{path: d.path, pragmas: append(d.writerPragmas(), patient)})
+	db := sql.OpenDB(connector{path: d.path, pragmas: append(d.writerPragmas(), patient, spillPragma)})
 	defer db.Close()
 	drv, err := migratesqlite.WithInstance(db, &migratesqlite.Config{})
 	if err != nil {
@@ -93,12 +92,6 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 	conn, err := connect(c.path, c.pragmas)
 	if err != nil {
 		return nil, err
-	}
-	for query, s := range conn.stmts {
-		if err := s.Close(); err != nil {
-			return nil, errors.Join(err, conn.close())
-		}
-		delete(conn.stmts, query)
 	}
 	return conn.raw, nil
 }

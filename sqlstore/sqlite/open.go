@@ -227,6 +227,15 @@ func (d *Driver) synchronous() string {
 // exist. 16 MiB take 230 µs. Other pages are in the system's cache.
 const cachePragma = "cache_size(-4096)" // KiB
 
+// A transaction with one large object is larger than the cache. It would write pages to the log before its end, several times,
+// and then read the log to compute its checksums again. With keepPragma its pages stay in memory until it ends, twice as many as
+// the object has, because the row that it replaces is written once more. spillPragma is for transactions whose size nothing
+// bounds: a restore, and migrations.
+const (
+	keepPragma  = "cache_spill(0)"
+	spillPragma = "cache_spill(1)"
+)
+
 // connectWriter opens the writer. The pragma auto_vacuum acts before the first table exists, but takes the
 // writers' lock whenever it is set, and would wait for other processes: so it is set only if the file does
 // not have it.
@@ -252,10 +261,7 @@ func (d *Driver) writerPragmas() []string {
 		"journal_mode(WAL)",
 		d.synchronous(),
 		cachePragma,
-		// A transaction with one large object is larger than the cache. It would write pages to the log before its end, several
-		// times, and then read the log to compute its checksums again. Its pages stay in memory until it ends, twice as many as
-		// the object has, because the row that it replaces is written once more.
-		"cache_spill(0)",
+		keepPragma,
 		"journal_size_limit(67108864)",
 	)
 	if d.cfg.NoCheckpoint {

@@ -18,6 +18,30 @@ import (
 	"github.com/rowlock/rowlock/sqlstore/sqlite"
 )
 
+// TestLoadSpills: a restore takes no more memory than its cache, however many rows it has; the pages of other transactions stay in
+// memory.
+func TestLoadSpills(t *testing.T) {
+	d := file{path: t.TempDir() + "/test.db"}.Open(t).(*sqlite.Driver)
+	check := func(want bool) {
+		t.Helper()
+		if got, err := d.Spills(); err != nil || got != want {
+			t.Errorf("pages are written before the end of a transaction: %v, want %v, %v", got, want, err)
+		}
+	}
+	check(false)
+	for _, failure := range []error{errors.New("the backup is cut"), nil} {
+		rows := func(yield func(sqlstore.Row, error) bool) {
+			check(true)
+			key := sqlstore.Key{Resource: "pods", Namespace: "n", Name: "p"}
+			yield(sqlstore.Row{Key: key, Revision: 1, Created: 1, Value: []byte("{}")}, failure)
+		}
+		if err := d.Load(t.Context(), sqlstore.Content{Bounds: sqlstore.Bounds{Floor: 1, Head: 1}, Rows: rows}); !errors.Is(err, failure) {
+			t.Error(err)
+		}
+		check(false)
+	}
+}
+
 // Replaced rows are gone from the table: revisions are far apart in one place and adjacent in another. Each
 // row is passed on once, by several readers, wherever it is.
 func TestReadAllOfUnevenRevisions(t *testing.T) {
