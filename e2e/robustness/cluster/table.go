@@ -94,9 +94,10 @@ func (t *Table) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	read := t.now() // what the snapshot has came before this, maybe long after at
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lead(holders, at)
+	t.lead(holders, read)
 	t.floors = append(t.floors, history.Floor{At: at, Revision: floor})
 	if t.current == nil || floor > t.last {
 		live, err := t.rows(ctx, tx, `SELECT `+columns+` FROM kv WHERE superseded_revision IS NULL AND NOT deleted`)
@@ -124,7 +125,7 @@ func (t *Table) Poll(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		r.At = at
+		r.At = read
 		if r.Revision != t.last+1 {
 			t.wrong = append(t.wrong, fmt.Sprintf("revision %d follows %d in the table, whose floor is %d", r.Revision, t.last, floor))
 		}

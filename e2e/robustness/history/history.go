@@ -154,7 +154,7 @@ type Row struct {
 	Created  uint64 `json:"created"`
 	Deleted  bool   `json:"del,omitempty"`
 	State    *State `json:"st,omitempty"` // of our objects
-	// At is when the table was read that had the row first.
+	// At is after the table was read that had the row first.
 	At time.Duration `json:"at,omitempty"`
 }
 
