@@ -29,12 +29,13 @@ func stores() []Fault {
 			i := e.server()
 			o := outcome{what: fmt.Sprintf("server %d migrates the database", i), server: -1}
 			e.c.Kill(i)
-			err := e.until(context.WithoutCancel(ctx), func() error { return e.c.Unmigrate(context.WithoutCancel(ctx)) })
-			if errors.Is(err, cluster.ErrNoUndo) {
-				o.absent = err
-			} else {
-				o.err = err
-			}
+			o.err = e.until(context.WithoutCancel(ctx), func() error {
+				err := e.c.Unmigrate(context.WithoutCancel(ctx))
+				if errors.Is(err, cluster.ErrNoUndo) { // nor later
+					o.absent, err = err, nil
+				}
+				return err
+			})
 			if err := e.again(i); o.err == nil {
 				o.err = err
 			}
