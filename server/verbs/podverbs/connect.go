@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -116,7 +115,7 @@ func (d *dialer) portForward(h *verbs.Handler, c *verbs.Call) error {
 // connects is a special that connects the client to a pod, a service or a node, of which there is no dry run.
 func connects(serve verbs.Special) verbs.Special {
 	return func(h *verbs.Handler, c *verbs.Call) error {
-		if slices.ContainsFunc(c.R.URL.Query()["dryRun"], func(v string) bool { return v != "" }) {
+		if c.R.URL.Query().Has("dryRun") { // whatever its value
 			return apierrors.NewBadRequest("dryRun is not supported")
 		}
 		return serve(h, c)

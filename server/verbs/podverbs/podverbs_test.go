@@ -410,6 +410,11 @@ func TestExec(t *testing.T) {
 	})
 	s.pod("one", `, "nodeName": "n"`)
 	var st metav1.Status
+	for _, query := range []string{"dryRun=All", "dryRun="} {
+		if code, _ := s.send("POST", pods+"/one/exec?command=ls&"+query, "", &st); code != 400 || st.Message != "dryRun is not supported" {
+			t.Errorf("%s: %d %q", query, code, st.Message)
+		}
+	}
 	if code, _ := s.send("POST", pods+"/one/exec?command=ls", "", &st); code != 400 || st.Message != "Upgrade request required" {
 		t.Errorf("an ordinary request: %d %+v", code, st)
 	}
