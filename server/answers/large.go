@@ -61,5 +61,5 @@ func (a *Answers) Room(q *Request, as codecs.Form, items ...*cache.Item) error {
 func (q *Request) End() {
 	q.Done()
 	q.room.Leave()
-	q.room = nil
+	q.room, q.large = nil, 0
 }

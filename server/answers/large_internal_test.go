@@ -80,6 +80,10 @@ func TestRoomForLargeObjects(t *testing.T) {
 	if waits("third", yaml, large) || waits("one", json, large) {
 		t.Error("the room is not given back")
 	}
+	if err := a.Room(q, yaml, large); err != nil || !waits("third", yaml, large) {
+		t.Errorf("a request that has given its room back takes none again: %v", err)
+	}
+	q.End()
 	for _, q := range some {
 		q.End()
 	}
