@@ -224,7 +224,7 @@ func (a *Answers) sendPacked(q *Request, v *View, p *objects.Page, head []byte) 
 	defer pace.End()
 	first := true
 	for piece, size := range pieces(p) {
-		// A list that waits for room has no turn, and has not begun the piece, so it holds up no other list.
+		// A list that waits for room has not begun the piece, and its turn ends in the meantime, so it holds up no other list.
 		if a.Room(q, v.as, piece...) != nil || pace.Next(size) != nil {
 			return
 		}

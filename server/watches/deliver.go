@@ -180,7 +180,7 @@ func (w *stream) sendLarge(out output, frame []byte) error {
 		if frame = frame[len(piece):]; len(frame) > 0 && (w.watcher.IsCut() || tooSlow(began, taken)) {
 			return errCut
 		}
-		runtime.Gosched() // a processor is ten milliseconds with it otherwise, and short requests wait
+		runtime.Gosched() // otherwise it keeps a processor for ten milliseconds, and short requests wait
 	}
 	return nil
 }
