@@ -88,9 +88,10 @@ func (r *readRoom) own(items []*Item) {
 		left := string(r.text)
 		for _, it := range some {
 			b := it.body.Load()
-			_, end := packing.TextAt(b.data, 0)
 			it.Name, left = left[:len(it.Name)], left[len(it.Name):]
-			b.data, left = unsafe.StringData(left), left[end:]
+			b.data = unsafe.StringData(left)
+			_, end := packing.TextAt(b.data, 0) // a file may have stated the length in more bytes
+			left = left[end:]
 		}
 	}
 }

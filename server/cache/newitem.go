@@ -128,7 +128,7 @@ func (it *Item) setLine(line []byte, head int, err error) {
 		it.fail(err)
 		return
 	}
-	if head > mostHead { // there is white space before the kind: Body has the kind, too
+	if head > mostHead { // the kind or the API version has megabytes: Body has both, too
 		head = bytes.IndexByte(line, '{') + 1
 	}
 	it.bits.Or(uint32(head))

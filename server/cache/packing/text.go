@@ -76,8 +76,8 @@ func (c *Cursor) Number() uint64 {
 	return v
 }
 
-// Bytes reads what AppendText wrote, and returns a view. A length in more bytes than necessary is invalid, because commonReader
-// reads at most as many.
+// Bytes reads what AppendText wrote, and returns a view. A length in more than five bytes is invalid, because commonReader reads
+// no more.
 func (c *Cursor) Bytes() []byte {
 	before := len(c.b)
 	n := c.Number()
