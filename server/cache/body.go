@@ -21,7 +21,7 @@ import (
 // What most bodies lack is in made.
 type body struct {
 	data   *byte           // plain: JSON and, unless bare, a newline; packed: the metadata, and the value unless that is in a file
-	with   *shape          // what it is packed with
+	with   *shape          // what it is packed with; plain: the lines of its home
 	common *packing.Common // labels and owners, if packed
 	made   atomic.Pointer[made]
 	size   int32        // of JSON; its complement if bare
@@ -307,7 +307,7 @@ func (f *form[K]) size() int {
 // shape is what objects of a storage are packed with.
 type shape struct {
 	home    *home
-	plain   bool           // it is that of plain bodies, which have nothing else of it
+	plain   bool           // the shape of plain bodies: of the other fields, only home is set
 	number  uint32         // of the storage's shapes, from 1
 	storage *kinds.Storage // whose fields are in the metadata
 	objects *packing.Codec // nil: values are lines as they are, which is so in files alone

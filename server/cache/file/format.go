@@ -39,8 +39,8 @@ type Object struct {
 	Revision, Created int64
 	Head              int
 	Size              int    // of its JSON
-	Meta              []byte // its packed metadata; a view of the block if it was read,
-	MetaAt            *byte  // where it follows its length
+	Meta              []byte // its packed metadata; a view of the block if it was read
+	MetaAt            *byte  // when read: where the length of Meta begins, which precedes it
 	Common            *packing.Common
 
 	With  *packing.Codec // for writing: packs its value; nil: it is plain

@@ -214,7 +214,7 @@ func (r *reader) next(n int) string {
 	return s
 }
 
-// field reads a value of a field, of which the earlier ones are there.
+// field reads the value of a field; earlier has the values of the fields before it.
 func (r *reader) field(earlier []string) string {
 	switch n := r.number(); {
 	case n < sameFrom:
