@@ -29,7 +29,7 @@ func Encode(document []byte) ([]byte, error) {
 		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", err)
 	}
 	w := &writer{buf: make([]byte, len(document)), at: len(document)}
-	w.message(documentMessage, doc)
+	w.message("the document", documentMessage, doc)
 	if w.err != nil {
 		return nil, fmt.Errorf("encoding an OpenAPI 3 document: %w", w.err)
 	}
@@ -91,18 +91,18 @@ func (w *writer) fail(format string, args ...any) {
 	}
 }
 
-// message writes the fields of a message.
-func (w *writer) message(m message, v any) {
+// message writes the fields of a message, the value of a member.
+func (w *writer) message(name string, m message, v any) {
 	members, ok := v.(object)
 	if !ok && v != nil { // null says as little as an empty object
-		w.fail("an object is expected in place of %T", v)
+		w.fail("%s has a value of type %T", name, v)
 		return
 	}
 	l := &layouts[m]
 	if l.orReference {
-		f := l.fields[0]
+		f := field{name, 1, one, l.fields[0].of}
 		if _, refers := members["$ref"]; refers {
-			f = field{"", 2, one, referenceMessage}
+			f = field{name, 2, one, referenceMessage}
 		}
 		w.field(f, v)
 		return
@@ -117,9 +117,9 @@ func (w *writer) message(m message, v any) {
 			w.field(f, value)
 		}
 	}
-	// Beside a reference only what is said of it counts.
+	// A reference has fields for its summary and description, and other members beside it are ignored.
 	if known < len(members) && m != referenceMessage {
-		w.fail("one of the members %q has no field", slices.Sorted(maps.Keys(members)))
+		w.fail("%s: one of the members %q has no field", name, slices.Sorted(maps.Keys(members)))
 	}
 }
 
@@ -138,6 +138,7 @@ func (w *writer) named(l *layout, members object) (n int) {
 	write := func(number protowire.Number, names []string, value field) {
 		slices.Sort(names)
 		for _, name := range slices.Backward(names) {
+			value.key = name
 			w.delimited(number, func() {
 				w.field(value, members[name])
 				w.field(field{number: 1, shape: text}, name)
@@ -182,7 +183,7 @@ func (w *writer) field(f field, v any) {
 	case yaml:
 		w.delimited(f.number, func() { w.text(2, w.yaml(v)) })
 	case one:
-		w.delimited(f.number, func() { w.message(f.of, v) })
+		w.delimited(f.number, func() { w.message(f.key, f.of, v) })
 	case yamls, many:
 		item := field{f.key, f.number, yaml, 0}
 		if f.shape == many {

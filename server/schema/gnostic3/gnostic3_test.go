@@ -158,6 +158,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRefusalsNameTheMember: an error says where in the document it is.
+func TestRefusalsNameTheMember(t *testing.T) {
+	for text, want := range map[string]string{
+		`[]`:                           "the document has a value of type []interface {}",
+		`{"info":"t"}`:                 "info has a value of type string",
+		`{"paths":{"/a":1}}`:           "/a has a value of type json.Number",
+		document(`{"maxLength":"1"}`):  "maxLength has a value of type string",
+		document(`{"allOf":[[]]}`):     "allOf has a value of type []interface {}",
+		document(`{"items":{"b":1}}`):  `items: one of the members ["b"] has no field`,
+		document(`{"definitions":{}}`): `S: one of the members ["definitions"] has no field`,
+		document(`{"properties":{"size":{"discriminator":{"mapping":{"a":1}}}}}`): "a has a value of type json.Number",
+		document(`{"properties":{"size":true}}`):                                  "size has a value of type bool",
+	} {
+		if _, err := gnostic3.Encode([]byte(text)); err == nil || err.Error() != "encoding an OpenAPI 3 document: "+want {
+			t.Errorf("%s: %v, not %s", text, err, want)
+		}
+	}
+}
+
 // TestDepth: what is deep is not copied once more by each level.
 func TestDepth(t *testing.T) {
 	const depth = 3000
