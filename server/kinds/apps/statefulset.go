@@ -66,7 +66,7 @@ var StatefulSetScale = kinds.TypedScale[*appsv1.StatefulSet]{
 	Wanted:   func(s *appsv1.StatefulSet) **int32 { return &s.Spec.Replicas },
 	Current:  func(s *appsv1.StatefulSet) int32 { return s.Status.Replicas },
 	Selector: func(s *appsv1.StatefulSet) string { return columns.Selector(s.Spec.Selector) },
-	// Of 1.32, too, the others name the scale.
+	// In 1.32 as well, where errors about the other kinds name the scale.
 	NamesParent: true,
 }.Mapping()
 

@@ -10,7 +10,7 @@ import (
 
 // spent remembers exhausted networks, and with the zero prefix the ports. To detect that takes a look at each
 // address of a network, which is not repeated until one is released. So a search costs a step for each
-// address that is taken, and a failed one is caused by the release.
+// address that is taken, and there is at most one failed search for each release.
 type spent struct {
 	mu sync.Mutex
 	at map[netip.Prefix]removed

@@ -221,8 +221,8 @@ func (r *ruleTree) runRule(e *evaluation, c *rule, p *field.Path, v any, vars *r
 // errWork says that the rules of an object have too much to do together.
 var errWork = errors.New("the rules of the object are too much work")
 
-// evaluate runs a program; if the cost is missing, it is unknown. A program that exceeds the meter fails like
-// one that exceeds its cost.
+// evaluate runs a program. cost is nil if it is unknown. A program that exceeds the meter fails like one that
+// exceeds its cost.
 func evaluate(e *evaluation, program celgo.Program, text string, vars *ruleVars) (value ref.Val, cost *uint64, err error) {
 	e.work -= 1 + len(text)/planBytes
 	steps := min(e.work, maxRuleWork)
