@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -316,16 +318,13 @@ func validateAPIVersion(v string, p *field.Path) field.ErrorList {
 	return errs
 }
 
-// undotted matches a path that begins with the name of a field.
-var undotted = regexp.MustCompile(`^[A-Za-z]`)
-
 // validateFieldRef checks the path of a field that a warning is about.
 func validateFieldRef(ref string, p *field.Path) field.ErrorList {
 	if ref == "" {
 		return field.ErrorList{field.Required(p, "")}
 	}
 	path := ref
-	if undotted.MatchString(ref) {
+	if r, _ := utf8.DecodeRuneInString(ref); r == '_' || unicode.IsLetter(r) {
 		path = "." + ref // the first field may stand without a dot
 	}
 	if _, err := jsonpath.Parse(path); err != nil {
