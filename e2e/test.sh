@@ -182,10 +182,10 @@ unit() {
 	say "unit tests, with the race detector"
 	tested race -timeout 10m -run 'TestConformance/(Apply|Several|Store|Clocks)' ./sqlstore/sqlite ./sqlstore/postgres & # they mostly wait
 	conformance=$!
-	tested race -timeout 15m -skip "$steps" $racing
+	tested race -p 3 -timeout 15m -skip "$steps" $racing # three at a time, on two cores: some of them wait
 	wait $conformance
 	say "unit tests, without it; these have not changed, nor what they use: $(tr '\n' ' ' <"$made/apart")"
-	tested tests -vet=off -timeout 10m $plain
+	tested tests -p 3 -vet=off -timeout 10m $plain
 	tested tests -vet=off -timeout 10m -run "$steps" ./sqlstore/archive/follow ./server ./server/cache ./server/verbs
 	say "kinds and what their tests reach"
 	tested sh e2e/cover.sh -vet=off -timeout 15m
