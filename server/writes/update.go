@@ -43,6 +43,7 @@ type Change struct {
 	// unadmitted writes bypass admission.
 	unadmitted bool
 	creates    permits.Permit // to create the object; zero until authorized
+	caughtUp   bool           // an attempt has waited for every write of all servers
 }
 
 // Update repeats a change until it is stored, refused, or conflicts with the resource version of the client,
@@ -78,12 +79,21 @@ func (w *Writer) tryUpdate(ctx context.Context, req *Request, ch *Change) (*Outc
 	}
 	out, err := w.change(ctx, req, ch, item)
 	if refused(err) {
-		// Another server may have changed the object since: only the newest one justifies a refusal.
-		if err := w.Objects.Current(ctx, req.Permit, req.place(req.Name), item); err != nil {
+		if err := w.current(ctx, req, ch, item); err != nil {
 			return nil, err
 		}
 	}
 	return out, err
+}
+
+// current must be called before a refusal, or an answer that nothing changes: another server may have changed the object before
+// the request. In later attempts the item is newer than the request, and may have been changed since.
+func (w *Writer) current(ctx context.Context, req *Request, ch *Change, item *cache.Item) error {
+	if ch.caughtUp {
+		return nil
+	}
+	ch.caughtUp = true
+	return w.Objects.Current(ctx, req.Permit, req.place(req.Name), item)
 }
 
 // refused reports whether an error refuses a write because of its content or that of the object.
@@ -140,7 +150,7 @@ func (w *Writer) change(ctx context.Context, req *Request, ch *Change, item *cac
 			return nil, err
 		}
 	}
-	return w.replace(ctx, req, item, obj, old, extra)
+	return w.replace(ctx, req, ch, item, obj, old, extra)
 }
 
 // prepareUpdate resets the fields that a client may not change, and validates.
@@ -194,7 +204,7 @@ func conclude(ctx context.Context, req *Request, s *kinds.Strategy, obj, old kin
 
 // replace commits an update with its planned operations. It writes nothing if nothing changes, and deletes an
 // object whose last finalizer the update removes.
-func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
+func (w *Writer) replace(ctx context.Context, req *Request, ch *Change, item *cache.Item, obj, old kinds.Object, extra []sqlstore.Op) (*Outcome, error) {
 	st, at := req.Resource.Storage, req.place(req.Name)
 	gone := emptied(st, obj, old)
 	if gone {
@@ -226,7 +236,7 @@ func (w *Writer) replace(ctx context.Context, req *Request, item *cache.Item, ob
 		return &Outcome{Object: obj}, nil
 	}
 	if len(extra) == 0 && w.Objects.Unchanged(ctx, req.Permit, at, item, value) {
-		if err := w.Objects.Current(ctx, req.Permit, at, item); err != nil {
+		if err := w.current(ctx, req, ch, item); err != nil {
 			return nil, err
 		}
 		return &Outcome{Item: item, Object: obj}, nil

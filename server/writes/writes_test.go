@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -251,6 +252,40 @@ func TestRefusals(t *testing.T) {
 		if d.cache.Revision() != before {
 			t.Errorf("%s: something was stored", what)
 		}
+	}
+}
+
+// TestRefusalOfBusyObject: a refusal of an object that changes during every attempt is final at the second one, whose object is
+// newer than the request.
+func TestRefusalOfBusyObject(t *testing.T) {
+	d := newDesk(t)
+	d.create(configMap("x", nil))
+	no := apierrors.NewForbidden(d.catalogue.Lookup("", "v1", "configmaps").GroupResource(), "x", errors.New("no"))
+	attempts := 0
+	d.refuse = func(a *admission.Attributes) error {
+		if _, refused := a.Object.(*corev1.ConfigMap).Data["refused"]; !refused {
+			return nil
+		}
+		attempts++
+		_, err := d.Update(t.Context(), d.request("update", "configmaps", "", "x"), put(func(old kinds.Object) (kinds.Object, error) {
+			obj := objects.Copy(old).(*corev1.ConfigMap)
+			obj.Data = map[string]string{"attempt": strconv.Itoa(attempts)}
+			return obj, nil
+		}))
+		if err != nil || attempts > 5 {
+			t.Fatal(attempts, err)
+		}
+		return no
+	}
+	req := d.request("update", "configmaps", "", "x")
+	req.DryRun = true
+	_, err := d.Update(t.Context(), req, put(func(old kinds.Object) (kinds.Object, error) {
+		obj := objects.Copy(old).(*corev1.ConfigMap)
+		obj.Data = map[string]string{"refused": "yes"}
+		return obj, nil
+	}))
+	if !errors.Is(err, no) || attempts != 2 {
+		t.Errorf("%v, after %d attempts", err, attempts)
 	}
 }
 
